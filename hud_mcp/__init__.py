@@ -1,0 +1,82 @@
+"""hud-mcp: any MCP client works inside an environment, and is graded there.
+
+Read `environment` and `template` to declare, `session` for what a held task is,
+`server` for the surface that clients see, `trajectory` for what is recorded.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from hud_mcp.action import (
+        Action,
+        ActionEffect,
+        ClickAction,
+        CustomAction,
+        DragAction,
+        KeyDownAction,
+        KeyUpAction,
+        MoveAction,
+        Point,
+        PositionFetch,
+        PressAction,
+        ResponseAction,
+        ScreenshotFetch,
+        ScrollAction,
+        TypeAction,
+        WaitAction,
+    )
+    from hud_mcp.agents.agent import Agent
+    from hud_mcp.capability import Capability
+    from hud_mcp.context import Context, ContextFeature, ContextSpace
+    from hud_mcp.environment import Environment
+    from hud_mcp.grade import Grade, Outcome, SubScore
+    from hud_mcp.graders.text import contains, exact_match, numeric_match
+    from hud_mcp.observation import Look, Observation, Screenshot, TaskResult
+    from hud_mcp.task import Task, Validation
+    from hud_mcp.taskset import Taskset
+    from hud_mcp.template import Answer, Prompt, PromptMessage, Template
+    from hud_mcp.world import Opening, World, WorldSpec
+    from hud_mcp.worlds.browser import Browser, BrowserWorld, SiteRequest, SiteResponse
+    from hud_mcp.worlds.none import NoWorld
+
+# Importing a name from here loads its module and nothing else: a template file that
+# only counts letters does not wait for a browser's classes.
+_HOMES = {
+    "action": "Action ActionEffect ClickAction CustomAction DragAction KeyDownAction KeyUpAction "
+    "MoveAction Point PositionFetch PressAction ResponseAction ScreenshotFetch ScrollAction "
+    "TypeAction WaitAction",
+    "agents.agent": "Agent",
+    "capability": "Capability",
+    "context": "Context ContextFeature ContextSpace",
+    "environment": "Environment",
+    "grade": "Grade Outcome SubScore",
+    "graders.text": "contains exact_match numeric_match",
+    "observation": "Look Observation Screenshot TaskResult",
+    "task": "Task Validation",
+    "taskset": "Taskset",
+    "template": "Answer Prompt PromptMessage Template",
+    "world": "Opening World WorldSpec",
+    "worlds.browser": "Browser BrowserWorld SiteRequest SiteResponse",
+    "worlds.none": "NoWorld",
+}
+_HOME = {name: module for module, names in _HOMES.items() for name in names.split()}
+
+__all__ = [  # noqa: PLE0604  # the names above, kept in one place
+    *sorted(_HOME),
+    "__version__",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'hud_mcp' has no attribute {name!r}")
+    value = getattr(import_module(f"hud_mcp.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

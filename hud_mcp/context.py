@@ -1,0 +1,104 @@
+"""Contexts: the chosen values of the features in which one world may differ from another.
+
+This module owns the declaration of features and the checking of values against it.
+Selectors, samplers and the spaces of contextual reinforcement learning build on it.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from pydantic import Field, model_validator
+
+from hud_mcp.action import Value
+from hud_mcp.errors import InvalidContext, did_you_mean
+
+__all__ = ["Context", "ContextFeature", "ContextSpace"]
+
+type_names = {bool: "true or false", int: "an integer", float: "a number", str: "a string"}
+
+Scalar = bool | int | float | str
+Context = dict[str, Scalar]
+"""Feature name to value."""
+
+
+class ContextFeature(Value):
+    """One feature: its default, and what other values it may take."""
+
+    name: str = Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")
+    default: Scalar = Field(union_mode="left_to_right")
+    lower: float | None = Field(default=None, description="Smallest value, inclusive.")
+    upper: float | None = Field(default=None, description="Largest value, inclusive.")
+    choices: tuple[Scalar, ...] | None = Field(default=None, description="The only values.")
+    description: str = ""
+
+    @model_validator(mode="after")
+    def _default_is_allowed(self) -> "ContextFeature":
+        if wrong := self.problem(self.default):
+            raise ValueError(f"the default of {self.name!r} is not allowed: {wrong}")
+        return self
+
+    def problem(self, value: Any) -> str | None:
+        """Say what is wrong with a value, or None."""
+        if self.choices is not None:
+            return None if value in self.choices else f"{value!r} is not one of {self.choices}"
+        kind = type(self.default)
+        fits = isinstance(value, int | float) if kind is float else isinstance(value, kind)
+        if not fits or (isinstance(value, bool) and kind is not bool):
+            return f"{value!r} is not {type_names[kind]}"
+        if kind in (int, float):
+            low, high = self.lower, self.upper
+            if (low is not None and value < low) or (high is not None and value > high):
+                return f"{value!r} is not within [{low}, {high}]"
+        return None
+
+
+class ContextSpace:
+    """The features that an environment declares.
+
+    Args:
+        features: In the order in which they are shown.
+    """
+
+    def __init__(self, features: Iterable[ContextFeature] = ()) -> None:
+        self._features: dict[str, ContextFeature] = {}
+        for feature in features:
+            if feature.name in self._features:
+                raise InvalidContext(f"The context feature {feature.name!r} is declared twice.")
+            self._features[feature.name] = feature
+
+    @property
+    def features(self) -> tuple[ContextFeature, ...]:
+        """Every feature, in order."""
+        return tuple(self._features.values())
+
+    @property
+    def default(self) -> Context:
+        """Every feature at its default."""
+        return {f.name: f.default for f in self._features.values()}
+
+    def __or__(self, other: "ContextSpace") -> "ContextSpace":
+        """Both spaces' features; the other's win where names meet."""
+        return ContextSpace({**self._features, **other._features}.values())
+
+    def problems(self, context: Mapping[str, Any]) -> list[str]:
+        """Everything that is wrong with a context; empty where it is valid."""
+        found: list[str] = []
+        for name, value in context.items():
+            feature = self._features.get(name)
+            if feature is None:
+                known = ", ".join(self._features) or "none"
+                hint = did_you_mean(name, self._features)
+                found.append(f"there is no feature {name!r}.{hint} The features are: {known}")
+            elif wrong := feature.problem(value):
+                found.append(f"{name}: {wrong}")
+        return found
+
+    def fill(self, context: Mapping[str, Any]) -> Context:
+        """Complete a context with the defaults.
+
+        Raises:
+            InvalidContext: Naming every feature that is unknown or out of bounds.
+        """
+        if wrong := self.problems(context):
+            raise InvalidContext("Invalid context: " + "; ".join(wrong) + ".")
+        return {**self.default, **context}

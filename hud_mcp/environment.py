@@ -1,0 +1,299 @@
+"""An environment: a declaration of what an agent may do, and of what it is asked and graded on.
+
+Nothing runs until a session opens a world. The names are the HUD SDK's.
+"""
+
+import hashlib
+import inspect
+import re
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from hud_mcp.capability import Capability
+from hud_mcp.context import ContextSpace
+from hud_mcp.errors import InvalidEnvironment, InvalidTask, InvalidTemplate, did_you_mean
+from hud_mcp.template import Template
+from hud_mcp.tool import Tool
+from hud_mcp.world import WorldSpec
+from hud_mcp.worlds.none import NoWorld
+
+__all__ = ["REWARD_POLICIES", "Environment"]
+
+REWARD_POLICIES = ("hidden", "on_submit", "per_step")
+"""Who sees the reward: nobody but the record, the agent at the end, the agent at each step."""
+
+HookT = TypeVar("HookT", bound=Callable[[], Awaitable[None]])
+ToolT = TypeVar("ToolT", bound=Callable[..., Awaitable[Any]])
+
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
+
+
+class Environment:
+    """What exists in one environment.
+
+    Args:
+        name: Its identity; a task names it.
+        version: For the manifest and the record.
+        capabilities: Services that run already, published to the agent.
+        world: The kind of world that a session opens; none by default.
+        contexts: Features in which worlds may differ, beside the world's own.
+        reward: Who sees the reward, where this differs from the server's policy: one of
+            `REWARD_POLICIES`.
+
+    Raises:
+        InvalidEnvironment: The name or the reward policy is not allowed.
+    """
+
+    def __init__(
+        self,
+        name: str = "environment",
+        *,
+        version: str = "0.0.1",
+        capabilities: Iterable[Capability] | None = None,
+        world: WorldSpec | None = None,
+        contexts: ContextSpace | None = None,
+        reward: str | None = None,
+    ) -> None:
+        if not _NAME.fullmatch(name):
+            raise InvalidEnvironment(
+                f"{name!r} cannot name an environment; begin with a letter, then letters, digits, "
+                "_ and -, at most 64 characters."
+            )
+        check_reward_policy(reward)
+        frame = inspect.currentframe()
+        caller = frame.f_back if frame else None
+        self.file = Path(caller.f_code.co_filename) if caller else Path()
+        self.name = name
+        self.version = version
+        self.world: WorldSpec = world if world is not None else NoWorld()
+        self.context_space = self.world.context_space | (contexts or ContextSpace())
+        self.reward = reward
+        self._own_contexts = contexts or ContextSpace()
+        self._templates: dict[str, Template] = {}
+        self._tools: dict[str, Tool] = {}
+        self._capabilities: dict[str, Capability] = {c.name: c for c in capabilities or ()}
+        self._on_initialize: list[Callable[[], Awaitable[None]]] = []
+        self._on_shutdown: list[Callable[[], Awaitable[None]]] = []
+        self._started = False
+
+    @property
+    def folder(self) -> Path:
+        """Where the environment's file is; its world's relative paths start there."""
+        return self.file.resolve().parent if self.file.is_file() else Path.cwd()
+
+    @property
+    def templates(self) -> Mapping[str, Template]:
+        """Every template by its id."""
+        return self._templates
+
+    @property
+    def tools(self) -> Mapping[str, Tool]:
+        """Every tool of its own by its name."""
+        return self._tools
+
+    @property
+    def capabilities(self) -> tuple[Capability, ...]:
+        """What is published now."""
+        return tuple(self._capabilities.values())
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of the environment's file: 64 hex digits; of nothing where it has none."""
+        source = self.file.read_bytes() if self.file.is_file() else b""
+        return hashlib.sha256(source).hexdigest()
+
+    def template(
+        self,
+        *,
+        id: str | None = None,  # noqa: A002  # HUD's name
+        description: str = "",
+        input: Any = None,  # noqa: A002  # HUD's name
+        returns: Any = None,
+        reward: str | None = None,
+    ) -> Callable[[Callable[..., AsyncGenerator[Any, Any]]], Template]:
+        """Register a template: an async generator that yields a prompt, then a grade.
+
+        Args:
+            id: Its id; the function's name by default.
+            description: One line for people; the docstring's first by default.
+            input: A type that describes what the agent is given beside the prompt.
+            returns: A type; the answer then arrives as `Answer[T]`.
+            reward: Who sees the reward of its tasks: one of `REWARD_POLICIES`.
+
+        Raises:
+            InvalidTemplate: It cannot work, or the id is taken; the text names file and line.
+        """
+        check_reward_policy(reward)
+
+        def register(function: Callable[..., AsyncGenerator[Any, Any]]) -> Template:
+            made = Template(
+                function,
+                env=self.name,
+                id=id,
+                description=description,
+                input=input,
+                returns=returns,
+                reward=reward,
+            )
+            self._add_template(made)
+            return made
+
+        return register
+
+    def tool(
+        self,
+        function: ToolT | None = None,
+        *,
+        name: str | None = None,
+        read_only: bool = False,
+    ) -> Any:
+        """Register an async function as a tool that agents may call; with or without options.
+
+        Args:
+            function: The function, where the decorator is used without parentheses.
+            name: The tool's name; the function's by default.
+            read_only: Tells clients that it changes nothing.
+
+        Raises:
+            InvalidEnvironment: It cannot be a tool, or the name is taken.
+        """
+
+        def register(function: ToolT) -> ToolT:
+            made = Tool(function, name=name, read_only=read_only)
+            if made.name in self._tools:
+                taken = self._tools[made.name].where
+                raise InvalidEnvironment(
+                    f"{made.where}: tool {made.name!r} is declared already, at {taken}."
+                )
+            self._check_worlds(made.arguments.world_types, made.where, f"tool {made.name!r}")
+            self._tools[made.name] = made
+            return function
+
+        return register if function is None else register(function)
+
+    def initialize(self, hook: HookT) -> HookT:
+        """Register a hook that runs once, before the first session of a server starts."""
+        self._on_initialize.append(hook)
+        return hook
+
+    def shutdown(self, hook: HookT) -> HookT:
+        """Register a hook that runs once, after the last session of a server has ended."""
+        self._on_shutdown.append(hook)
+        return hook
+
+    def add_capability(self, capability: Capability) -> None:
+        """Publish a running service; one of the same name is replaced."""
+        self._capabilities[capability.name] = capability
+
+    def workspace(self, *_args: Any, **_kwargs: Any) -> None:
+        """Reserved for a shell workspace, which this version does not have.
+
+        Raises:
+            InvalidEnvironment: Always.
+        """
+        raise InvalidEnvironment(
+            "env.workspace is reserved: this version has no shell workspace. Start the service "
+            "in an @env.initialize hook and publish it with env.add_capability."
+        )
+
+    async def start(self) -> None:
+        """Run the initialize hooks, in order, once.
+
+        Raises whatever a hook raises; the next call begins with the first hook again.
+        """
+        if self._started:
+            return
+        for hook in self._on_initialize:
+            await hook()
+        self._started = True
+
+    async def stop(self) -> None:
+        """Run the shutdown hooks in reverse order, if the environment was started."""
+        if not self._started:
+            return
+        self._started = False
+        for hook in reversed(self._on_shutdown):
+            await hook()
+
+    def find_template(self, template_id: str) -> Template:
+        """Return a template.
+
+        Raises:
+            InvalidTask: There is none of that id.
+        """
+        if template_id not in self._templates:
+            hint = did_you_mean(template_id, self._templates)
+            known = ", ".join(self._templates) or "none"
+            raise InvalidTask(
+                f"Environment {self.name!r} has no template {template_id!r}.{hint} It has: {known}."
+            )
+        return self._templates[template_id]
+
+    def split_context(self, context: Mapping[str, Any]) -> dict[str, Any]:
+        """Check and complete a context, and return what the world is opened with.
+
+        Raises:
+            InvalidContext: Naming every feature that is unknown or out of bounds.
+        """
+        filled = self.context_space.fill(context)
+        names = {feature.name for feature in self.world.context_space.features}
+        return {name: value for name, value in filled.items() if name in names}
+
+    def manifest(self) -> dict[str, Any]:
+        """What an agent may know: identity, templates with their schemas, tools, capabilities."""
+        return {
+            "name": self.name,
+            "version": self.version,
+            "world": self.world.name,
+            "actions": sorted(self.world.actions),
+            "screen": self.world.has_screen,
+            "templates": [
+                {
+                    "id": t.id,
+                    "description": t.description,
+                    "args": t.arguments.schema,
+                    **({"input": t.input_schema} if t.input_schema else {}),
+                    **({"returns": t.returns_schema} if t.returns_schema else {}),
+                }
+                for t in self._templates.values()
+            ],
+            "tools": sorted(self._tools),
+            "contexts": [f.model_dump(mode="json") for f in self.context_space.features],
+            "capabilities": [{"name": c.name, "protocol": c.protocol} for c in self.capabilities],
+        }
+
+    def _add_template(self, made: Template) -> None:
+        for other in self._templates.values():
+            if other.id == made.id:
+                raise InvalidTemplate(
+                    f"{made.where}: the id {made.id!r} is taken by the template at {other.where}; "
+                    "give this one another id."
+                )
+            if other.function.__name__ == made.function.__name__ and made.__name__ != "_":
+                raise InvalidTemplate(
+                    f"{made.where}: a template function {made.__name__!r} is declared already, at "
+                    f"{other.where}; the second hides the first, so rename one."
+                )
+        self._check_worlds(made.arguments.world_types, made.where, made.noun)
+        self._templates[made.id] = made
+
+    def _check_worlds(self, asked: Mapping[str, type], where: str, noun: str) -> None:
+        for name, world_type in asked.items():
+            if not issubclass(self.world.world_type, world_type) and world_type.__name__ != "World":
+                raise InvalidTemplate(
+                    f"{where}: {noun} asks for a {world_type.__name__} in {name!r}, but "
+                    f"environment {self.name!r} opens a {self.world.world_type.__name__}."
+                )
+
+
+def check_reward_policy(reward: str | None) -> None:
+    """Refuse an unknown reward policy.
+
+    Raises:
+        InvalidEnvironment: It is not one of `REWARD_POLICIES`, nor None.
+    """
+    if reward is not None and reward not in REWARD_POLICIES:
+        raise InvalidEnvironment(
+            f"reward={reward!r} is not a reward policy; choose one of {', '.join(REWARD_POLICIES)}."
+        )

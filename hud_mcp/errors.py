@@ -1,0 +1,108 @@
+"""One tree of exceptions; each leaf is named for the caller's situation.
+
+Every message says what was given, what was expected, and what to do next. This
+module owns the texts' common parts; it imports nothing of the package.
+"""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+__all__ = [
+    "ActionFailed",
+    "AlreadyAnswered",
+    "EnvironmentFailed",
+    "GradingFailed",
+    "HudMcpError",
+    "InvalidAction",
+    "InvalidContext",
+    "InvalidEnvironment",
+    "InvalidTask",
+    "InvalidTemplate",
+    "LimitReached",
+    "NoScreen",
+    "SessionBusy",
+    "SessionEnded",
+    "SessionNotFound",
+    "SourceNotFound",
+    "StoreFailed",
+    "did_you_mean",
+]
+
+
+class HudMcpError(Exception):
+    """The root of everything this package raises on purpose."""
+
+
+class InvalidEnvironment(HudMcpError):
+    """An environment was declared in a way that cannot work. Nothing runs."""
+
+
+class InvalidTemplate(InvalidEnvironment):
+    """A template was written in a way that cannot work; the text names its file and line."""
+
+
+class InvalidTask(HudMcpError):
+    """A task names something that does not exist, or arguments of the wrong kind. Nothing ran."""
+
+
+class InvalidContext(HudMcpError):
+    """A context has an unknown feature or a value out of bounds. Nothing was opened."""
+
+
+class InvalidAction(HudMcpError):
+    """An action is malformed, or the environment does not take it. The world is unchanged."""
+
+
+class SourceNotFound(HudMcpError):
+    """No environment or taskset is at the place that was named."""
+
+
+class ActionFailed(HudMcpError):
+    """The world refused an action. What the actions before it did, stands."""
+
+
+class NoScreen(ActionFailed):
+    """A picture was asked of a world that has no screen."""
+
+
+class EnvironmentFailed(HudMcpError):
+    """The world broke, or could not be opened. Its session has ended and has no grade."""
+
+
+class GradingFailed(HudMcpError):
+    """The template failed to yield a grade. The session has ended and has no reward."""
+
+
+class SessionNotFound(HudMcpError):
+    """No session of this caller has the id that was given. Nothing was done."""
+
+
+class SessionEnded(HudMcpError):
+    """The session is over; the text says how and when it ended. Nothing was done."""
+
+
+class SessionBusy(HudMcpError):
+    """Too many calls already wait on this session. Nothing was done; call again later."""
+
+
+class AlreadyAnswered(HudMcpError):
+    """Another answer was submitted before. The grade of the first one stands."""
+
+
+class LimitReached(HudMcpError):
+    """A limit was reached; the text names it. What existed before, lives on."""
+
+
+class StoreFailed(HudMcpError):
+    """The record could not be written or read; the text says what is true now."""
+
+
+def did_you_mean(given: str, known: Iterable[str]) -> str:
+    """Return ``" Did you mean 'x'?"`` for the closest known name, or an empty string.
+
+    Args:
+        given: The name that was not found.
+        known: The names that exist.
+    """
+    close = get_close_matches(given, list(known), n=1, cutoff=0.6)
+    return f" Did you mean {close[0]!r}?" if close else ""

@@ -1,0 +1,1 @@
+"""Graders: how an answer or a state becomes a number."""

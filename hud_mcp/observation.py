@@ -1,0 +1,177 @@
+"""What an agent sees: text, a screenshot, or both, and what it costs to carry.
+
+This module owns the values and the fitting of a picture into a budget; taking the
+picture is a world's business.
+"""
+
+import base64
+import hashlib
+import io
+from functools import cached_property
+from typing import Any, Literal
+
+from pydantic import ConfigDict, Field, model_validator
+
+from hud_mcp.action import Value
+
+__all__ = ["Look", "Observation", "Screenshot", "TaskResult", "clip_text", "fit_screenshot"]
+
+ImageFormat = Literal["png", "jpeg"]
+
+_JPEG_QUALITIES = (80, 65, 50, 35)
+"""Tried in turn until a picture fits; below 35 small text is gone, so the size shrinks instead."""
+
+
+class Screenshot(Value):
+    """One picture of the screen, encoded, with its relation to CSS pixels."""
+
+    data: bytes = Field(description="The encoded picture.", repr=False)
+    mime_type: Literal["image/png", "image/jpeg"] = "image/png"
+    width_px: int = Field(gt=0, description="Pixels of the picture, not of the page.")
+    height_px: int = Field(gt=0)
+    scale: float = Field(default=1.0, gt=0, description="CSS pixels per pixel of the picture.")
+
+    @classmethod
+    def from_bytes(cls, data: bytes, *, scale: float = 1.0) -> "Screenshot":
+        """Read the size and the format from an encoded PNG or JPEG.
+
+        Raises:
+            ValueError: The bytes are neither.
+        """
+        from PIL import Image, UnidentifiedImageError  # noqa: PLC0415  # loads only where used
+
+        try:
+            with Image.open(io.BytesIO(data)) as image:
+                width, height, kind = image.width, image.height, image.format
+        except UnidentifiedImageError:
+            raise ValueError("a screenshot is an encoded PNG or JPEG") from None
+        if kind not in ("PNG", "JPEG"):
+            raise ValueError(f"a screenshot is a PNG or a JPEG, not {kind}")
+        mime = "image/png" if kind == "PNG" else "image/jpeg"
+        return cls(data=data, mime_type=mime, width_px=width, height_px=height, scale=scale)
+
+    @property
+    def extension(self) -> str:
+        """`png` or `jpg`, for a file's name."""
+        return "png" if self.mime_type == "image/png" else "jpg"
+
+    @cached_property
+    def sha256(self) -> str:
+        """The hash of the encoded bytes: 64 hex digits; a picture is stored under it."""
+        return hashlib.sha256(self.data).hexdigest()
+
+    def as_base64(self) -> str:
+        """The encoded picture as base64 text."""
+        return base64.b64encode(self.data).decode("ascii")
+
+    def as_png(self) -> "Screenshot":
+        """The same picture as PNG; itself where it is one already."""
+        return self if self.mime_type == "image/png" else _encode(self, "png", None, 80)
+
+
+class Observation(Value):
+    """What the agent sees after acting."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", ignored_types=(cached_property,))
+
+    text: str | None = Field(default=None, description="The world in words, or None.")
+    image: Screenshot | None = Field(default=None, description="The picture, or None.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_base64(cls, raw: Any) -> Any:
+        if isinstance(raw, dict) and isinstance(raw.get("screenshot"), str):
+            rest: dict[str, Any] = {k: v for k, v in raw.items() if k != "screenshot"}
+            encoded = raw["screenshot"].partition("base64,")[2] or raw["screenshot"]
+            return {**rest, "image": Screenshot.from_bytes(base64.b64decode(encoded))}
+        return raw
+
+    @cached_property
+    def screenshot(self) -> str | None:
+        """The picture as base64 PNG, the HUD SDK's form, or None."""
+        return self.image.as_png().as_base64() if self.image else None
+
+
+class TaskResult(Value):
+    """What one `step` gives back."""
+
+    observation: Observation
+    reward: float | None = Field(
+        default=None, description="None until the task is graded or the world gives rewards."
+    )
+    terminated: bool = Field(default=False, description="The task reached its end.")
+    truncated: bool = Field(default=False, description="The task was cut off by a limit.")
+    info: dict[str, Any] = Field(default_factory=dict)
+
+
+class Look(Value):
+    """What to observe, and how large it may be."""
+
+    text: bool = True
+    changes: bool = Field(
+        default=False, description="Only what changed in the text since the last observation."
+    )
+    image: ImageFormat | None = Field(default=None, description="Its format; None for no picture.")
+    quality: int = Field(default=80, ge=1, le=100, description="JPEG quality.")
+    max_edge_px: int = Field(default=1568, ge=64, description="Models see no more than this.")
+    max_image_bytes: int = Field(default=700_000, ge=10_000, description="Before base64.")
+    max_text_chars: int = Field(default=10_000, ge=200)
+
+
+def fit_screenshot(shot: Screenshot, look: Look) -> Screenshot:
+    """Bring a picture within a budget: smaller first, then JPEG, then lower quality.
+
+    Args:
+        shot: As the world took it.
+        look: The budget: `max_edge_px` for the longest edge, `max_image_bytes` encoded.
+
+    Returns:
+        The picture to show. Its `scale` maps its pixels back to CSS pixels. The same
+        object where it fits already; hosts that rescale pictures move the places that
+        a model clicks, so nothing larger may leave.
+    """
+    longest = max(shot.width_px, shot.height_px)
+    if longest <= look.max_edge_px and len(shot.data) <= look.max_image_bytes:
+        return shot
+    edge = min(longest, look.max_edge_px)
+    kind: ImageFormat = "png" if shot.mime_type == "image/png" else "jpeg"
+    fitted = _encode(shot, kind, edge, look.quality) if edge < longest else shot
+    while len(fitted.data) > look.max_image_bytes:
+        for quality in _JPEG_QUALITIES:
+            fitted = _encode(shot, "jpeg", edge, quality)
+            if len(fitted.data) <= look.max_image_bytes:
+                return fitted
+        edge = edge * 3 // 4
+    return fitted
+
+
+def clip_text(text: str, max_chars: int) -> str:
+    """Cut a text at a line's end, and say how much is missing and how to see more."""
+    if len(text) <= max_chars:
+        return text
+    cut = text.rfind("\n", 0, max_chars - 120)
+    kept = text[: cut if cut > 0 else max_chars - 120]
+    return f"{kept}\n… {len(text) - len(kept)} more characters; scroll to see the rest."
+
+
+def _encode(shot: Screenshot, kind: ImageFormat, edge: int | None, quality: int) -> Screenshot:
+    from PIL import Image  # noqa: PLC0415  # loads only where used
+
+    with Image.open(io.BytesIO(shot.data)) as opened:
+        image = opened.convert("RGB")
+    longest = max(image.size)
+    if edge is not None and edge < longest:
+        size = tuple(max(1, round(side * edge / longest)) for side in image.size)
+        image = image.resize((size[0], size[1]), Image.Resampling.LANCZOS)
+    out = io.BytesIO()
+    if kind == "png":
+        image.save(out, "PNG", compress_level=1)
+    else:
+        image.save(out, "JPEG", quality=quality)
+    return Screenshot(
+        data=out.getvalue(),
+        mime_type="image/png" if kind == "png" else "image/jpeg",
+        width_px=image.width,
+        height_px=image.height,
+        scale=shot.scale * shot.width_px / image.width,
+    )

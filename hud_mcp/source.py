@@ -1,0 +1,158 @@
+"""Where environments and tasksets come from: a shipped name, a file, or a file and a name.
+
+This module owns the finding and the loading; declaring is the file's own business.
+"""
+
+import importlib.util
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from types import ModuleType
+
+from hud_mcp.environment import Environment
+from hud_mcp.errors import InvalidEnvironment, SourceNotFound, did_you_mean
+
+__all__ = [
+    "default_sources",
+    "find_taskset",
+    "load_environments",
+    "shipped_environments",
+    "shipped_folder",
+]
+
+
+def shipped_folder(name: str) -> Path:
+    """The folder `environments` or `taskset_data`, beside the package or inside it."""
+    package = Path(__file__).resolve().parent
+    inside = package / name
+    return inside if inside.is_dir() else package.parent / name
+
+
+def shipped_environments() -> dict[str, Path]:
+    """The environments that come with the package: name to file."""
+    folder = shipped_folder("environments")
+    found = {p.stem: p for p in folder.glob("*.py") if not p.name.startswith("_")}
+    found |= {p.parent.name: p for p in folder.glob("*/env.py")}
+    return dict(sorted(found.items()))
+
+
+def default_sources() -> tuple[str, ...]:
+    """What `serve` serves when nothing is named: `./env.py`, else the quickstart environments."""
+    if Path("env.py").is_file():
+        return ("env.py",)
+    return ("letter_count", "browser")
+
+
+def load_environments(sources: Iterable[str]) -> list[Environment]:
+    """Load environments, each once, in order.
+
+    Args:
+        sources: Each a shipped name (`browser`), a Python file (`path/to/env.py`), a folder
+            with an `env.py`, or one of these with the name of an environment in it
+            (`env.py:shop`).
+
+    Raises:
+        SourceNotFound: Nothing is there; the text lists what is.
+        InvalidEnvironment: The file declares none, or two environments have one name.
+    """
+    loaded: dict[str, Environment] = {}
+    for source in sources:
+        for environment in _load(source):
+            other = loaded.setdefault(environment.name, environment)
+            if other is not environment and other.file != environment.file:
+                raise InvalidEnvironment(
+                    f"Two environments are named {environment.name!r}: in {other.file} and in "
+                    f"{environment.file}. Serve them apart, or rename one."
+                )
+    return list(loaded.values())
+
+
+def find_taskset(name: str) -> Path:
+    """Return a taskset's file: a path, or the name of a shipped one (`quickstart`).
+
+    Raises:
+        SourceNotFound: There is neither.
+    """
+    path = Path(name)
+    if path.is_file():
+        return path
+    folder = shipped_folder("taskset_data")
+    # `taskset_data/quickstart.jsonl` works from anywhere, as the README shows it.
+    inside = path.name if path.parent.name in ("", "taskset_data") else None
+    if inside and not path.is_absolute():
+        for candidate in (folder / inside, folder / f"{inside}.jsonl"):
+            if candidate.is_file():
+                return candidate
+    known = sorted(p.stem for p in folder.glob("*.jsonl"))
+    raise SourceNotFound(
+        f"There is no taskset at {name!r}.{did_you_mean(name, known)} Name a .jsonl file, or one "
+        f"of the shipped sets: {', '.join(known)}."
+    )
+
+
+def _load(source: str) -> list[Environment]:
+    place, wanted = _split(source)
+    path = _find_file(place)
+    environments = _declared_in(_import(path))
+    if not environments:
+        raise InvalidEnvironment(f"{path} declares no Environment; write `env = Environment(…)`.")
+    if wanted is None:
+        return environments
+    chosen = [e for e in environments if e.name == wanted]
+    if not chosen:
+        names = [e.name for e in environments]
+        raise SourceNotFound(
+            f"{path} has no environment {wanted!r}.{did_you_mean(wanted, names)} It has: "
+            f"{', '.join(names)}."
+        )
+    return chosen
+
+
+def _split(source: str) -> tuple[str, str | None]:
+    place, colon, name = source.rpartition(":")
+    if not colon or "/" in name or "\\" in name:
+        return source, None
+    return place, name
+
+
+def _find_file(place: str) -> Path:
+    path = Path(place)
+    if path.suffix == ".py" and path.is_file():
+        return path
+    if (path / "env.py").is_file() and ("/" in place or "\\" in place or place in (".", "..")):
+        return path / "env.py"
+    shipped = shipped_environments()
+    if place in shipped:
+        return shipped[place]
+    if (path / "env.py").is_file():
+        return path / "env.py"
+    raise SourceNotFound(
+        f"There is no environment at {place!r}.{did_you_mean(place, shipped)} Name a Python file, "
+        f"a folder with an env.py, or one of the shipped ones: {', '.join(shipped)}."
+    )
+
+
+def _import(path: Path) -> ModuleType:
+    resolved = path.resolve()
+    name = f"hud_mcp_source_{abs(hash(str(resolved))):x}"
+    if name in sys.modules:
+        return sys.modules[name]
+    spec = importlib.util.spec_from_file_location(name, resolved)
+    if spec is None or spec.loader is None:
+        raise SourceNotFound(f"{path} is not a Python file.")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    folder = str(resolved.parent)
+    if folder not in sys.path:
+        sys.path.insert(0, folder)  # an author's file imports what lies beside it
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module
+
+
+def _declared_in(module: ModuleType) -> list[Environment]:
+    found = [v for n, v in vars(module).items() if isinstance(v, Environment) and n[0] != "_"]
+    return list(dict.fromkeys(found))

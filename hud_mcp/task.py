@@ -1,0 +1,60 @@
+"""One row of data: what is asked, in which environment, under which context and seed."""
+
+import hashlib
+from typing import Any
+
+import orjson
+from pydantic import Field, model_validator
+
+from hud_mcp.action import Value
+
+__all__ = ["Task", "Validation"]
+
+
+class Validation(Value):
+    """What known agents get on a task; a test of the task, never shown to an agent."""
+
+    oracle: float | None = Field(default=1.0, description="Reward of the template's own solution.")
+    nop: float | None = Field(default=0.0, description="Reward of doing nothing, answering ''.")
+    wrong_answer: str | None = Field(
+        default=None, description="An answer that looks right and must get less than the oracle."
+    )
+
+
+class Task(Value):
+    """A template of an environment, with its arguments bound. Minting one runs nothing."""
+
+    id: str = Field(min_length=1, max_length=200, description="Names the row in its taskset.")
+    env: str = Field(min_length=1, description="The environment's name.")
+    template: str = Field(min_length=1, description="The template's id.")
+    args: dict[str, Any] = Field(default_factory=dict, description="JSON arguments.")
+    context: dict[str, bool | int | float | str] = Field(
+        default_factory=dict, description="Context features that differ from their defaults."
+    )
+    seed: int | None = Field(default=None, description="For what the world draws at random.")
+    description: str = Field(default="", description="One line for people.")
+    metadata: dict[str, Any] = Field(
+        default_factory=dict, description="Anything; never shown to an agent."
+    )
+    validation: Validation | None = Field(default=None, description="What known agents get.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _default_id(cls, raw: Any) -> Any:
+        if isinstance(raw, dict) and "id" not in raw and isinstance(raw.get("template"), str):
+            return {**raw, "id": default_task_id(raw["template"], raw.get("args") or {})}
+        return raw
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of the row as canonical JSON: 64 hex digits."""
+        row = orjson.dumps(self.model_dump(mode="json"), option=orjson.OPT_SORT_KEYS)
+        return hashlib.sha256(row).hexdigest()
+
+
+def default_task_id(template: str, args: dict[str, Any]) -> str:
+    """The id of a task that was given none: the template's, and a short hash of its arguments."""
+    if not args:
+        return template
+    raw = orjson.dumps(args, option=orjson.OPT_SORT_KEYS, default=str)
+    return f"{template}-{hashlib.sha1(raw, usedforsecurity=False).hexdigest()[:8]}"

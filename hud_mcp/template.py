@@ -1,0 +1,265 @@
+"""A template: an async generator that yields a prompt, receives the answer, yields a grade.
+
+This module owns the declaration and what is wrong with it. A session runs it.
+"""
+
+import ast
+import inspect
+import textwrap
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import orjson
+from pydantic import TypeAdapter, ValidationError
+from pydantic.errors import PydanticUserError
+from pydantic_core import to_jsonable_python
+
+from hud_mcp.arguments import Arguments, source_line
+from hud_mcp.errors import InvalidTask, InvalidTemplate
+from hud_mcp.task import Task, default_task_id
+
+__all__ = ["Answer", "Oracle", "Prompt", "PromptMessage", "Template", "read_prompt"]
+
+T = TypeVar("T")
+
+TemplateFunction = Callable[..., AsyncGenerator[Any, Any]]
+Oracle = Callable[..., Awaitable[Any]]
+"""Solves a task through the same tools as any client: `async (agent, **arguments)`."""
+
+
+@dataclass(frozen=True)
+class Answer(Generic[T]):
+    """A typed answer.
+
+    Attributes:
+        content: The answer as the template's `returns` type; the raw string where it
+            could not be read as that type.
+        raw: What the agent submitted.
+    """
+
+    content: T
+    raw: str
+
+
+@dataclass(frozen=True)
+class PromptMessage:
+    """One message of a prompt."""
+
+    role: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """What a template asks, as one or more messages."""
+
+    messages: tuple[PromptMessage, ...]
+
+    @property
+    def text(self) -> str:
+        """All messages as one text."""
+        return "\n\n".join(message.text for message in self.messages)
+
+
+class Template:
+    """A declared template. Calling it with arguments mints a `Task` and runs nothing.
+
+    Args:
+        function: The async generator function.
+        env: The name of its environment.
+        id: Its id; the function's name by default.
+        description: One line for people.
+        input: A type that describes what the agent is given beside the prompt.
+        returns: A type that the answer is read as; the template then receives `Answer[T]`.
+        reward: Who sees the reward, where this template differs from the server's policy.
+
+    Raises:
+        InvalidTemplate: It is no async generator, cannot yield twice, or has an argument
+            without a JSON schema; the text names its file and line.
+    """
+
+    def __init__(
+        self,
+        function: TemplateFunction,
+        *,
+        env: str,
+        id: str | None = None,  # noqa: A002  # HUD's name
+        description: str = "",
+        input: Any = None,  # noqa: A002  # HUD's name
+        returns: Any = None,
+        reward: str | None = None,
+    ) -> None:
+        self.id = id or function.__name__
+        self.env = env
+        self.function = function
+        self.where = source_line(function)
+        self.noun = f"template {self.id!r}"
+        _check_generator(function, self.where, self.noun)
+        self.description = description or inspect.cleandoc(function.__doc__ or "").split("\n")[0]
+        self.arguments = Arguments(function, noun=self.noun)
+        self.input_schema = _type_schema(input, self.where, self.noun)
+        self.returns_schema = _type_schema(returns, self.where, self.noun)
+        self._returns = None if returns is None else TypeAdapter[Any](returns)
+        self.reward = reward
+        self.oracle_function: Oracle | None = None
+        self.__doc__ = function.__doc__
+        self.__name__ = function.__name__
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Task:
+        """Mint a task.
+
+        Raises:
+            InvalidTask: An argument is unknown, missing, or of the wrong kind.
+        """
+        if len(args) > len(self.arguments.names):
+            raise InvalidTask(
+                f"{self.noun} takes {len(self.arguments.names)} arguments, got {len(args)}."
+            )
+        bound = dict(zip(self.arguments.names, args, strict=False))
+        twice = sorted(set(bound) & set(kwargs))
+        if twice:
+            raise InvalidTask(f"{self.noun}: argument {twice[0]!r} was given twice.")
+        bound.update(kwargs)
+        self.arguments.parse(bound)
+        rows: dict[str, Any] = to_jsonable_python(bound)
+        return Task(
+            id=default_task_id(self.id, rows),
+            env=self.env,
+            template=self.id,
+            args=rows,
+            description=self.description,
+        )
+
+    def oracle(self, function: Oracle) -> Oracle:
+        """Declare how the template's tasks are solved: `async (agent, **arguments)`.
+
+        Raises:
+            InvalidTemplate: It asks for an argument that the template does not have.
+        """
+        where = source_line(function)
+        if not inspect.iscoroutinefunction(function):
+            raise InvalidTemplate(f"{where}: the oracle of {self.noun} must be an async function.")
+        names = list(inspect.signature(function).parameters)[1:]
+        unknown = [name for name in names if name not in self.arguments.names]
+        if unknown:
+            raise InvalidTemplate(
+                f"{where}: the oracle of {self.noun} asks for {unknown[0]!r}; the template takes: "
+                f"{', '.join(self.arguments.names) or 'nothing'}."
+            )
+        if self.oracle_function is not None:
+            raise InvalidTemplate(f"{where}: {self.noun} has an oracle already.")
+        self.oracle_function = function
+        return function
+
+    def read_answer(self, raw: str) -> Any:
+        """Return what the template receives for a submitted answer: `Answer[T]` or the string."""
+        if self._returns is None:
+            return raw
+        try:
+            return Answer(content=self._returns.validate_json(raw), raw=raw)
+        except ValidationError:
+            pass
+        try:
+            return Answer(content=self._returns.validate_python(raw), raw=raw)
+        except ValidationError:
+            return Answer(content=raw, raw=raw)
+
+    def run(self, args: Mapping[str, Any], world: Any) -> AsyncGenerator[Any, Any]:
+        """Create the generator; nothing of it has run.
+
+        Args:
+            args: JSON arguments, as a task holds them.
+            world: The session's world, handed to the parameters that ask for one.
+
+        Raises:
+            InvalidTask: An argument is unknown, missing, or of the wrong kind.
+        """
+        worlds = dict.fromkeys(self.arguments.world_types, world)
+        return self.function(**self.arguments.parse(args), **worlds)
+
+
+def read_prompt(value: Any, *, where: str) -> Prompt:
+    """Read what a template yielded first.
+
+    Args:
+        value: Text; a mapping with a `prompt`; or messages, each a mapping or an object
+            with a `role` and a `content` of text, as MCP prompt messages have.
+        where: The template's file and line.
+
+    Raises:
+        InvalidTemplate: It is none of these.
+    """
+    if isinstance(value, Mapping) and "prompt" in value:
+        value = value["prompt"]  # pyright: ignore[reportUnknownVariableType]
+    if isinstance(value, str):
+        return Prompt((PromptMessage("user", value),))
+    items: list[Any] = list(value) if isinstance(value, list | tuple) else [value]  # pyright: ignore[reportUnknownArgumentType]
+    messages = [_read_message(item) for item in items]
+    if not messages or any(m is None for m in messages):
+        raise InvalidTemplate(
+            f"{where}: the template yielded {repr(value)[:80]} as its prompt; yield text, a list "  # pyright: ignore[reportUnknownArgumentType]
+            "of messages with a role and a text, or {'prompt': …}."
+        )
+    return Prompt(tuple(m for m in messages if m is not None))
+
+
+def _read_message(item: Any) -> PromptMessage | None:
+    if isinstance(item, PromptMessage):
+        return item
+    if isinstance(item, str):
+        return PromptMessage("user", item)
+    read: Callable[[str], Any] = (
+        item.get if isinstance(item, Mapping) else lambda name: getattr(item, name, None)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    )
+    role, content = read("role"), read("content")
+    if isinstance(content, Mapping):
+        content = content.get("text")  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
+    elif not isinstance(content, str):
+        content = getattr(content, "text", None)
+    if role not in ("user", "assistant") or not isinstance(content, str):
+        return None
+    return PromptMessage(str(role), content)
+
+
+def _check_generator(function: Callable[..., Any], where: str, noun: str) -> None:
+    if not inspect.isasyncgenfunction(function):
+        raise InvalidTemplate(
+            f"{where}: {noun} is not an async generator. Write `async def`, yield the prompt, "
+            "receive the answer, and yield the grade."
+        )
+    if _count_yields(function) == 1:
+        raise InvalidTemplate(
+            f"{where}: {noun} yields once. Yield twice: first the prompt "
+            "(`answer = yield prompt`), then the grade (`yield reward`)."
+        )
+
+
+def _count_yields(function: Callable[..., Any]) -> int | None:
+    """The yields in a function's own body; None where unknown or where a loop repeats one."""
+    try:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+    except (OSError, SyntaxError):
+        return None
+    count = 0
+    stack: list[ast.AST] = list(getattr(tree.body[0], "body", []))
+    while stack:
+        node = stack.pop()
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
+            continue
+        if isinstance(node, ast.For | ast.AsyncFor | ast.While):
+            return None
+        count += isinstance(node, ast.Yield)
+        stack.extend(ast.iter_child_nodes(node))
+    return count
+
+
+def _type_schema(annotation: Any, where: str, noun: str) -> dict[str, Any] | None:
+    if annotation is None:
+        return None
+    try:
+        return orjson.loads(orjson.dumps(TypeAdapter(annotation).json_schema()))
+    except (PydanticUserError, TypeError, NameError) as exc:
+        raise InvalidTemplate(
+            f"{where}: {noun}: {annotation!r} has no JSON schema: {exc}"
+        ) from None

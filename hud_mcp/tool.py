@@ -1,0 +1,74 @@
+"""A tool of an environment's own: an author's async function, offered beside the core tools."""
+
+import inspect
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from hud_mcp.arguments import Arguments, source_line
+from hud_mcp.errors import InvalidEnvironment
+
+__all__ = ["CORE_TOOLS", "Tool"]
+
+CORE_TOOLS = frozenset(
+    {"list_tasks", "start_task", "step", "act", "screenshot", "response", "task_status",
+     "cancel_task"}
+)  # fmt: skip
+"""The tools that every server has; an environment's own have other names."""
+
+_NAME = re.compile(r"[a-z0-9_]{1,40}")
+"""Hosts prefix a tool's name and cap the whole at 64 characters."""
+
+
+class Tool:
+    """One declared tool.
+
+    Args:
+        function: An async function; a parameter annotated with the world's class
+            receives the session's world, the others are JSON arguments.
+        name: Its name; the function's by default.
+        read_only: Whether it changes nothing.
+
+    Raises:
+        InvalidEnvironment: It is not async, its name is taken or not allowed, or an
+            argument has no JSON schema.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Awaitable[Any]],
+        *,
+        name: str | None = None,
+        read_only: bool = False,
+    ) -> None:
+        self.function = function
+        self.name = name or function.__name__
+        self.where = source_line(function)
+        self.read_only = read_only
+        if not inspect.iscoroutinefunction(function):
+            raise InvalidEnvironment(f"{self.where}: tool {self.name!r} must be an async function.")
+        if not _NAME.fullmatch(self.name):
+            raise InvalidEnvironment(
+                f"{self.where}: {self.name!r} cannot name a tool; use a to z, 0 to 9 and _, at "
+                "most 40 characters."
+            )
+        if self.name in CORE_TOOLS or self.name == "session":
+            raise InvalidEnvironment(
+                f"{self.where}: {self.name!r} is the name of a core tool; choose another."
+            )
+        self.description = inspect.cleandoc(function.__doc__ or "")
+        self.arguments = Arguments(function, noun=f"tool {self.name!r}")
+        if "session" in self.arguments.names:
+            raise InvalidEnvironment(
+                f"{self.where}: tool {self.name!r}: the argument 'session' is added by the server; "
+                "rename yours."
+            )
+
+    async def call(self, args: Mapping[str, Any], world: Any) -> Any:
+        """Run it.
+
+        Raises:
+            InvalidTask: An argument is unknown, missing, or of the wrong kind; it did not run.
+        """
+        worlds = dict.fromkeys(self.arguments.world_types, world)
+        return await self.function(**self.arguments.parse(args), **worlds)

@@ -1,0 +1,184 @@
+"""The protocol that every world implements, and what a world is opened with.
+
+A *spec* declares a kind of world (`Browser(site="site/")`); opening it gives a *world*,
+the live and private state that one session acts on. This module owns the contract and
+imports no world. `tests/contract/` holds its conformance tests, for authors to run on
+worlds of their own.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol, TypeVar, runtime_checkable
+
+import anyio
+
+from hud_mcp.action import Action, ActionEffect
+from hud_mcp.context import ContextSpace
+from hud_mcp.observation import Look, Observation
+
+__all__ = ["Opening", "Restorable", "Shared", "SharedService", "World", "WorldSpec"]
+
+
+@runtime_checkable
+class World(Protocol):
+    """The live state of one session.
+
+    One caller at a time: a session never calls a world from two tasks at once, but
+    may call it from different tasks in turn.
+    """
+
+    async def act(self, action: Action) -> ActionEffect:
+        """Perform one action, and return when it has settled.
+
+        Args:
+            action: One of the types that the spec lists. Places are CSS pixels.
+
+        Raises:
+            ActionFailed: The world refused it, and is as it was before.
+            EnvironmentFailed: The world is broken; only `close` may be called from now on.
+
+        If this call is cancelled, the action may or may not have happened, and the
+        world can be used further.
+        """
+        ...
+
+    async def observe(self, look: Look) -> Observation:
+        """Return what the agent sees now; change nothing.
+
+        Args:
+            look: Which parts to observe. `look.image` is only set where the spec has a
+                screen. The picture may exceed the budget; the session fits it.
+
+        Raises:
+            EnvironmentFailed: The world is broken; only `close` may be called from now on.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Release everything that belongs to this world alone. Closing twice is no error."""
+        ...
+
+
+@runtime_checkable
+class Restorable(World, Protocol):
+    """A world whose state can be written down and opened again."""
+
+    async def snapshot(self) -> bytes:
+        """The state, for the spec's `open(opening)` to find in `opening.snapshot`."""
+        ...
+
+
+class SharedService(Protocol):
+    """Something that the worlds of one process share, such as a browser."""
+
+    async def close(self) -> None:
+        """Release it. Closing twice is no error."""
+        ...
+
+
+ServiceT = TypeVar("ServiceT", bound=SharedService)
+
+
+class Shared:
+    """The services that the worlds of one process share, opened when first asked for."""
+
+    def __init__(self) -> None:
+        self._services: dict[str, SharedService] = {}
+        self._locks: dict[str, anyio.Lock] = {}
+        self._closed = False
+
+    async def get(self, key: str, open_service: Callable[[], Awaitable[ServiceT]]) -> ServiceT:
+        """Return the service under a key; the first caller opens it while others wait.
+
+        Args:
+            key: Names the service and every option that it was opened with.
+            open_service: Called where there is none yet. If it raises, so does this
+                call, and the next caller tries again.
+        """
+        async with self._locks.setdefault(key, anyio.Lock()):
+            if key not in self._services:
+                service = await open_service()
+                if self._closed:
+                    await service.close()
+                    raise RuntimeError("the server is shutting down")
+                self._services[key] = service
+            return self._services[key]  # pyright: ignore[reportReturnType]  # a key has one type
+
+    def forget(self, key: str, service: SharedService) -> None:
+        """Let the next caller open a new one, unless somebody replaced it already."""
+        if self._services.get(key) is service:
+            del self._services[key]
+
+    async def close(self) -> None:
+        """Close all services at once; one that fails does not keep the others open."""
+        self._closed = True
+        services, self._services = list(self._services.values()), {}
+        async with anyio.create_task_group() as group:
+            for service in services:
+                group.start_soon(service.close)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Opening:
+    """What a world is opened with.
+
+    Attributes:
+        context: Every feature of the spec's context space, checked and complete.
+        seed: For whatever the world draws at random; None where nobody chose one.
+        folder: Where the environment's file is; relative paths of a spec start there.
+        shared: The process's shared services.
+        snapshot: What `Restorable.snapshot` gave, or None for a new world.
+        log: Takes a line for the session's log.
+    """
+
+    context: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    seed: int | None = None
+    folder: Path = field(default_factory=Path)
+    shared: Shared = field(default_factory=Shared)
+    snapshot: bytes | None = None
+    log: Callable[[str], None] = lambda _line: None
+
+
+class WorldSpec(Protocol):
+    """The declaration of a kind of world. Constructing one does nothing."""
+
+    @property
+    def name(self) -> str:
+        """The kind, in a word: `browser`, `none`."""
+        ...
+
+    @property
+    def world_type(self) -> type[World]:
+        """The class of what `open` returns; a template asks for it by annotation."""
+        ...
+
+    @property
+    def actions(self) -> frozenset[str]:
+        """The action types that `act` takes; of `ACTION_TYPES`, without `response`."""
+        ...
+
+    @property
+    def has_screen(self) -> bool:
+        """Whether an observation may carry a picture."""
+        ...
+
+    @property
+    def replayable(self) -> bool:
+        """Whether the same context, seed and actions bring back the same state."""
+        ...
+
+    @property
+    def context_space(self) -> ContextSpace:
+        """The features in which worlds of this kind may differ."""
+        ...
+
+    async def open(self, opening: Opening) -> World:
+        """Open a world.
+
+        Raises:
+            EnvironmentFailed: It cannot be opened; the text says why and what to do.
+
+        If this call fails or is cancelled, nothing stays open.
+        """
+        ...

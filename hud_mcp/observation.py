@@ -14,7 +14,15 @@ from pydantic import ConfigDict, Field, model_validator
 
 from hud_mcp.action import Value
 
-__all__ = ["Look", "Observation", "Screenshot", "TaskResult", "clip_text", "fit_screenshot"]
+__all__ = [
+    "ImageFormat",
+    "Look",
+    "Observation",
+    "Screenshot",
+    "TaskResult",
+    "clip_text",
+    "fit_screenshot",
+]
 
 ImageFormat = Literal["png", "jpeg"]
 

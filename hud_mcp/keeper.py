@@ -1,0 +1,331 @@
+"""The one task that owns a session's generator, from its world's opening to its closing.
+
+A template is suspended across requests. Whatever it holds across its yields (timeouts,
+task groups) belongs to the task that resumes it, so that is always this one, and no scope
+of ours lies around the generator: a bound on its setup or its grading cancels the task
+from outside. Everyone else exchanges messages with it.
+
+asyncio is used directly here: only its tasks can be cancelled once and then clean up, and
+started in a context of their own.
+"""
+
+import asyncio
+import contextvars
+import logging
+import traceback
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from hud_mcp.errors import EnvironmentFailed, GradingFailed, HudMcpError, InvalidTemplate
+from hud_mcp.grade import Grade, Outcome, read_grade
+from hud_mcp.log import current_log, current_name
+from hud_mcp.template import Prompt, Template, read_prompt
+
+__all__ = ["Ending", "Keeper", "SessionOver"]
+
+logger = logging.getLogger(__name__)
+
+_PATIENCE_S = 5.0
+"""How long a template or a world may take to clean up."""
+_CANCEL_TRIES = 5
+"""A task that swallows its cancellation is cancelled again, once a second, this often."""
+
+
+class SessionOver(Exception):
+    """Thrown into a template that waits for an answer when there will be none."""
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How a session ends.
+
+    Attributes:
+        outcome: Its class.
+        grade: What the template yielded; only for `graded`.
+        error: For the record: everything that is known, with file and line.
+        told: For the agent: nothing that an author wrote.
+    """
+
+    outcome: Outcome
+    grade: Grade | None = None
+    error: str | None = None
+    told: str | None = None
+
+
+@dataclass(frozen=True)
+class _Submit:
+    raw: str
+
+
+class Keeper:
+    """Runs one template.
+
+    Args:
+        template: What to run.
+        open_generator: Opens the world and creates the generator; called in the
+            keeper's own task.
+        unwind: Called before a waiting template is told that it is over: stops
+            whatever else uses the world.
+        settle: Called once with the ending, before the world is closed. It must not raise.
+        close_world: Called last.
+        setup_s: The longest that opening and the way to the prompt may take.
+        grade_s: The longest that grading may take.
+        name: The session's short name.
+        log: Takes a line for its log.
+    """
+
+    def __init__(
+        self,
+        template: Template,
+        *,
+        open_generator: Callable[[], Awaitable[AsyncGenerator[Any, Any]]],
+        unwind: Callable[[], Awaitable[None]],
+        settle: Callable[[Ending], Awaitable[None]],
+        close_world: Callable[[], Awaitable[None]],
+        setup_s: float,
+        grade_s: float,
+        name: str,
+        log: Callable[[str], None],
+    ) -> None:
+        self._template = template
+        self._open_generator = open_generator
+        self._unwind = unwind
+        self._settle = settle
+        self._close_world = close_world
+        self._setup_s = setup_s
+        self._grade_s = grade_s
+        self._name = name
+        self._log = log
+        self._inbox: asyncio.Queue[_Submit | Ending] = asyncio.Queue()
+        self._overran: str | None = None
+        self._stop: Ending | None = None
+        self._settled = False
+        self._task: asyncio.Task[None] | None = None
+        self.prompt: asyncio.Future[Prompt] = asyncio.get_running_loop().create_future()
+        self.closed = asyncio.Event()
+
+    def start(self) -> None:
+        """Begin, in a clean context: nothing of the request that starts a session stays in it."""
+        context = contextvars.Context()
+        context.run(current_name.set, self._name)
+        context.run(current_log.set, self._log)
+        loop = asyncio.get_running_loop()
+        self._task = loop.create_task(self._run(), name=f"keeper {self._name}", context=context)
+        self._task.add_done_callback(self._done)
+
+    def submit(self, raw: str) -> None:
+        """Hand over the answer; grading begins."""
+        self._inbox.put_nowait(_Submit(raw))
+
+    def end(self, ending: Ending) -> None:
+        """End the session, if it waits for an answer; while it grades, nothing happens."""
+        self._inbox.put_nowait(ending)
+
+    def abort(self, ending: Ending) -> None:
+        """End the session now, whatever it does; what it does then is cancelled."""
+        self._stop = ending
+        if self._task is not None:
+            self._task.cancel()
+
+    async def _run(self) -> None:
+        generator: AsyncGenerator[Any, Any] | None = None
+        try:
+            with self._bound(self._setup_s, "setup"):
+                generator = await self._open_generator()
+                prompt = await self._first(generator)
+            if not self.prompt.done():
+                self.prompt.set_result(prompt)
+            ending = await self._converse(generator)
+        except asyncio.CancelledError:
+            ending = self._interrupted()
+        except (Exception, SystemExit, BaseExceptionGroup) as exc:  # noqa: BLE001  # the keeper attributes every failure of the author's code
+            ending = self._broke_in_setup(exc)
+        try:
+            await self._finish(ending)
+        finally:
+            await self._bounded(self._close_world(), "closing the world")
+            self.closed.set()
+
+    async def _first(self, generator: AsyncGenerator[Any, Any]) -> Prompt:
+        try:
+            value = await anext(generator)
+        except StopAsyncIteration:
+            raise InvalidTemplate(
+                f"{self._template.where}: {self._template.noun} ended without yielding a prompt."
+            ) from None
+        return read_prompt(value, where=self._template.where)
+
+    async def _converse(self, generator: AsyncGenerator[Any, Any]) -> Ending:
+        try:
+            message = await self._inbox.get()
+        except asyncio.CancelledError as exc:
+            cancelled = exc
+            if self._stop is not None:
+                return await self._dismiss(generator, self._stop)
+            # A timeout or a task group that the template holds across its yield has fired:
+            # the cancellation is the template's, and it may still grade.
+            return await self._grade(generator, lambda: generator.athrow(cancelled))
+        if isinstance(message, Ending):
+            return await self._dismiss(generator, message)
+        answer = self._template.read_answer(message.raw)
+        return await self._grade(generator, lambda: generator.asend(answer))
+
+    async def _grade(
+        self, generator: AsyncGenerator[Any, Any], resume: Callable[[], Awaitable[Any]]
+    ) -> Ending:
+        try:
+            with self._bound(self._grade_s, "grading"):
+                value = await resume()
+                grade = read_grade(value, where=self._template.where)
+        except StopAsyncIteration:
+            return _ungraded(
+                f"{self._template.where}: {self._template.noun} ended without a grade; yield one "
+                "after the answer."
+            )
+        except asyncio.CancelledError:
+            if self._stop is None and self._overran is None:
+                return _ungraded(
+                    f"{self._template.where}: a timeout of the template's own ended it."
+                )
+            return self._interrupted()
+        except EnvironmentFailed as exc:
+            return Ending(Outcome.ENVIRONMENT_FAILED, error=self._describe(exc), told=str(exc))
+        except (Exception, SystemExit, BaseExceptionGroup) as exc:  # noqa: BLE001  # the keeper attributes every failure of the author's code
+            return _ungraded(self._describe(exc))
+        third = await self._run_out(generator)
+        return third or Ending(Outcome.GRADED, grade=grade)
+
+    async def _run_out(self, generator: AsyncGenerator[Any, Any]) -> Ending | None:
+        """Let the template clean up; a third value makes the grade ambiguous."""
+        try:
+            with self._bound(_PATIENCE_S, "cleaning up"):
+                await anext(generator)
+        except StopAsyncIteration:
+            return None
+        except asyncio.CancelledError:
+            if self._stop is not None:
+                raise
+            self._log(f"{self._template.noun} took too long to clean up after its grade")
+            return None
+        except (Exception, SystemExit, BaseExceptionGroup) as exc:  # noqa: BLE001  # the grade stands; the failure is recorded
+            self._log(f"after its grade: {self._describe(exc)}")
+            return None
+        return _ungraded(
+            f"{self._template.where}: {self._template.noun} yielded a third time; yield the prompt "
+            "and one grade."
+        )
+
+    async def _dismiss(self, generator: AsyncGenerator[Any, Any], ending: Ending) -> Ending:
+        """Tell a waiting template that it is over, and let it clean up.
+
+        An ordinary exception is thrown: closing the generator would raise GeneratorExit,
+        which leaves a task group as a BaseExceptionGroup.
+        """
+        await self._unwind()
+        try:
+            with self._bound(_PATIENCE_S, "cleaning up"):
+                await generator.athrow(SessionOver(ending.outcome.value))
+        except (StopAsyncIteration, SessionOver, asyncio.CancelledError):
+            pass
+        except (Exception, SystemExit, BaseExceptionGroup) as exc:  # noqa: BLE001  # the ending is decided; the failure is recorded
+            if not _is_only(exc, SessionOver):
+                self._log(f"while it was told to end: {self._describe(exc)}")
+        return ending
+
+    async def _finish(self, ending: Ending) -> None:
+        if self._settled:
+            return
+        self._settled = True
+        await self._settle(ending)
+        if not self.prompt.done():
+            self.prompt.set_exception(EnvironmentFailed(ending.told or ending.outcome.value))
+            self.prompt.exception()  # marked as seen: a cancelled start has nobody to tell
+
+    def _interrupted(self) -> Ending:
+        if self._stop is not None:
+            return self._stop
+        if self._overran == "setup":
+            text = f"Its setup took longer than {self._setup_s:g} s and was stopped."
+            return Ending(Outcome.ENVIRONMENT_FAILED, error=text, told=text)
+        if self._overran == "grading":
+            text = f"Its grading took longer than {self._grade_s:g} s and was stopped."
+            return Ending(
+                Outcome.GRADING_FAILED, error=f"{self._template.where}: {text}", told=text
+            )
+        return Ending(Outcome.LOST, error="cancelled from outside", told="It was interrupted.")
+
+    def _broke_in_setup(self, exc: BaseException) -> Ending:
+        error = self._describe(exc)
+        if isinstance(exc, HudMcpError) and not isinstance(exc, InvalidTemplate):
+            told = str(exc)
+        else:
+            told = f"The setup of {self._template.noun} failed ({type(exc).__name__})."
+        return Ending(Outcome.ENVIRONMENT_FAILED, error=error, told=told)
+
+    def _describe(self, exc: BaseException) -> str:
+        """An exception with the line of the template's file that it passed through."""
+        if isinstance(exc, InvalidTemplate | GradingFailed):
+            return str(exc)
+        file = self._template.where.rpartition(":")[0]
+        frames = [f for f in traceback.extract_tb(exc.__traceback__) if f.filename == file]
+        where = f"{file}:{frames[-1].lineno}" if frames else self._template.where
+        return f"{where}: {type(exc).__name__}: {exc}"
+
+    @contextmanager
+    def _bound(self, seconds: float, phase: str) -> Iterator[None]:
+        """Cancel the keeper's task from outside when the time is up."""
+        loop = asyncio.get_running_loop()
+        handle = loop.call_later(seconds, self._overrun, phase, _CANCEL_TRIES)
+        self._timer = handle
+        try:
+            yield
+        finally:
+            self._timer.cancel()
+
+    def _overrun(self, phase: str, tries: int) -> None:
+        self._overran = phase
+        task = self._task
+        if task is None or task.done():
+            return
+        if tries == 0:
+            logger.error("a template ignores that its %s was cancelled; it is abandoned", phase)
+            self._abandon()
+            return
+        task.cancel()
+        loop = asyncio.get_running_loop()
+        self._timer = loop.call_later(1.0, self._overrun, phase, tries - 1)
+
+    def _abandon(self) -> None:
+        """Settle without the task, which still runs and listens to nobody."""
+        self._abandoned = asyncio.get_running_loop().create_task(self._finish(self._interrupted()))
+
+    async def _bounded(self, work: Awaitable[None], what: str) -> None:
+        """Wait for cleanup, for a while, whatever cancels this task."""
+        task = asyncio.ensure_future(work)
+        try:
+            done, _ = await asyncio.wait({task}, timeout=_PATIENCE_S)
+        except asyncio.CancelledError:
+            done, _ = await asyncio.wait({task}, timeout=1.0)
+        if not done:
+            task.cancel()
+            self._log(f"{what} took longer than {_PATIENCE_S:g} s and was given up")
+        elif not task.cancelled() and (exc := task.exception()) is not None:
+            self._log(f"{what} failed: {type(exc).__name__}: {exc}")
+
+    def _done(self, task: "asyncio.Task[None]") -> None:
+        self.closed.set()
+        if not task.cancelled() and (exc := task.exception()) is not None:
+            logger.error("the keeper of %s broke", self._name, exc_info=exc)
+
+
+def _ungraded(error: str) -> Ending:
+    told = "The template failed to grade this task; the server's log and the record say why."
+    return Ending(Outcome.GRADING_FAILED, error=error, told=told)
+
+
+def _is_only(exc: BaseException, wanted: type[BaseException]) -> bool:
+    if isinstance(exc, BaseExceptionGroup):
+        return all(_is_only(inner, wanted) for inner in exc.exceptions)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    return isinstance(exc, wanted)

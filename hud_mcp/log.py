@@ -1,0 +1,91 @@
+"""Where lines of a log go: to stderr, one line each, and to the session that they belong to.
+
+What a template prints, and what its libraries log while it runs, is part of its session's
+record; none of it may reach standard output, which belongs to the protocol.
+"""
+
+import io
+import logging
+import sys
+from collections.abc import Callable
+from contextvars import ContextVar
+from typing import TextIO
+
+__all__ = ["LineStream", "configure_logging", "current_log", "current_name"]
+
+current_log: ContextVar[Callable[[str], None] | None] = ContextVar("current_log", default=None)
+"""Takes a line for the session that the running task works for; None outside of sessions."""
+
+current_name: ContextVar[str] = ContextVar("current_name", default="-")
+"""The short name of that session: it tells sessions apart, and opens none."""
+
+_MAX_LINE = 4_000
+
+
+class _SessionLines(logging.Handler):
+    """Copies log records to the session that they belong to."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        take = current_log.get()
+        if take is not None:
+            take(f"{record.levelname.lower()} {record.name}: {record.getMessage()}"[:_MAX_LINE])
+
+
+class _OneLine(logging.Formatter):
+    """One line a record, whatever its message holds; a traceback's end instead of all of it."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        message = " ".join(record.getMessage().split())
+        if record.exc_info and record.exc_info[1] is not None:
+            error = record.exc_info[1]
+            frame = record.exc_info[2]
+            while frame is not None and frame.tb_next is not None:
+                frame = frame.tb_next
+            place = f" at {frame.tb_frame.f_code.co_filename}:{frame.tb_lineno}" if frame else ""
+            message += f" [{type(error).__name__}: {' '.join(str(error).split())}{place}]"
+        when = self.formatTime(record, "%H:%M:%S")
+        return f"{when} {record.levelname.lower():<7} {current_name.get()} {message}"[:_MAX_LINE]
+
+
+def configure_logging(level: str = "info") -> None:
+    """Send all logging to stderr, one line a record, and to the sessions' records."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_OneLine())
+    root = logging.getLogger()
+    root.handlers[:] = [handler, _SessionLines()]
+    root.setLevel(level.upper())
+    for noisy in ("httpx", "httpcore", "asyncio", "PIL", "mcp.server.lowlevel", "uvicorn.access"):
+        logging.getLogger(noisy).setLevel(logging.WARNING)
+
+
+class LineStream(io.TextIOBase):
+    """A text stream that gives whole lines to the running session's log and passes all on.
+
+    Args:
+        target: Where everything goes too, such as stderr.
+    """
+
+    def __init__(self, target: TextIO) -> None:
+        self._target = target
+        self._partial: dict[str, str] = {}
+
+    def writable(self) -> bool:
+        """It can be written to."""
+        return True
+
+    def write(self, text: str) -> int:
+        """Pass text on, and log each line that it completes."""
+        take = current_log.get()
+        if take is not None:
+            name = current_name.get()
+            *lines, rest = (self._partial.pop(name, "") + text).split("\n")
+            for line in lines:
+                take(line[:_MAX_LINE])
+            if rest:
+                self._partial[name] = rest[-_MAX_LINE:]
+        self._target.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        """Flush what everything is passed on to."""
+        self._target.flush()

@@ -1,0 +1,221 @@
+"""The MCP server: its surface is complete and fixed when it is built.
+
+It stands on the SDK's low-level server: its tools come from declarations, and what goes
+wrong in one must reach the model as text.
+"""
+
+import logging
+import secrets
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import mcp_types as types
+from mcp.server.auth.middleware.auth_context import get_access_token
+from mcp.server.caching import CacheHint
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel.server import Server
+from mcp.shared.exceptions import MCPError
+from mcp_types import INVALID_PARAMS
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+from hud_mcp import __version__
+from hud_mcp.errors import HudMcpError, InvalidTask, LimitReached
+from hud_mcp.server.arguments import clean_arguments
+from hud_mcp.server.calls import CALLS, Call, Pictures, call_environment_tool, environment_tools
+from hud_mcp.server.prompts import Prompts
+from hud_mcp.server.resources import Resources
+from hud_mcp.server.results import error_result
+from hud_mcp.server.schemas import INSTRUCTIONS, SESSION, core_tools, make_tool
+from hud_mcp.session import Caller
+from hud_mcp.sessions import Sessions
+from hud_mcp.tool import Tool
+
+__all__ = ["build_server"]
+
+logger = logging.getLogger(__name__)
+
+Context = ServerRequestContext[str, Any]
+
+
+def build_server(sessions: Sessions, *, pictures: Pictures | None = None) -> Server[str]:
+    """Build the server for a registry of sessions; the registry outlives it.
+
+    Args:
+        sessions: What is served.
+        pictures: How pictures are sent.
+    """
+    surface = _Surface(sessions, pictures or Pictures())
+    server: Server[str] = Server(
+        "hud-mcp",
+        version=__version__,
+        title="hud-mcp",
+        instructions=INSTRUCTIONS,
+        lifespan=_lifespan,
+        cache_hints={
+            "tools/list": CacheHint(ttl_ms=60_000, scope="public"),
+            "prompts/list": CacheHint(ttl_ms=60_000, scope="public"),
+            "resources/list": CacheHint(ttl_ms=60_000, scope="public"),
+            "resources/templates/list": CacheHint(ttl_ms=60_000, scope="public"),
+        },
+        on_list_tools=surface.list_tools,
+        on_call_tool=surface.call_tool,
+        on_list_prompts=surface.list_prompts,
+        on_get_prompt=surface.get_prompt,
+        on_list_resources=surface.list_resources,
+        on_list_resource_templates=surface.list_resource_templates,
+        on_read_resource=surface.read_resource,
+        on_completion=surface.complete,
+    )
+    return server
+
+
+@asynccontextmanager
+async def _lifespan(_server: Server[str]) -> AsyncIterator[str]:
+    """A name for the connection, where a lifespan is one: on stdio and in memory."""
+    yield f"local:{secrets.token_hex(8)}"
+
+
+def caller_of(ctx: Context) -> Caller:
+    """Who makes a request.
+
+    The session header is only believed on the 2025-era leg of HTTP, where the SDK has
+    checked it; on modern requests a client may send anything.
+    """
+    token = get_access_token()
+    principal = None if token is None else f"{token.client_id}"
+    if ctx.request is None:
+        return Caller(principal=principal, connection=ctx.lifespan_context)
+    if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
+        return Caller(principal=principal)
+    header = ctx.request.headers.get("mcp-session-id")
+    return Caller(principal=principal, connection=f"http:{header}" if header else None)
+
+
+class _Surface:
+    """The handlers."""
+
+    def __init__(self, sessions: Sessions, pictures: Pictures) -> None:
+        self._sessions = sessions
+        self._pictures = pictures
+        self._prompts = Prompts(sessions)
+        self._resources = Resources(sessions)
+        self._own = environment_tools(sessions)
+        core = core_tools()
+        self._schemas: dict[str, Mapping[str, Any]] = {t.name: t.input_schema for t in core}
+        own = [_declare(name, tool) for name, (_, tool) in self._own.items()]
+        self._tools = types.ListToolsResult(tools=[*core, *own])
+
+    async def list_tools(
+        self, _ctx: Context, _params: types.PaginatedRequestParams | None
+    ) -> types.ListToolsResult:
+        return self._tools
+
+    async def call_tool(self, ctx: Context, params: types.CallToolRequestParams) -> Any:
+        name = params.name
+        if name not in CALLS and name not in self._own:
+            raise MCPError(code=INVALID_PARAMS, message=f"Unknown tool: {name}")
+        try:
+            call = Call(
+                sessions=self._sessions,
+                caller=caller_of(ctx),
+                arguments=self._arguments(name, params.arguments or {}),
+                progress=_progress(ctx),
+                pictures=self._pictures,
+            )
+            if name in CALLS:
+                return await CALLS[name](call)
+            return await call_environment_tool(call, *self._own[name])
+        except HudMcpError as exc:
+            return error_result(str(exc))
+        except BaseExceptionGroup as group:
+            # A heartbeat's task group wraps what its body raised.
+            inner = _single(group)
+            if isinstance(inner, HudMcpError):
+                return error_result(str(inner))
+            logger.exception("tool %s failed", name)
+            return error_result(f"{name} failed inside the server; its log says why.")
+        except Exception:  # the boundary of a tool call: a model must be told something
+            logger.exception("tool %s failed", name)
+            return error_result(f"{name} failed inside the server; its log says why.")
+
+    async def list_prompts(
+        self, _ctx: Context, _params: types.PaginatedRequestParams | None
+    ) -> types.ListPromptsResult:
+        return types.ListPromptsResult(prompts=self._prompts.declared())
+
+    async def get_prompt(
+        self, ctx: Context, params: types.GetPromptRequestParams
+    ) -> types.GetPromptResult:
+        return await self._prompts.get(params.name, params.arguments or {}, caller_of(ctx))
+
+    async def list_resources(
+        self, _ctx: Context, _params: types.PaginatedRequestParams | None
+    ) -> types.ListResourcesResult:
+        return types.ListResourcesResult(resources=self._resources.declared())
+
+    async def list_resource_templates(
+        self, _ctx: Context, _params: types.PaginatedRequestParams | None
+    ) -> types.ListResourceTemplatesResult:
+        return types.ListResourceTemplatesResult(resource_templates=self._resources.templates())
+
+    async def read_resource(
+        self, ctx: Context, params: types.ReadResourceRequestParams
+    ) -> types.ReadResourceResult:
+        return await self._resources.read(str(params.uri), caller_of(ctx))
+
+    async def complete(
+        self, ctx: Context, params: types.CompleteRequestParams
+    ) -> types.CompleteResult:
+        typed = params.argument.value
+        if isinstance(params.ref, types.PromptReference):
+            values = self._prompts.complete(params.ref.name, params.argument.name, typed)
+        else:
+            values = self._resources.complete(typed, caller_of(ctx))
+        shown = values[:100]
+        completion = types.Completion(
+            values=shown, total=len(values), has_more=len(shown) < len(values)
+        )
+        return types.CompleteResult(completion=completion)
+
+    def _arguments(self, name: str, given: Mapping[str, Any]) -> dict[str, Any]:
+        limit = self._sessions.limits.argument_bytes
+        if name in CALLS:
+            return clean_arguments(name, self._schemas[name], given, max_bytes=limit)
+        tool = self._own[name][1]
+        if len(str(given)) > limit:
+            raise LimitReached(f"{name}: the arguments are larger than {limit} bytes.")
+        kept = {k: v for k, v in given.items() if v is not None or k in tool.arguments.required}
+        session = kept.get("session")
+        if session is not None and not isinstance(session, str):
+            raise InvalidTask(f"{name}: 'session' must be a string.")
+        return kept
+
+
+def _declare(name: str, tool: Tool) -> types.Tool:
+    schema = tool.arguments.schema
+    properties = {**schema["properties"], "session": SESSION}
+    description = tool.description or f"{tool.name}: a tool of the environment's own."
+    return make_tool(
+        name,
+        name.replace("_", " ").capitalize(),
+        description[:1000],
+        {**schema, "properties": properties},
+        read_only=tool.read_only,
+        destructive=not tool.read_only,
+        idempotent=tool.read_only,
+    )
+
+
+def _progress(ctx: Context) -> Any:
+    async def report(done: float, message: str) -> None:
+        await ctx.session.report_progress(done, None, message)
+
+    return report
+
+
+def _single(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    inner: BaseException = group
+    while isinstance(inner, BaseExceptionGroup) and len(inner.exceptions) == 1:  # pyright: ignore[reportUnknownArgumentType, reportUnknownMemberType]
+        inner = inner.exceptions[0]  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    return inner  # pyright: ignore[reportUnknownVariableType]

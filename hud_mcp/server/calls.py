@@ -1,0 +1,404 @@
+"""The core tools, one function each: read the arguments, call the session, build the result."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any
+
+import anyio
+
+from hud_mcp.action import Action, ResponseAction, parse_action, parse_actions
+from hud_mcp.environment import Environment
+from hud_mcp.errors import InvalidTask, SessionEnded
+from hud_mcp.grade import Outcome
+from hud_mcp.observation import ImageFormat, Look
+from hud_mcp.server.results import (
+    image_result,
+    receipt_text,
+    receipt_view,
+    step_result,
+    structured_result,
+)
+from hud_mcp.session import Caller, Session
+from hud_mcp.sessions import Sessions
+from hud_mcp.task import Task
+from hud_mcp.tool import Tool
+from hud_mcp.trajectory import Receipt
+
+__all__ = ["CALLS", "Call", "Pictures", "begun_text", "call_environment_tool", "environment_tools"]
+
+_PAGE = 100
+"""Tasks in one reply of list_tasks."""
+_HEARTBEAT_S = 5.0
+"""Hosts give up on a silent call after a minute or so, and wait on after a sign of life."""
+
+Progress = Callable[[float, str], Awaitable[None]]
+
+
+@dataclass(frozen=True)
+class Pictures:
+    """How pictures go over MCP.
+
+    Attributes:
+        image: The format that is sent unless a call names one.
+        quality: Of a JPEG.
+        max_edge_px: The longest edge; models see no more than this.
+        max_bytes: Of the encoded picture: hosts refuse results of more than about 1 MB.
+    """
+
+    image: ImageFormat = "jpeg"
+    quality: int = 80
+    max_edge_px: int = 1568
+    max_bytes: int = 700_000
+
+
+@dataclass(frozen=True)
+class Call:
+    """One tool call.
+
+    Attributes:
+        sessions: The registry.
+        caller: Who calls.
+        arguments: Those that were given; `null` and `""` are already left out where the
+            argument is optional.
+        progress: Reports a sign of life.
+        pictures: How pictures are sent.
+    """
+
+    sessions: Sessions
+    caller: Caller
+    arguments: Mapping[str, Any]
+    progress: Progress
+    pictures: Pictures
+
+    async def session(self) -> Session:
+        """The session that the call means."""
+        return await self.sessions.live(self.arguments.get("session"), self.caller)
+
+    def look(self, *, image: bool, text: bool = True, kind: ImageFormat | None = None) -> Look:
+        """What to observe for this call."""
+        pictures = self.pictures
+        return Look(
+            text=text,
+            changes=_one_of(self.arguments, "observe", ("full", "changes"), "full") == "changes",
+            image=(kind or pictures.image) if image else None,
+            quality=pictures.quality,
+            max_edge_px=pictures.max_edge_px,
+            max_image_bytes=pictures.max_bytes,
+            max_text_chars=self.sessions.limits.observation_chars,
+        )
+
+    @asynccontextmanager
+    async def heartbeat(self, message: str) -> AsyncIterator[None]:
+        """Report progress every few seconds while the body runs."""
+
+        async def beat() -> None:
+            seconds = 0.0
+            while True:
+                await anyio.sleep(_HEARTBEAT_S)
+                seconds += _HEARTBEAT_S
+                await self.progress(seconds, f"{message} ({seconds:g} s)")
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(beat)
+            try:
+                yield
+            finally:
+                group.cancel_scope.cancel()
+
+
+async def list_tasks(call: Call) -> dict[str, Any]:
+    """List what can be started."""
+    sessions, given = call.sessions, call.arguments
+    environment = given.get("environment")
+    if environment is not None:
+        sessions.find_environment(environment)
+    pattern, offset = given.get("filter"), given.get("offset", 0)
+
+    def wanted(env: str, *names: str) -> bool:
+        if environment is not None and env != environment:
+            return False
+        return pattern is None or any(
+            fnmatchcase(n, pattern) or pattern in n for n in (env, *names)
+        )
+
+    tasks = [t for t in sessions.tasks if wanted(t.env, t.id, t.template)]
+    page = tasks[offset : offset + _PAGE]
+    templates = [
+        (e.name, t)
+        for e in sessions.environments.values()
+        for t in e.templates.values()
+        if wanted(e.name, t.id)
+    ]
+    value: dict[str, Any] = {
+        "tasks": [
+            {"id": t.id, "environment": t.env, "template": t.template, "description": t.description}
+            for t in page
+        ],
+        "total": len(tasks),
+        "templates": [
+            {
+                "id": t.id,
+                "environment": env,
+                "description": t.description,
+                "arguments": t.arguments.schema,
+            }
+            for env, t in templates
+        ],
+    }
+    lines = [f"{t.id}: {t.description or t.template} [{t.env}]" for t in page]
+    if offset + len(page) < len(tasks):
+        rest = len(tasks) - offset - len(page)
+        lines.append(f"… {rest} more; call again with offset={offset + len(page)}.")
+    heading = f"{len(tasks)} tasks:" if tasks else "No listed tasks match; templates do:"
+    lines = [heading, *lines, "Templates:"]
+    lines += [
+        f"{t.id}({', '.join(t.arguments.names)}): {t.description} [{e}]" for e, t in templates
+    ]
+    lines.append("Begin with start_task.")
+    return structured_result(value, "\n".join(lines))
+
+
+async def start_task(call: Call) -> dict[str, Any]:
+    """Start a task."""
+    task = chosen_task(call.sessions, call.arguments)
+    async with call.heartbeat("preparing the task"):
+        session = await call.sessions.start(task, caller=call.caller)
+    value = {
+        "session": session.id,
+        "task": task.id,
+        "environment": task.env,
+        "prompt": session.prompt.text if session.prompt else "",
+        "next": begun_text(session),
+    }
+    meta = {"hud-mcp/start": {"trajectory": session.trajectory_id}}
+    return structured_result(value, f"{value['prompt']}\n\n{value['next']}", meta)
+
+
+async def step(call: Call) -> dict[str, Any]:
+    """Perform actions and look."""
+    actions = parse_actions(call.arguments.get("actions"))
+    session = await call.session()
+    return await _step(call, session, actions, image=True)
+
+
+async def act(call: Call) -> dict[str, Any]:
+    """Perform one action."""
+    rest = {k: v for k, v in call.arguments.items() if k not in ("session", "observe")}
+    action = parse_action(rest)
+    session = await call.session()
+    return await _step(call, session, (action,), image=False)
+
+
+async def screenshot(call: Call) -> dict[str, Any]:
+    """Take a picture."""
+    session = await call.session()
+    session.need_screen()
+    kind: ImageFormat = _one_of(call.arguments, "format", ("jpeg", "png"), call.pictures.image)  # pyright: ignore[reportAssignmentType]
+    look = call.look(image=True, text=False, kind=kind)
+    stepped = await session.step((), look, kind="screenshot")
+    shot = stepped.result.observation.image
+    if shot is None:
+        raise SessionEnded("The screen gave no picture; call step to look at the text.")
+    return image_result(shot, session)
+
+
+async def response(call: Call) -> dict[str, Any]:
+    """Submit the answer."""
+    found = await call.sessions.find(call.arguments.get("session"), call.caller)
+    answer = call.arguments["answer"]
+    if isinstance(found, Receipt):
+        return await _stored_receipt(found, answer)
+    async with call.heartbeat("grading"):
+        receipt = await found.respond(answer, wait_s=call.sessions.limits.reply_s)
+    return _graded(found, receipt)
+
+
+async def task_status(call: Call) -> dict[str, Any]:
+    """Tell where a session stands."""
+    found = await call.sessions.find(call.arguments.get("session"), call.caller)
+    if isinstance(found, Receipt):
+        shown = receipt_view(found, found.reward_policy)
+        text = f"The session has ended: {found.outcome.value}."
+        return structured_result({"state": "ended", "receipt": shown}, text)
+    value: dict[str, Any] = {
+        "session": found.id,
+        "state": found.state,
+        "task": found.task.id,
+        "environment": found.environment.name,
+        "prompt": found.prompt.text if found.prompt else "",
+        "steps": found.steps,
+    }
+    lines = [f"Task {found.task.id}: {found.state}, {found.steps} steps."]
+    if found.receipt is not None:
+        value["receipt"] = receipt_view(found.receipt, found.reward_policy)
+        lines.append(_ended_line(found))
+    elif found.state == "grading":
+        value["next"] = "The answer is being graded; call task_status again in a few seconds."
+        lines.append(value["next"])
+    else:
+        value["next"] = begun_text(found)
+        lines += [f"Prompt: {value['prompt']}", value["next"]]
+    return structured_result(value, "\n".join(lines))
+
+
+async def cancel_task(call: Call) -> dict[str, Any]:
+    """End a session without a grade."""
+    found = await call.sessions.find(call.arguments.get("session"), call.caller)
+    outcome = found.outcome if isinstance(found, Receipt) else None
+    if isinstance(found, Session):
+        await found.cancel()
+        outcome = found.receipt.outcome if found.receipt else Outcome.CANCELLED
+    name = outcome.value if outcome else "ended"
+    text = "Cancelled." if outcome is Outcome.CANCELLED else f"It had ended already: {name}."
+    return structured_result({"outcome": name}, f"{text} start_task begins another.")
+
+
+CALLS: Mapping[str, Callable[[Call], Awaitable[dict[str, Any]]]] = {
+    f.__name__: f
+    for f in (list_tasks, start_task, step, act, screenshot, response, task_status, cancel_task)
+}
+"""The core tools by name."""
+
+
+def environment_tools(sessions: Sessions) -> dict[str, tuple[Environment, Tool]]:
+    """The environments' own tools by the name that clients see.
+
+    A name that two environments use is prefixed by the environment's for both.
+    """
+    every = [(e, t) for e in sessions.environments.values() for t in e.tools.values()]
+    names = [t.name for _, t in every]
+    return {
+        (t.name if names.count(t.name) == 1 else f"{e.name}_{t.name}".lower()): (e, t)
+        for e, t in every
+    }
+
+
+async def call_environment_tool(call: Call, environment: Environment, tool: Tool) -> dict[str, Any]:
+    """Call a tool of an environment's own."""
+    session = await call.session()
+    if session.environment is not environment:
+        raise InvalidTask(
+            f"{tool.name} belongs to environment {environment.name!r}; this session is in "
+            f"{session.environment.name!r}."
+        )
+    arguments = {k: v for k, v in call.arguments.items() if k != "session"}
+    async with call.heartbeat(tool.name):
+        stepped = await session.call_tool(tool, arguments, call.look(image=False, text=False))
+    return step_result(stepped, session)
+
+
+def chosen_task(sessions: Sessions, given: Mapping[str, Any]) -> Task:
+    """The task that a start names.
+
+    Raises:
+        InvalidTask, InvalidContext: It names none, or one that is not there.
+    """
+    if "task" in given:
+        clash = [k for k in ("template", "arguments") if k in given]
+        if clash:
+            raise InvalidTask(f"Give `task`, or `template` with `arguments`; not `{clash[0]}` too.")
+        if given["task"] not in sessions.tasks:
+            return _template_as_task(sessions, given)
+        task = sessions.tasks[given["task"]]
+        changes = {k: given[k] for k in ("context", "seed") if k in given}
+        return task.model_copy(update=changes)
+    if "template" not in given:
+        raise InvalidTask(
+            "Give `task`, the id of a task, or `template` with `arguments`; list_tasks shows both."
+        )
+    return sessions.mint(
+        given["template"],
+        given.get("arguments", {}),
+        environment=given.get("environment"),
+        context=given.get("context"),
+        seed=given.get("seed"),
+    )
+
+
+def begun_text(session: Session) -> str:
+    """What to do with a session that has begun."""
+    world = session.environment.world
+    acts = bool(world.actions - {"wait"})
+    how = (
+        "Look with step, act with step or act, and finish with response."
+        if acts
+        else ("Answer with response.")
+    )
+    tools = ", ".join(session.environment.tools)
+    also = f" Its own tools: {tools}." if tools else ""
+    return f'[session: {session.id}] {how} Pass session="{session.id}" to every call.{also}'
+
+
+def _template_as_task(sessions: Sessions, given: Mapping[str, Any]) -> Task:
+    """A template's id in place of a task's: what was meant is clear."""
+    name = given["task"]
+    if not any(name in e.templates for e in sessions.environments.values()):
+        return sessions.tasks[name]  # raises, with the closest id
+    return sessions.mint(
+        name,
+        {},
+        environment=given.get("environment"),
+        context=given.get("context"),
+        seed=given.get("seed"),
+    )
+
+
+async def _step(
+    call: Call, session: Session, actions: tuple[Action, ...], *, image: bool
+) -> dict[str, Any]:
+    shows = image and session.environment.world.has_screen
+    async with call.heartbeat("acting"):
+        stepped = await session.step(
+            actions,
+            call.look(image=shows),
+            kind="step" if image else "act",
+            deliver_image=shows,
+        )
+        if not stepped.answered:
+            return step_result(stepped, session)
+        answer = next(a.text for a in actions if isinstance(a, ResponseAction))
+        receipt = await session.respond(answer, wait_s=call.sessions.limits.reply_s)
+    return step_result(stepped, session, tail=_graded_line(session, receipt))
+
+
+def _graded(session: Session, receipt: Receipt | None) -> dict[str, Any]:
+    if receipt is None:
+        value = {"session": session.id, "state": "grading", "next": _graded_line(session, None)}
+        return structured_result(value, value["next"])
+    shown = receipt_view(receipt, session.reward_policy)
+    text = receipt_text(receipt, session.reward_policy)
+    return structured_result({"session": session.id, "state": "ended", **shown}, text)
+
+
+def _graded_line(session: Session, receipt: Receipt | None) -> str:
+    if receipt is None:
+        return "Your answer is being graded, which takes a while; call task_status for the result."
+    return receipt_text(receipt, session.reward_policy)
+
+
+def _ended_line(session: Session) -> str:
+    receipt = session.receipt
+    if receipt is not None and receipt.outcome is Outcome.GRADED:
+        return receipt_text(receipt, session.reward_policy)
+    why = f": {session.told}" if session.told else "."
+    return f"It ended without a grade ({receipt.outcome.value if receipt else 'ended'}){why}"
+
+
+async def _stored_receipt(receipt: Receipt, answer: str) -> dict[str, Any]:
+    from hud_mcp.session import digest, ended_text  # noqa: PLC0415
+
+    if receipt.outcome is not Outcome.GRADED or receipt.answer_digest != digest(answer):
+        raise SessionEnded(ended_text(receipt))
+    shown = receipt_view(receipt, receipt.reward_policy)
+    return structured_result(
+        {"state": "ended", **shown}, receipt_text(receipt, receipt.reward_policy)
+    )
+
+
+def _one_of(given: Mapping[str, Any], name: str, allowed: tuple[str, ...], default: str) -> str:
+    value = given.get(name, default)
+    if value not in allowed:
+        raise InvalidTask(f"{name}: {value!r} is not one of {', '.join(allowed)}.")
+    return value

@@ -1,0 +1,170 @@
+"""Prompts: one for each template, and `task`; asking for one starts a held task."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import mcp_types as types
+from mcp_types import INVALID_PARAMS
+
+from hud_mcp.environment import Environment
+from hud_mcp.errors import HudMcpError, did_you_mean
+from hud_mcp.server.calls import begun_text
+from hud_mcp.session import Caller, Session
+from hud_mcp.sessions import Sessions
+from hud_mcp.task import Task
+from hud_mcp.template import Template
+
+__all__ = ["Prompts"]
+
+_MAX_COMPLETIONS = 100
+"""The protocol's bound."""
+
+_TYPE_WORDS = {"string": "text", "boolean": "true or false", "array": "a JSON list",
+               "object": "a JSON object", "number": "number", "integer": "integer"}  # fmt: skip
+
+
+class Prompts:
+    """The prompts of one server.
+
+    Args:
+        sessions: The registry that starts the tasks.
+    """
+
+    def __init__(self, sessions: Sessions) -> None:
+        self._sessions = sessions
+        every = [(e, t) for e in sessions.environments.values() for t in e.templates.values()]
+        ids = [t.id for _, t in every]
+        self._templates: dict[str, tuple[Environment, Template]] = {
+            (t.id if ids.count(t.id) == 1 and t.id != "task" else f"{e.name}.{t.id}"): (e, t)
+            for e, t in every
+        }
+
+    def declared(self) -> list[types.Prompt]:
+        """Every prompt, with its arguments described."""
+        prompts = [
+            types.Prompt(
+                name=name,
+                title=template.description or name,
+                description=f"{template.description or name} ({environment.name})",
+                arguments=_prompt_arguments(template),
+            )
+            for name, (environment, template) in self._templates.items()
+        ]
+        if len(self._sessions.tasks):
+            argument = types.PromptArgument(
+                name="id", description="The id of a listed task.", required=True
+            )
+            prompts.append(
+                types.Prompt(
+                    name="task",
+                    title="Start a task",
+                    description=f"One of {len(self._sessions.tasks)} listed tasks",
+                    arguments=[argument],
+                )
+            )
+        return prompts
+
+    async def get(
+        self, name: str, arguments: Mapping[str, str], caller: Caller
+    ) -> types.GetPromptResult:
+        """Start a task, or find the untouched one that the same request started before.
+
+        Raises:
+            MCPError: -32602 with a text that says what was wrong.
+        """
+        from mcp.shared.exceptions import MCPError  # noqa: PLC0415  # loads with the server only
+
+        try:
+            task = self._task(name, arguments)
+            session = self._sessions.untouched(task, caller)
+            if session is None:
+                session = await self._sessions.start(task, caller=caller, provisional=True)
+        except HudMcpError as exc:
+            raise MCPError(code=INVALID_PARAMS, message=str(exc)) from None
+        return types.GetPromptResult(
+            description=task.description or None, messages=_messages(session)
+        )
+
+    def complete(self, name: str, argument: str, typed: str) -> list[str]:
+        """Values for an argument that begin with, or contain, what was typed."""
+        if name == "task":
+            return _matching(self._sessions.tasks.ids, typed)
+        found = self._templates.get(name)
+        if found is None:
+            return []
+        return _matching(_suggestions(found[1], argument), typed)
+
+    def _task(self, name: str, arguments: Mapping[str, str]) -> Task:
+        from mcp.shared.exceptions import MCPError  # noqa: PLC0415  # loads with the server only
+
+        if name == "task" and len(self._sessions.tasks):
+            extra = sorted(set(arguments) - {"id"})
+            if extra or "id" not in arguments:
+                raise MCPError(
+                    code=INVALID_PARAMS, message="The prompt 'task' takes one argument: id."
+                )
+            return self._sessions.tasks[arguments["id"]]
+        if name not in self._templates:
+            hint = did_you_mean(name, self._templates)
+            raise MCPError(code=INVALID_PARAMS, message=f"Unknown prompt: {name}.{hint}")
+        environment, template = self._templates[name]
+        return self._sessions.mint(
+            template.id, template.arguments.parse_text(arguments), environment=environment.name
+        )
+
+
+def _messages(session: Session) -> list[types.PromptMessage]:
+    prompt = session.prompt.messages if session.prompt else ()
+    messages = [
+        types.PromptMessage(
+            role="assistant" if m.role == "assistant" else "user",
+            content=types.TextContent(type="text", text=m.text),
+        )
+        for m in prompt
+    ]
+    text = f"The environment is ready. {begun_text(session)}"
+    content = types.TextContent(type="text", text=text)
+    return [*messages, types.PromptMessage(role="user", content=content)]
+
+
+def _prompt_arguments(template: Template) -> list[types.PromptArgument]:
+    properties: Mapping[str, Any] = template.arguments.schema["properties"]
+    return [
+        types.PromptArgument(
+            name=name,
+            description=_describe(properties[name]),
+            required=name in template.arguments.required,
+        )
+        for name in template.arguments.names
+    ]
+
+
+def _describe(schema: Mapping[str, Any]) -> str:
+    if "enum" in schema:
+        kind = "one of " + ", ".join(str(v) for v in schema["enum"])
+    else:
+        kind = _TYPE_WORDS.get(schema.get("type", ""), "JSON")
+    default = f"; {schema['default']} by default" if schema.get("default") is not None else ""
+    said = schema.get("description", "").rstrip(".")
+    return f"{said} ({kind}{default})" if said else f"{kind}{default}"
+
+
+def _suggestions(template: Template, argument: str) -> list[str]:
+    schema = template.arguments.schema["properties"].get(argument, {})
+    values = list(schema.get("enum", ()))
+    if schema.get("type") == "boolean":
+        values = [True, False]
+    if "const" in schema:
+        values = [schema["const"]]
+    default = schema.get("default")
+    if default is not None and default not in values:
+        values.insert(0, default)
+    values += [v for v in schema.get("examples", ()) if v not in values]
+    return [str(v).lower() if isinstance(v, bool) else str(v) for v in values]
+
+
+def _matching(values: tuple[str, ...] | list[str], typed: str) -> list[str]:
+    lowered = typed.lower()
+    starts = [v for v in values if v.lower().startswith(lowered)]
+    inside = [v for v in values if lowered in v.lower() and v not in starts]
+    return [*starts, *inside]

@@ -1,0 +1,113 @@
+"""Resources: what the environments are, and a session's own record and picture.
+
+A session's resources are addressed by its id, which only its caller knows. None of them
+carries a reference answer, metadata, a log, or a reward that the policy withholds.
+"""
+
+import re
+from typing import Any
+
+import mcp_types as types
+import orjson
+from mcp_types import INVALID_PARAMS
+
+from hud_mcp.errors import HudMcpError
+from hud_mcp.server.results import trajectory_view
+from hud_mcp.session import Caller
+from hud_mcp.sessions import Sessions
+from hud_mcp.trajectory import Receipt
+
+__all__ = ["Resources"]
+
+_SESSION = re.compile(r"hud://sessions/([^/]+)/(trajectory|screenshot)")
+_ENVIRONMENT = re.compile(r"hud://environments/([^/]+)")
+
+
+class Resources:
+    """The resources of one server.
+
+    Args:
+        sessions: The registry.
+    """
+
+    def __init__(self, sessions: Sessions) -> None:
+        self._sessions = sessions
+
+    def declared(self) -> list[types.Resource]:
+        """The environments' manifests; sessions are templates, for their ids are secrets."""
+        return [
+            types.Resource(
+                uri=f"hud://environments/{e.name}",
+                name=e.name,
+                title=f"Environment {e.name}",
+                description="Its templates, actions, tools and context features.",
+                mime_type="application/json",
+            )
+            for e in self._sessions.environments.values()
+        ]
+
+    def templates(self) -> list[types.ResourceTemplate]:
+        """What there is of each session."""
+        return [
+            types.ResourceTemplate(
+                uri_template="hud://sessions/{session}/trajectory",
+                name="trajectory",
+                title="A session's steps so far",
+                mime_type="application/json",
+            ),
+            types.ResourceTemplate(
+                uri_template="hud://sessions/{session}/screenshot",
+                name="screenshot",
+                title="A session's latest screenshot",
+            ),
+        ]
+
+    async def read(self, uri: str, caller: Caller) -> types.ReadResourceResult:
+        """Return one resource.
+
+        Raises:
+            MCPError: -32602 with the URI where there is none.
+        """
+        if found := _ENVIRONMENT.fullmatch(uri):
+            environment = self._sessions.environments.get(found[1])
+            if environment is not None:
+                return _json(uri, environment.manifest())
+        if found := _SESSION.fullmatch(uri):
+            content = await self._of_session(uri, found[1], found[2], caller)
+            if content is not None:
+                return content
+        raise _missing(uri)
+
+    def complete(self, typed: str, caller: Caller) -> list[str]:
+        """The caller's own session ids that begin with what was typed."""
+        return [s.id for s in self._sessions.held(caller) if s.id.startswith(typed)]
+
+    async def _of_session(
+        self, uri: str, session_id: str, what: str, caller: Caller
+    ) -> types.ReadResourceResult | None:
+        try:
+            found = await self._sessions.find(session_id, caller)
+            if what == "trajectory":
+                place = found.trajectory if isinstance(found, Receipt) else found.trajectory_id
+                trajectory = await self._sessions.store.load_trajectory(place)
+                return _json(uri, trajectory_view(trajectory, found.reward_policy))
+        except HudMcpError:
+            return None
+        if isinstance(found, Receipt) or found.latest is None:
+            return None
+        blob = types.BlobResourceContents(
+            uri=uri, mime_type=found.latest.mime_type, blob=found.latest.as_base64()
+        )
+        return types.ReadResourceResult(contents=[blob])
+
+
+def _json(uri: str, value: dict[str, Any]) -> types.ReadResourceResult:
+    text = orjson.dumps(value).decode()
+    content = types.TextResourceContents(uri=uri, mime_type="application/json", text=text)
+    return types.ReadResourceResult(contents=[content])
+
+
+def _missing(uri: str) -> Exception:
+    from mcp.shared.exceptions import MCPError  # noqa: PLC0415  # loads with the server only
+
+    return MCPError(code=INVALID_PARAMS, message=f"Resource not found: {uri}", data={"uri": uri})

@@ -1,0 +1,166 @@
+"""What goes back to a client: text first, one picture second, nothing that gives rewards away.
+
+Results are plain dicts in wire form: a picture is encoded once and validated once, by
+the SDK on its way out.
+"""
+
+from typing import Any
+
+import orjson
+
+from hud_mcp.grade import Outcome, SubScore
+from hud_mcp.observation import Screenshot
+from hud_mcp.session import Session, Stepped
+from hud_mcp.trajectory import Receipt, Trajectory
+
+__all__ = [
+    "error_result",
+    "image_result",
+    "receipt_text",
+    "receipt_view",
+    "step_result",
+    "structured_result",
+    "trajectory_view",
+]
+
+_COMPLETE = {"resultType": "complete"}
+"""Required on the 2026-07-28 wire, ignored before."""
+
+
+def error_result(text: str) -> dict[str, Any]:
+    """A failure that the model reads and can act on."""
+    return {**_COMPLETE, "content": [{"type": "text", "text": text}], "isError": True}
+
+
+def structured_result(
+    value: dict[str, Any], text: str, meta: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    """Data with a readable form of it; hosts show a model the one or the other."""
+    result: dict[str, Any] = {
+        **_COMPLETE,
+        "content": [{"type": "text", "text": text}],
+        "structuredContent": value,
+    }
+    return {**result, "_meta": meta} if meta else result
+
+
+def image_result(shot: Screenshot, session: Session) -> dict[str, Any]:
+    """A picture and its size. No structured content: hosts then hide the picture."""
+    size = f"{shot.width_px} x {shot.height_px} px"
+    return {
+        **_COMPLETE,
+        "content": [{"type": "text", "text": f"Screenshot, {size}."}, _image(shot)],
+        "_meta": {"hud-mcp/screenshot": {"session": session.id, **_size(shot)}},
+    }
+
+
+def step_result(stepped: Stepped, session: Session, *, tail: str = "") -> dict[str, Any]:
+    """What a step showed, in words first."""
+    result = stepped.result
+    seen = result.observation
+    lines: list[str] = []
+    if stepped.error:
+        lines.append(stepped.error)
+    lines.extend(stepped.notes)
+    if seen.text:
+        lines.append(seen.text)
+    elif not (stepped.error or stepped.notes or tail or seen.image):
+        lines.append("Done. This environment has nothing to look at; answer with response.")
+    if result.reward is not None or result.terminated or result.truncated:
+        reward = "" if result.reward is None else f"reward={result.reward:g} "
+        lines.append(
+            f"{reward}terminated={_word(result.terminated)} truncated={_word(result.truncated)}"
+        )
+    if tail:
+        lines.append(tail)
+    content: list[dict[str, Any]] = [{"type": "text", "text": "\n".join(lines) or "Done."}]
+    meta: dict[str, Any] = {
+        "session": session.id,
+        "steps": session.steps,
+        "performed": stepped.performed,
+        "terminated": result.terminated,
+        "truncated": result.truncated,
+    }
+    if result.reward is not None:
+        meta["reward"] = result.reward
+    if result.info and session.reward_policy != "hidden":
+        meta["info"] = orjson.loads(orjson.dumps(result.info, default=str))
+    if seen.image is not None:
+        content.append(_image(seen.image))
+        meta["screenshot"] = _size(seen.image)
+    reply: dict[str, Any] = {**_COMPLETE, "content": content, "_meta": {"hud-mcp/step": meta}}
+    return {**reply, "isError": True} if stepped.error else reply
+
+
+def receipt_view(receipt: Receipt, policy: str) -> dict[str, Any]:
+    """What an agent may know of a receipt.
+
+    The author's `info` and the reason of a failed grading never leave: they may name
+    the expected answer. Under `hidden`, nothing of the reward does.
+    """
+    shown: dict[str, Any] = {
+        "outcome": receipt.outcome.value,
+        "task": receipt.task,
+        "environment": receipt.environment,
+        "trajectory": receipt.trajectory,
+        "started_at": receipt.started_at.isoformat(timespec="seconds"),
+        "ended_at": receipt.ended_at.isoformat(timespec="seconds"),
+    }
+    if policy == "hidden" or receipt.outcome is not Outcome.GRADED:
+        return shown
+    shown["reward"] = receipt.reward
+    if receipt.subscores:
+        shown["subscores"] = [_subscore(s) for s in receipt.subscores]
+    if receipt.content:
+        shown["content"] = receipt.content
+    return shown
+
+
+def receipt_text(receipt: Receipt, policy: str) -> str:
+    """A receipt in a sentence or two."""
+    shown = receipt_view(receipt, policy)
+    if "reward" not in shown:
+        return "Your answer was received and graded; the task is over. start_task begins another."
+    parts = [f"Graded: reward {receipt.reward:g}."]
+    if receipt.content:
+        parts.append(receipt.content)
+    parts.extend(f"- {s.name}: {s.value:g}" for s in receipt.subscores)
+    parts.append("The task is over. start_task begins another.")
+    return "\n".join(parts)
+
+
+def trajectory_view(trajectory: Trajectory, policy: str) -> dict[str, Any]:
+    """What an agent may read of its own record: no metadata, no log, no validation."""
+    hidden_fields = {"reward", "info"} if policy != "per_step" else {"info"}
+    steps = [
+        step.model_dump(mode="json", exclude=hidden_fields | {"observation_url"})
+        for step in trajectory.steps
+    ]
+    return {
+        "id": trajectory.id,
+        "environment": trajectory.environment,
+        "task": trajectory.task.id,
+        "template": trajectory.task.template,
+        "prompt": trajectory.prompt,
+        "steps": steps,
+        "receipt": receipt_view(trajectory.receipt, policy) if trajectory.receipt else None,
+    }
+
+
+def _subscore(score: SubScore) -> dict[str, Any]:
+    shown: dict[str, Any] = {"name": score.name, "value": score.value, "weight": score.weight}
+    if score.children:
+        shown["children"] = [_subscore(child) for child in score.children]
+    return shown
+
+
+def _image(shot: Screenshot) -> dict[str, Any]:
+    return {"type": "image", "data": shot.as_base64(), "mimeType": shot.mime_type}
+
+
+def _size(shot: Screenshot) -> dict[str, Any]:
+    return {"width": shot.width_px, "height": shot.height_px, "scale": shot.scale}
+
+
+def _word(flag: bool) -> str:  # noqa: FBT001  # private
+    return "true" if flag else "false"

@@ -1,0 +1,807 @@
+"""A session: one held task, from its prompt until it is graded, cancelled, expired or lost.
+
+Requests exchange messages with two tasks that belong to the session: the keeper, which
+owns the template's generator, and the worker, which performs one call after the other on
+the world. Every call is recorded durably before it returns.
+"""
+
+import asyncio
+import contextvars
+import hashlib
+import logging
+import secrets
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal
+
+import anyio
+import anyio.to_thread
+import orjson
+from pydantic_core import to_jsonable_python
+
+from hud_mcp import __version__
+from hud_mcp.action import Action, ActionEffect, ResponseAction, scale_action
+from hud_mcp.environment import Environment
+from hud_mcp.errors import (
+    ActionFailed,
+    AlreadyAnswered,
+    EnvironmentFailed,
+    HudMcpError,
+    InvalidAction,
+    LimitReached,
+    NoScreen,
+    SessionBusy,
+    SessionEnded,
+    StoreFailed,
+)
+from hud_mcp.grade import Outcome
+from hud_mcp.keeper import Ending, Keeper
+from hud_mcp.limits import Limits
+from hud_mcp.log import current_log, current_name
+from hud_mcp.observation import Look, Observation, Screenshot, TaskResult, fit_screenshot
+from hud_mcp.store import Store
+from hud_mcp.task import Task
+from hud_mcp.template import Prompt, Template
+from hud_mcp.tool import Tool
+from hud_mcp.trajectory import (
+    Receipt,
+    ScreenshotRecord,
+    Trajectory,
+    TrajectoryStep,
+    utc_now,
+)
+from hud_mcp.world import Opening, Shared, World
+
+__all__ = ["Caller", "Session", "SessionState", "Stepped", "ended_text"]
+
+logger = logging.getLogger(__name__)
+
+SessionState = Literal["starting", "open", "grading", "ended"]
+StepKind = Literal["step", "act", "screenshot", "tool", "response"]
+
+_RECORD_QUALITY = 60
+"""JPEG quality of pictures that only the record keeps."""
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Who makes a call.
+
+    Attributes:
+        principal: Whom authentication named; None without it. A session started under a
+            principal answers to no other.
+        connection: What identifies the caller's connection, where something does: the
+            process on stdio, the session header on 2025-era HTTP. None otherwise.
+    """
+
+    principal: str | None = None
+    connection: str | None = None
+
+
+@dataclass(frozen=True)
+class Stepped:
+    """What a call on the world gave.
+
+    Attributes:
+        result: What the agent sees, and what the world said of rewards and ends.
+        performed: How many of the actions were performed.
+        error: Why the next one was not, or None.
+        notes: What single actions said.
+        answered: Whether a response action submitted the answer.
+    """
+
+    result: TaskResult
+    performed: int
+    error: str | None = None
+    notes: tuple[str, ...] = ()
+    answered: bool = False
+
+
+@dataclass
+class _Command:
+    run: Callable[[], Awaitable[Any]]
+    limit_s: float
+    finished: anyio.Event = field(default_factory=anyio.Event)
+    scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+    result: Any = None
+    error: BaseException | None = None
+
+
+class Session:
+    """One held task. Made and started by `Sessions`.
+
+    Args:
+        environment: Whose world and template it uses.
+        task: What is asked.
+        caller: Who started it.
+        store: Where it is recorded.
+        shared: The process's shared services.
+        limits: What bounds it.
+        reward_policy: Who sees the reward.
+        job_id: The job that it belongs to, or None.
+        provisional: Whether it expires early until somebody acts on it.
+    """
+
+    def __init__(
+        self,
+        environment: Environment,
+        task: Task,
+        *,
+        caller: Caller,
+        store: Store,
+        shared: Shared,
+        limits: Limits,
+        reward_policy: str,
+        job_id: str | None = None,
+        provisional: bool = False,
+    ) -> None:
+        self.id = f"sess-{secrets.token_hex(16)}"
+        self.trajectory_id = f"traj-{secrets.token_hex(8)}"
+        self.name = self.trajectory_id[-6:]
+        self.environment = environment
+        self.task = task
+        self.template: Template = environment.find_template(task.template)
+        self.caller = caller
+        self.reward_policy = reward_policy
+        self.limits = limits
+        self.started_at = utc_now()
+        self.ended_at: datetime | None = None
+        self.state: SessionState = "starting"
+        self.prompt: Prompt | None = None
+        self.receipt: Receipt | None = None
+        self.told: str | None = None
+        self.latest: Screenshot | None = None
+        self.steps = 0
+        self.provisional = provisional
+        self.touched_s = time.monotonic()
+        self.begun_s = self.touched_s
+        self.ended = anyio.Event()
+        self.terminated = False
+        self.truncated = False
+        self._store = store
+        self._shared = shared
+        self._job_id = job_id
+        self._world: World | None = None
+        self._scale = 1.0
+        self._answer: str | None = None
+        self._answered_at: datetime | None = None
+        self._calls = 0
+        self._unsaved: list[tuple[TrajectoryStep, Screenshot | None]] = []
+        self._unsaved_receipt: Receipt | None = None
+        self._lines: list[tuple[int, datetime, str]] = []
+        self._line_count = 0
+        self._queue: asyncio.Queue[_Command] = asyncio.Queue(maxsize=limits.queue)
+        self._worker: asyncio.Task[None] | None = None
+        self._keeper = Keeper(
+            self.template,
+            open_generator=self._open,
+            unwind=self._stop_worker,
+            settle=self._settle,
+            close_world=self._close_world,
+            setup_s=limits.setup_s,
+            grade_s=limits.grade_s,
+            name=self.name,
+            log=self.log,
+        )
+
+    @property
+    def secret_digest(self) -> str:
+        """The SHA-256 of the id, under which the store knows the session."""
+        return digest(self.id)
+
+    @property
+    def busy(self) -> bool:
+        """Whether a call is under way, or the task is being graded."""
+        return self._calls > 0 or self.state == "grading"
+
+    def log(self, line: str) -> None:
+        """Add a line to the session's log; it is recorded with the next step."""
+        if self._line_count < self.limits.log_lines:
+            self._lines.append((self._line_count, utc_now(), line))
+        self._line_count += 1
+
+    async def start(self) -> Prompt:
+        """Open the world and run the template to its prompt.
+
+        Returns:
+            What is asked.
+
+        Raises:
+            EnvironmentFailed: The setup failed; the session has ended and is recorded.
+            InvalidContext: The context is not one of the environment's. Nothing was opened.
+            StoreFailed: The record could not be written. Nothing was opened.
+
+        If this call is cancelled, the half-made session ends as cancelled.
+        """
+        self.environment.split_context(self.task.context)
+        await self._store.add_session(
+            Trajectory(
+                id=self.trajectory_id,
+                job_id=self._job_id,
+                environment=self.environment.name,
+                environment_version=self.environment.version,
+                task=self.task,
+                context=self.environment.context_space.fill(self.task.context),
+                seed=self.task.seed,
+                started_at=self.started_at,
+            ),
+            secret_digest=self.secret_digest,
+            principal=self.caller.principal,
+        )
+        self._keeper.start()
+        try:
+            self.prompt = await asyncio.shield(self._keeper.prompt)
+            await self._store.set_prompt(self.trajectory_id, self.prompt.text)
+        except asyncio.CancelledError:
+            self._keeper.abort(Ending(Outcome.CANCELLED, told="Its start was cancelled."))
+            raise
+        except StoreFailed:
+            self._keeper.abort(Ending(Outcome.ENVIRONMENT_FAILED, told="It was not recorded."))
+            raise
+        self.state = "open"
+        context = contextvars.Context()
+        context.run(current_name.set, self.name)
+        context.run(current_log.set, self.log)
+        loop = asyncio.get_running_loop()
+        self._worker = loop.create_task(self._work(), name=f"worker {self.name}", context=context)
+        return self.prompt
+
+    async def step(
+        self,
+        actions: Sequence[Action],
+        look: Look,
+        *,
+        kind: StepKind = "step",
+        deliver_image: bool = True,
+    ) -> Stepped:
+        """Perform actions in order, then observe.
+
+        Args:
+            actions: None of them for a look alone. A response action submits the answer
+                and ends the list.
+            look: What to observe.
+            kind: How the record names the call.
+            deliver_image: Whether the agent is shown the picture; where not, the places
+                that it names still refer to the picture before.
+
+        Returns:
+            What the agent sees; also where an action was refused: its `error` then says
+            which, and `performed` how many came before it.
+
+        Raises:
+            InvalidAction: One is not of this environment. None was performed.
+            LimitReached: They are too many, or take too long; the session lives on.
+            SessionEnded, SessionBusy, AlreadyAnswered: Nothing was done.
+            EnvironmentFailed: The world broke, and the session has ended without a grade.
+            StoreFailed: The step was done but not recorded; the text says so.
+
+        If this call is cancelled, the action under way may or may not have happened;
+        what was performed is recorded, and the session lives on.
+        """
+        self._check_actions(actions)
+        return await self._enqueue(
+            lambda: self._perform(actions, look, kind, deliver_image=deliver_image),
+            self.limits.step_s,
+        )
+
+    async def call_tool(self, tool: Tool, arguments: dict[str, Any], look: Look) -> Stepped:
+        """Call a tool of the environment's own.
+
+        Raises:
+            InvalidTask: An argument is wrong. It did not run.
+            ActionFailed: The tool raised; the session lives on.
+            SessionEnded, SessionBusy, AlreadyAnswered, EnvironmentFailed, StoreFailed: As
+                for `step`.
+        """
+        tool.arguments.parse(arguments)
+        return await self._enqueue(
+            lambda: self._run_tool(tool, arguments, look), self.limits.step_s
+        )
+
+    async def respond(self, answer: str, *, wait_s: float | None = None) -> Receipt | None:
+        """Submit the final answer, once, and wait for the grade.
+
+        Args:
+            answer: What the template receives.
+            wait_s: How long to wait; None for as long as grading may take.
+
+        Returns:
+            The receipt; None where grading goes on after `wait_s`. The same answer again
+            gives the same receipt.
+
+        Raises:
+            AlreadyAnswered: Another answer was submitted before; its grade stands.
+            SessionEnded: The session ended without a grade; the text says how.
+            LimitReached: The answer is too long. Nothing was submitted.
+            StoreFailed: It was graded but not recorded. The same answer again tries again.
+
+        If this call is cancelled, the answer stays submitted and grading goes on.
+        """
+        self._check_answer(answer)
+        if self._answer is None:
+            self._refuse_if_over()
+            await self._enqueue(lambda: self._submit(answer), self.limits.step_s)
+        elif self._answer != answer:
+            raise AlreadyAnswered(self._already_answered())
+        with anyio.move_on_after(wait_s):
+            await self.ended.wait()
+        if not self.ended.is_set():
+            return None
+        await self._save_receipt()
+        if self.receipt is None or self.receipt.outcome is not Outcome.GRADED:
+            raise SessionEnded(ended_text(self.receipt, self.told))
+        return self.receipt
+
+    async def cancel(self) -> None:
+        """End the session without a grade; one that has ended stays as it is.
+
+        Raises:
+            SessionBusy: It is being graded.
+        """
+        if self.state == "ended":
+            return
+        if self.state == "grading":
+            raise SessionBusy("The task is being graded; it ends with its grade.")
+        await self.finish(Ending(Outcome.CANCELLED, told="It was cancelled by the client."))
+
+    async def finish(self, ending: Ending, *, abort: bool = False) -> None:
+        """End the session with a given ending, and wait until its world is closed."""
+        if abort or self.state == "starting":
+            self._keeper.abort(ending)
+        else:
+            self._keeper.end(ending)
+        await self._keeper.closed.wait()
+
+    async def closed(self) -> None:
+        """Wait until the world is closed."""
+        await self._keeper.closed.wait()
+
+    # What follows runs in the worker.
+
+    async def _work(self) -> None:
+        while True:
+            command = await self._queue.get()
+            if command.scope.cancel_called:
+                command.finished.set()
+                continue
+            try:
+                with command.scope:
+                    command.result = await self._run_bounded(command)
+            except EnvironmentFailed as exc:
+                command.error = exc
+                self._keeper.end(Ending(Outcome.ENVIRONMENT_FAILED, error=str(exc), told=str(exc)))
+                await self.ended.wait()
+            except HudMcpError as exc:
+                command.error = exc
+            except asyncio.CancelledError:
+                command.error = SessionEnded(self._over_text())
+                raise
+            except Exception as exc:  # the worker attributes what a world or a tool raises
+                logger.exception("a world or a tool raised")
+                command.error = ActionFailed(f"{type(exc).__name__}: {exc}")
+            finally:
+                command.finished.set()
+
+    async def _run_bounded(self, command: _Command) -> Any:
+        try:
+            with anyio.fail_after(command.limit_s):
+                return await command.run()
+        except TimeoutError:
+            raise LimitReached(
+                f"This call took longer than {command.limit_s:g} s and was stopped; what it had "
+                "done stands. Look, then go on in smaller steps."
+            ) from None
+
+    async def _perform(
+        self,
+        actions: Sequence[Action],
+        look: Look,
+        kind: StepKind,
+        *,
+        deliver_image: bool,
+    ) -> Stepped:
+        draft = _Draft(
+            self.steps, kind, [a.model_dump(mode="json", exclude_none=True) for a in actions]
+        )
+        scale, observed = self._scale, False
+        answer: str | None = None
+        try:
+            for action in actions:
+                if isinstance(action, ResponseAction):
+                    answer = action.text
+                    draft.performed += 1
+                    break
+                draft.add(await self._live_world.act(scale_action(action, scale)))
+                if draft.terminated or draft.truncated:
+                    break
+        except ActionFailed as exc:
+            draft.error = self._which_failed(actions, draft.performed, exc)
+        except anyio.get_cancelled_exc_class():
+            draft.error = f"stopped after {draft.performed} of {len(actions)} actions"
+            await self._record(draft, shielded=True)
+            raise
+        except EnvironmentFailed as exc:
+            draft.error = str(exc)
+            await self._record(draft, shielded=True)
+            raise
+        try:
+            draft.observation = await self._observe(look, deliver_image=deliver_image)
+            observed = True
+        finally:
+            await self._record(draft, shielded=not observed)
+        self.terminated |= draft.terminated
+        self.truncated |= draft.truncated
+        if answer is not None:
+            self._hand_over(answer)
+        return draft.stepped(
+            self._shows_reward, deliver_image=deliver_image, answered=answer is not None
+        )
+
+    async def _run_tool(self, tool: Tool, arguments: dict[str, Any], look: Look) -> Stepped:
+        draft = _Draft(self.steps, "tool", [{"tool": tool.name, "args": arguments}])
+        try:
+            value = await tool.call(arguments, self._live_world)
+        except HudMcpError as exc:
+            draft.error = str(exc)
+            await self._record(draft, shielded=True)
+            raise
+        except Exception as exc:
+            draft.error = f"{tool.name} failed: {type(exc).__name__}: {exc}"
+            await self._record(draft, shielded=True)
+            logger.exception("tool %s raised", tool.name)
+            raise ActionFailed(draft.error) from None
+        draft.performed = 1
+        seen = await self._observe(look.model_copy(update={"text": False}), deliver_image=False)
+        draft.observation = Observation(text=_tool_text(value), image=seen.image)
+        await self._record(draft)
+        shown = _tool_observation(value)
+        return Stepped(result=TaskResult(observation=shown), performed=1)
+
+    async def _submit(self, answer: str) -> None:
+        draft = _Draft(self.steps, "response", [{"type": "response", "text": answer}])
+        draft.performed = 1
+        draft.observation = await self._observe(Look(), deliver_image=False)
+        await self._record(draft)
+        self._hand_over(answer)
+
+    def _hand_over(self, answer: str) -> None:
+        self._answer, self._answered_at = answer, utc_now()
+        self.state = "grading"
+        self._keeper.submit(answer)
+
+    async def _observe(self, look: Look, *, deliver_image: bool) -> Observation:
+        """Observe, with a picture for the record too, fitted into the budget."""
+        if not self.environment.world.has_screen:
+            look = look.model_copy(update={"image": None})
+        elif look.image is None:
+            look = look.model_copy(update={"image": "jpeg", "quality": _RECORD_QUALITY})
+        seen = await self._live_world.observe(look)
+        if seen.image is None:
+            return seen
+        image = seen.image
+        if (
+            max(image.width_px, image.height_px) > look.max_edge_px
+            or len(image.data) > look.max_image_bytes
+        ):
+            image = await anyio.to_thread.run_sync(fit_screenshot, image, look)
+        if deliver_image:
+            self._scale = image.scale
+        self.latest = image
+        return Observation(text=seen.text, image=image)
+
+    async def _record(self, draft: "_Draft", *, shielded: bool = False) -> None:
+        """Make a step durable; one that cannot be written now is written with the next."""
+        shot = draft.observation.image if draft.observation else None
+        step = draft.record()
+        self.steps = step.index + 1
+        self._unsaved.append((step, shot))
+        with anyio.CancelScope(shield=shielded):
+            await self._save_steps()
+
+    async def _save_steps(self) -> None:
+        try:
+            while self._unsaved:
+                step, shot = self._unsaved[0]
+                await self._store.add_step(self.trajectory_id, step, shot)
+                self._unsaved.pop(0)
+            lines, self._lines = self._lines, []
+            if lines:
+                await self._store.add_logs(self.trajectory_id, lines)
+        except StoreFailed as exc:
+            raise StoreFailed(
+                f"This call was performed, but {str(exc)[0].lower()}{str(exc)[1:]} It is kept and "
+                "recorded with the next call; do not repeat the actions."
+            ) from None
+
+    # What follows runs in the keeper.
+
+    async def _open(self) -> AsyncGenerator[Any, Any]:
+        environment = self.environment
+        self._world = await environment.world.open(
+            Opening(
+                context=environment.split_context(self.task.context),
+                seed=self.task.seed,
+                folder=environment.folder,
+                shared=self._shared,
+                log=self.log,
+            )
+        )
+        return self.template.run(self.task.args, self._world)
+
+    async def _stop_worker(self) -> None:
+        worker, self._worker = self._worker, None
+        if worker is not None:
+            worker.cancel()
+            await asyncio.wait({worker}, timeout=2)
+
+    async def _settle(self, ending: Ending) -> None:
+        """Record how the session ended, then tell everyone who waits."""
+        await self._stop_worker()
+        self.ended_at = utc_now()
+        self.told = ending.told
+        self.receipt = self._make_receipt(ending)
+        if ending.error:
+            logger.log(
+                logging.INFO if ending.outcome is Outcome.GRADED else logging.WARNING,
+                "%s: %s",
+                ending.outcome,
+                ending.error,
+            )
+        self._unsaved_receipt = self.receipt
+        self.state = "ended"
+        try:
+            await self._save_receipt()
+        except StoreFailed as exc:
+            logger.error("%s", exc)  # noqa: TRY400  # its text says everything
+        self.ended.set()
+        while not self._queue.empty():
+            command = self._queue.get_nowait()
+            command.error = SessionEnded(self._over_text())
+            command.finished.set()
+
+    async def _save_receipt(self) -> None:
+        if self._unsaved_receipt is None:
+            return
+        try:
+            await self._save_steps()
+            await self._store.end_session(self.trajectory_id, self._unsaved_receipt)
+        except StoreFailed as exc:
+            raise StoreFailed(
+                f"The task has ended, but its end is not recorded yet: {exc} The same call again "
+                "tries again."
+            ) from None
+        self._unsaved_receipt = None
+
+    def _make_receipt(self, ending: Ending) -> Receipt:
+        grade = ending.grade
+        return Receipt(
+            trajectory=self.trajectory_id,
+            environment=self.environment.name,
+            task=self.task.id,
+            template=self.template.id,
+            outcome=ending.outcome,
+            reward=grade.reward if grade else None,
+            subscores=grade.subscores if grade else (),
+            content=grade.content if grade else None,
+            info=to_jsonable_python(grade.info, fallback=str) if grade else {},
+            answer_digest=None if self._answer is None else digest(self._answer),
+            error=ending.error or (None if grade else ending.told),
+            started_at=self.started_at,
+            ended_at=self.ended_at or utc_now(),
+            reward_policy=self.reward_policy,
+            package_version=__version__,
+            task_digest=self.task.digest,
+            environment_digest=self.environment.digest,
+        )
+
+    async def _close_world(self) -> None:
+        world, self._world = self._world, None
+        if world is not None:
+            await world.close()
+
+    # What follows runs in the caller's task.
+
+    async def _enqueue(self, run: Callable[[], Awaitable[Any]], limit_s: float) -> Any:
+        self._refuse_if_over()
+        self.touched_s = time.monotonic()
+        self.provisional = False
+        command = _Command(run, limit_s)
+        try:
+            self._queue.put_nowait(command)
+        except asyncio.QueueFull:
+            raise SessionBusy(
+                f"{self._queue.maxsize} calls already wait on this session; nothing was done. Wait "
+                "for their replies, then call again."
+            ) from None
+        self._calls += 1
+        try:
+            await command.finished.wait()
+        except asyncio.CancelledError:
+            command.scope.cancel()
+            raise
+        finally:
+            self._calls -= 1
+            self.touched_s = time.monotonic()
+        if command.error is not None:
+            raise command.error
+        return command.result
+
+    def _refuse_if_over(self) -> None:
+        if self.state == "ended":
+            raise SessionEnded(self._over_text())
+        if self.state == "grading":
+            raise AlreadyAnswered(self._already_answered())
+
+    def _check_actions(self, actions: Sequence[Action]) -> None:
+        limit = self.limits.actions_per_step
+        if len(actions) > limit:
+            raise LimitReached(
+                f"{len(actions)} actions in one step; at most {limit} are taken. Nothing was done; "
+                "send them in several steps."
+            )
+        allowed = self.environment.world.actions | {"response"}
+        for i, action in enumerate(actions):
+            if action.type not in allowed:
+                raise InvalidAction(
+                    f"actions[{i}]: {action.type!r} is not an action of environment "
+                    f"{self.environment.name!r}; it takes {', '.join(sorted(allowed))}. None was "
+                    "performed."
+                )
+            if isinstance(action, ResponseAction):
+                self._check_answer(action.text)
+
+    def _check_answer(self, answer: str) -> None:
+        if len(answer.encode()) > self.limits.argument_bytes:
+            raise LimitReached(
+                f"The answer has {len(answer.encode())} bytes; at most "
+                f"{self.limits.argument_bytes} are taken. Nothing was submitted."
+            )
+
+    @property
+    def _live_world(self) -> World:
+        if self._world is None:
+            raise SessionEnded(self._over_text())
+        return self._world
+
+    @property
+    def _shows_reward(self) -> bool:
+        return self.reward_policy == "per_step"
+
+    def need_screen(self) -> None:
+        """Refuse a picture where there is no screen.
+
+        Raises:
+            NoScreen: Saying what to do instead.
+        """
+        if not self.environment.world.has_screen:
+            raise NoScreen(
+                f"Environment {self.environment.name!r} has no screen. Read the prompt, use its "
+                "tools or `step`, and finish with `response`."
+            )
+
+    def _which_failed(self, actions: Sequence[Action], performed: int, exc: Exception) -> str:
+        if len(actions) == 1:
+            return f"{actions[0].type} failed: {exc}"
+        rest = len(actions) - performed - 1
+        tail = f" The {rest} after it were not performed." if rest else ""
+        return f"actions[{performed}]: {actions[performed].type} failed: {exc}{tail}"
+
+    def _already_answered(self) -> str:
+        if self.state == "grading":
+            at = self._answered_at or utc_now()
+            return f"An answer was submitted at {at:%H:%M:%S} UTC and is being graded."
+        return ended_text(self.receipt, self.told)
+
+    def _over_text(self) -> str:
+        return ended_text(self.receipt, self.told)
+
+
+class _Draft:
+    """A step while it is made."""
+
+    def __init__(self, index: int, kind: StepKind, actions: list[dict[str, Any]]) -> None:
+        self.index = index
+        self.kind: StepKind = kind
+        self.actions = actions
+        self.started_at = utc_now()
+        self.performed = 0
+        self.observation: Observation | None = None
+        self.error: str | None = None
+        self.rewards: list[float] = []
+        self.notes: list[str] = []
+        self.info: dict[str, Any] = {}
+        self.terminated = False
+        self.truncated = False
+
+    def add(self, effect: ActionEffect) -> None:
+        """Add what one action did."""
+        self.performed += 1
+        if effect.text:
+            self.notes.append(effect.text)
+        if effect.reward is not None:
+            self.rewards.append(effect.reward)
+        self.terminated |= effect.terminated
+        self.truncated |= effect.truncated
+        self.info.update(effect.info)
+
+    def record(self) -> TrajectoryStep:
+        """The step as the record keeps it."""
+        seen = self.observation or Observation()
+        return TrajectoryStep(
+            index=self.index,
+            kind=self.kind,
+            actions=tuple(self.actions),
+            performed=self.performed,
+            observation_text=seen.text,
+            screenshot=ScreenshotRecord.of(seen.image) if seen.image else None,
+            reward=sum(self.rewards) if self.rewards else None,
+            terminated=self.terminated,
+            truncated=self.truncated,
+            info=to_jsonable_python(self.info, fallback=str),
+            error=self.error,
+            started_at=self.started_at,
+            ended_at=utc_now(),
+        )
+
+    def stepped(self, shows_reward: bool, *, deliver_image: bool, answered: bool) -> Stepped:  # noqa: FBT001  # private
+        """The step as the agent sees it."""
+        seen = self.observation or Observation()
+        return Stepped(
+            result=TaskResult(
+                observation=Observation(
+                    text=seen.text, image=seen.image if deliver_image else None
+                ),
+                reward=sum(self.rewards) if self.rewards and shows_reward else None,
+                terminated=self.terminated,
+                truncated=self.truncated,
+                info=self.info,
+            ),
+            performed=self.performed,
+            error=self.error,
+            notes=tuple(self.notes),
+            answered=answered,
+        )
+
+
+def digest(text: str) -> str:
+    """The SHA-256 of a text: 64 hex digits."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def ended_text(receipt: Receipt | None, told: str | None = None) -> str:
+    """Say how a session ended, when, and what to do next; nothing of its reward."""
+    if receipt is None:
+        return "This session is over. start_task begins another."
+    at = f"at {receipt.ended_at:%H:%M:%S} UTC"
+    how = {
+        Outcome.GRADED: f"was graded {at}; its grade stands",
+        Outcome.CANCELLED: f"was cancelled {at}",
+        Outcome.EXPIRED: f"expired {at}",
+        Outcome.ENVIRONMENT_FAILED: f"ended {at}, because its environment failed",
+        Outcome.GRADING_FAILED: f"ended {at} without a grade, because grading failed",
+        Outcome.LOST: f"was lost {at}",
+    }[receipt.outcome]
+    why = f": {told}" if told and receipt.outcome is not Outcome.GRADED else "."
+    return f"This session {how}{why} start_task begins another."
+
+
+def _tool_observation(value: Any) -> Observation:
+    if isinstance(value, Observation):
+        return value
+    if isinstance(value, Screenshot):
+        return Observation(image=value)
+    return Observation(text=_tool_text(value))
+
+
+def _tool_text(value: Any) -> str:
+    if value is None:
+        return "Done."
+    if isinstance(value, str):
+        return value
+    if isinstance(value, Observation):
+        return value.text or ""
+    if isinstance(value, Screenshot):
+        return ""
+    return orjson.dumps(to_jsonable_python(value, fallback=str)).decode()

@@ -1,0 +1,365 @@
+"""All sessions of a process: how one is found, started, expired, and closed at the end."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import anyio
+
+from hud_mcp.environment import Environment
+from hud_mcp.errors import (
+    EnvironmentFailed,
+    HudMcpError,
+    InvalidTask,
+    LimitReached,
+    SessionEnded,
+    SessionNotFound,
+    did_you_mean,
+)
+from hud_mcp.grade import Outcome
+from hud_mcp.keeper import Ending
+from hud_mcp.limits import Limits
+from hud_mcp.session import Caller, Session, digest, ended_text
+from hud_mcp.store import Store
+from hud_mcp.task import Task
+from hud_mcp.taskset import Taskset
+from hud_mcp.trajectory import Receipt
+from hud_mcp.world import Shared
+
+__all__ = ["Sessions"]
+
+logger = logging.getLogger(__name__)
+
+_SWEEP_S = 1.0
+_CLOSE_S = 4.0
+"""How long closing waits for all worlds together."""
+_REMEMBERED = 1024
+"""Ended sessions that are kept in memory; the store knows them all."""
+
+
+class Sessions:
+    """The registry. It belongs to the process, not to a connection or a server's lifespan.
+
+    Args:
+        environments: What can be started.
+        store: Where everything is recorded.
+        tasksets: Tasks that can be started by id.
+        limits: What bounds it all.
+        reward_policy: Who sees rewards; None for the templates' and environments' own
+            defaults, then `on_submit`.
+        job_id: The job that every session belongs to, or None.
+
+    Raises:
+        InvalidTask: A taskset names an environment that is not there, or two tasks have
+            one id.
+    """
+
+    def __init__(
+        self,
+        environments: Iterable[Environment],
+        *,
+        store: Store,
+        tasksets: Iterable[Taskset] = (),
+        limits: Limits | None = None,
+        reward_policy: str | None = None,
+        job_id: str | None = None,
+    ) -> None:
+        self.environments = {e.name: e for e in environments}
+        self.store = store
+        self.limits = limits or Limits()
+        self.reward_policy = reward_policy
+        self.job_id = job_id
+        self.tasks = Taskset([t for s in tasksets for t in s], name="The taskset")
+        for name in self.tasks.environment_names:
+            self.find_environment(name)
+        self._shared = Shared()
+        self._sessions: dict[str, Session] = {}
+        self._starting = anyio.Lock()
+        self._started: set[str] = set()
+        self._reaper: asyncio.Task[None] | None = None
+        self._endings: set[asyncio.Task[None]] = set()
+        self._closing = False
+
+    def find_environment(self, name: str | None) -> Environment:
+        """Return an environment; None means the only one.
+
+        Raises:
+            InvalidTask: There is none of that name, or there are several to choose from.
+        """
+        known = ", ".join(self.environments)
+        if name is None:
+            if len(self.environments) == 1:
+                return next(iter(self.environments.values()))
+            raise InvalidTask(f"Name the `environment`: one of {known}.")
+        if name not in self.environments:
+            hint = did_you_mean(name, self.environments)
+            raise InvalidTask(f"There is no environment {name!r}.{hint} There are: {known}.")
+        return self.environments[name]
+
+    def resolve_template(self, template: str, environment: str | None) -> Environment:
+        """Return the environment that has a template; its name may be left out if only one has.
+
+        Raises:
+            InvalidTask: None has it, or several have.
+        """
+        if environment is not None:
+            found = self.find_environment(environment)
+            found.find_template(template)
+            return found
+        having = [e for e in self.environments.values() if template in e.templates]
+        if len(having) == 1:
+            return having[0]
+        if having:
+            names = ", ".join(e.name for e in having)
+            raise InvalidTask(f"Several environments have {template!r}; name one: {names}.")
+        known = [t for e in self.environments.values() for t in e.templates]
+        raise InvalidTask(
+            f"There is no template {template!r}.{did_you_mean(template, known)} list_tasks shows "
+            f"them; there are: {', '.join(known)}."
+        )
+
+    def mint(
+        self,
+        template: str,
+        arguments: Mapping[str, Any],
+        *,
+        environment: str | None = None,
+        context: Mapping[str, Any] | None = None,
+        seed: int | None = None,
+    ) -> Task:
+        """Make a task of a template and arguments, all checked; nothing runs.
+
+        Raises:
+            InvalidTask: The template or an argument is not there, or of the wrong kind.
+            InvalidContext: The context is not one of the environment's.
+        """
+        found = self.resolve_template(template, environment)
+        task = found.find_template(template)(**arguments)
+        if context:
+            found.context_space.fill(context)
+        return task.model_copy(update={"context": dict(context or {}), "seed": seed})
+
+    async def start(self, task: Task, *, caller: Caller, provisional: bool = False) -> Session:
+        """Start a session and return it with its prompt.
+
+        Args:
+            task: What is asked.
+            caller: Who starts it.
+            provisional: Whether it expires early, and goes first when a limit is
+                reached, until somebody acts on it.
+
+        Raises:
+            InvalidTask, InvalidContext: The task does not fit its environment. Nothing ran.
+            LimitReached: Too many sessions are open.
+            EnvironmentFailed: The setup failed; that is recorded.
+            StoreFailed: Nothing can be recorded, so nothing was started.
+
+        If this call is cancelled, the half-made session ends as cancelled.
+        """
+        environment = self.find_environment(task.env)
+        template = environment.find_template(task.template)
+        template.arguments.parse(task.args)
+        environment.context_space.fill(task.context)
+        await self._make_room(caller)
+        await self._initialize(environment)
+        session = Session(
+            environment,
+            task,
+            caller=caller,
+            store=self.store,
+            shared=self._shared,
+            limits=self.limits,
+            reward_policy=self._policy(environment, template.reward),
+            job_id=self.job_id,
+            provisional=provisional,
+        )
+        self._sessions[session.secret_digest] = session
+        self._watch()
+        try:
+            await session.start()
+        except BaseException:
+            self._sessions.pop(session.secret_digest, None)
+            raise
+        logger.info("session %s: %s started", session.name, task.id)
+        return session
+
+    async def find(self, session_id: str | None, caller: Caller) -> Session | Receipt:
+        """Return a caller's session.
+
+        Args:
+            session_id: Its id; None or empty where the caller holds exactly one.
+            caller: Who asks.
+
+        Returns:
+            The session; or its receipt where it ended before this process began.
+
+        Raises:
+            SessionNotFound: No session of this caller has the id. An unknown id and
+                another caller's give the same text.
+        """
+        if not session_id:
+            return self._only(caller)
+        session = self._sessions.get(digest(session_id))
+        if session is not None and session.caller.principal == caller.principal:
+            return session
+        stored = await self.store.find_session(digest(session_id), principal=caller.principal)
+        if stored is None:
+            raise SessionNotFound(
+                "There is no such session. Pass the `session` that start_task returned, or call "
+                "start_task to begin a new one."
+            )
+        if stored[1] is None:
+            raise SessionEnded(
+                "This session was begun by another server process and does not run here. "
+                "start_task begins another."
+            )
+        return stored[1]
+
+    async def live(self, session_id: str | None, caller: Caller) -> Session:
+        """Return a caller's session, as `find` does, if this process holds it.
+
+        Raises:
+            SessionEnded: It ended before this process began.
+            SessionNotFound: As for `find`.
+        """
+        found = await self.find(session_id, caller)
+        if isinstance(found, Receipt):
+            raise SessionEnded(ended_text(found, found.error if found.reward is None else None))
+        return found
+
+    def held(self, caller: Caller) -> list[Session]:
+        """The sessions that this caller can be recognised to have started and that live."""
+        if caller.connection is None:
+            return []
+        return [s for s in self._sessions.values() if s.caller == caller and s.state != "ended"]
+
+    def untouched(self, task: Task, caller: Caller) -> Session | None:
+        """A session of this caller for the same task that nobody has acted on, or None."""
+        for session in self.held(caller):
+            if session.provisional and session.state == "open" and session.task == task:
+                return session
+        return None
+
+    async def close(self) -> None:
+        """End every session as lost, within a bound, close what worlds share, run the hooks."""
+        self._closing = True
+        if self._reaper is not None:
+            self._reaper.cancel()
+            self._reaper = None
+        ending = Ending(Outcome.LOST, told="The server was stopped.")
+        live = [s for s in self._sessions.values() if s.state != "ended"]
+        with anyio.move_on_after(_CLOSE_S, shield=True):
+            async with anyio.create_task_group() as group:
+                for session in live:
+                    group.start_soon(_end, session, ending)
+        with anyio.move_on_after(_CLOSE_S, shield=True):
+            await self._shared.close()
+            for name in self._started:
+                await _stop_environment(self.environments[name])
+        with anyio.CancelScope(shield=True):
+            await self.store.close()
+
+    def _only(self, caller: Caller) -> Session:
+        if caller.connection is None:
+            raise SessionNotFound(
+                "Pass `session`, the id that start_task returned: this connection does not "
+                "remember sessions."
+            )
+        mine = [s for s in self._sessions.values() if s.caller == caller]
+        living = [s for s in mine if s.state != "ended"]
+        if len(living) == 1:
+            return living[0]
+        if living:
+            raise SessionNotFound(
+                f"You hold {len(living)} sessions; pass `session` to say which one."
+            )
+        if mine:
+            return mine[-1]
+        raise SessionNotFound("No session yet. Call start_task first.")
+
+    def _policy(self, environment: Environment, template: str | None) -> str:
+        return self.reward_policy or template or environment.reward or "on_submit"
+
+    async def _initialize(self, environment: Environment) -> None:
+        async with self._starting:
+            if environment.name in self._started:
+                return
+            try:
+                with anyio.fail_after(self.limits.setup_s):
+                    await environment.start()
+            except HudMcpError:
+                raise
+            except Exception as exc:
+                logger.exception("an initialize hook of %s failed", environment.name)
+                raise EnvironmentFailed(
+                    f"An initialize hook of environment {environment.name!r} failed "
+                    f"({type(exc).__name__}); the server's log says why."
+                ) from exc
+            self._started.add(environment.name)
+
+    async def _make_room(self, caller: Caller) -> None:
+        if self._closing:
+            raise LimitReached("The server is shutting down; nothing was started.")
+        living = [s for s in self._sessions.values() if s.state != "ended"]
+        mine = [s for s in living if s.caller == caller and caller.connection is not None]
+        for group, limit, whose in (
+            (mine, self.limits.sessions_per_caller, "yours"),
+            (living, self.limits.sessions, "all callers'"),
+        ):
+            if len(group) < limit:
+                continue
+            waiting = [s for s in group if s.provisional and not s.busy and s.state == "open"]
+            if not waiting:
+                raise LimitReached(
+                    f"{len(group)} sessions are open ({whose}; the limit is {limit}). Finish one "
+                    "with response, or end one with cancel_task."
+                )
+            oldest = min(waiting, key=lambda s: s.begun_s)
+            text = "It was untouched, and its place was needed."
+            await _end(oldest, Ending(Outcome.EXPIRED, told=text))
+
+    def _watch(self) -> None:
+        if self._reaper is None:
+            self._reaper = asyncio.get_running_loop().create_task(self._sweep(), name="reaper")
+
+    async def _sweep(self) -> None:
+        """Expire sessions, and forget those that ended long ago."""
+        while True:
+            await anyio.sleep(_SWEEP_S)
+            for session in list(self._sessions.values()):
+                text = None if session.state != "open" else self._expiry(session)
+                if text is not None:
+                    ending = Ending(Outcome.EXPIRED, told=text)
+                    task = asyncio.get_running_loop().create_task(_end(session, ending))
+                    self._endings.add(task)
+                    task.add_done_callback(self._endings.discard)
+            ended = [k for k, s in self._sessions.items() if s.state == "ended"]
+            for key in ended[: max(0, len(ended) - _REMEMBERED)]:
+                del self._sessions[key]
+
+    def _expiry(self, session: Session) -> str | None:
+        now = time.monotonic()
+        idle = now - session.touched_s
+        if now - session.begun_s > self.limits.total_s:
+            return f"It was open for {self.limits.total_s:g} s, the longest allowed."
+        if session.busy:
+            return None
+        if session.provisional and idle > self.limits.provisional_s:
+            return f"Nobody acted on it for {self.limits.provisional_s:g} s."
+        if idle > self.limits.idle_s:
+            return f"It was idle for {self.limits.idle_s:g} s."
+        return None
+
+
+async def _end(session: Session, ending: Ending) -> None:
+    abort = session.state == "grading" or ending.outcome is Outcome.LOST
+    await session.finish(ending, abort=abort)
+
+
+async def _stop_environment(environment: Environment) -> None:
+    try:
+        await environment.stop()
+    except Exception:  # an author's hook; what it leaves open is its own
+        logger.exception("a shutdown hook of %s failed", environment.name)

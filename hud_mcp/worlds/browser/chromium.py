@@ -1,0 +1,216 @@
+"""Chromium: finding it, launching it, and the one process that all sessions share.
+
+This module owns the browser process and Playwright's driver. The contexts that sessions
+get are prepared by `reserve.py`.
+"""
+
+import logging
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import anyio
+
+from hud_mcp.errors import EnvironmentFailed
+from hud_mcp.worlds.browser.allow import AllowList
+from hud_mcp.worlds.browser.reserve import Reserve, Slot, SlotOptions
+
+if TYPE_CHECKING:
+    from playwright.async_api import Browser, Playwright
+
+__all__ = ["EXECUTABLE_VARIABLE", "Chromium", "find_chromium", "sandbox_problem"]
+
+logger = logging.getLogger(__name__)
+
+EXECUTABLE_VARIABLE = "HUD_MCP_CHROMIUM"
+"""The environment variable that names the executable."""
+
+LAUNCH_BOUND_S = 30.0
+CLOSE_BOUND_S = 5.0
+
+# The headless shell comes first because it opens a page twice as fast. Debian's command of
+# that name is a shell script that waits for it, so the program itself is better.
+_CANDIDATES = (
+    "/usr/lib/chromium/chromium-headless-shell",
+    "chromium-headless-shell",
+    "chrome-headless-shell",
+    "chromium",
+    "chromium-browser",
+    "google-chrome",
+    "google-chrome-stable",
+)
+
+_ARGUMENTS = (
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-domain-reliability",
+    "--disable-sync",
+    "--no-first-run",
+    "--no-pings",
+    # WebRTC would reach any address over UDP, past the proxy that is the session's gate.
+    "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
+    "--webrtc-ip-handling-policy=disable_non_proxied_udp",
+    "--disable-quic",
+)
+"""What keeps the browser from asking for anything that no page asked for."""
+
+_INSTALL = (
+    "Install one with `apt-get install chromium-headless-shell` (or `chromium`), or with "
+    f"`playwright install chromium`, or name one in {EXECUTABLE_VARIABLE}."
+)
+
+
+def find_chromium(executable: str | Path | None = None) -> str | None:
+    """Return the path of a Chromium, or None where only Playwright's own download is left.
+
+    Args:
+        executable: What the author asked for; it wins over `HUD_MCP_CHROMIUM`, which
+            wins over what is installed.
+
+    Raises:
+        EnvironmentFailed: One was named, and is not there.
+    """
+    named = str(executable) if executable else os.environ.get(EXECUTABLE_VARIABLE)
+    if named:
+        found = shutil.which(named)
+        if found is None:
+            raise EnvironmentFailed(f"{named!r} is not a program that can be run. {_INSTALL}")
+        return found
+    return next((path for name in _CANDIDATES if (path := shutil.which(name))), None)
+
+
+def sandbox_problem() -> str | None:
+    """Say why Chromium's sandbox cannot work here; None where it can.
+
+    Source: chromium docs/linux/sandboxing.md: it needs user namespaces, and refuses root.
+    """
+    if not sys.platform.startswith("linux"):
+        return None
+    if os.geteuid() == 0:
+        return "Chromium refuses its sandbox to root"
+    for setting, value in (
+        ("kernel/unprivileged_userns_clone", "0"),
+        ("user/max_user_namespaces", "0"),
+        ("kernel/apparmor_restrict_unprivileged_userns", "1"),
+    ):
+        try:
+            if Path("/proc/sys", setting).read_text().strip() == value:
+                return f"{setting.replace('/', '.')} is {value}, so there are no user namespaces"
+        except OSError:
+            continue
+    return None
+
+
+class Chromium:
+    """A running browser with Playwright's driver, shared by the worlds of one process.
+
+    Dies with the process: the driver ends it when its pipe closes.
+    """
+
+    def __init__(self, playwright: "Playwright", browser: "Browser") -> None:
+        self._playwright = playwright
+        self._browser = browser
+        self._closed = False
+        self.reserve = Reserve(self._prepare)
+
+    @property
+    def alive(self) -> bool:
+        """Whether new contexts can be opened."""
+        return not self._closed and self._browser.is_connected()
+
+    @property
+    def version(self) -> str:
+        """Such as `156.0.8078.79`."""
+        return self._browser.version
+
+    @classmethod
+    async def launch(
+        cls, executable: str | None, allow: AllowList, extra: tuple[str, ...] = ()
+    ) -> "Chromium":
+        """Start the driver and the browser.
+
+        Args:
+            executable: What `find_chromium` gave.
+            allow: Which names the browser may look up.
+            extra: More command line arguments.
+
+        Raises:
+            EnvironmentFailed: There is none, or it does not start.
+
+        If this call fails or is cancelled, nothing keeps running.
+        """
+        from playwright.async_api import Error, async_playwright  # noqa: PLC0415  # loads on use
+
+        rules = allow.resolver_rules
+        arguments = [*_ARGUMENTS, *([f"--host-resolver-rules={rules}"] if rules else []), *extra]
+        playwright = await async_playwright().start()
+        try:
+            with anyio.fail_after(LAUNCH_BOUND_S):
+                browser = await _launch(playwright, executable, arguments)
+        except (Error, TimeoutError) as exc:
+            with anyio.move_on_after(CLOSE_BOUND_S, shield=True):
+                await playwright.stop()
+            raise EnvironmentFailed(
+                f"Chromium could not be started ({executable or 'Playwright download'}): "
+                f"{_reason(exc)} {_INSTALL}"
+            ) from exc
+        except BaseException:
+            with anyio.move_on_after(CLOSE_BOUND_S, shield=True):
+                await playwright.stop()
+            raise
+        logger.info("Chromium %s started: %s", browser.version, executable or "Playwright's own")
+        return cls(playwright, browser)
+
+    async def _prepare(self, options: SlotOptions) -> Slot:
+        return await Slot.open(self._browser, options)
+
+    async def close(self) -> None:
+        """End the browser and the driver, within seconds even where they are dead."""
+        if self._closed:
+            return
+        self._closed = True
+        from playwright.async_api import Error  # noqa: PLC0415  # loads on use
+
+        with anyio.CancelScope(shield=True):
+            await self.reserve.close()
+            try:
+                with anyio.move_on_after(CLOSE_BOUND_S):
+                    await self._browser.close()
+            except Error as exc:
+                logger.info("The browser had gone before it was closed: %s", _reason(exc))
+            with anyio.move_on_after(CLOSE_BOUND_S):
+                await self._playwright.stop()
+
+
+async def _launch(playwright: "Playwright", executable: str | None, arguments: list[str]) -> Any:
+    """Launch with the sandbox where it can work, and without it where it turns out not to."""
+    from playwright.async_api import Error  # noqa: PLC0415  # loads on use
+
+    async def launch(*, sandbox: bool) -> "Browser":
+        return await playwright.chromium.launch(
+            executable_path=executable,
+            args=arguments,
+            chromium_sandbox=sandbox,
+            handle_sigint=False,  # the server decides when its sessions end
+            handle_sigterm=False,
+            handle_sighup=False,
+            timeout=LAUNCH_BOUND_S * 1000,
+        )
+
+    problem = sandbox_problem()
+    if problem is None:
+        try:
+            return await launch(sandbox=True)
+        except Error as exc:
+            if "sandbox" not in str(exc).lower():
+                raise
+            problem = "it failed to start with it"
+    logger.warning("Chromium runs without its sandbox: %s.", problem)
+    return await launch(sandbox=False)
+
+
+def _reason(exc: BaseException) -> str:
+    lines = [line.strip() for line in str(exc).splitlines() if line.strip()]
+    return lines[0][:300] if lines else "it took too long."

@@ -1,0 +1,180 @@
+"""The browser's own actions: going to addresses, through history, between tabs."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urljoin, urlsplit
+
+from hud_mcp.errors import ActionFailed, did_you_mean
+from hud_mcp.worlds.browser.allow import AllowList
+from hud_mcp.worlds.browser.gate import SITE_HOST, SITE_URL
+from hud_mcp.worlds.browser.tabs import DialogRule, Tabs
+from hud_mcp.worlds.browser.target import find_element
+
+if TYPE_CHECKING:
+    from playwright.async_api import Page
+
+__all__ = ["COMMANDS", "Commands"]
+
+NAVIGATION_BOUND_MS = 15_000
+
+COMMANDS: Mapping[str, tuple[str, ...]] = {
+    "goto": ("url",),
+    "back": (),
+    "forward": (),
+    "reload": (),
+    "switch_tab": ("index",),
+    "close_tab": (),
+    "select_option": ("ref", "selector", "values"),
+    "answer_dialogs": ("accept", "text"),
+}
+"""Every custom action with its arguments."""
+
+
+class Commands:
+    """What custom actions do.
+
+    Args:
+        tabs: The session's pages.
+        allow: Which hosts may be named.
+        has_site: Whether the session has a site of its own.
+    """
+
+    def __init__(self, tabs: Tabs, allow: AllowList, *, has_site: bool) -> None:
+        self._tabs = tabs
+        self._allow = allow
+        self._has_site = has_site
+
+    async def run(self, name: str, args: Mapping[str, Any]) -> None:
+        """Run one by its name.
+
+        Raises:
+            ActionFailed: There is none of that name, or its arguments are wrong.
+        """
+        if name not in COMMANDS:
+            known = ", ".join(_signature(n) for n in COMMANDS)
+            hint = did_you_mean(name, COMMANDS)
+            raise ActionFailed(f"There is no custom action {name!r}.{hint} There are: {known}.")
+        unknown = sorted(set(args) - set(COMMANDS[name]))
+        if unknown:
+            raise ActionFailed(
+                f"{name!r} takes no {unknown[0]!r}. It is used as {_signature(name)}."
+            )
+        command: Callable[..., Awaitable[None]] = getattr(self, f"_{name}")
+        try:
+            await command(**args)
+        except TypeError as exc:
+            if "required positional argument" not in str(exc):
+                raise
+            raise ActionFailed(f"Arguments are missing: use {_signature(name)}.") from exc
+
+    def address(self, url: str) -> str:
+        """Return the absolute address that a path or a URL means.
+
+        Raises:
+            ActionFailed: It is not http or https, or not on the allow-list.
+        """
+        text = url.strip()
+        absolute = self._absolute(text)
+        parts = urlsplit(absolute)
+        if parts.scheme not in ("http", "https"):
+            raise ActionFailed(
+                f"{text[:200]!r} is not an address that can be opened here. Use a path such as "
+                "'/' or an http or https URL."
+            )
+        if self._has_site and parts.scheme == "http" and parts.netloc.lower() == SITE_HOST:
+            return absolute
+        if self._allow.allows(absolute):
+            return absolute
+        site = f"the task's site {SITE_URL}" if self._has_site else ""
+        hosts = f"the hosts {self._allow}" if self._allow.patterns else ""
+        reachable = " and ".join(p for p in (site, hosts) if p) or "nothing"
+        raise ActionFailed(f"{absolute[:200]!r} may not be opened. Reachable: {reachable}.")
+
+    async def visit(self, page: "Page", address: str) -> None:
+        """Open an address that `address` gave, as far as its document having arrived.
+
+        Raises:
+            ActionFailed: It did not arrive.
+        """
+        from playwright.async_api import Error  # noqa: PLC0415  # loads on use
+
+        try:
+            await page.goto(address, wait_until="commit", timeout=NAVIGATION_BOUND_MS)
+        except Error as exc:
+            if "Download is starting" in exc.message:
+                return  # the refusal of the download is told as a note
+            reason = exc.message.partition(": ")[2].partition("\n")[0] or exc.message
+            raise ActionFailed(f"{address} could not be opened: {reason}") from exc
+
+    def _absolute(self, text: str) -> str:
+        if not text:
+            raise ActionFailed("'goto' needs a url: a path such as '/' or an http(s) URL.")
+        if urlsplit(text).scheme and not text.split(":", 1)[1].split("/", 1)[0].isdigit():
+            return text
+        if not text.startswith("/") and self._allow.allows(f"https://{text}"):
+            return f"https://{text}"
+        here = self._tabs.current.page.url
+        on_site = urlsplit(here).netloc == SITE_HOST
+        return urljoin(here if on_site else SITE_URL + "/", text)
+
+    async def _goto(self, url: str) -> None:
+        await self.visit(self._tabs.current.page, self.address(str(url)))
+
+    async def _back(self) -> None:
+        await self._travel(-1, "There is no earlier page in this tab.")
+
+    async def _forward(self) -> None:
+        await self._travel(1, "There is no later page in this tab.")
+
+    async def _travel(self, step: int, nowhere: str) -> None:
+        cdp = await self._tabs.current.cdp()
+        history = await cdp.send("Page.getNavigationHistory")
+        index = history["currentIndex"] + step
+        entries = history["entries"]
+        # The blank page that every tab starts with is no page that the agent has seen.
+        if not 0 <= index < len(entries) or entries[index]["url"] == "about:blank":
+            raise ActionFailed(nowhere)
+        page = self._tabs.current.page
+        move = page.go_back if step < 0 else page.go_forward
+        await move(wait_until="commit", timeout=NAVIGATION_BOUND_MS)
+
+    async def _reload(self) -> None:
+        await self._tabs.current.page.reload(wait_until="commit", timeout=NAVIGATION_BOUND_MS)
+
+    async def _switch_tab(self, index: int) -> None:
+        count = len(self._tabs.all)
+        if not isinstance(index, int) or not 1 <= index <= count:  # pyright: ignore[reportUnnecessaryIsInstance]  # an agent's value
+            raise ActionFailed(f"There is no tab {index!r}. There are {count}, from 1.")
+        await self._tabs.switch(index)
+
+    async def _close_tab(self) -> None:
+        await self._tabs.close_current()
+
+    async def _answer_dialogs(self, accept: bool = True, text: str | None = None) -> None:  # noqa: FBT001, FBT002  # an agent's arguments come by name
+        self._tabs.rule = DialogRule(accept=bool(accept), text=text)
+
+    async def _select_option(
+        self, values: Any, ref: str | None = None, selector: str | None = None
+    ) -> None:
+        from playwright.async_api import Error  # noqa: PLC0415  # loads on use
+
+        if (ref is None) == (selector is None):
+            raise ActionFailed("'select_option' needs a ref or a selector, and values.")
+        wanted = [str(v) for v in (values if isinstance(values, list) else [values])]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]  # JSON
+        element = await find_element(self._tabs.current.page, ref, selector)
+        options: list[str] | None = await element.evaluate(
+            "e => e.tagName === 'SELECT' ? [...e.options].map(o => o.label) : null"
+        )
+        called = ref or selector
+        if options is None:
+            raise ActionFailed(f"{called!r} is no <select>. Click it, and then what it opens.")
+        try:
+            await element.select_option(wanted, timeout=2500)
+        except Error as exc:
+            raise ActionFailed(
+                f"{called!r} could not be set to {wanted}. Its options are {options[:50]}."
+            ) from exc
+
+
+def _signature(name: str) -> str:
+    return f"{name} {{{', '.join(COMMANDS[name])}}}" if COMMANDS[name] else name

@@ -1,0 +1,132 @@
+"""The one way out of a session's browser: a loopback port that answers as its proxy.
+
+Every session's browser context uses its gate as HTTP proxy for all addresses, its own
+machine's included, and reaches directly only what the allow-list names. So whatever a
+page tries (documents, fetches, sockets, workers, prefetches, redirects), the gate is
+asked. It answers for the task's site, `http://site.localhost`, and refuses the rest by
+name. A request that Chromium does not send stays impossible, because nothing else is
+reachable; intercepting requests one by one (`context.route`) costs each of them a round
+trip and misses those of workers and WebSockets.
+
+The site has the same origin in every session, so addresses, cookies and storage mean
+the same after a restart, although the port differs.
+"""
+
+import asyncio
+import socket
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
+
+from hud_mcp.worlds.browser.site import Site
+
+if TYPE_CHECKING:
+    from starlette.responses import Response
+    from starlette.types import Receive, Scope, Send
+
+__all__ = ["SITE_HOST", "SITE_URL", "Gate"]
+
+SITE_HOST = "site.localhost"
+"""A `.localhost` name is a secure context without TLS, and no name server is asked for it."""
+
+SITE_URL = f"http://{SITE_HOST}"
+
+
+class Gate:
+    """A listening port of 127.0.0.1 that is one session's site and its browser's proxy."""
+
+    def __init__(self) -> None:
+        self.site: Site | None = None
+        self.allowed = "empty"
+        self.on_refused: Callable[[str], None] = lambda _address: None
+        self._server: asyncio.Server | None = None
+        self._connections: Any = None
+        self._socket = socket.socket()
+
+    @property
+    def address(self) -> str:
+        """`http://127.0.0.1:PORT`: the proxy to set, and the site for others than the browser."""
+        host, port = self._socket.getsockname()
+        return f"http://{host}:{port}"
+
+    async def open(self) -> None:
+        """Listen. If this fails or is cancelled, nothing stays open."""
+        from uvicorn import Config  # noqa: PLC0415  # a third of the import time of a server
+        from uvicorn.server import ServerState  # noqa: PLC0415
+
+        # h11, because a proxy sees absolute addresses and CONNECT, which it hands on as they
+        # are. Only the protocol of uvicorn is used: its `Server` owns signals, and takes 0.1 s
+        # to stop.
+        config = Config(
+            self, http="h11", ws="none", lifespan="off", log_config=None, access_log=False
+        )
+        config.load()
+        self._connections = ServerState()
+        try:
+            self._socket.bind(("127.0.0.1", 0))
+            self._server = await asyncio.get_running_loop().create_server(
+                lambda: config.http_protocol_class(  # pyright: ignore[reportCallIssue]
+                    config=config, server_state=self._connections, app_state={}
+                ),
+                sock=self._socket,
+            )
+        except BaseException:
+            self._socket.close()
+            raise
+
+    async def close(self) -> None:
+        """Stop listening and drop every connection. Closing twice is no error."""
+        if self._server is None:
+            self._socket.close()
+            return
+        self._server.close()
+        for connection in list(self._connections.connections):
+            connection.transport.abort()
+        tasks = list(self._connections.tasks)
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks, timeout=2)
+
+    async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
+        """Answer one request, as an ASGI application."""
+        response = await self._respond(scope, receive)
+        await response(scope, receive, send)
+
+    async def _respond(self, scope: "Scope", receive: "Receive") -> "Response":
+        from starlette.requests import Request  # noqa: PLC0415  # lazy
+        from starlette.responses import PlainTextResponse  # noqa: PLC0415  # lazy
+
+        target = scope["raw_path"].decode("latin-1")
+        if not target.startswith("/"):  # a proxy's request: an absolute address, or host:port
+            parts = urlsplit(target if "://" in target else f"//{target}")
+            if scope["method"] == "CONNECT" or parts.netloc.lower() != SITE_HOST:
+                return self._refuse(target)
+            target = parts.path or "/"
+        elif not self._names_me(scope):
+            return self._refuse(_header(scope, b"host") + target)
+        path = unquote(target)
+        if self.site is None:
+            return PlainTextResponse("This browser has no site of its own.", 404)
+        # What follows reads paths; it shall not see the address in place of one.
+        scope = {**scope, "path": path, "raw_path": target.encode("latin-1")}
+        return await self.site.respond(Request(scope, receive), path)
+
+    def _names_me(self, scope: "Scope") -> bool:
+        """Whether a direct request means this port: other names would be a rebinding attack."""
+        host = _header(scope, b"host")
+        return host in (self.address.removeprefix("http://"), SITE_HOST)
+
+    def _refuse(self, address: str) -> "Response":
+        from starlette.responses import PlainTextResponse  # noqa: PLC0415  # lazy
+
+        self.on_refused(address)
+        return PlainTextResponse(
+            f"{address} may not be reached from here. The allow-list is {self.allowed}.",
+            403,
+            headers={"cache-control": "no-store"},
+        )
+
+
+def _header(scope: "Scope", name: bytes) -> str:
+    return next((v.decode("latin-1") for k, v in scope["headers"] if k == name), "")

@@ -1,0 +1,191 @@
+"""Mouse and keyboard of one session: what each input action does to a page."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from itertools import chain, repeat
+from typing import TYPE_CHECKING, Literal, cast
+
+import anyio
+
+from hud_mcp.action import ClickAction, DragAction, Point, TypeAction
+from hud_mcp.errors import ActionFailed
+from hud_mcp.worlds.browser.keys import is_in_layout, playwright_key
+from hud_mcp.worlds.browser.tab import Tab
+from hud_mcp.worlds.browser.target import Place
+
+if TYPE_CHECKING:
+    from playwright.async_api import ElementHandle
+
+__all__ = ["Hands"]
+
+DOUBLE_CLICK_MS = 500
+"""Clicks further apart than this count one by one, as on a desktop."""
+
+PASTE_CHARS = 200
+"""A longer text is put in at once; a key event for each character takes 4 ms."""
+
+RELEASE_BOUND_S = 2.0
+
+_FUNCTION_KEY_CODES = {f"F{n}": 111 + n for n in range(13, 25)}
+
+MouseButton = Literal["left", "right", "middle"]
+
+
+class Hands:
+    """The pointer's place and the keys that are held, which outlive single pages."""
+
+    def __init__(self) -> None:
+        self.pointer = Point(x=0, y=0)
+        self.held: list[str] = []
+
+    async def move(self, tab: Tab, x: float, y: float) -> None:
+        """Move the pointer."""
+        await tab.page.mouse.move(x, y)
+        self.pointer = Point(x=x, y=y)
+
+    async def click(self, tab: Tab, place: Place, action: ClickAction) -> None:
+        """Click at a place, once and once more for each pause of the action's pattern."""
+        button = cast("MouseButton", action.button)
+        async with self.holding(tab, action.hold_keys or ()):
+            await self.move(tab, place.x, place.y)
+            count = 1
+            await self._press_button(tab, button, count)
+            for pause_ms in action.pattern or ():
+                await anyio.sleep(pause_ms / 1000)
+                count = count + 1 if pause_ms <= DOUBLE_CLICK_MS else 1
+                await self._press_button(tab, button, count)
+
+    async def drag(self, tab: Tab, action: DragAction) -> None:
+        """Press at the first point of a path, go along it, let go at the last."""
+        first, *rest = action.path
+        pauses = action.pattern or (0,)
+        mouse = tab.page.mouse
+        async with self.holding(tab, action.hold_keys or ()):
+            await self.move(tab, first.x, first.y)
+            await mouse.down()
+            try:
+                steps = 10 if len(rest) == 1 else 2  # a drop target wants to see it come
+                for point, pause in zip(rest, chain(pauses, repeat(pauses[-1])), strict=False):
+                    if pause:
+                        await anyio.sleep(pause / 1000)
+                    await mouse.move(point.x, point.y, steps=steps)
+                    self.pointer = point
+            finally:
+                with anyio.move_on_after(RELEASE_BOUND_S, shield=True):
+                    await mouse.up()
+
+    async def scroll(self, tab: Tab, distance: Point, hold_keys: Sequence[str]) -> None:
+        """Turn the wheel where the pointer is."""
+        async with self.holding(tab, hold_keys):
+            await tab.page.mouse.wheel(distance.x, distance.y)
+
+    async def type(self, tab: Tab, action: TypeAction, element: "ElementHandle | None") -> None:
+        """Type into an element in place of what it holds, or where the focus is."""
+        if element is None:
+            await self._type_text(tab, action.text)
+        elif not await _fill(element, action.text):
+            await self._type_text(tab, action.text)
+        if action.enter_after:
+            await tab.page.keyboard.press("Enter")
+
+    async def press(self, tab: Tab, names: Sequence[str]) -> None:
+        """Press a chord: all keys down in order, up in reverse."""
+        keys = [playwright_key(name) for name in names]
+        async with self._chord(tab, keys):
+            pass
+
+    async def key_down(self, tab: Tab, names: Sequence[str]) -> None:
+        """Hold keys until they are let go."""
+        for key in [playwright_key(name) for name in names]:
+            await _down(tab, key)
+            if key not in self.held:
+                self.held.append(key)
+
+    async def key_up(self, tab: Tab, names: Sequence[str]) -> None:
+        """Let keys go; one that is not held counts as done."""
+        for key in [playwright_key(name) for name in names]:
+            await _up(tab, key)
+            if key in self.held:
+                self.held.remove(key)
+
+    @asynccontextmanager
+    async def holding(self, tab: Tab, names: Sequence[str]) -> AsyncIterator[None]:
+        """Hold keys around something; they are let go however it ends."""
+        async with self._chord(tab, [playwright_key(name) for name in names]):
+            yield
+
+    @asynccontextmanager
+    async def _chord(self, tab: Tab, keys: Sequence[str]) -> AsyncIterator[None]:
+        down: list[str] = []
+        try:
+            for key in keys:
+                down.append(key)
+                await _down(tab, key)
+            yield
+        finally:
+            with anyio.move_on_after(RELEASE_BOUND_S, shield=True):
+                for key in reversed(down):
+                    if key not in self.held:
+                        await _up(tab, key)
+
+    async def _press_button(self, tab: Tab, button: MouseButton, count: int) -> None:
+        mouse = tab.page.mouse
+        await mouse.down(button=button, click_count=count)
+        with anyio.move_on_after(RELEASE_BOUND_S, shield=True):
+            await mouse.up(button=button, click_count=count)
+
+    async def _type_text(self, tab: Tab, text: str) -> None:
+        keyboard = tab.page.keyboard
+        if len(text) <= PASTE_CHARS:
+            await keyboard.type(text)
+            return
+        for i, line in enumerate(text.split("\n")):
+            if i:
+                await keyboard.press("Enter")
+            await keyboard.insert_text(line)
+
+
+async def _fill(element: "ElementHandle", text: str) -> bool:
+    """Replace what a field holds; False where it is focused but cannot be filled."""
+    from playwright.async_api import Error  # noqa: PLC0415  # loads on use
+
+    try:
+        await element.fill(text, timeout=2500)
+    except Error as exc:
+        reason = exc.message
+        if "not an <input>" in reason or "Element is not an" in reason:
+            await element.focus()
+            return False
+        if "Malformed value" in reason or "Cannot type text into" in reason:
+            kind = await element.evaluate("e => e.type")
+            raise ActionFailed(
+                f"A {kind!r} field does not take {text!r}. Write the value in the form that "
+                "HTML gives it, such as 2026-01-31 for a date, 14:05 for a time, 7 for a number."
+            ) from exc
+        raise
+    return True
+
+
+async def _down(tab: Tab, key: str) -> None:
+    if is_in_layout(key):
+        await tab.page.keyboard.down(key)
+    else:
+        await _send_raw(tab, "rawKeyDown", key)
+
+
+async def _up(tab: Tab, key: str) -> None:
+    if is_in_layout(key):
+        await tab.page.keyboard.up(key)
+    else:
+        await _send_raw(tab, "keyUp", key)
+
+
+async def _send_raw(tab: Tab, kind: str, key: str) -> None:
+    """Send a key that Playwright's US keyboard lacks; a letter such as é comes as text."""
+    if len(key) == 1:
+        if kind == "rawKeyDown":
+            await tab.page.keyboard.insert_text(key)
+        return
+    code = _FUNCTION_KEY_CODES.get(key, 0)
+    event = {"type": kind, "key": key, "code": key, "windowsVirtualKeyCode": code}
+    await (await tab.cdp()).send("Input.dispatchKeyEvent", event)

@@ -1,0 +1,189 @@
+"""Contexts in reserve: one ready for each kind of session, so that opening costs little.
+
+A new context with its page takes 64 to 146 ms. This module prepares the next one while
+nobody waits, and owns what is prepared until a session takes it.
+"""
+
+import asyncio
+import contextvars
+import logging
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import anyio
+
+from hud_mcp.worlds.browser.gate import Gate
+from hud_mcp.worlds.browser.settle import TRACKER_SCRIPT
+
+if TYPE_CHECKING:
+    from playwright.async_api import Browser, BrowserContext, CDPSession, Page
+
+__all__ = ["Reserve", "Slot", "SlotOptions"]
+
+logger = logging.getLogger(__name__)
+
+OPEN_BOUND_S = 20.0
+CLOSE_BOUND_S = 5.0
+
+QUIET_S = 0.25
+"""How long no session may have been busy before the next context is prepared."""
+
+PATIENCE_S = 10.0
+"""After this long, it is prepared even so: a busy server needs it most."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SlotOptions:
+    """What a context is opened with; contexts of equal options are interchangeable."""
+
+    width: int
+    height: int
+    scale: float
+    locale: str
+    timezone: str
+    color_scheme: str
+    reduced_motion: str
+    bypass: str
+
+
+class Slot:
+    """One isolated context with a blank page and its own gate, before a session has it."""
+
+    def __init__(
+        self, gate: Gate, context: "BrowserContext", page: "Page", cdp: "CDPSession"
+    ) -> None:
+        self.gate = gate
+        self.context = context
+        self.page = page
+        self.cdp = cdp
+
+    @classmethod
+    async def open(cls, browser: "Browser", options: SlotOptions) -> "Slot":
+        """Open a gate, a context that has it as its proxy, and a page.
+
+        If this call fails or is cancelled, nothing stays open.
+        """
+        gate = Gate()
+        context: BrowserContext | None = None
+        try:
+            with anyio.fail_after(OPEN_BOUND_S):
+                await gate.open()
+                context = await _new_context(browser, gate, options)
+                await context.add_init_script(TRACKER_SCRIPT)
+                page = await context.new_page()
+                cdp = await context.new_cdp_session(page)
+                await cdp.send("Page.enable")
+        except BaseException:
+            with anyio.CancelScope(shield=True):
+                await _release(gate, context)
+            raise
+        return cls(gate, context, page, cdp)
+
+    async def close(self) -> None:
+        """Close the context and the gate, within seconds even where the browser is dead."""
+        with anyio.CancelScope(shield=True):
+            await _release(self.gate, self.context)
+
+
+class Reserve:
+    """The slots that are ready, and the one task that prepares more of them.
+
+    Args:
+        prepare: Opens a slot.
+    """
+
+    def __init__(self, prepare: Callable[[SlotOptions], Awaitable[Slot]]) -> None:
+        self._prepare = prepare
+        self._ready: dict[SlotOptions, Slot] = {}
+        self._busy = 0
+        self._idle_since = 0.0
+        self._refill: asyncio.Task[None] | None = None
+        self._closed = False
+
+    @contextmanager
+    def busy(self) -> Iterator[None]:
+        """While this is held, nothing is prepared: a session is waiting for the browser."""
+        self._busy += 1
+        try:
+            yield
+        finally:
+            self._busy -= 1
+            self._idle_since = anyio.current_time()
+
+    async def take(self, options: SlotOptions) -> Slot:
+        """Return a slot, at once where one is ready, and have the next one prepared."""
+        with self.busy():
+            slot = self._ready.pop(options, None)
+            if slot is None or slot.page.is_closed():
+                slot = await self._prepare(options)
+        self._start_refill(options)
+        return slot
+
+    async def close(self) -> None:
+        """Stop preparing, and close what is ready. Closing twice is no error."""
+        self._closed = True
+        if self._refill is not None:
+            self._refill.cancel()
+            await asyncio.wait([self._refill], timeout=CLOSE_BOUND_S)
+        ready, self._ready = list(self._ready.values()), {}
+        for slot in ready:
+            await slot.close()
+
+    def _start_refill(self, options: SlotOptions) -> None:
+        if self._closed or (self._refill is not None and not self._refill.done()):
+            return
+        # A clean context: the caller's cancel scopes and variables are not this task's.
+        self._refill = asyncio.get_running_loop().create_task(
+            self._run_refill(options), context=contextvars.Context()
+        )
+
+    async def _run_refill(self, options: SlotOptions) -> None:
+        from playwright.async_api import Error  # noqa: PLC0415  # loads on use
+
+        await self._until_quiet()
+        try:
+            slot = await self._prepare(options)
+        except (Error, OSError, TimeoutError) as exc:
+            logger.info("No context in reserve: %s", exc)  # the next session opens its own
+            return
+        # One kind is kept: a run of one environment wants one, and each holds a renderer.
+        others, self._ready = list(self._ready.values()), {options: slot}
+        for other in others:
+            await other.close()
+
+    async def _until_quiet(self) -> None:
+        with anyio.move_on_after(PATIENCE_S):
+            while True:
+                idle_s = 0.0 if self._busy else anyio.current_time() - self._idle_since
+                if idle_s >= QUIET_S:
+                    return
+                await anyio.sleep(max(0.02, QUIET_S - idle_s))
+
+
+async def _new_context(browser: "Browser", gate: Gate, options: SlotOptions) -> "BrowserContext":
+    return await browser.new_context(
+        viewport={"width": options.width, "height": options.height},
+        screen={"width": options.width, "height": options.height},
+        device_scale_factor=options.scale,
+        locale=options.locale,
+        timezone_id=options.timezone,
+        color_scheme="dark" if options.color_scheme == "dark" else "light",
+        reduced_motion="reduce" if options.reduced_motion == "reduce" else "no-preference",
+        accept_downloads=False,
+        permissions=[],
+        proxy={"server": gate.address, "bypass": options.bypass},
+    )
+
+
+async def _release(gate: Gate, context: "BrowserContext | None") -> None:
+    from playwright.async_api import Error  # noqa: PLC0415  # loads on use
+
+    try:
+        if context is not None:
+            with anyio.move_on_after(CLOSE_BOUND_S):
+                await context.close()
+    except Error as exc:
+        logger.debug("The context had gone before it was closed: %s", exc)
+    await gate.close()

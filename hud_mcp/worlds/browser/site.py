@@ -1,0 +1,227 @@
+"""The task's own site: a folder of files, and an author's function behind `/api/`.
+
+This module owns what a request for the site is answered with. Which requests are for
+the site, and the socket that they come in on, is `gate.py`'s business.
+"""
+
+import json
+import traceback
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from mimetypes import guess_type
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs, parse_qsl
+
+import anyio
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+__all__ = ["MAX_BODY_BYTES", "Backend", "Site", "SiteRequest", "SiteResponse"]
+
+MAX_BODY_BYTES = 1024 * 1024
+"""The longest request body that a backend is given."""
+
+BACKEND_BOUND_S = 30.0
+"""How long a backend may take for one request."""
+
+_MIME_TYPES = {
+    ".css": "text/css",
+    ".csv": "text/csv",
+    ".gif": "image/gif",
+    ".html": "text/html",
+    ".htm": "text/html",
+    ".ico": "image/x-icon",
+    ".jpg": "image/jpeg",
+    ".jpeg": "image/jpeg",
+    ".js": "text/javascript",
+    ".json": "application/json",
+    ".map": "application/json",
+    ".mjs": "text/javascript",
+    ".mp4": "video/mp4",
+    ".pdf": "application/pdf",
+    ".png": "image/png",
+    ".svg": "image/svg+xml",
+    ".txt": "text/plain",
+    ".wasm": "application/wasm",
+    ".webp": "image/webp",
+    ".woff": "font/woff",
+    ".woff2": "font/woff2",
+    ".xml": "text/xml",
+}
+"""What a page needs to load right, whatever the machine's own table says."""
+
+_NO_STORE = {"cache-control": "no-store"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class SiteRequest:
+    """A request that a page sent to the backend.
+
+    Attributes:
+        method: Upper case, such as `POST`.
+        path: Decoded, with its leading `/api/`.
+        query: The query's first value for each name.
+        headers: Lower-case names.
+        body: At most `MAX_BODY_BYTES`.
+    """
+
+    method: str
+    path: str
+    query: Mapping[str, str] = field(default_factory=dict[str, str])
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    body: bytes = b""
+
+    @cached_property
+    def json(self) -> Any:
+        """The body as JSON; None where it is empty or is not JSON."""
+        try:
+            return json.loads(self.body)
+        except ValueError:
+            return None
+
+    @cached_property
+    def form(self) -> dict[str, str]:
+        """The fields of an HTML form that was posted the default way; the last of a name wins."""
+        return dict(parse_qsl(self.body.decode("utf-8", "replace"), keep_blank_values=True))
+
+
+@dataclass(frozen=True, kw_only=True)
+class SiteResponse:
+    """What a backend answers, where JSON with status 200 is not enough.
+
+    Attributes:
+        json: The body as JSON, unless `text` is given.
+        text: The body as text, `text/html` unless a header says otherwise.
+        status: The HTTP status.
+        headers: Added to the response's own.
+    """
+
+    json: Any = None
+    text: str | None = None
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    @classmethod
+    def redirect(cls, path: str) -> "SiteResponse":
+        """Send the page to another path, with GET."""
+        return cls(text="", status=303, headers={"location": path})
+
+
+Backend = Callable[
+    [SiteRequest, dict[str, Any]], Awaitable[SiteResponse | dict[str, Any] | list[Any] | None]
+]
+"""The author's function behind `/api/`; a dict or list is JSON, None is a 404."""
+
+
+class Site:
+    """One session's site: files that never change, and a backend with its own state.
+
+    Args:
+        root: The folder to serve, or None for a site that is all backend.
+        backend: Called for paths under `/api/`, one request at a time.
+        state: This session's own; the backend changes it in place.
+        log: Takes a line when the backend fails.
+    """
+
+    def __init__(
+        self,
+        root: Path | None,
+        backend: Backend | None,
+        state: dict[str, Any],
+        log: Callable[[str], None],
+    ) -> None:
+        self.state = state
+        self._root = root.resolve() if root else None
+        self._backend = backend
+        self._log = log
+        self._turn = anyio.Lock()
+
+    async def respond(self, request: "Request", path: str) -> "Response":
+        """Answer one request for a decoded path that starts with a slash."""
+        if self._backend and (path == "/api" or path.startswith("/api/")):
+            return await self._ask_backend(request, path)
+        if request.method not in ("GET", "HEAD"):
+            return _plain(405, f"{request.method} is not possible here: {path} is a file.")
+        return await anyio.to_thread.run_sync(self._file, path)
+
+    def _file(self, path: str) -> "Response":
+        from starlette.responses import FileResponse, RedirectResponse  # noqa: PLC0415  # lazy
+
+        found = self._locate(path)
+        if found is None:
+            return _plain(404, f"There is no {path} on this site.")
+        if found.is_dir():
+            if not path.endswith("/"):
+                return RedirectResponse(path + "/", 308, headers=_NO_STORE)
+            found = self._locate(path + "index.html")
+        if found is None or not found.is_file():
+            return _plain(404, f"There is no {path} on this site.")
+        mime = _MIME_TYPES.get(found.suffix.lower()) or guess_type(found.name)[0]
+        return FileResponse(found, media_type=mime, headers=_NO_STORE)
+
+    def _locate(self, path: str) -> Path | None:
+        """The file or folder under the root, wherever links lead; None outside of it."""
+        if self._root is None or "\0" in path or "\\" in path:
+            return None
+        try:
+            found = (self._root / path.lstrip("/")).resolve(strict=True)
+        except (OSError, RuntimeError, ValueError):  # missing, a loop of links, unencodable
+            return None
+        return found if found.is_relative_to(self._root) else None
+
+    async def _ask_backend(self, request: "Request", path: str) -> "Response":
+        body = bytearray()
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > MAX_BODY_BYTES:
+                return _plain(413, f"The body is over the limit of {MAX_BODY_BYTES} bytes.")
+        query = parse_qs(request.url.query, keep_blank_values=True)
+        asked = SiteRequest(
+            method=request.method,
+            path=path,
+            query={name: values[0] for name, values in query.items()},
+            headers=dict(request.headers),
+            body=bytes(body),
+        )
+        return await self._call(asked)
+
+    async def _call(self, asked: SiteRequest) -> "Response":
+        backend = self._backend
+        if backend is None:
+            return _plain(404, "This site has no backend.")
+        try:
+            async with self._turn:
+                with anyio.fail_after(BACKEND_BOUND_S):
+                    return _as_response(await backend(asked, self.state), asked.path)
+        except TimeoutError:
+            self._log(f"backend: {asked.method} {asked.path} took over {BACKEND_BOUND_S:g} s")
+            return _plain(504, "The site took too long to answer.")
+        except Exception:  # noqa: BLE001  # the author's code; the page gets a 500 as on any site
+            self._log(f"backend: {asked.method} {asked.path} raised\n{traceback.format_exc()}")
+            return _plain(500, "The site failed to answer.")
+
+
+def _as_response(answer: Any, path: str) -> "Response":
+    from starlette.responses import JSONResponse, Response  # noqa: PLC0415  # lazy
+
+    if answer is None:
+        return JSONResponse({"error": f"there is no {path}"}, 404, headers=_NO_STORE)
+    if not isinstance(answer, SiteResponse):
+        return JSONResponse(answer, headers=_NO_STORE)
+    headers = {**_NO_STORE, **answer.headers}
+    if answer.text is None:
+        return JSONResponse(answer.json, answer.status, headers=headers)
+    named = any(name.lower() == "content-type" for name in answer.headers)
+    return Response(
+        answer.text, answer.status, headers=headers, media_type=None if named else "text/html"
+    )
+
+
+def _plain(status: int, text: str) -> "Response":
+    from starlette.responses import PlainTextResponse  # noqa: PLC0415  # lazy
+
+    return PlainTextResponse(text, status, headers=_NO_STORE)

@@ -1,0 +1,218 @@
+"""The declaration of a browser: its site, its hosts, its options."""
+
+import copy
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from hud_mcp.action import ACTION_TYPES
+from hud_mcp.context import ContextFeature, ContextSpace
+from hud_mcp.errors import ActionFailed, EnvironmentFailed, InvalidEnvironment
+from hud_mcp.world import Opening
+from hud_mcp.worlds.browser.allow import AllowList
+from hud_mcp.worlds.browser.chromium import Chromium, find_chromium
+from hud_mcp.worlds.browser.reserve import Slot, SlotOptions
+from hud_mcp.worlds.browser.site import Backend, Site
+from hud_mcp.worlds.browser.world import BrowserWorld
+
+__all__ = ["Browser", "InitialState"]
+
+InitialState = Mapping[str, Any] | Callable[[Opening], dict[str, Any]]
+"""A site's state at the start: a dict, copied for each session, or a function of the opening."""
+
+# Chained to whatever Math.random a page's scripts then ask for: mulberry32, public domain.
+_SEED_SCRIPT = """
+(() => { let s = %d >>> 0; Math.random = function random() {
+  s = (s + 0x6D2B79F5) | 0; let t = Math.imul(s ^ (s >>> 15), 1 | s);
+  t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t; return ((t ^ (t >>> 14)) >>> 0) / 4294967296;
+}; })();
+"""
+
+
+class Browser:
+    """Declares that an environment's world is a browser, with a site of its own or on the web.
+
+    Args:
+        site: A folder to serve at `http://site.localhost/`, from the environment's folder.
+        backend: Answers requests for paths under `/api/` with the session's state.
+        state: What that state is at first.
+        allow: Hosts that pages may reach beside the site: `example.com`, `*.example.com`,
+            `example.com:443`, or `*` for the public web. Everything else is refused.
+        viewport: Width and height of a page in CSS pixels, where the context does not say.
+        executable: A Chromium; else `HUD_MCP_CHROMIUM`, else the one that is installed.
+        start: Where the session starts: a path, a URL, or None for a blank page.
+        replayable: Whether the same actions bring back the same state; left out, that holds
+            for a site of its own and not where pages reach other hosts.
+        arguments: More command line arguments for Chromium.
+
+    Raises:
+        InvalidEnvironment: An option cannot work.
+    """
+
+    name = "browser"
+    world_type = BrowserWorld
+    actions = frozenset(ACTION_TYPES) - {"response"}
+    has_screen = True
+
+    def __init__(
+        self,
+        site: str | Path | None = None,
+        *,
+        backend: Backend | None = None,
+        state: InitialState | None = None,
+        allow: Iterable[str] = (),
+        viewport: tuple[int, int] = (1280, 800),
+        executable: str | Path | None = None,
+        start: str | None = "/",
+        replayable: bool | None = None,
+        arguments: Iterable[str] = (),
+    ) -> None:
+        if state is not None and backend is None:
+            raise InvalidEnvironment("Browser: `state` belongs to a `backend`, and there is none.")
+        self._site = Path(site) if site is not None else None
+        self._backend = backend
+        self._state = state if state is not None else {}
+        self._allow = AllowList(allow)
+        self._executable = executable
+        self._arguments = tuple(arguments)
+        self._has_site = site is not None or backend is not None
+        own_start = start is not None and start.startswith("/")
+        self._start = None if own_start and not self._has_site else start
+        self._replayable = replayable
+        self._context_space = _context_space(viewport)
+
+    @property
+    def replayable(self) -> bool:
+        """Whether the same context, seed and actions bring back the same state."""
+        if self._replayable is not None:
+            return self._replayable
+        return not self._allow.patterns
+
+    @property
+    def context_space(self) -> ContextSpace:
+        """Size, scale, language, clock and colours of a page."""
+        return self._context_space
+
+    async def open(self, opening: Opening) -> BrowserWorld:
+        """Open a session's browser, on its start page.
+
+        Raises:
+            EnvironmentFailed: There is no Chromium, it does not start, the site's folder
+                is not there, or the start page does not load.
+
+        If this call fails or is cancelled, nothing of this session stays open.
+        """
+        root = self._root(opening)
+        context = self._context_space.fill(opening.context)
+        chromium, slot = await self._take(opening, _slot_options(context, self._allow.bypass))
+        try:
+            state = self._initial_state(opening)
+            if self._has_site:
+                slot.gate.site = Site(root, self._backend, state, opening.log)
+            slot.gate.allowed = str(self._allow)
+            if opening.seed is not None:
+                seed = opening.seed & 0xFFFFFFFF
+                await slot.context.add_init_script(_SEED_SCRIPT % seed)
+            world = BrowserWorld(slot, chromium.reserve, state, self._allow)
+            if self._start is not None:
+                await _start(world, self._start)
+        except BaseException:
+            with anyio.CancelScope(shield=True):
+                await slot.close()
+            raise
+        return world
+
+    def _root(self, opening: Opening) -> Path | None:
+        if self._site is None:
+            return None
+        root = opening.folder / self._site
+        if not root.is_dir():
+            raise EnvironmentFailed(f"The site's folder {root} is not there.")
+        return root
+
+    def _initial_state(self, opening: Opening) -> dict[str, Any]:
+        if callable(self._state):
+            return self._state(opening)
+        return copy.deepcopy(dict(self._state))
+
+    async def _take(self, opening: Opening, options: SlotOptions) -> tuple[Chromium, Slot]:
+        """Take a context of the process's browser; a new browser where the last one died."""
+        from playwright.async_api import Error  # noqa: PLC0415  # loads on use
+
+        executable = find_chromium(self._executable)
+        key = f"browser {executable} {self._allow.resolver_rules} {self._arguments}"
+        failure: Exception | None = None
+        for _attempt in range(3):
+            chromium = await opening.shared.get(
+                key, lambda: Chromium.launch(executable, self._allow, self._arguments)
+            )
+            if chromium.alive:
+                try:
+                    return chromium, await chromium.reserve.take(options)
+                except (Error, OSError, TimeoutError) as exc:
+                    failure = exc
+                    if chromium.alive:
+                        break
+            opening.shared.forget(key, chromium)
+            await chromium.close()
+        raise EnvironmentFailed(f"The browser could not open a page: {failure}") from failure
+
+
+async def _start(world: BrowserWorld, address: str) -> None:
+    try:
+        await world.goto(address)
+    except ActionFailed as exc:
+        raise EnvironmentFailed(f"The start page did not open: {exc}") from exc
+
+
+def _slot_options(context: Mapping[str, Any], bypass: str) -> SlotOptions:
+    return SlotOptions(
+        width=int(context["viewport_width"]),
+        height=int(context["viewport_height"]),
+        scale=float(context["device_scale_factor"]),
+        locale=str(context["locale"]),
+        timezone=str(context["timezone"]),
+        color_scheme=str(context["color_scheme"]),
+        reduced_motion=str(context["reduced_motion"]),
+        bypass=bypass,
+    )
+
+
+def _context_space(viewport: tuple[int, int]) -> ContextSpace:
+    feature = ContextFeature
+    return ContextSpace(
+        [
+            feature(
+                name="viewport_width",
+                default=viewport[0],
+                lower=200,
+                upper=3840,
+                description="Width of a page in CSS pixels.",
+            ),
+            feature(
+                name="viewport_height",
+                default=viewport[1],
+                lower=200,
+                upper=2160,
+                description="Height of a page in CSS pixels.",
+            ),
+            feature(
+                name="device_scale_factor",
+                default=1.0,
+                lower=0.5,
+                upper=4,
+                description="Pixels of the screen for each CSS pixel.",
+            ),
+            feature(name="locale", default="en-US", description="Language tag, such as de-DE."),
+            feature(name="timezone", default="UTC", description="Such as Europe/Berlin."),
+            feature(name="color_scheme", default="light", choices=("light", "dark")),
+            feature(
+                name="reduced_motion",
+                default="reduce",
+                choices=("reduce", "no-preference"),
+                description="Whether pages are asked to do without animations.",
+            ),
+        ]
+    )

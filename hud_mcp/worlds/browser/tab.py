@@ -1,0 +1,119 @@
+"""One page of a session, and what the browser tells about it while it lives."""
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+import anyio
+
+if TYPE_CHECKING:
+    from playwright.async_api import CDPSession, Frame, Page, Request
+
+__all__ = ["Tab"]
+
+_WAITED_FOR = frozenset(
+    {"document", "fetch", "xhr", "script", "stylesheet", "image", "font", "other"}
+)
+"""Kinds of requests that change the page when they end; sockets and event streams never do."""
+
+
+class Tab:
+    """A page with its CDP session, its requests in flight and its documents so far.
+
+    Args:
+        page: Playwright's page.
+        cdp: Its CDP session, where there is one already.
+    """
+
+    def __init__(self, page: "Page", cdp: "CDPSession | None" = None) -> None:
+        self.page = page
+        self.documents = 0
+        self.expects_popup = False
+        self.crashed = False
+        self._cdp: CDPSession | None = None
+        self._clock = 0
+        self._pending: dict[Request, int] = {}
+        self._arrived = 0
+        self._ignored: set[str] = set()
+        self._stirred = anyio.Event()
+        if cdp is not None:
+            self._adopt(cdp)
+        page.on("request", self._on_request)
+        page.on("requestfinished", self._on_request_end)
+        page.on("requestfailed", self._on_request_end)
+        page.on("framenavigated", self._on_navigated)
+        page.on("close", lambda _page: self.stir())
+
+    @property
+    def closed(self) -> bool:
+        """Whether the page is gone."""
+        return self.page.is_closed()
+
+    async def cdp(self) -> "CDPSession":
+        """The page's CDP session, opened when first asked for."""
+        if self._cdp is None:
+            cdp = await self.page.context.new_cdp_session(self.page)
+            await cdp.send("Page.enable")
+            self._adopt(cdp)
+            return cdp
+        return self._cdp
+
+    def mark(self) -> int:
+        """Now, as a place in the order of this tab's events."""
+        self._clock += 1
+        return self._clock
+
+    def pending_since(self, mark: int) -> list["Request"]:
+        """The requests that began after a mark, have not ended, and are worth waiting for."""
+        return [
+            request
+            for request, began in self._pending.items()
+            if began > mark and _name(request) not in self._ignored
+        ]
+
+    def arrived_since(self, mark: int) -> bool:
+        """Whether a navigation of the page itself came to its end, in whatever way."""
+        return self._arrived > mark
+
+    def ignore(self, requests: Iterable["Request"]) -> None:
+        """Never wait again for requests like these: they outlasted the bound once."""
+        self._ignored.update(_name(request) for request in requests)
+
+    def stir(self) -> None:
+        """Wake whoever waits for something to happen here."""
+        self._stirred.set()
+        self._stirred = anyio.Event()
+
+    async def wait_until(self, true: Callable[[], bool], end: float) -> bool:
+        """Wait for a condition that this tab's events change; False when time is up first."""
+        with anyio.move_on_at(end):
+            while not (true() or self.closed):
+                await self._stirred.wait()
+            return True
+        return False
+
+    def _adopt(self, cdp: "CDPSession") -> None:
+        self._cdp = cdp
+        cdp.on("Page.windowOpen", self._on_window_open)
+
+    def _on_window_open(self, _event: object) -> None:
+        self.expects_popup = True
+
+    def _on_request(self, request: "Request") -> None:
+        if request.resource_type in _WAITED_FOR:
+            self._pending[request] = self.mark()
+
+    def _on_request_end(self, request: "Request") -> None:
+        self._pending.pop(request, None)
+        if request.is_navigation_request() and request.failure:
+            self._arrived = self.mark()  # it came to nothing: refused, cancelled or a download
+        self.stir()
+
+    def _on_navigated(self, frame: "Frame") -> None:
+        if frame == self.page.main_frame:
+            self.documents += 1
+            self._arrived = self.mark()
+            self.stir()
+
+
+def _name(request: "Request") -> str:
+    return f"{request.method} {request.url.partition('?')[0]}"

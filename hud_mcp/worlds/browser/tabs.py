@@ -1,0 +1,186 @@
+"""The pages of one session, which of them is shown, and what happened beside them.
+
+Dialogs never block: they are answered by a rule and told in the next text. New pages
+become the one that is shown. Downloads are refused. A browser that ends is noticed
+here, at once, so that no call waits for it.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import anyio
+
+from hud_mcp.worlds.browser.reserve import Slot
+from hud_mcp.worlds.browser.tab import Tab
+
+if TYPE_CHECKING:
+    from playwright.async_api import Dialog, Download, Page
+
+__all__ = ["DialogRule", "Tabs"]
+
+MAX_NOTES = 12
+POPUP_BOUND_S = 2.0
+
+
+@dataclass(frozen=True)
+class DialogRule:
+    """How dialogs are answered: OK or Cancel, and what a prompt is given."""
+
+    accept: bool = True
+    text: str | None = None
+
+
+@dataclass
+class _Note:
+    text: str
+    shown: bool = False
+
+
+class Tabs:
+    """The open pages of one browser context.
+
+    Args:
+        slot: The context with its first page.
+        on_broken: Told why, once, when the browser or a page of it is gone for good.
+    """
+
+    def __init__(self, slot: Slot, on_broken: Callable[[str], None]) -> None:
+        self.rule = DialogRule()
+        self._context = slot.context
+        self._on_broken = on_broken
+        self._notes: list[_Note] = []
+        self._came = anyio.Event()
+        self._closing = False
+        first = Tab(slot.page, slot.cdp)
+        self._tabs: list[Tab] = []
+        self._show(first)
+        slot.gate.on_refused = self._on_refused
+        slot.context.on("page", self._on_page)
+        slot.context.on("close", self._on_context_close)
+
+    @property
+    def current(self) -> Tab:
+        """The page that is shown."""
+        return self._current
+
+    @property
+    def all(self) -> list[Tab]:
+        """The open pages, oldest first."""
+        return list(self._tabs)
+
+    async def ensure_open(self) -> Tab:
+        """Return the page that is shown; a new blank one where the last one was closed."""
+        if self._current.closed:
+            if not self._tabs:
+                self.note("The last tab was closed; an empty one was opened.")
+                await self._context.new_page()  # comes in by _on_page
+            else:
+                self._current = self._tabs[-1]
+        return self._current
+
+    async def switch(self, index: int) -> None:
+        """Show another page; the first is 1."""
+        self._current = self._tabs[index - 1]
+        await self._current.page.bring_to_front()
+
+    async def close_current(self) -> None:
+        """Close the page that is shown, and show the newest of the others."""
+        await self._current.page.close()
+        await self.ensure_open()
+
+    async def popup(self, opener: Tab) -> bool:
+        """Wait for a page that another one is opening; True where it came."""
+        came, before = self._came, self._current
+        with anyio.move_on_after(POPUP_BOUND_S):
+            if opener.expects_popup:
+                await came.wait()
+        opener.expects_popup = False
+        return self._current is not before
+
+    def note(self, text: str) -> None:
+        """Say something in the next text; the same thing once."""
+        if all(n.text != text for n in self._notes) and len(self._notes) < MAX_NOTES:
+            self._notes.append(_Note(text))
+
+    def forget_shown_notes(self) -> None:
+        """Drop what the agent has read, because it goes on now."""
+        self._notes = [n for n in self._notes if not n.shown]
+
+    def notes(self) -> list[str]:
+        """What to tell with the page; the same until `forget_shown_notes`."""
+        for note in self._notes:
+            note.shown = True
+        lines = [f"Note: {n.text}" for n in self._notes]
+        if len(self._tabs) > 1:
+            names = [
+                f"{i}{' (shown)' if tab is self._current else ''} {tab.page.url}"
+                for i, tab in enumerate(self._tabs, start=1)
+            ]
+            lines.insert(0, "Tabs: " + " | ".join(names))
+        return lines
+
+    def detach(self) -> None:
+        """Expect the context to close: that is no failure from now on."""
+        self._closing = True
+
+    def _show(self, tab: Tab) -> None:
+        page = tab.page
+        self._tabs.append(tab)
+        self._current = tab
+        page.on("dialog", self._on_dialog)
+        page.on("download", self._on_download)
+        page.on("crash", self._on_crash)
+        page.on("close", lambda _page: self._on_page_close(tab))
+
+    def _on_page(self, page: "Page") -> None:
+        if any(tab.page == page for tab in self._tabs):
+            return
+        opener = self._current
+        self._show(Tab(page))
+        opener.expects_popup = False
+        opener.stir()
+        self._came.set()
+        self._came = anyio.Event()
+
+    def _on_page_close(self, tab: Tab) -> None:
+        if tab in self._tabs:
+            self._tabs.remove(tab)
+        if tab is self._current and self._tabs:
+            self._current = self._tabs[-1]
+
+    async def _on_dialog(self, dialog: "Dialog") -> None:
+        from playwright.async_api import Error  # noqa: PLC0415  # loads on use
+
+        leaving = dialog.type == "beforeunload"
+        accept = self.rule.accept or leaving
+        answer = "OK" if accept else "Cancel"
+        message = " ".join(dialog.message.split())[:300]
+        given = self.rule.text if self.rule.text is not None else dialog.default_value
+        try:
+            if accept:
+                await dialog.accept(given if dialog.type == "prompt" else None)
+            else:
+                await dialog.dismiss()
+        except Error:
+            return  # the page is gone, and its dialog with it
+        if leaving:
+            self.note("The page asked whether to leave it; it was left.")
+        elif dialog.type == "prompt" and accept:
+            self.note(f"The page asked {message!r} (prompt); it was answered {given!r}.")
+        else:
+            self.note(f"The page said {message!r} ({dialog.type}); it was answered {answer}.")
+
+    def _on_download(self, download: "Download") -> None:
+        self.note(f"The download of {download.suggested_filename!r} was refused.")
+
+    def _on_refused(self, address: str) -> None:
+        host = address.partition("://")[2].partition("/")[0] or address
+        self.note(f"{host[:200]!r} was not reached: it is not on the task's list of hosts.")
+
+    def _on_crash(self, page: "Page") -> None:
+        self._on_broken(f"The page {page.url} crashed.")
+
+    def _on_context_close(self, _context: object) -> None:
+        if not self._closing:
+            self._on_broken("The browser ended unexpectedly.")

@@ -1,0 +1,202 @@
+"""A page in words: its accessibility tree with refs, as much of it as fits.
+
+This module owns the form of the text and of what changed in it. The tree itself is
+Playwright's `aria_snapshot(mode="ai")`.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from typing import TYPE_CHECKING, Any
+
+import anyio
+
+from hud_mcp.observation import clip_text
+from hud_mcp.worlds.browser.settle import TRACKER
+
+if TYPE_CHECKING:
+    from playwright.async_api import Page
+
+__all__ = ["Reading", "changes_between", "read_page", "render"]
+
+READ_BOUND_S = 10.0
+
+_BOX = re.compile(r" \[box=(-?[\d.]+),(-?[\d.]+),([\d.]+),([\d.]+)\]")
+_REF = re.compile(r"\[ref=(\w+)\]")
+
+_FACTS = f"""() => {{
+  const root = document.scrollingElement || document.documentElement;
+  const tracker = window['{TRACKER}'];
+  return {{ title: document.title, y: Math.round(root.scrollTop), height: root.scrollHeight,
+    x: Math.round(root.scrollLeft), width: root.scrollWidth,
+    born: tracker ? tracker.born : performance.timeOrigin }};
+}}"""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a page's document said at one moment.
+
+    Attributes:
+        title: The document's.
+        url: The page's address.
+        document: Another value means that another document was loaded.
+        scrolled: Such as `800 of 3200 px down`, or empty where everything is in view.
+        lines: The tree, one element or text each; boxes are taken out.
+    """
+
+    title: str
+    url: str
+    document: float
+    scrolled: str
+    lines: tuple[str, ...]
+
+
+async def read_page(page: "Page", *, max_chars: int) -> Reading:
+    """Read the page's tree and where it is scrolled to.
+
+    Args:
+        page: The page to read.
+        max_chars: A longer tree is reduced to what is in view, so that scrolling shows
+            the rest.
+
+    Raises:
+        Error: Playwright's, when the page is closed or navigates meanwhile.
+        TimeoutError: The page did not answer.
+    """
+    with anyio.fail_after(READ_BOUND_S):
+        facts: dict[str, Any] = await page.evaluate(_FACTS)
+        tree = await page.aria_snapshot(mode="ai", timeout=READ_BOUND_S * 1000)
+        lines = tree.splitlines()
+        if len(tree) > max_chars and facts["height"] > _viewport_height(page):
+            boxed = await page.aria_snapshot(mode="ai", boxes=True, timeout=READ_BOUND_S * 1000)
+            lines = _in_view(boxed.splitlines(), _viewport_height(page))
+    return Reading(
+        title=" ".join(facts["title"].split()),
+        url=page.url,
+        document=facts["born"],
+        scrolled=_scrolled(page, facts),
+        lines=tuple(lines),
+    )
+
+
+def render(reading: Reading, notes: Sequence[str], *, max_chars: int) -> str:
+    """Write a reading out: its head, the notes, then the tree, cut at a line's end."""
+    head = _head(reading, notes)
+    return clip_text("\n".join([*head, "", *reading.lines]), max_chars)
+
+
+def changes_between(
+    old: Reading | None, new: Reading, notes: Sequence[str], *, max_chars: int
+) -> str:
+    """Write what differs from an earlier reading; all of it where a diff would not be shorter.
+
+    A line that starts with `+` is new or changed, one with `-` is gone; lines above them
+    that start with `@` say where.
+    """
+    full = render(new, notes, max_chars=max_chars)
+    if old is None or old.document != new.document:
+        return full
+    changed = _diff(old.lines, new.lines)
+    head = _head(new, notes)
+    if not changed:
+        same = "Nothing changed in the text." if old.scrolled == new.scrolled else "Scrolled."
+        return clip_text("\n".join([*head, "", same]), max_chars)
+    text = clip_text("\n".join([*head, "", "Changed since the last text:", *changed]), max_chars)
+    return text if len(text) < len(full) else full
+
+
+def _head(reading: Reading, notes: Sequence[str]) -> list[str]:
+    head = [f"Page: {reading.title or '(no title)'}", f"URL: {reading.url}"]
+    if reading.scrolled:
+        head.append(f"Scrolled: {reading.scrolled}")
+    return [*head, *notes]
+
+
+def _diff(old: Sequence[str], new: Sequence[str]) -> list[str]:
+    out: list[str] = []
+    place: str | None = None
+    matcher = SequenceMatcher(None, old, new, autojunk=False)
+    for kind, a, b, c, d in matcher.get_opcodes():
+        if kind == "equal":
+            continue
+        where = _parent(new, c) if c < len(new) else None
+        if where and where != place:
+            out.append(f"@ {where}")
+            place = where
+        added = new[c:d]
+        refs = {ref for line in added for ref in _REF.findall(line)}
+        # An element that is still there with other words needs no second line for the old ones.
+        out += [f"- {_bare(s)}" for s in old[a:b] if not refs.intersection(_REF.findall(s))]
+        out += [f"+ {_bare(line)}" for line in added]
+    return out
+
+
+def _parent(lines: Sequence[str], index: int) -> str | None:
+    depth = _depth(lines[index])
+    for line in reversed(lines[:index]):
+        if _depth(line) < depth:
+            return _bare(line).rstrip(":")
+    return None
+
+
+def _depth(line: str) -> int:
+    return len(line) - len(line.lstrip(" "))
+
+
+def _bare(line: str) -> str:
+    return line.strip().removeprefix("- ")
+
+
+def _viewport_height(page: "Page") -> int:
+    return (page.viewport_size or {"height": 0})["height"]
+
+
+def _scrolled(page: "Page", facts: dict[str, Any]) -> str:
+    size = page.viewport_size or {"width": 0, "height": 0}
+    parts: list[str] = []
+    if facts["height"] > size["height"] + 1:
+        parts.append(f"{facts['y']} of {facts['height'] - size['height']} px down")
+    if facts["width"] > size["width"] + 1:
+        parts.append(f"{facts['x']} of {facts['width'] - size['width']} px to the right")
+    return ", ".join(parts)
+
+
+def _in_view(lines: Sequence[str], height: int) -> list[str]:
+    """The lines of elements in view with what they are part of; a count for the others."""
+    kept: list[bool] = [False] * len(lines)
+    parents: list[int] = []
+    visible = True
+    for i, line in enumerate(lines):
+        depth = _depth(line)
+        while parents and _depth(lines[parents[-1]]) >= depth:
+            parents.pop()
+        box = _BOX.search(line)
+        if box:
+            top, tall = float(box[2]), float(box[4])
+            visible = top < height and top + tall > 0
+        elif parents:
+            visible = kept[parents[-1]]
+        if visible:
+            kept[i] = True
+            for parent in parents:
+                kept[parent] = True
+        parents.append(i)
+    return _with_counts(lines, kept)
+
+
+def _with_counts(lines: Sequence[str], kept: Sequence[bool]) -> list[str]:
+    out: list[str] = []
+    skipped = 0
+    for line, keep in zip(lines, kept, strict=True):
+        if not keep:
+            skipped += 1
+            continue
+        if skipped:
+            out.append(f"{' ' * _depth(line)}# {skipped} lines out of view")
+            skipped = 0
+        out.append(_BOX.sub("", line))
+    if skipped:
+        out.append(f"# {skipped} lines out of view; scroll to see them")
+    return out

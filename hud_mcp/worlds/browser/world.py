@@ -1,0 +1,363 @@
+"""The live browser of one session: it acts, it is looked at, and it is closed."""
+
+import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import anyio
+
+from hud_mcp.action import (
+    Action,
+    ActionEffect,
+    ClickAction,
+    CustomAction,
+    DragAction,
+    KeyDownAction,
+    KeyUpAction,
+    MoveAction,
+    Point,
+    PositionFetch,
+    PressAction,
+    ResponseAction,
+    ScreenshotFetch,
+    ScrollAction,
+    TypeAction,
+    WaitAction,
+)
+from hud_mcp.errors import ActionFailed, EnvironmentFailed
+from hud_mcp.observation import Look, Observation, Screenshot
+from hud_mcp.worlds.browser.allow import AllowList
+from hud_mcp.worlds.browser.commands import Commands
+from hud_mcp.worlds.browser.gate import SITE_URL
+from hud_mcp.worlds.browser.hands import Hands
+from hud_mcp.worlds.browser.picture import take_picture
+from hud_mcp.worlds.browser.reserve import Reserve, Slot
+from hud_mcp.worlds.browser.settle import settle
+from hud_mcp.worlds.browser.tab import Tab
+from hud_mcp.worlds.browser.tabs import Tabs
+from hud_mcp.worlds.browser.target import Place, check_point, find_element, place_of
+from hud_mcp.worlds.browser.text import Reading, changes_between, read_page, render
+
+if TYPE_CHECKING:
+    from playwright.async_api import Page
+
+__all__ = ["BrowserWorld"]
+
+logger = logging.getLogger(__name__)
+
+ACT_BOUND_S = 20.0
+"""How long an action may take beside the pauses that it asks for."""
+
+_GONE_BOUND_S = 1.0
+_HISTORY_BUTTONS = {"back": "back", "forward": "forward"}
+
+
+class BrowserWorld:
+    """One session's browser: isolated pages, their site, and that site's state.
+
+    Made by `Browser.open`. A template gets it by annotating a parameter with this class.
+
+    Attributes:
+        state: The backend's state, this session's own; a grader reads it, and may change it.
+    """
+
+    def __init__(
+        self, slot: Slot, reserve: Reserve, state: dict[str, Any], allow: AllowList
+    ) -> None:
+        self.state = state
+        self._slot = slot
+        self._reserve = reserve
+        self._broken: str | None = None
+        self._closed = False
+        self._scopes: set[anyio.CancelScope] = set()
+        self._tabs = Tabs(slot, self._break)
+        self._hands = Hands()
+        self._commands = Commands(self._tabs, allow, has_site=slot.gate.site is not None)
+        self._last: Reading | None = None
+
+    @property
+    def page(self) -> "Page":
+        """Playwright's page that is shown now, for setup and grading beyond `goto` and `text`."""
+        return self._tabs.current.page
+
+    @property
+    def url(self) -> str:
+        """The address of the page that is shown."""
+        return self.page.url
+
+    @property
+    def site_url(self) -> str:
+        """The origin of the task's site in this browser, the same in every session."""
+        return SITE_URL
+
+    @property
+    def site_address(self) -> str:
+        """`http://127.0.0.1:PORT`: the same site for programs other than this browser."""
+        return self._slot.gate.address
+
+    async def goto(self, path_or_url: str) -> None:
+        """Open a path of the site or an allowed URL, and return when it has settled.
+
+        Raises:
+            ActionFailed: It is not allowed, or it did not arrive.
+            EnvironmentFailed: The browser is gone.
+        """
+        async with self._working(ACT_BOUND_S):
+            tab = await self._tabs.ensure_open()
+            mark = tab.mark()
+            await self._commands.visit(tab.page, self._commands.address(path_or_url))
+            await settle(tab, mark)
+
+    async def text(self) -> str:
+        """The words that the page shows, as `innerText` has them.
+
+        Raises:
+            EnvironmentFailed: The browser is gone.
+        """
+        async with self._working(ACT_BOUND_S):
+            tab = await self._tabs.ensure_open()
+            return await tab.page.evaluate("() => document.body ? document.body.innerText : ''")
+
+    async def act(self, action: Action) -> ActionEffect:
+        """Perform one action, and return when the page has settled.
+
+        Raises:
+            ActionFailed: It was refused, or its target cannot be reached; the text says why.
+            EnvironmentFailed: The browser is gone.
+
+        If this call is cancelled, keys and buttons that it held are let go.
+        """
+        async with self._working(ACT_BOUND_S + _own_pauses_s(action)):
+            tab = await self._tabs.ensure_open()
+            self._tabs.forget_shown_notes()
+            mark = tab.mark()
+            if (effect := await self._perform_still(action)) is not None:
+                return effect
+            await self._perform(tab, action)
+            await self._settle(tab, mark)
+        return ActionEffect()
+
+    async def observe(self, look: Look) -> Observation:
+        """Return the page in words, in a picture, or both.
+
+        Raises:
+            EnvironmentFailed: The browser is gone.
+        """
+        text: str | None = None
+        image: Screenshot | None = None
+
+        async def read() -> None:
+            nonlocal text
+            text = await self._read(tab, look)
+
+        async def picture() -> None:
+            nonlocal image
+            image = await take_picture(tab, look)
+
+        async with self._working(ACT_BOUND_S):
+            tab = await self._tabs.ensure_open()
+            parts: list[Callable[[], Any]] = [read] if look.text else []
+            if look.image is not None:
+                parts.append(picture)
+            await _together(parts)
+        return Observation(text=text, image=image)
+
+    async def close(self) -> None:
+        """Close this session's pages and its site; others stay. Closing twice is no error."""
+        if self._closed:
+            return
+        self._closed = True
+        self._tabs.detach()
+        await self._slot.close()
+
+    async def _perform_still(self, action: Action) -> ActionEffect | None:
+        """Perform what leaves the page alone; None where the action is not of that kind."""
+        if isinstance(action, WaitAction):
+            await anyio.sleep(action.time / 1000)
+            return ActionEffect()
+        if isinstance(action, ScreenshotFetch):
+            return ActionEffect()
+        if isinstance(action, PositionFetch):
+            at = self._hands.pointer
+            return ActionEffect(text=f"The pointer is at ({at.x:g}, {at.y:g}).")
+        if isinstance(action, ResponseAction):
+            raise ActionFailed("A browser takes no 'response': it is the session's.")
+        return None
+
+    async def _perform(self, tab: Tab, action: Action) -> None:
+        hands = self._hands
+        if isinstance(action, ClickAction):
+            await self._click(tab, action)
+        elif isinstance(action, PressAction):
+            await hands.press(tab, action.keys)
+        elif isinstance(action, KeyDownAction):
+            await hands.key_down(tab, action.keys)
+        elif isinstance(action, KeyUpAction):
+            await hands.key_up(tab, action.keys)
+        elif isinstance(action, TypeAction):
+            await self._type(tab, action)
+        elif isinstance(action, ScrollAction):
+            await self._scroll(tab, action)
+        elif isinstance(action, MoveAction):
+            await self._move(tab, action)
+        elif isinstance(action, DragAction):
+            for point in action.path:
+                check_point(tab.page, point)
+            await hands.drag(tab, action)
+        elif isinstance(action, CustomAction):
+            await self._commands.run(action.action, action.args or {})
+
+    async def _click(self, tab: Tab, action: ClickAction) -> None:
+        if action.button in _HISTORY_BUTTONS:
+            await self._commands.run(action.button, {})
+            return
+        place = await self._place(tab, action)
+        if place is not None:
+            await self._hands.click(tab, place, action)
+
+    async def _type(self, tab: Tab, action: TypeAction) -> None:
+        element = None
+        if action.ref is not None or action.selector is not None:
+            element = await find_element(tab.page, action.ref, action.selector)
+        elif action.point is not None:
+            place = check_point(tab.page, action.point)
+            await self._hands.click(tab, place, ClickAction(point=action.point))
+            await tab.page.keyboard.press("ControlOrMeta+A")
+        await self._hands.type(tab, action, element)
+
+    async def _scroll(self, tab: Tab, action: ScrollAction) -> None:
+        place = await self._place(tab, action)
+        if place is not None:
+            await self._hands.move(tab, place.x, place.y)
+        await self._hands.scroll(tab, action.scroll or Point(x=0, y=0), action.hold_keys or ())
+
+    async def _move(self, tab: Tab, action: MoveAction) -> None:
+        place = await self._place(tab, action)
+        if place is None:
+            at, by = self._hands.pointer, action.offset or Point(x=0, y=0)
+            place = check_point(tab.page, Point(x=at.x + by.x, y=at.y + by.y))
+        await self._hands.move(tab, place.x, place.y)
+
+    async def _place(
+        self, tab: Tab, action: ClickAction | ScrollAction | MoveAction
+    ) -> Place | None:
+        """Where a target is, or None where the action names none."""
+        if action.point is not None:
+            return check_point(tab.page, action.point)
+        if action.ref is None and action.selector is None:
+            return None
+        element = await find_element(tab.page, action.ref, action.selector)
+        return await place_of(element, repr(action.ref or action.selector))
+
+    async def _settle(self, tab: Tab, mark: int) -> None:
+        await settle(tab, mark)
+        if tab.expects_popup:
+            await self._tabs.popup(tab)
+        current = await self._tabs.ensure_open()
+        if current is not tab:
+            await settle(current, 0)
+
+    async def _read(self, tab: Tab, look: Look) -> str:
+        from playwright.async_api import Error  # noqa: PLC0415  # loads on use
+
+        for attempt in range(3):
+            try:
+                reading = await read_page(tab.page, max_chars=look.max_text_chars)
+                break
+            except TimeoutError:
+                return f"Page: {tab.page.url} does not respond. Wait, reload it, or go elsewhere."
+            except Error:
+                if attempt == 2 or tab.closed:  # noqa: PLR2004  # the last of three
+                    raise
+                await settle(tab, tab.mark())  # it navigates meanwhile
+        notes, limit = self._tabs.notes(), look.max_text_chars
+        if look.changes:
+            text = changes_between(self._last, reading, notes, max_chars=limit)
+        else:
+            text = render(reading, notes, max_chars=limit)
+        self._last = reading
+        return text
+
+    def _break(self, reason: str) -> None:
+        self._broken = self._broken or reason
+        for scope in self._scopes:
+            scope.cancel()
+
+    @asynccontextmanager
+    async def _working(self, bound_s: float) -> AsyncIterator[None]:
+        """Do one call's work: bounded, and over at once when the browser ends.
+
+        Raises:
+            ActionFailed: Playwright failed at it, or the page did not respond in time.
+            EnvironmentFailed: The browser is gone, or the world is closed.
+        """
+        from playwright.async_api import Error  # noqa: PLC0415  # loads on use
+
+        self._check_usable()
+        with self._reserve.busy(), anyio.CancelScope() as scope:
+            self._scopes.add(scope)
+            try:
+                with anyio.fail_after(bound_s):
+                    yield
+            except TimeoutError:
+                raise ActionFailed(
+                    f"The page did not respond within {bound_s:g} s. Try 'reload' or 'goto'."
+                ) from None
+            except Error as exc:
+                await self._learn_of_end(exc)
+                raise ActionFailed(_cleaned(exc)) from exc
+            finally:
+                self._scopes.discard(scope)
+        self._check_usable()
+
+    def _check_usable(self) -> None:
+        if self._closed:
+            raise EnvironmentFailed("This browser is closed. Start a new task.")
+        if self._broken:
+            raise EnvironmentFailed(f"{self._broken} This session cannot go on; start a new task.")
+
+    async def _learn_of_end(self, exc: Exception) -> None:
+        """Where a call failed because the browser ended, wait for the news of it."""
+        if "closed" in str(exc) or "crashed" in str(exc):
+            with anyio.move_on_after(_GONE_BOUND_S):
+                while not self._broken and not self._slot.page.is_closed():
+                    await anyio.sleep(0.02)
+        self._check_usable()
+
+
+async def _together(parts: list[Callable[[], Any]]) -> None:
+    """Run parts at once; the first failure is raised as it is, not in a group."""
+    failures: list[Exception] = []
+
+    async def run(part: Callable[[], Any]) -> None:
+        try:
+            await part()
+        except Exception as exc:  # noqa: BLE001  # raised below, where it can be told
+            failures.append(exc)
+            group.cancel_scope.cancel()
+
+    async with anyio.create_task_group() as group:
+        for part in parts:
+            group.start_soon(run, part)
+    if failures:
+        raise failures[0]
+
+
+def _own_pauses_s(action: Action) -> float:
+    if isinstance(action, WaitAction):
+        return action.time / 1000
+    if isinstance(action, ClickAction):
+        return sum(action.pattern or ()) / 1000
+    if isinstance(action, DragAction):
+        pauses = action.pattern or (0,)
+        return (sum(pauses) + pauses[-1] * len(action.path)) / 1000 + 0.05 * len(action.path)
+    if isinstance(action, TypeAction):
+        return 0.05 * min(len(action.text), 1000)
+    return 0.0
+
+
+def _cleaned(exc: Exception) -> str:
+    """Playwright's message without the name of its call and without its log."""
+    first = str(exc).partition("\n")[0]
+    return (first.partition(": ")[2] or first)[:300]

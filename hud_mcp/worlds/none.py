@@ -1,0 +1,66 @@
+"""A world with nothing in it, for tasks that are only a question and an answer."""
+
+import anyio
+
+from hud_mcp.action import Action, ActionEffect, WaitAction
+from hud_mcp.context import ContextSpace
+from hud_mcp.errors import ActionFailed, EnvironmentFailed
+from hud_mcp.observation import Look, Observation
+from hud_mcp.world import Opening
+
+__all__ = ["EmptyWorld", "NoWorld"]
+
+
+class EmptyWorld:
+    """A live world without a screen, where time passes and nothing else happens."""
+
+    def __init__(self) -> None:
+        self._closed = False
+
+    async def act(self, action: Action) -> ActionEffect:
+        """Wait, which is all that can be done here.
+
+        Raises:
+            ActionFailed: It is another action. Nothing happened.
+            EnvironmentFailed: The world was closed.
+        """
+        self._check_open()
+        if not isinstance(action, WaitAction):
+            raise ActionFailed(
+                f"There is nothing to {action.type!r} here: this task has no screen. "
+                "Send your answer instead."
+            )
+        await anyio.sleep(action.time / 1000)
+        return ActionEffect()
+
+    async def observe(self, look: Look) -> Observation:
+        """Return an empty observation, whatever was asked for.
+
+        Raises:
+            EnvironmentFailed: The world was closed.
+        """
+        self._check_open()
+        return Observation()
+
+    async def close(self) -> None:
+        """End the world; there is nothing to release."""
+        self._closed = True
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise EnvironmentFailed("This world is closed. Start a new task.")
+
+
+class NoWorld:
+    """Declares that an environment needs no world: questions, answers and `env.tool` only."""
+
+    name = "none"
+    world_type = EmptyWorld
+    actions = frozenset({"wait"})
+    has_screen = False
+    replayable = True
+    context_space = ContextSpace()
+
+    async def open(self, opening: Opening) -> EmptyWorld:
+        """Open an empty world; this cannot fail."""
+        return EmptyWorld()

@@ -1,0 +1,252 @@
+"""What is cut out of a byte stream, what it is taken for, and what is written back."""
+
+import json
+import tracemalloc
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hud_mcp.server.frames import (
+    Backlog,
+    FrameSplitter,
+    Notification,
+    Refusal,
+    Request,
+    Response,
+    error_frame,
+    notification_frame,
+    read_message,
+    request_frame,
+    request_id_in,
+    result_frame,
+)
+
+LINE = b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"text":"a\xc3\xa9\\n"}}'
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner),
+    max_leaves=8,
+)
+
+
+def split(chunks: list[bytes], limit: int = 1000) -> list[bytes | Refusal]:
+    """Feed the chunks to a splitter, and then their end."""
+    splitter = FrameSplitter(limit)
+    return [line for chunk in chunks for line in splitter.feed(chunk)] + [*splitter.finish()]
+
+
+def chunked(data: bytes, cuts: list[int]) -> list[bytes]:
+    """Cut the data at the given places."""
+    places = sorted({0, len(data), *(cut % (len(data) + 1) for cut in cuts)})
+    return [data[a:b] for a, b in zip(places, places[1:], strict=False)]
+
+
+@given(st.lists(st.binary(max_size=30)), st.lists(st.integers(0)))
+def test_lines_do_not_depend_on_how_the_stream_is_chunked(
+    lines: list[bytes], cuts: list[int]
+) -> None:
+    """Whatever the chunks, the lines are what the whole stream splits into."""
+    data = b"\n".join(lines)
+    expected = [line for line in data.split(b"\n") if line.strip(b" \t\r")]
+    assert split(chunked(data, cuts)) == expected
+
+
+def test_a_stream_cut_at_every_byte_yields_the_same_lines() -> None:
+    """Two chunks meet at each byte in turn, and nothing changes."""
+    data = LINE + b"\r\n\n  \n" + LINE + b"\n"
+    for cut in range(len(data) + 1):
+        assert split([data[:cut], data[cut:]]) == [LINE + b"\r", LINE]
+
+
+def test_the_last_line_needs_no_line_feed() -> None:
+    """The end of the stream ends a line."""
+    assert split([LINE]) == [LINE]
+
+
+def test_a_line_at_the_limit_passes() -> None:
+    """The limit is inclusive and does not count the line feed."""
+    assert split([LINE + b"\n"], limit=len(LINE)) == [LINE]
+
+
+def test_an_oversized_line_is_refused_once_wherever_it_is_cut() -> None:
+    """One refusal with the id stands for the line, and its neighbours pass."""
+    big = LINE[:-2] + b"x" * 200 + b"}}"
+    data = LINE + b"\n" + big + b"\n" + LINE + b"\n"
+    for cut in range(len(data) + 1):
+        first, refusal, last = split([data[:cut], data[cut:]], limit=len(LINE))
+        assert (first, last) == (LINE, LINE)
+        assert isinstance(refusal, Refusal)
+        assert refusal.code == -32600
+        assert str(len(LINE)) in refusal.message
+        assert refusal.id in (7, None)  # None where the limit is passed before the id
+
+
+def test_an_oversized_line_is_refused_before_it_ends() -> None:
+    """The refusal does not wait for a line feed that may never come."""
+    splitter = FrameSplitter(100)
+    assert [refusal.id for refusal in splitter.feed(LINE + b"x" * 100)] == [7]  # type: ignore[union-attr]
+    assert list(splitter.feed(b"x" * 1000)) == []
+
+
+def test_an_oversized_line_is_not_buffered() -> None:
+    """Eighty times the limit passes through a splitter that holds no more than the limit."""
+    limit = 1 << 18
+    splitter = FrameSplitter(limit)
+    chunk = b"x" * 4096
+    tracemalloc.start()
+    try:
+        for _ in range(80 * limit // len(chunk)):
+            list(splitter.feed(chunk[:-1]))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 1.5 * limit
+
+
+@pytest.mark.parametrize(
+    ("head", "request_id"),
+    [
+        (b'{"jsonrpc":"2.0","id":5,"method":"x","params":{"a":"', 5),
+        (b'{"method":"x","params":{"id":4,"s":"\\"}"},"id":"a\\u0041","x', "aA"),
+        (b'{"params":{"id":4},"method":"', None),
+        (b'{"id":12', None),
+        (b'{"id":true,"method"', None),
+        (b'{"id":null,"method"', None),
+        (b'{"id":1.5,"method"', None),
+        (b'{"id":3,"result":{"', None),
+        (b'{"error":{},"id":3,', None),
+        (b'[{"id":3,"method"', None),
+        (b'"id":3,', None),
+        (b"", None),
+        (b"\xff\xfe{", None),
+    ],
+)
+def test_the_id_is_found_among_the_top_members_only(
+    head: bytes, request_id: int | str | None
+) -> None:
+    """An id inside the params, cut short or of a response is not the request's."""
+    assert request_id_in(head) == request_id
+
+
+@settings(max_examples=40)
+@given(
+    st.dictionaries(st.text(max_size=8), json_values),
+    st.integers(-(2**63), 2**64 - 1) | st.text(),
+)
+def test_the_id_of_any_request_is_found(params: dict[str, Any], request_id: int | str) -> None:
+    """A complete frame is only a longer head."""
+    body = {"params": params, "id": request_id, "method": "x"}
+    assert request_id_in(json.dumps(body).encode()) == request_id
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        (b'{"jsonrpc":"2.0","id":1,"method":"m"}', Request(1, "m", None)),
+        (b'{"jsonrpc":"2.0","id":"1","method":"m","params":{"a":1}}', Request("1", "m", {"a": 1})),
+        (b'{"jsonrpc":"2.0","method":"m","params":null}', Notification("m", None)),
+        (b'{"jsonrpc":"2.0","id":1,"result":{}}', Response(1, {}, None)),
+        (b'{"jsonrpc":"2.0","id":null,"error":{"code":1}}', Response(None, None, {"code": 1})),
+        (b'{"jsonrpc":"2.0","id":1,"result":3}', None),
+    ],
+)
+def test_a_message_is_read(line: bytes, expected: object) -> None:
+    """Requests, notifications and responses are told apart by their members."""
+    assert read_message(line) == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "request_id", "code"),
+    [
+        (b"hello", None, -32700),
+        (b'{"id":1', None, -32700),
+        (b'{"jsonrpc":"2.0","id":1,"method":"\xff"}', None, -32700),
+        (b"[" * 100_000, None, -32700),
+        (b'{"a":' * 50_000 + b"1" + b"}" * 50_000, None, -32700),
+        (b'{"jsonrpc":"2.0","id":1,"method":NaN}', None, -32700),
+        (b'[{"jsonrpc":"2.0","id":1,"method":"m"}]', None, -32600),
+        (b"[]", None, -32600),
+        (b"3", None, -32600),
+        (b"null", None, -32600),
+        (b"{}", None, -32600),
+        (b'{"jsonrpc":"2.0","id":1}', 1, -32600),
+        (b'{"id":1,"method":"m"}', 1, -32600),
+        (b'{"jsonrpc":"1.0","id":1,"method":"m"}', 1, -32600),
+        (b'{"jsonrpc":"2.0","id":1,"method":3}', 1, -32600),
+        (b'{"jsonrpc":"2.0","id":1,"method":"m","params":[1]}', 1, -32600),
+        (b'{"jsonrpc":"2.0","id":null,"method":"m"}', None, -32600),
+        (b'{"jsonrpc":"2.0","id":true,"method":"m"}', None, -32600),
+        (b'{"jsonrpc":"2.0","id":1.5,"method":"m"}', None, -32600),
+        (b'{"jsonrpc":"2.0","id":{},"method":"m"}', None, -32600),
+        (b'{"jsonrpc":"2.0","id":1' + b"0" * 400 + b',"method":"m"}', None, -32700),
+    ],
+)
+def test_what_is_no_message_is_refused(line: bytes, request_id: object, code: int) -> None:
+    """JSON that cannot be read is a parse error, and the rest an invalid request with its id."""
+    refusal = read_message(line)
+    assert isinstance(refusal, Refusal)
+    assert (refusal.id, refusal.code) == (request_id, code)
+
+
+@given(st.binary() | json_values.map(lambda value: json.dumps(value).encode()))
+def test_reading_never_raises(line: bytes) -> None:
+    """Whatever a line holds, it is a message, a refusal or nothing."""
+    assert isinstance(read_message(line), Request | Notification | Response | Refusal | None)
+
+
+@settings(max_examples=40)
+@given(st.dictionaries(st.text(max_size=8), json_values))
+def test_every_frame_is_one_line_that_reads_back(value: dict[str, Any]) -> None:
+    """No value breaks a frame in two."""
+    frames = [
+        result_frame(1, value),
+        request_frame("a", "m", value),
+        notification_frame("m", value),
+    ]
+    assert [frame.count(b"\n") for frame in frames] == [1, 1, 1]
+    assert all(frame.endswith(b"\n") for frame in frames)
+    assert read_message(frames[0]) == Response(1, value, None)
+    assert read_message(frames[1]) == Request("a", "m", value or None)
+    assert read_message(frames[2]) == Notification("m", value)
+
+
+def test_an_error_without_data_has_no_data_member() -> None:
+    """The data are left out, not null."""
+    assert json.loads(error_frame(None, -1, "no")) == {
+        "jsonrpc": "2.0",
+        "id": None,
+        "error": {"code": -1, "message": "no"},
+    }
+
+
+def test_what_the_fast_writer_refuses_is_written_by_the_slow_one() -> None:
+    """Keys that are no strings, integers of any size and lone surrogates do not fail a result."""
+    frame = result_frame(1, {"a": {1: 2**80}, "b": "\ud83d", "c": float("nan")})
+    assert json.loads(frame)["result"] == {"a": {"1": 2**80}, "b": "?", "c": None}
+
+
+def test_what_json_cannot_carry_is_a_value_error() -> None:
+    """The caller can answer with an error instead."""
+    with pytest.raises(ValueError, match="object"):
+        result_frame(1, {"a": object()})
+    endless: dict[str, Any] = {}
+    endless["again"] = endless
+    with pytest.raises(ValueError, match="ircular"):
+        result_frame(1, endless)
+
+
+def test_a_backlog_is_first_in_first_out_and_drops_by_id() -> None:
+    """What is dropped is gone, and the sizes add up to nothing in the end."""
+    backlog = Backlog()
+    messages = [Request(1, "a", None), Notification("b", None), Request("1", "c", None)]
+    for message in messages:
+        backlog.put(message, 10)
+    assert 1 in backlog
+    assert backlog.size_bytes > 30
+    assert backlog.drop(1)
+    assert not backlog.drop(1)
+    assert [backlog.take(), backlog.take()] == messages[1:]
+    assert (len(backlog), backlog.size_bytes) == (0, 0)

@@ -62,8 +62,9 @@ steps = Table(
 logs = Table(
     "logs",
     metadata,
-    Column("session_id", String(64), ForeignKey("sessions.id"), primary_key=True),
-    Column("line", Integer, primary_key=True),
+    Column("id", Integer, primary_key=True, autoincrement=True),
+    Column("session_id", String(64), ForeignKey("sessions.id"), nullable=False),
     Column("at", DateTime(timezone=True), nullable=False),
     Column("text", Text, nullable=False),
+    Index("logs_session", "session_id"),
 )

@@ -170,7 +170,7 @@ class Session:
         self._calls = 0
         self._unsaved: list[tuple[TrajectoryStep, Screenshot | None]] = []
         self._unsaved_receipt: Receipt | None = None
-        self._lines: list[tuple[int, datetime, str]] = []
+        self._lines: list[tuple[datetime, str]] = []
         self._line_count = 0
         self._queue: asyncio.Queue[_Command] = asyncio.Queue(maxsize=limits.queue)
         self._worker: asyncio.Task[None] | None = None
@@ -199,7 +199,7 @@ class Session:
     def log(self, line: str) -> None:
         """Add a line to the session's log; it is recorded with the next step."""
         if self._line_count < self.limits.log_lines:
-            self._lines.append((self._line_count, utc_now(), line))
+            self._lines.append((utc_now(), line))
         self._line_count += 1
 
     async def start(self) -> Prompt:
@@ -506,9 +506,9 @@ class Session:
                 step, shot = self._unsaved[0]
                 await self._store.add_step(self.trajectory_id, step, shot)
                 self._unsaved.pop(0)
-            lines, self._lines = self._lines, []
-            if lines:
-                await self._store.add_logs(self.trajectory_id, lines)
+            lines = list(self._lines)
+            await self._store.add_logs(self.trajectory_id, lines)
+            del self._lines[: len(lines)]
         except StoreFailed as exc:
             raise StoreFailed(
                 f"This call was performed, but {str(exc)[0].lower()}{str(exc)[1:]} It is kept and "

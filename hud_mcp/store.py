@@ -160,10 +160,8 @@ class Store:
         files = [] if screenshot is None else [(ScreenshotRecord.of(screenshot), screenshot.data)]
         await self._write(_Write(make, files))
 
-    async def add_logs(
-        self, trajectory_id: str, lines: Sequence[tuple[int, datetime, str]]
-    ) -> None:
-        """Record lines of a session's log, each with its number and time.
+    async def add_logs(self, trajectory_id: str, lines: Sequence[tuple[datetime, str]]) -> None:
+        """Record lines of a session's log, each with its time.
 
         Raises:
             StoreFailed: Nothing was written.
@@ -174,10 +172,8 @@ class Store:
         def make() -> "Iterable[Executable]":
             from hud_mcp import schema  # noqa: PLC0415  # SQLAlchemy loads here
 
-            for number, at, text in lines:
-                yield schema.logs.insert().values(
-                    session_id=trajectory_id, line=number, at=at, text=text
-                )
+            for at, text in lines:
+                yield schema.logs.insert().values(session_id=trajectory_id, at=at, text=text)
 
         await self._write(_Write(make))
 
@@ -458,7 +454,7 @@ def _load_trajectories(
             url = store.screenshot_path(step.screenshot).resolve().as_uri()
             step = step.model_copy(update={"observation_url": url})
         step_rows[row.session_id].append(step)
-    query = select(logs).where(logs.c.session_id.in_(chosen)).order_by(logs.c.line)
+    query = select(logs).where(logs.c.session_id.in_(chosen)).order_by(logs.c.at, logs.c.id)
     for row in connection.execute(query):
         lines[row.session_id].append(f"{_aware(row.at):%H:%M:%S} {row.text}")
     return [_read_trajectory(row, step_rows[row.id], lines[row.id]) for row in rows]

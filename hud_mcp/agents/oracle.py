@@ -1,0 +1,44 @@
+"""The oracle: solves a task with the template's own solution, through the tools of any client."""
+
+import inspect
+from collections.abc import Iterable
+
+from hud_mcp.agents.agent import Agent
+from hud_mcp.environment import Environment
+from hud_mcp.errors import InvalidTask
+from hud_mcp.task import Task
+
+__all__ = ["OracleAgent"]
+
+
+class OracleAgent:
+    """Knows every template's solution.
+
+    Args:
+        environments: Those whose tasks it may meet.
+    """
+
+    name = "oracle"
+
+    def __init__(self, environments: Iterable[Environment]) -> None:
+        self._environments = {e.name: e for e in environments}
+
+    async def solve(self, agent: Agent, task: Task) -> None:
+        """Solve a task; what the solution returns is submitted, if it did not submit itself.
+
+        Raises:
+            InvalidTask: The template has no oracle.
+            ActionFailed: The solution met something that it did not expect.
+        """
+        template = self._environments[task.env].find_template(task.template)
+        function = template.oracle_function
+        if function is None:
+            raise InvalidTask(
+                f"{template.where}: {template.noun} has no oracle; declare one with "
+                f"@{template.__name__}.oracle."
+            )
+        arguments = template.arguments.parse(task.args)
+        wanted = list(inspect.signature(function).parameters)[1:]
+        answer = await function(agent, **{name: arguments[name] for name in wanted})
+        if not agent.answered:
+            await agent.respond("" if answer is None else answer)

@@ -1,0 +1,45 @@
+"""The `hud-mcp` command: one module for each command, loaded when it is called."""
+
+from importlib import import_module
+from typing import Any
+
+import click
+
+from hud_mcp import __version__
+from hud_mcp.errors import HudMcpError
+
+__all__ = ["main"]
+
+_COMMANDS = {
+    "serve": "Serve environments over MCP, on stdio or HTTP.",
+    "eval": "Run an agent through a taskset and report.",
+    "tasks": "List the tasks of a taskset, or show one.",
+}
+
+
+class _Commands(click.Group):
+    """Loads a command's module only when it is called: `serve` must answer fast."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        return import_module(f"hud_mcp.cli.{cmd_name}").command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(_COMMANDS.items()))
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except HudMcpError as exc:
+            raise click.ClickException(str(exc)) from None
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="hud-mcp")
+def main() -> None:
+    """Let any MCP client work inside an environment, and be graded there."""

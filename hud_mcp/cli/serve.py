@@ -1,0 +1,206 @@
+"""`hud-mcp serve`: environments over MCP, on stdio unless HTTP is asked for."""
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import anyio
+import click
+from pydantic import ValidationError
+
+from hud_mcp.errors import HudMcpError, did_you_mean
+from hud_mcp.limits import Limits
+from hud_mcp.log import LineStream, configure_logging
+from hud_mcp.server.stdio import claim_stdio
+
+__all__ = ["command"]
+
+_SIGNALLED = {"sigint": 130, "sigterm": 143}
+
+
+@click.command(
+    epilog="Limits: "
+    + ", ".join(f"{n} ({f.default})" for n, f in Limits.model_fields.items())
+    + ". Without SOURCE, ./env.py is served if it is there, else the quickstart environments."
+)
+@click.argument("sources", nargs=-1, metavar="[SOURCE]...")
+@click.option("--taskset", "tasksets", multiple=True, metavar="FILE", help="Tasks to offer by id.")
+@click.option("--http", metavar="HOST:PORT", help="Serve streamable HTTP instead of stdio.")
+@click.option(
+    "--token",
+    "tokens",
+    multiple=True,
+    metavar="[NAME=]SECRET",
+    envvar="HUD_MCP_TOKEN",
+    help="Require a bearer token over HTTP; each NAME sees only its own sessions.",
+)
+@click.option("--allow-host", "hosts", multiple=True, metavar="HOST", help="Answer this Host too.")
+@click.option("--store", metavar="URL", help="A SQLite file or a database URL for the record.")
+@click.option(
+    "--reward",
+    type=click.Choice(["hidden", "on_submit", "per_step"]),
+    help="Who sees the reward; by default, what each template says, else on_submit.",
+)
+@click.option(
+    "--image", type=click.Choice(["jpeg", "png"]), default="jpeg", help="Format of pictures."
+)
+@click.option("--limit", "limits", multiple=True, metavar="NAME=VALUE", help="Change a limit.")
+@click.option("--job", hidden=True, help="The job that all sessions belong to.")
+@click.option(
+    "--log-level",
+    type=click.Choice(["debug", "info", "warning", "error"]),
+    default="info",
+    help="What is logged to stderr.",
+)
+def command(**options: Any) -> None:
+    """Serve environments over MCP.
+
+    SOURCE is a shipped environment (browser, letter_count), a Python file (path/to/env.py),
+    or one environment of a file (env.py:name). Several can be served at once.
+    """
+    if options["http"]:
+        sys.exit(_run(options, None))
+    with claim_stdio() as streams:
+        code = _run(options, streams)
+    sys.exit(code)
+
+
+def _run(options: dict[str, Any], streams: Any) -> int:
+    configure_logging(options["log_level"])
+    printed, sys.stdout = sys.stdout, LineStream(sys.stderr)
+    try:
+        return anyio.run(_serve, options, streams, printed)
+    except HudMcpError as exc:
+        click.echo(f"Error: {exc}", err=True)
+        return 1
+    finally:
+        sys.stdout = printed
+
+
+async def _serve(options: dict[str, Any], streams: Any, printed: Any) -> int:
+    # Imported here: an error in an option is told before half a second of imports.
+    from hud_mcp.server.app import build_server  # noqa: PLC0415
+    from hud_mcp.server.calls import Pictures  # noqa: PLC0415
+    from hud_mcp.server.stdio import serve_stdio  # noqa: PLC0415
+    from hud_mcp.sessions import Sessions  # noqa: PLC0415
+    from hud_mcp.store import Store  # noqa: PLC0415
+
+    environments, tasksets = load(options["sources"], options["tasksets"])
+    sessions = Sessions(
+        environments,
+        store=Store(options["store"]),
+        tasksets=tasksets,
+        limits=read_limits(options["limits"]),
+        reward_policy=options["reward"],
+        job_id=options["job"],
+    )
+    server = build_server(sessions, pictures=Pictures(image=options["image"]))
+    try:
+        if options["http"]:
+            return await _serve_http(server, options, sessions.limits, printed)
+        reason = await serve_stdio(server, streams)
+        return _SIGNALLED.get(str(reason.value).lower(), 0)
+    finally:
+        await sessions.close()
+
+
+async def _serve_http(server: Any, options: dict[str, Any], limits: Limits, printed: Any) -> int:
+    from hud_mcp.server.http import serve_http  # noqa: PLC0415  # not needed on stdio
+
+    host, port = read_address(options["http"])
+
+    def announce(url: str) -> None:
+        click.echo(f"HUD_MCP_URL={url}", file=printed)
+        printed.flush()
+
+    await serve_http(
+        server,
+        host=host,
+        port=port,
+        tokens=read_tokens(options["tokens"]),
+        allowed_hosts=options["hosts"],
+        announce=announce,
+        max_body_bytes=4 * limits.argument_bytes,
+    )
+    return 0
+
+
+def load(sources: Sequence[str], tasksets: Sequence[str]) -> tuple[list[Any], list[Any]]:
+    """Load environments and the tasks that go with them.
+
+    Where no taskset is named, the quickstart's tasks of the served shipped environments
+    are offered.
+
+    Raises:
+        SourceNotFound, InvalidEnvironment, InvalidTask: As loading them does.
+    """
+    from hud_mcp.source import (  # noqa: PLC0415  # loads pydantic models only when serving
+        default_sources,
+        find_taskset,
+        load_environments,
+        shipped_environments,
+        shipped_folder,
+    )
+    from hud_mcp.taskset import Taskset  # noqa: PLC0415
+
+    environments = load_environments(sources or default_sources())
+    if tasksets:
+        return environments, [Taskset.load(find_taskset(name)) for name in tasksets]
+    shipped = {path.resolve() for path in shipped_environments().values()}
+    names = {e.name for e in environments if e.file.resolve() in shipped}
+    quickstart = shipped_folder("taskset_data") / "quickstart.jsonl"
+    if not names or not quickstart.is_file():
+        return environments, []
+    return environments, [Taskset.load(quickstart).filter(lambda task: task.env in names)]
+
+
+def read_limits(given: Sequence[str]) -> Limits:
+    """Read `NAME=VALUE` limits.
+
+    Raises:
+        HudMcpError: A name is unknown, or a value out of range.
+    """
+    values: dict[str, str] = {}
+    for item in given:
+        name, equals, value = item.partition("=")
+        if not equals or name not in Limits.model_fields:
+            hint = did_you_mean(name, Limits.model_fields)
+            raise HudMcpError(
+                f"--limit {item}: write NAME=VALUE.{hint} The limits are: "
+                f"{', '.join(Limits.model_fields)}."
+            )
+        values[name] = value
+    try:
+        return Limits.model_validate(values)
+    except ValidationError as exc:
+        first = exc.errors(include_url=False)[0]
+        raise HudMcpError(f"--limit {first['loc'][0]}: {first['msg'].lower()}.") from None
+
+
+def read_address(given: str) -> tuple[str, int]:
+    """Read `HOST:PORT`, or `PORT` alone, which means loopback.
+
+    Raises:
+        HudMcpError: It is neither.
+    """
+    host, _, port = given.rpartition(":")
+    if not port.isdigit() or int(port) > 65_535:  # noqa: PLR2004  # the largest port
+        raise HudMcpError(f"--http {given}: write HOST:PORT, such as 127.0.0.1:8000.")
+    return host.strip("[]") or "127.0.0.1", int(port)
+
+
+def read_tokens(given: Sequence[str]) -> dict[str, str]:
+    """Read `[NAME=]SECRET` tokens into secret to principal.
+
+    Raises:
+        HudMcpError: A secret is too short to be one.
+    """
+    tokens: dict[str, str] = {}
+    for item in given:
+        name, _, secret = item.rpartition("=")
+        if len(secret) < 8:  # noqa: PLR2004  # shorter ones are guessed
+            raise HudMcpError(
+                "A --token needs at least 8 characters; make one with `openssl rand`."
+            )
+        tokens[secret] = name or "token"
+    return tokens

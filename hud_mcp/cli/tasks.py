@@ -1,0 +1,45 @@
+"""`hud-mcp tasks`: what is in a taskset."""
+
+import click
+import orjson
+
+from hud_mcp.source import find_taskset
+from hud_mcp.taskset import Taskset
+
+__all__ = ["command"]
+
+
+@click.command()
+@click.argument("taskset")
+@click.option(
+    "--filter", "pattern", metavar="PATTERN", help="Only ids, environments or templates like this."
+)
+@click.option("--show", metavar="ID", help="Show one row, whole.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON Lines.")
+def command(taskset: str, pattern: str | None, show: str | None, as_json: bool) -> None:  # noqa: FBT001  # click passes it by name
+    """List the tasks of a TASKSET (a .jsonl file, or the name of a shipped one)."""
+    tasks = Taskset.load(find_taskset(taskset))
+    if show is not None:
+        row = tasks[show].model_dump(mode="json", exclude_defaults=not as_json)
+        click.echo(orjson.dumps(row, option=orjson.OPT_INDENT_2 * (not as_json)))
+        return
+    chosen = tasks if pattern is None else tasks.filter(pattern)
+    if as_json:
+        for task in chosen:
+            click.echo(orjson.dumps(task.model_dump(mode="json", exclude_defaults=True)))
+        return
+    _print_table(chosen, tasks)
+
+
+def _print_table(chosen: Taskset, tasks: Taskset) -> None:
+    from rich.console import Console  # noqa: PLC0415  # only the table needs it
+    from rich.table import Table  # noqa: PLC0415
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("task", "environment", "template", "description"):
+        table.add_column(name, overflow="fold")
+    for task in chosen:
+        table.add_row(task.id, task.env, task.template, task.description)
+    console = Console()
+    console.print(table)
+    console.print(f"{len(chosen)} of {len(tasks)} tasks; --show ID prints one.", style="dim")

@@ -1,0 +1,135 @@
+"""Streamable HTTP: both protocol eras on one path, closed to everyone else by default."""
+
+import ipaddress
+import secrets
+import socket
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import uvicorn
+from mcp.server.auth.provider import AccessToken
+from mcp.server.auth.settings import AuthSettings
+from mcp.server.lowlevel.server import Server
+from mcp.server.transport_security import TransportSecuritySettings
+from pydantic import AnyHttpUrl
+
+from hud_mcp.errors import HudMcpError
+
+__all__ = ["PATH", "serve_http"]
+
+PATH = "/mcp"
+_GRACE_S = 2
+"""How long open streams may go on after a signal."""
+
+
+async def serve_http(
+    server: Server[Any],
+    *,
+    host: str,
+    port: int,
+    tokens: Mapping[str, str] | None = None,
+    allowed_hosts: tuple[str, ...] = (),
+    announce: Callable[[str], None],
+    max_body_bytes: int = 4 * 1024 * 1024,
+) -> None:
+    """Serve until SIGINT or SIGTERM.
+
+    Args:
+        server: What is served.
+        host: The address to listen on.
+        port: The port; 0 for any free one.
+        tokens: Secret to principal. Whoever sends one as a bearer token is that
+            principal, and sees no other's sessions. Required unless the host is loopback.
+        allowed_hosts: More values of the Host header that are answered, with port or `:*`.
+        announce: Called with the URL once the port is open.
+        max_body_bytes: A larger request is refused (413) before it is parsed.
+
+    Raises:
+        HudMcpError: The host is not loopback and there is no token, or the port is taken.
+    """
+    if not _is_loopback(host) and not tokens:
+        raise HudMcpError(
+            f"{host} can be reached from other machines; give a --token (or HUD_MCP_TOKEN), or "
+            "listen on 127.0.0.1."
+        )
+    listener = _listen(host, port)
+    bound = listener.getsockname()[1]
+    app = server.streamable_http_app(
+        streamable_http_path=PATH,
+        host=host,
+        max_request_body_size=max_body_bytes,
+        transport_security=_security(host, bound, allowed_hosts),
+        **_authentication(tokens or {}, f"http://{_shown(host)}:{bound}"),
+    )
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        lifespan="on",
+        timeout_graceful_shutdown=_GRACE_S,
+        server_header=False,
+    )
+    announce(f"http://{_shown(host)}:{bound}{PATH}")
+    with listener:
+        await uvicorn.Server(config).serve(sockets=[listener])
+
+
+class _Tokens:
+    """Static bearer tokens, compared in constant time."""
+
+    def __init__(self, tokens: Mapping[str, str]) -> None:
+        self._tokens = tokens
+
+    async def verify_token(self, token: str) -> AccessToken | None:
+        """Return whom a token names, or None."""
+        found = None
+        for secret, principal in self._tokens.items():
+            if secrets.compare_digest(secret.encode(), token.encode()):
+                found = AccessToken(token=token, client_id=principal, scopes=[], subject=principal)
+        return found
+
+
+def _authentication(tokens: Mapping[str, str], url: str) -> dict[str, Any]:
+    if not tokens:
+        return {}
+    auth = AuthSettings(issuer_url=AnyHttpUrl(url), resource_server_url=None)
+    return {"auth": auth, "token_verifier": _Tokens(tokens)}
+
+
+def _security(host: str, port: int, more: tuple[str, ...]) -> TransportSecuritySettings:
+    """Answer only requests that name this server: a web page elsewhere cannot (DNS rebinding)."""
+    names = ["127.0.0.1:*", "localhost:*", "[::1]:*", f"{_shown(host)}:{port}", *more]
+    origins = [f"{scheme}://{name}" for name in names for scheme in ("http", "https")]
+    return TransportSecuritySettings(
+        enable_dns_rebinding_protection=True, allowed_hosts=names, allowed_origins=origins
+    )
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+    except OSError as exc:
+        listener.close()
+        raise HudMcpError(
+            f"Cannot listen on {host}:{port}: {exc.strerror}. Choose another port; 0 takes any "
+            "free one."
+        ) from None
+    listener.listen(128)
+    listener.setblocking(False)
+    return listener
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _shown(host: str) -> str:
+    return f"[{host}]" if ":" in host else host

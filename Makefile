@@ -1,0 +1,38 @@
+# Every target sets up what it needs: a virtual environment in .venv and a Chromium.
+PYTHON ?= python3.11
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: demo test check bench clean
+
+# The main job on real input: the quickstart taskset, a real MCP client in another process,
+# a real Chromium; progress, a table, and a report that opens from disk.
+demo: $(STAMP) browser
+	$(BIN)/hud-mcp eval taskset_data/quickstart.jsonl --agent oracle \
+	  --store demo-report/store.sqlite3 --report demo-report/report.html
+
+test: $(STAMP) browser
+	$(BIN)/python -m pytest
+
+check: $(STAMP)
+	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[check]'
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/pyright --pythonpath $(BIN)/python
+
+bench: $(STAMP) browser
+	$(BIN)/python benchmarks/stdio.py
+	$(BIN)/python benchmarks/browser.py
+
+$(STAMP): pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[test]'
+	touch $(STAMP)
+
+.PHONY: browser
+browser: $(STAMP)
+	sh scripts/install-chromium.sh $(BIN)/python
+
+clean:
+	rm -rf $(VENV) demo-report build dist .pytest_cache .ruff_cache

@@ -33,7 +33,7 @@ class EmptyWorld:
         await anyio.sleep(action.time / 1000)
         return ActionEffect()
 
-    async def observe(self, look: Look) -> Observation:
+    async def observe(self, look: Look) -> Observation:  # noqa: ARG002  # there is nothing to see
         """Return an empty observation, whatever was asked for.
 
         Raises:
@@ -61,6 +61,6 @@ class NoWorld:
     replayable = True
     context_space = ContextSpace()
 
-    async def open(self, opening: Opening) -> EmptyWorld:
+    async def open(self, opening: Opening) -> EmptyWorld:  # noqa: ARG002  # nothing to open
         """Open an empty world; this cannot fail."""
         return EmptyWorld()

@@ -6,6 +6,7 @@ from urllib.parse import urljoin, urlsplit
 
 from hud_mcp.errors import ActionFailed, did_you_mean
 from hud_mcp.worlds.browser.allow import AllowList
+from hud_mcp.worlds.browser.devtools import send
 from hud_mcp.worlds.browser.gate import SITE_HOST, SITE_URL
 from hud_mcp.worlds.browser.tabs import DialogRule, Tabs
 from hud_mcp.worlds.browser.target import find_element
@@ -128,7 +129,7 @@ class Commands:
 
     async def _travel(self, step: int, nowhere: str) -> None:
         cdp = await self._tabs.current.cdp()
-        history = await cdp.send("Page.getNavigationHistory")
+        history = await send(cdp, "Page.getNavigationHistory")
         index = history["currentIndex"] + step
         entries = history["entries"]
         # The blank page that every tab starts with is no page that the agent has seen.

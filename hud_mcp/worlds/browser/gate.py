@@ -61,13 +61,12 @@ class Gate:
             self, http="h11", ws="none", lifespan="off", log_config=None, access_log=False
         )
         config.load()
-        self._connections = ServerState()
+        self._connections = connections = ServerState()
+        protocol: Any = config.http_protocol_class
         try:
             self._socket.bind(("127.0.0.1", 0))
             self._server = await asyncio.get_running_loop().create_server(
-                lambda: config.http_protocol_class(  # pyright: ignore[reportCallIssue]
-                    config=config, server_state=self._connections, app_state={}
-                ),
+                lambda: protocol(config=config, server_state=connections, app_state={}),
                 sock=self._socket,
             )
         except BaseException:

@@ -1,6 +1,7 @@
 """Mouse and keyboard of one session: what each input action does to a page."""
 
-from collections.abc import AsyncIterator, Sequence
+import re
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from itertools import chain, repeat
 from typing import TYPE_CHECKING, Literal, cast
@@ -9,6 +10,7 @@ import anyio
 
 from hud_mcp.action import ClickAction, DragAction, Point, TypeAction
 from hud_mcp.errors import ActionFailed
+from hud_mcp.worlds.browser.devtools import send
 from hud_mcp.worlds.browser.keys import is_in_layout, playwright_key
 from hud_mcp.worlds.browser.tab import Tab
 from hud_mcp.worlds.browser.target import Place
@@ -25,6 +27,21 @@ PASTE_CHARS = 200
 """A longer text is put in at once; a key event for each character takes 4 ms."""
 
 RELEASE_BOUND_S = 2.0
+FILL_BOUND_MS = 2500
+
+_NOT_A_FIELD = "Element is not an <input>"
+_WRONG_VALUE = ("Malformed value", "Cannot type text into", "cannot be filled")
+_STATE = re.compile(r"element is (not enabled|not visible|not editable)")
+_HINTS = {
+    "color": "Write it as '#ff8800'.",
+    "date": "Write it as '2026-01-31'.",
+    "datetime-local": "Write it as '2026-01-31T14:05'.",
+    "month": "Write it as '2026-01'.",
+    "number": "Write a number such as '7' or '2.5'.",
+    "range": "Write a number within its bounds.",
+    "time": "Write it as '14:05'.",
+    "week": "Write it as '2026-W05'.",
+}
 
 _FUNCTION_KEY_CODES = {f"F{n}": 111 + n for n in range(13, 25)}
 
@@ -81,9 +98,7 @@ class Hands:
 
     async def type(self, tab: Tab, action: TypeAction, element: "ElementHandle | None") -> None:
         """Type into an element in place of what it holds, or where the focus is."""
-        if element is None:
-            await self._type_text(tab, action.text)
-        elif not await _fill(element, action.text):
+        if element is None or not await _fill(element, action.text):
             await self._type_text(tab, action.text)
         if action.enter_after:
             await tab.page.keyboard.press("Enter")
@@ -109,13 +124,13 @@ class Hands:
                 self.held.remove(key)
 
     @asynccontextmanager
-    async def holding(self, tab: Tab, names: Sequence[str]) -> AsyncIterator[None]:
+    async def holding(self, tab: Tab, names: Sequence[str]) -> AsyncGenerator[None]:
         """Hold keys around something; they are let go however it ends."""
         async with self._chord(tab, [playwright_key(name) for name in names]):
             yield
 
     @asynccontextmanager
-    async def _chord(self, tab: Tab, keys: Sequence[str]) -> AsyncIterator[None]:
+    async def _chord(self, tab: Tab, keys: Sequence[str]) -> AsyncGenerator[None]:
         down: list[str] = []
         try:
             for key in keys:
@@ -150,19 +165,18 @@ async def _fill(element: "ElementHandle", text: str) -> bool:
     from playwright.async_api import Error  # noqa: PLC0415  # loads on use
 
     try:
-        await element.fill(text, timeout=2500)
+        await element.fill(text, timeout=FILL_BOUND_MS)
     except Error as exc:
-        reason = exc.message
-        if "not an <input>" in reason or "Element is not an" in reason:
+        if _NOT_A_FIELD in exc.message:
             await element.focus()
             return False
-        if "Malformed value" in reason or "Cannot type text into" in reason:
-            kind = await element.evaluate("e => e.type")
-            raise ActionFailed(
-                f"A {kind!r} field does not take {text!r}. Write the value in the form that "
-                "HTML gives it, such as 2026-01-31 for a date, 14:05 for a time, 7 for a number."
-            ) from exc
-        raise
+        if state := _STATE.search(exc.message):
+            raise ActionFailed(f"The field is {state[1]}: it takes no text now.") from exc
+        if not any(words in exc.message for words in _WRONG_VALUE):
+            raise
+        kind = str(await element.evaluate("e => e.type || e.tagName.toLowerCase()"))
+        hint = _HINTS.get(kind, "Click it instead.")
+        raise ActionFailed(f"A field of type {kind!r} does not take {text[:80]!r}. {hint}") from exc
     return True
 
 
@@ -188,4 +202,4 @@ async def _send_raw(tab: Tab, kind: str, key: str) -> None:
         return
     code = _FUNCTION_KEY_CODES.get(key, 0)
     event = {"type": kind, "key": key, "code": key, "windowsVirtualKeyCode": code}
-    await (await tab.cdp()).send("Input.dispatchKeyEvent", event)
+    await send(await tab.cdp(), "Input.dispatchKeyEvent", event)

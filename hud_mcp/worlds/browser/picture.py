@@ -6,6 +6,7 @@ from typing import Any
 import anyio
 
 from hud_mcp.observation import Look, Screenshot
+from hud_mcp.worlds.browser.devtools import send
 from hud_mcp.worlds.browser.tab import Tab
 
 __all__ = ["take_picture"]
@@ -27,8 +28,7 @@ async def take_picture(tab: Tab, look: Look) -> Screenshot | None:
     if look.image == "jpeg":
         options["quality"] = look.quality
     with anyio.move_on_after(PICTURE_BOUND_S):
-        cdp = await tab.cdp()
-        taken = await cdp.send("Page.captureScreenshot", options)
+        taken = await send(await tab.cdp(), "Page.captureScreenshot", options)
         shot = Screenshot.from_bytes(base64.b64decode(taken["data"]))
         size = tab.page.viewport_size
         width = size["width"] if size else shot.width_px

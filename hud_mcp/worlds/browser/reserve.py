@@ -7,13 +7,14 @@ nobody waits, and owns what is prepared until a session takes it.
 import asyncio
 import contextvars
 import logging
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import anyio
 
+from hud_mcp.worlds.browser.devtools import send
 from hud_mcp.worlds.browser.gate import Gate
 from hud_mcp.worlds.browser.settle import TRACKER_SCRIPT
 
@@ -74,7 +75,7 @@ class Slot:
                 await context.add_init_script(TRACKER_SCRIPT)
                 page = await context.new_page()
                 cdp = await context.new_cdp_session(page)
-                await cdp.send("Page.enable")
+                await send(cdp, "Page.enable")
         except BaseException:
             with anyio.CancelScope(shield=True):
                 await _release(gate, context)
@@ -103,7 +104,7 @@ class Reserve:
         self._closed = False
 
     @contextmanager
-    def busy(self) -> Iterator[None]:
+    def busy(self) -> Generator[None]:
         """While this is held, nothing is prepared: a session is waiting for the browser."""
         self._busy += 1
         try:

@@ -73,7 +73,7 @@ class Browser:
             raise InvalidEnvironment("Browser: `state` belongs to a `backend`, and there is none.")
         self._site = Path(site) if site is not None else None
         self._backend = backend
-        self._state = state if state is not None else {}
+        self._state: InitialState = state if state is not None else dict[str, Any]()
         self._allow = AllowList(allow)
         self._executable = executable
         self._arguments = tuple(arguments)

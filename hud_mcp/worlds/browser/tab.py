@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING
 
 import anyio
 
+from hud_mcp.worlds.browser.devtools import send
+
 if TYPE_CHECKING:
     from playwright.async_api import CDPSession, Frame, Page, Request
 
 __all__ = ["Tab"]
 
-_WAITED_FOR = frozenset(
-    {"document", "fetch", "xhr", "script", "stylesheet", "image", "font", "other"}
-)
+_WAITED_FOR = frozenset({"document", "fetch", "xhr", "script", "stylesheet", "image", "font"})
 """Kinds of requests that change the page when they end; sockets and event streams never do."""
 
 
@@ -26,13 +26,12 @@ class Tab:
 
     def __init__(self, page: "Page", cdp: "CDPSession | None" = None) -> None:
         self.page = page
-        self.documents = 0
         self.expects_popup = False
-        self.crashed = False
         self._cdp: CDPSession | None = None
         self._clock = 0
         self._pending: dict[Request, int] = {}
         self._arrived = 0
+        self._loaded = 0
         self._ignored: set[str] = set()
         self._stirred = anyio.Event()
         if cdp is not None:
@@ -52,7 +51,7 @@ class Tab:
         """The page's CDP session, opened when first asked for."""
         if self._cdp is None:
             cdp = await self.page.context.new_cdp_session(self.page)
-            await cdp.send("Page.enable")
+            await send(cdp, "Page.enable")
             self._adopt(cdp)
             return cdp
         return self._cdp
@@ -73,6 +72,10 @@ class Tab:
     def arrived_since(self, mark: int) -> bool:
         """Whether a navigation of the page itself came to its end, in whatever way."""
         return self._arrived > mark
+
+    def loaded_since(self, mark: int) -> bool:
+        """Whether a navigation of the page itself brought a document."""
+        return self._loaded > mark
 
     def ignore(self, requests: Iterable["Request"]) -> None:
         """Never wait again for requests like these: they outlasted the bound once."""
@@ -110,8 +113,7 @@ class Tab:
 
     def _on_navigated(self, frame: "Frame") -> None:
         if frame == self.page.main_frame:
-            self.documents += 1
-            self._arrived = self.mark()
+            self._arrived = self._loaded = self.mark()
             self.stir()
 
 

@@ -6,6 +6,7 @@ does the rest.
 """
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -17,100 +18,23 @@ from hud_mcp.worlds.browser.settle import TRACKER
 if TYPE_CHECKING:
     from playwright.async_api import ElementHandle, Page
 
-__all__ = ["Place", "check_point", "find_element", "place_of"]
+__all__ = ["Place", "check_point", "find_element", "focused_element", "place_of"]
 
 REACH_BOUND_S = 2.5
 """How long an element may stay covered, disabled or moving before that is the answer."""
 
-_PLACE = """
-async (element, [key, bound]) => {
-  const tracker = window[key], now = () => performance.now(), start = now();
-  const next = () => tracker ? tracker.next() : new Promise(done => requestAnimationFrame(done));
-  const name = node => {
-    if (!node || !node.tagName) return 'nothing';
-    const text = (node.getAttribute('aria-label') || node.innerText || '').trim();
-    const id = node.id ? '#' + node.id : '';
-    return '<' + node.tagName.toLowerCase() + id + '>' +
-      (text ? ' "' + text.slice(0, 40).replace(/\\s+/g, ' ') + '"' : '');
-  };
-  const boxes = node => [...node.getClientRects()].filter(b => b.width > 0.5 && b.height > 0.5);
-  const deepest = (root, x, y) => {
-    let hit = root.elementFromPoint(x, y);
-    while (hit && hit.shadowRoot) {
-      const inner = hit.shadowRoot.elementFromPoint(x, y);
-      if (!inner || inner === hit) break;
-      hit = inner;
-    }
-    return hit;
-  };
-  const within = (node, ancestor) => {
-    for (let n = node; n; n = n.assignedSlot || n.parentNode || n.host) if (n === ancestor) return true;
-    return false;
-  };
-  const labelled = (hit, control) => {
-    const label = hit && hit.closest && hit.closest('label');
-    return !!label && (label.control === control || within(control, label));
-  };
-  const receives = (hit, node) => within(hit, node) || labelled(hit, node) ||
-    (node.tagName === 'OPTION' && within(hit, node.closest('select')));
-  const spots = box => {
-    const all = [];
-    for (const [fx, fy] of [[.5,.5],[.25,.5],[.75,.5],[.5,.25],[.5,.75],[.15,.2],[.85,.2],[.15,.8],[.85,.8]]) {
-      all.push([box.left + box.width * fx, box.top + box.height * fy]);
-    }
-    return all;
-  };
-  const outward = (x, y) => {            // from the element's frame to the page, checking each frame
-    let win = element.ownerDocument.defaultView;
-    for (;;) {
-      if (win === win.top) return { x, y };
-      let holder = null;
-      try { holder = win.frameElement; } catch { /* of another origin */ }
-      if (!holder) return { foreign: true };
-      const box = holder.getBoundingClientRect(), style = getComputedStyle(holder);
-      x += box.left + holder.clientLeft + parseFloat(style.paddingLeft || '0');
-      y += box.top + holder.clientTop + parseFloat(style.paddingTop || '0');
-      const hit = deepest(holder.getRootNode(), x, y);
-      if (hit !== holder) return { cover: hit };
-      win = win.parent;
-    }
-  };
-  const attempt = () => {
-    if (!element.isConnected) return { problem: 'gone' };
-    let node = element;
-    if (!boxes(node).length && element.labels) node = [...element.labels].find(l => boxes(l).length) || node;
-    if (!boxes(node).length) node = [...element.children].find(c => boxes(c).length) || node;
-    const style = getComputedStyle(node);
-    if (!boxes(node).length || style.visibility !== 'visible') return { problem: 'invisible' };
-    if (element.matches(':disabled') || element.closest('[aria-disabled="true"]')) return { problem: 'disabled' };
-    node.scrollIntoViewIfNeeded ? node.scrollIntoViewIfNeeded(true) : node.scrollIntoView({ block: 'center' });
-    const doc = element.ownerDocument, win = doc.defaultView;
-    let cover = null;
-    for (const box of boxes(node)) for (const [x, y] of spots(box)) {
-      if (x < 0 || y < 0 || x >= win.innerWidth || y >= win.innerHeight) continue;
-      const hit = deepest(node.getRootNode(), x, y) || deepest(doc, x, y);
-      if (!receives(hit, element) && !receives(hit, node)) { cover = cover || hit; continue; }
-      const out = outward(x, y);
-      if (out.foreign) return { foreign: true };
-      if (out.cover) { cover = cover || out.cover; continue; }
-      return { x: out.x, y: out.y, left: box.left, top: box.top };
-    }
-    return cover ? { problem: 'covered', by: name(cover) } : { problem: 'outside' };
-  };
-  const moves = () => (tracker && tracker.stillFor() < 50) || document.getAnimations().length > 0;
+_PLACE = Path(__file__).with_name("place.js").read_text()
+
+_FOCUSED = """() => {
+  let node = document.activeElement;
   for (;;) {
-    let found = attempt();
-    if (!found.problem && !found.foreign && moves()) {
-      await next();
-      const again = attempt();
-      if (again.left !== found.left || again.top !== found.top) again.problem ??= 'moving';
-      found = again;
-    }
-    if (!found.problem || found.problem === 'gone' || now() - start > bound) return { ...found, name: name(element) };
-    await next();
+    let inner = null;
+    try { inner = node.shadowRoot?.activeElement || node.contentDocument?.activeElement; } catch {}
+    if (!inner || inner === node) break;
+    node = inner;
   }
-}
-"""
+  return node && !['BODY', 'HTML', 'IFRAME'].includes(node.tagName) ? node : null;
+}"""
 
 _PROBLEMS = {
     "gone": "is no longer on the page. Look again.",
@@ -177,6 +101,12 @@ async def find_element(page: "Page", ref: str | None, selector: str | None) -> "
         f"{selector!r} matches {len(found)} elements, and one is needed. Add `>> nth=0` for "
         "the first, or use a ref of the text."
     )
+
+
+async def focused_element(page: "Page") -> "ElementHandle | None":
+    """Return what has the focus, inside frames of the same origin too; None for the page."""
+    handle = await page.evaluate_handle(_FOCUSED)
+    return handle.as_element()
 
 
 async def place_of(element: "ElementHandle", called: str) -> Place:

@@ -117,9 +117,12 @@ def _head(reading: Reading, notes: Sequence[str]) -> list[str]:
 def _diff(old: Sequence[str], new: Sequence[str]) -> list[str]:
     out: list[str] = []
     place: str | None = None
-    matcher = SequenceMatcher(None, old, new, autojunk=False)
-    for kind, a, b, c, d in matcher.get_opcodes():
+    was, now = [_unfocused(line) for line in old], [_unfocused(line) for line in new]
+    for kind, a, b, c, d in SequenceMatcher(None, was, now, autojunk=False).get_opcodes():
         if kind == "equal":
+            # Focus moves with every click: only where it went is worth a line.
+            went = [line for line in new[c:d] if "[active]" in line and line not in old[a:b]]
+            out += [f"+ {_bare(line)}" for line in went if not line.startswith("- generic")]
             continue
         where = _parent(new, c) if c < len(new) else None
         if where and where != place:
@@ -131,6 +134,10 @@ def _diff(old: Sequence[str], new: Sequence[str]) -> list[str]:
         out += [f"- {_bare(s)}" for s in old[a:b] if not refs.intersection(_REF.findall(s))]
         out += [f"+ {_bare(line)}" for line in added]
     return out
+
+
+def _unfocused(line: str) -> str:
+    return line.replace(" [active]", "")
 
 
 def _parent(lines: Sequence[str], index: int) -> str | None:

@@ -1,7 +1,7 @@
 """The live browser of one session: it acts, it is looked at, and it is closed."""
 
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,6 @@ from hud_mcp.action import (
     Point,
     PositionFetch,
     PressAction,
-    ResponseAction,
     ScreenshotFetch,
     ScrollAction,
     TypeAction,
@@ -36,7 +35,13 @@ from hud_mcp.worlds.browser.reserve import Reserve, Slot
 from hud_mcp.worlds.browser.settle import settle
 from hud_mcp.worlds.browser.tab import Tab
 from hud_mcp.worlds.browser.tabs import Tabs
-from hud_mcp.worlds.browser.target import Place, check_point, find_element, place_of
+from hud_mcp.worlds.browser.target import (
+    Place,
+    check_point,
+    find_element,
+    focused_element,
+    place_of,
+)
 from hud_mcp.worlds.browser.text import Reading, changes_between, read_page, render
 
 if TYPE_CHECKING:
@@ -69,6 +74,7 @@ class BrowserWorld:
         self._slot = slot
         self._reserve = reserve
         self._broken: str | None = None
+        self._ended = anyio.Event()
         self._closed = False
         self._scopes: set[anyio.CancelScope] = set()
         self._tabs = Tabs(slot, self._break)
@@ -157,7 +163,7 @@ class BrowserWorld:
 
         async with self._working(ACT_BOUND_S):
             tab = await self._tabs.ensure_open()
-            parts: list[Callable[[], Any]] = [read] if look.text else []
+            parts: list[Callable[[], Awaitable[None]]] = [read] if look.text else []
             if look.image is not None:
                 parts.append(picture)
             await _together(parts)
@@ -181,32 +187,28 @@ class BrowserWorld:
         if isinstance(action, PositionFetch):
             at = self._hands.pointer
             return ActionEffect(text=f"The pointer is at ({at.x:g}, {at.y:g}).")
-        if isinstance(action, ResponseAction):
-            raise ActionFailed("A browser takes no 'response': it is the session's.")
         return None
 
     async def _perform(self, tab: Tab, action: Action) -> None:
-        hands = self._hands
-        if isinstance(action, ClickAction):
-            await self._click(tab, action)
-        elif isinstance(action, PressAction):
-            await hands.press(tab, action.keys)
-        elif isinstance(action, KeyDownAction):
-            await hands.key_down(tab, action.keys)
-        elif isinstance(action, KeyUpAction):
-            await hands.key_up(tab, action.keys)
-        elif isinstance(action, TypeAction):
-            await self._type(tab, action)
-        elif isinstance(action, ScrollAction):
-            await self._scroll(tab, action)
-        elif isinstance(action, MoveAction):
-            await self._move(tab, action)
-        elif isinstance(action, DragAction):
-            for point in action.path:
-                check_point(tab.page, point)
-            await hands.drag(tab, action)
-        elif isinstance(action, CustomAction):
-            await self._commands.run(action.action, action.args or {})
+        match action:
+            case ClickAction():
+                await self._click(tab, action)
+            case TypeAction():
+                await self._type(tab, action)
+            case ScrollAction():
+                await self._scroll(tab, action)
+            case MoveAction():
+                await self._move(tab, action)
+            case PressAction() | KeyDownAction() | KeyUpAction():
+                await self._keys(tab, action)
+            case CustomAction():
+                await self._commands.run(action.action, action.args or {})
+            case DragAction():
+                for point in action.path:
+                    check_point(tab.page, point)
+                await self._hands.drag(tab, action)
+            case _:
+                raise ActionFailed(f"A browser does not take {action.type!r}.")
 
     async def _click(self, tab: Tab, action: ClickAction) -> None:
         if action.button in _HISTORY_BUTTONS:
@@ -223,7 +225,7 @@ class BrowserWorld:
         elif action.point is not None:
             place = check_point(tab.page, action.point)
             await self._hands.click(tab, place, ClickAction(point=action.point))
-            await tab.page.keyboard.press("ControlOrMeta+A")
+            element = await focused_element(tab.page)
         await self._hands.type(tab, action, element)
 
     async def _scroll(self, tab: Tab, action: ScrollAction) -> None:
@@ -238,6 +240,14 @@ class BrowserWorld:
             at, by = self._hands.pointer, action.offset or Point(x=0, y=0)
             place = check_point(tab.page, Point(x=at.x + by.x, y=at.y + by.y))
         await self._hands.move(tab, place.x, place.y)
+
+    async def _keys(self, tab: Tab, action: PressAction | KeyDownAction | KeyUpAction) -> None:
+        if isinstance(action, PressAction):
+            await self._hands.press(tab, action.keys)
+        elif isinstance(action, KeyDownAction):
+            await self._hands.key_down(tab, action.keys)
+        else:
+            await self._hands.key_up(tab, action.keys)
 
     async def _place(
         self, tab: Tab, action: ClickAction | ScrollAction | MoveAction
@@ -261,17 +271,16 @@ class BrowserWorld:
     async def _read(self, tab: Tab, look: Look) -> str:
         from playwright.async_api import Error  # noqa: PLC0415  # loads on use
 
-        for attempt in range(3):
+        limit = look.max_text_chars
+        try:
             try:
-                reading = await read_page(tab.page, max_chars=look.max_text_chars)
-                break
-            except TimeoutError:
-                return f"Page: {tab.page.url} does not respond. Wait, reload it, or go elsewhere."
+                reading = await read_page(tab.page, max_chars=limit)
             except Error:
-                if attempt == 2 or tab.closed:  # noqa: PLR2004  # the last of three
-                    raise
-                await settle(tab, tab.mark())  # it navigates meanwhile
-        notes, limit = self._tabs.notes(), look.max_text_chars
+                await settle(tab, tab.mark())  # it navigated meanwhile
+                reading = await read_page(tab.page, max_chars=limit)
+        except TimeoutError:
+            return f"Page: {tab.page.url} does not respond. Wait, reload it, or go elsewhere."
+        notes = self._tabs.notes()
         if look.changes:
             text = changes_between(self._last, reading, notes, max_chars=limit)
         else:
@@ -281,11 +290,12 @@ class BrowserWorld:
 
     def _break(self, reason: str) -> None:
         self._broken = self._broken or reason
+        self._ended.set()
         for scope in self._scopes:
             scope.cancel()
 
     @asynccontextmanager
-    async def _working(self, bound_s: float) -> AsyncIterator[None]:
+    async def _working(self, bound_s: float) -> AsyncGenerator[None]:
         """Do one call's work: bounded, and over at once when the browser ends.
 
         Raises:
@@ -321,16 +331,15 @@ class BrowserWorld:
         """Where a call failed because the browser ended, wait for the news of it."""
         if "closed" in str(exc) or "crashed" in str(exc):
             with anyio.move_on_after(_GONE_BOUND_S):
-                while not self._broken and not self._slot.page.is_closed():
-                    await anyio.sleep(0.02)
+                await self._ended.wait()
         self._check_usable()
 
 
-async def _together(parts: list[Callable[[], Any]]) -> None:
+async def _together(parts: list[Callable[[], Awaitable[None]]]) -> None:
     """Run parts at once; the first failure is raised as it is, not in a group."""
     failures: list[Exception] = []
 
-    async def run(part: Callable[[], Any]) -> None:
+    async def run(part: Callable[[], Awaitable[None]]) -> None:
         try:
             await part()
         except Exception as exc:  # noqa: BLE001  # raised below, where it can be told

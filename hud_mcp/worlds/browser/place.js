@@ -1,0 +1,109 @@
+// Scrolls an element into view and finds a place where a click would reach it.
+//
+// Returns { x, y } in CSS pixels of the page, or { problem } once `bound` ms have passed:
+// gone, invisible, disabled, covered (with `by`), outside, moving. { foreign: true } where
+// the element is in a frame of another origin, whose place a script cannot know.
+async (element, [key, bound]) => {
+  const tracker = window[key];
+  const now = () => performance.now();
+  const start = now();
+  const next = () => tracker ? tracker.next() : new Promise(done => requestAnimationFrame(done));
+
+  const name = node => {
+    if (!node || !node.tagName) return 'nothing';
+    const words = (node.getAttribute('aria-label') || node.innerText || '').trim();
+    const text = words.slice(0, 40).replace(/\s+/g, ' ');
+    const id = node.id ? '#' + node.id : '';
+    return `<${node.tagName.toLowerCase()}${id}>` + (text ? ` "${text}"` : '');
+  };
+  const boxes = node =>
+    [...node.getClientRects()].filter(box => box.width > 0.5 && box.height > 0.5);
+  const deepest = (root, x, y) => {
+    let hit = root.elementFromPoint(x, y);
+    while (hit && hit.shadowRoot) {
+      const inner = hit.shadowRoot.elementFromPoint(x, y);
+      if (!inner || inner === hit) break;
+      hit = inner;
+    }
+    return hit;
+  };
+  const within = (node, ancestor) => {
+    for (let n = node; n; n = n.assignedSlot || n.parentNode || n.host) {
+      if (n === ancestor) return true;
+    }
+    return false;
+  };
+  const labels = (hit, control) => {
+    const label = hit && hit.closest && hit.closest('label');
+    return !!label && (label.control === control || within(control, label));
+  };
+  const reaches = (hit, node) => within(hit, node) || labels(hit, node);
+  const shares = [
+    [.5, .5], [.25, .5], [.75, .5], [.5, .25], [.5, .75],
+    [.15, .2], [.85, .2], [.15, .8], [.85, .8],
+  ];
+  const spots = box => shares.map(([fx, fy]) => [box.left + box.width * fx, box.top + box.height * fy]);
+
+  // From the element's frame out to the page, as long as each frame is not covered itself.
+  const outward = (x, y) => {
+    let win = element.ownerDocument.defaultView;
+    while (win !== win.top) {
+      let holder = null;
+      try { holder = win.frameElement; } catch { /* of another origin */ }
+      if (!holder) return { foreign: true };
+      const box = holder.getBoundingClientRect(), style = getComputedStyle(holder);
+      x += box.left + holder.clientLeft + parseFloat(style.paddingLeft || '0');
+      y += box.top + holder.clientTop + parseFloat(style.paddingTop || '0');
+      const hit = deepest(holder.ownerDocument, x, y);
+      if (hit !== holder) return { cover: hit };
+      win = win.parent;
+    }
+    return { x, y };
+  };
+
+  // A checkbox that a site hides in favour of its label is clicked at the label.
+  const stand = () => {
+    if (boxes(element).length) return element;
+    const label = element.labels && [...element.labels].find(l => boxes(l).length);
+    return label || [...element.children].find(c => boxes(c).length) || element;
+  };
+  const attempt = () => {
+    if (!element.isConnected) return { problem: 'gone' };
+    const node = stand();
+    const view = element.ownerDocument.defaultView;
+    if (!boxes(node).length || view.getComputedStyle(node).visibility !== 'visible') {
+      return { problem: 'invisible' };
+    }
+    if (element.matches(':disabled') || element.closest('[aria-disabled="true"]')) {
+      return { problem: 'disabled' };
+    }
+    node.scrollIntoViewIfNeeded(true);
+    let cover = null;
+    for (const box of boxes(node)) {
+      for (const [x, y] of spots(box)) {
+        if (x < 0 || y < 0 || x >= view.innerWidth || y >= view.innerHeight) continue;
+        const hit = deepest(element.ownerDocument, x, y);
+        if (!reaches(hit, element) && !reaches(hit, node)) { cover = cover || hit; continue; }
+        const out = outward(x, y);
+        if (out.foreign) return { foreign: true };
+        if (out.cover) { cover = cover || out.cover; continue; }
+        return { x: out.x, y: out.y };
+      }
+    }
+    return cover ? { problem: 'covered', by: name(cover) } : { problem: 'outside' };
+  };
+
+  const moves = () => (tracker && tracker.stillFor() < 50) || document.getAnimations().length > 0;
+  for (;;) {
+    let found = attempt();
+    if (found.x !== undefined && moves()) {
+      await next();
+      const again = attempt();
+      const same = again.x === found.x && again.y === found.y;
+      found = same || again.problem ? again : { problem: 'moving' };
+    }
+    const over = !found.problem || found.problem === 'gone' || now() - start > bound;
+    if (over) return { ...found, name: name(element) };
+    await next();
+  }
+}

@@ -5,7 +5,7 @@ they may be written; it does not perform anything (a world does).
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, cast, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
@@ -222,7 +222,7 @@ ACTION_TYPES: tuple[str, ...] = tuple(_FIELDS)
 """Every value of `type`."""
 
 _ADAPTER: TypeAdapter[Action] = TypeAdapter(Action)
-_KNOWN = frozenset().union(*_FIELDS.values()) | {
+_KNOWN: frozenset[str] = frozenset[str]().union(*_FIELDS.values()) | {
     "x", "y", "scroll_x", "scroll_y", "offset_x", "offset_y",
 }  # fmt: skip
 
@@ -253,7 +253,7 @@ def parse_action(raw: Mapping[str, Any] | Described, *, where: str = "action") -
     """
     if isinstance(raw, Described):
         return raw  # pyright: ignore[reportReturnType]  # every subclass of Described is an Action
-    if not isinstance(raw, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+    if not isinstance(raw, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]  # it is JSON from outside
         raise InvalidAction(f"{where}: expected an object with a 'type', got {_clip(raw)}.")
     kind = raw.get("type")
     if not isinstance(kind, str) or kind not in _FIELDS:
@@ -281,10 +281,10 @@ def parse_actions(raw: Any) -> tuple[Action, ...]:
     if raw is None:
         return ()
     if isinstance(raw, Mapping | Described):
-        return (parse_action(raw),)  # pyright: ignore[reportUnknownArgumentType]
+        return (parse_action(cast("Mapping[str, Any] | Described", raw)),)
     if not isinstance(raw, Sequence) or isinstance(raw, str | bytes):
         raise InvalidAction(f"actions: expected a list of actions, got {_clip(raw)}.")
-    items: Sequence[Any] = raw  # pyright: ignore[reportUnknownVariableType]
+    items = cast("Sequence[Any]", raw)
     return tuple(parse_action(item, where=f"actions[{i}]") for i, item in enumerate(items))
 
 

@@ -7,7 +7,7 @@ argument. Arguments are JSON; they are checked strictly, so `"3"` is not an inte
 import inspect
 import typing
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, cast
 
 import orjson
 from pydantic import BaseModel, ConfigDict, PydanticSchemaGenerationError, ValidationError
@@ -19,6 +19,12 @@ from hud_mcp.errors import InvalidTask, InvalidTemplate, did_you_mean
 from hud_mcp.world import World
 
 __all__ = ["Arguments", "source_line"]
+
+_KINDS: tuple[tuple[type, str], ...] = (
+    (bool, "boolean"), (int, "integer"), (float, "number"), (str, "string"),
+    (dict, "object"), (list, "array"),
+)  # fmt: skip
+"""What JSON calls a value; a boolean is an integer to Python, so it comes first."""
 
 
 class Arguments:
@@ -171,13 +177,14 @@ def _is_world(hint: type) -> bool:
 
 def _plain(schema: dict[str, Any]) -> dict[str, Any]:
     """Inline what is referred to, and drop titles: hosts reject `$ref`, models skip titles."""
-    definitions = schema.pop("$defs", {})
+    definitions: dict[str, Any] = schema.pop("$defs", {})
 
     def inline(node: Any, depth: int = 0) -> Any:
         if isinstance(node, list):
-            return [inline(item, depth) for item in node]
+            return [inline(item, depth) for item in cast("list[Any]", node)]
         if not isinstance(node, dict):
             return node
+        node = cast("dict[str, Any]", node)
         if "$ref" in node and depth < 8:  # noqa: PLR2004  # a type that contains itself ends here
             name = node["$ref"].rsplit("/", 1)[-1]
             rest = {k: v for k, v in node.items() if k != "$ref"}
@@ -201,7 +208,7 @@ def _plain(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _clip(value: Any, limit: int = 80) -> str:
-    kinds = {str: "string", bool: "boolean", int: "integer", float: "number", type(None): "null"}
     text = repr(value)
     text = text if len(text) <= limit else text[:limit] + "…"
-    return f"{text} ({kinds.get(type(value), 'object' if isinstance(value, dict) else 'array')})"
+    kind = next((name for kind, name in _KINDS if isinstance(value, kind)), "null")
+    return f"{text} ({kind})"

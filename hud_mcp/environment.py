@@ -143,7 +143,7 @@ class Environment:
 
     def tool(
         self,
-        function: ToolT | None = None,
+        function: Callable[..., Awaitable[Any]] | None = None,
         *,
         name: str | None = None,
         read_only: bool = False,

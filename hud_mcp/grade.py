@@ -8,7 +8,7 @@ import math
 from collections.abc import Mapping
 from enum import StrEnum
 from numbers import Real
-from typing import Any
+from typing import Any, cast
 
 from pydantic import Field, ValidationError
 
@@ -87,7 +87,7 @@ def _fields(value: Any) -> dict[str, Any] | None:
     if isinstance(value, Real):
         return {"reward": value}
     if isinstance(value, Mapping):
-        given: dict[str, Any] = dict(value)  # pyright: ignore[reportUnknownArgumentType]
+        given = dict(cast("Mapping[str, Any]", value))
         if "reward" not in given and "score" not in given:
             return None
         reward = given.pop("score", None)

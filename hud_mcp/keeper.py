@@ -13,10 +13,10 @@ import asyncio
 import contextvars
 import logging
 import traceback
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from hud_mcp.errors import EnvironmentFailed, GradingFailed, HudMcpError, InvalidTemplate
 from hud_mcp.grade import Grade, Outcome, read_grade
@@ -274,7 +274,7 @@ class Keeper:
         return f"{where}: {type(exc).__name__}: {exc}"
 
     @contextmanager
-    def _bound(self, seconds: float, phase: str) -> Iterator[None]:
+    def _bound(self, seconds: float, phase: str) -> Generator[None]:
         """Cancel the keeper's task from outside when the time is up."""
         loop = asyncio.get_running_loop()
         handle = loop.call_later(seconds, self._overrun, phase, _CANCEL_TRIES)
@@ -327,5 +327,6 @@ def _ungraded(error: str) -> Ending:
 
 def _is_only(exc: BaseException, wanted: type[BaseException]) -> bool:
     if isinstance(exc, BaseExceptionGroup):
-        return all(_is_only(inner, wanted) for inner in exc.exceptions)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+        group = cast("BaseExceptionGroup[BaseException]", exc)
+        return all(_is_only(inner, wanted) for inner in group.exceptions)
     return isinstance(exc, wanted)

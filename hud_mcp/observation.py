@@ -8,7 +8,7 @@ import base64
 import hashlib
 import io
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from pydantic import ConfigDict, Field, model_validator
 
@@ -88,11 +88,14 @@ class Observation(Value):
     @model_validator(mode="before")
     @classmethod
     def _from_base64(cls, raw: Any) -> Any:
-        if isinstance(raw, dict) and isinstance(raw.get("screenshot"), str):
-            rest: dict[str, Any] = {k: v for k, v in raw.items() if k != "screenshot"}
-            encoded = raw["screenshot"].partition("base64,")[2] or raw["screenshot"]
-            return {**rest, "image": Screenshot.from_bytes(base64.b64decode(encoded))}
-        return raw
+        if not isinstance(raw, dict):
+            return raw
+        rest = dict(cast("dict[str, Any]", raw))
+        if not isinstance(rest.get("screenshot"), str):
+            return rest
+        text: str = rest.pop("screenshot")
+        encoded = text.partition("base64,")[2] or text
+        return {**rest, "image": Screenshot.from_bytes(base64.b64decode(encoded))}
 
     @cached_property
     def screenshot(self) -> str | None:
@@ -170,7 +173,7 @@ def _encode(shot: Screenshot, kind: ImageFormat, edge: int | None, quality: int)
     longest = max(image.size)
     if edge is not None and edge < longest:
         size = tuple(max(1, round(side * edge / longest)) for side in image.size)
-        image = image.resize((size[0], size[1]), Image.Resampling.LANCZOS)
+        image = image.resize((size[0], size[1]), Image.Resampling.LANCZOS)  # pyright: ignore[reportUnknownMemberType]  # Pillow's stub names NumPy arrays
     out = io.BytesIO()
     if kind == "png":
         image.save(out, "PNG", compress_level=1)

@@ -10,7 +10,7 @@ import secrets
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -121,7 +121,7 @@ class _Reply:
 
 
 @asynccontextmanager
-async def stdio_server(command: ServerCommand) -> AsyncIterator[CallTool]:
+async def stdio_server(command: ServerCommand) -> AsyncGenerator[CallTool]:
     """Start a server as a child process, connect over stdio, and stop it at the end.
 
     Raises:
@@ -139,7 +139,7 @@ async def stdio_server(command: ServerCommand) -> AsyncIterator[CallTool]:
 
 
 @asynccontextmanager
-async def http_server(command: ServerCommand) -> AsyncIterator[tuple[CallTool, str, str]]:
+async def http_server(command: ServerCommand) -> AsyncGenerator[tuple[CallTool, str, str]]:
     """Start a server on a free loopback port, connect, and stop it at the end.
 
     Yields:
@@ -257,7 +257,7 @@ async def _close(call_tool: CallTool, session: str) -> None:
 
 
 @asynccontextmanager
-async def _connected(client: Any, command: ServerCommand) -> AsyncIterator[CallTool]:
+async def _connected(client: Any, command: ServerCommand) -> AsyncGenerator[CallTool]:
     from mcp.shared.exceptions import MCPError  # noqa: PLC0415  # loads with the client
 
     async def call(name: str, arguments: dict[str, Any]) -> _Reply:

@@ -232,8 +232,9 @@ class Session:
         )
         self._keeper.start()
         try:
-            self.prompt = await asyncio.shield(self._keeper.prompt)
-            await self._store.set_prompt(self.trajectory_id, self.prompt.text)
+            prompt = await asyncio.shield(self._keeper.prompt)
+            self.prompt = prompt
+            await self._store.set_prompt(self.trajectory_id, prompt.text)
         except asyncio.CancelledError:
             self._keeper.abort(Ending(Outcome.CANCELLED, told="Its start was cancelled."))
             raise
@@ -246,7 +247,7 @@ class Session:
         context.run(current_log.set, self.log)
         loop = asyncio.get_running_loop()
         self._worker = loop.create_task(self._work(), name=f"worker {self.name}", context=context)
-        return self.prompt
+        return prompt
 
     async def step(
         self,

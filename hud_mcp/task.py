@@ -1,7 +1,7 @@
 """One row of data: what is asked, in which environment, under which context and seed."""
 
 import hashlib
-from typing import Any
+from typing import Any, cast
 
 import orjson
 from pydantic import Field, model_validator
@@ -41,9 +41,12 @@ class Task(Value):
     @model_validator(mode="before")
     @classmethod
     def _default_id(cls, raw: Any) -> Any:
-        if isinstance(raw, dict) and "id" not in raw and isinstance(raw.get("template"), str):
-            return {**raw, "id": default_task_id(raw["template"], raw.get("args") or {})}
-        return raw
+        if not isinstance(raw, dict):
+            return raw
+        row = cast("dict[str, Any]", raw)
+        if "id" in row or not isinstance(row.get("template"), str):
+            return row
+        return {**row, "id": default_task_id(row["template"], row.get("args") or {})}
 
     @property
     def digest(self) -> str:

@@ -8,7 +8,7 @@ import inspect
 import textwrap
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 import orjson
 from pydantic import TypeAdapter, ValidationError
@@ -190,15 +190,18 @@ def read_prompt(value: Any, *, where: str) -> Prompt:
     Raises:
         InvalidTemplate: It is none of these.
     """
+    shown = repr(value)[:80]
     if isinstance(value, Mapping) and "prompt" in value:
-        value = value["prompt"]  # pyright: ignore[reportUnknownVariableType]
+        value = cast("Mapping[str, Any]", value)["prompt"]
     if isinstance(value, str):
         return Prompt((PromptMessage("user", value),))
-    items: list[Any] = list(value) if isinstance(value, list | tuple) else [value]  # pyright: ignore[reportUnknownArgumentType]
+    items: list[Any] = (
+        list(cast("list[Any]", value)) if isinstance(value, list | tuple) else [value]
+    )
     messages = [_read_message(item) for item in items]
     if not messages or any(m is None for m in messages):
         raise InvalidTemplate(
-            f"{where}: the template yielded {repr(value)[:80]} as its prompt; yield text, a list "  # pyright: ignore[reportUnknownArgumentType]
+            f"{where}: the template yielded {shown} as its prompt; yield text, a list "
             "of messages with a role and a text, or {'prompt': …}."
         )
     return Prompt(tuple(m for m in messages if m is not None))
@@ -209,17 +212,19 @@ def _read_message(item: Any) -> PromptMessage | None:
         return item
     if isinstance(item, str):
         return PromptMessage("user", item)
-    read: Callable[[str], Any] = (
-        item.get if isinstance(item, Mapping) else lambda name: getattr(item, name, None)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-    )
-    role, content = read("role"), read("content")
-    if isinstance(content, Mapping):
-        content = content.get("text")  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
-    elif not isinstance(content, str):
-        content = getattr(content, "text", None)
+    role, content = _field(item, "role"), _field(item, "content")
+    if not isinstance(content, str):
+        content = _field(content, "text")
     if role not in ("user", "assistant") or not isinstance(content, str):
         return None
     return PromptMessage(str(role), content)
+
+
+def _field(item: Any, name: str) -> Any:
+    """A field of a mapping, or an attribute of any other object; None where there is none."""
+    if isinstance(item, Mapping):
+        return cast("Mapping[str, Any]", item).get(name)
+    return getattr(item, name, None)
 
 
 def _check_generator(function: Callable[..., Any], where: str, noun: str) -> None:

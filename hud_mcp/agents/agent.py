@@ -5,7 +5,7 @@ and a model drive a task through exactly what any client has.
 """
 
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Protocol
 
 from hud_mcp.action import Action
@@ -180,7 +180,7 @@ def answer_text(answer: Any) -> str:
         raise HudMcpError(f"An answer is text or JSON: {exc}.") from None
 
 
-def _dump(action: Action | Mapping[str, Any] | Sequence[Any]) -> dict[str, Any]:
+def _dump(action: Action | Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(action, Mapping):
         return {k: v for k, v in action.items() if v is not None}
-    return action.model_dump(mode="json", exclude_none=True)  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownVariableType]
+    return action.model_dump(mode="json", exclude_none=True)

@@ -6,9 +6,9 @@ wrong in one must reach the model as text.
 
 import logging
 import secrets
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, cast
 
 import mcp_types as types
 from mcp.server.auth.middleware.auth_context import get_access_token
@@ -71,7 +71,7 @@ def build_server(sessions: Sessions, *, pictures: Pictures | None = None) -> Ser
 
 
 @asynccontextmanager
-async def _lifespan(_server: Server[str]) -> AsyncIterator[str]:
+async def _lifespan(_server: Server[str]) -> AsyncGenerator[str]:
     """A name for the connection, where a lifespan is one: on stdio and in memory."""
     yield f"local:{secrets.token_hex(8)}"
 
@@ -215,7 +215,10 @@ def _progress(ctx: Context) -> Any:
 
 
 def _single(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    inner: BaseException = group
-    while isinstance(inner, BaseExceptionGroup) and len(inner.exceptions) == 1:  # pyright: ignore[reportUnknownArgumentType, reportUnknownMemberType]
-        inner = inner.exceptions[0]  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-    return inner  # pyright: ignore[reportUnknownVariableType]
+    """The one exception in a group, through groups of one; the group where there are more."""
+    inner, *others = group.exceptions
+    if others:
+        return group
+    if isinstance(inner, BaseExceptionGroup):
+        return _single(cast("BaseExceptionGroup[BaseException]", inner))
+    return inner

@@ -1,10 +1,10 @@
 """The core tools, one function each: read the arguments, call the session, build the result."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Any, TypeVar
 
 import anyio
 
@@ -34,6 +34,7 @@ _HEARTBEAT_S = 5.0
 """Hosts give up on a silent call after a minute or so, and wait on after a sign of life."""
 
 Progress = Callable[[float, str], Awaitable[None]]
+ChoiceT = TypeVar("ChoiceT", bound=str)
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,7 @@ class Call:
         )
 
     @asynccontextmanager
-    async def heartbeat(self, message: str) -> AsyncIterator[None]:
+    async def heartbeat(self, message: str) -> AsyncGenerator[None]:
         """Report progress every few seconds while the body runs."""
 
         async def beat() -> None:
@@ -195,7 +196,7 @@ async def screenshot(call: Call) -> dict[str, Any]:
     """Take a picture."""
     session = await call.session()
     session.need_screen()
-    kind: ImageFormat = _one_of(call.arguments, "format", ("jpeg", "png"), call.pictures.image)  # pyright: ignore[reportAssignmentType]
+    kind: ImageFormat = _one_of(call.arguments, "format", ("jpeg", "png"), call.pictures.image)
     look = call.look(image=True, text=False, kind=kind)
     stepped = await session.step((), look, kind="screenshot")
     shot = stepped.result.observation.image
@@ -299,9 +300,10 @@ def chosen_task(sessions: Sessions, given: Mapping[str, Any]) -> Task:
         clash = [k for k in ("template", "arguments") if k in given]
         if clash:
             raise InvalidTask(f"Give `task`, or `template` with `arguments`; not `{clash[0]}` too.")
-        if given["task"] not in sessions.tasks:
+        name: str = given["task"]
+        if name not in sessions.tasks:
             return _template_as_task(sessions, given)
-        task = sessions.tasks[given["task"]]
+        task = sessions.tasks[name]
         changes = {k: given[k] for k in ("context", "seed") if k in given}
         return task.model_copy(update=changes)
     if "template" not in given:
@@ -333,7 +335,7 @@ def begun_text(session: Session) -> str:
 
 def _template_as_task(sessions: Sessions, given: Mapping[str, Any]) -> Task:
     """A template's id in place of a task's: what was meant is clear."""
-    name = given["task"]
+    name: str = given["task"]
     if not any(name in e.templates for e in sessions.environments.values()):
         return sessions.tasks[name]  # raises, with the closest id
     return sessions.mint(
@@ -397,7 +399,9 @@ async def _stored_receipt(receipt: Receipt, answer: str) -> dict[str, Any]:
     )
 
 
-def _one_of(given: Mapping[str, Any], name: str, allowed: tuple[str, ...], default: str) -> str:
+def _one_of(
+    given: Mapping[str, Any], name: str, allowed: tuple[ChoiceT, ...], default: ChoiceT
+) -> ChoiceT:
     value = given.get(name, default)
     if value not in allowed:
         raise InvalidTask(f"{name}: {value!r} is not one of {', '.join(allowed)}.")

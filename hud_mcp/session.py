@@ -6,15 +6,14 @@ the world. Every call is recorded durably before it returns.
 """
 
 import asyncio
-import contextvars
 import hashlib
 import logging
 import secrets
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import anyio
 import anyio.to_thread
@@ -22,7 +21,7 @@ import orjson
 from pydantic_core import to_jsonable_python
 
 from hud_mcp import __version__
-from hud_mcp.action import Action, ActionEffect, ResponseAction, scale_action
+from hud_mcp.action import Action, ResponseAction, scale_action
 from hud_mcp.environment import Environment
 from hud_mcp.errors import (
     ActionFailed,
@@ -39,19 +38,14 @@ from hud_mcp.errors import (
 from hud_mcp.grade import Outcome
 from hud_mcp.keeper import Ending, Keeper
 from hud_mcp.limits import Limits
-from hud_mcp.log import current_log, current_name
 from hud_mcp.observation import Look, Observation, Screenshot, TaskResult, fit_screenshot
+from hud_mcp.recorder import Draft, Recorder, StepKind
 from hud_mcp.store import Store
 from hud_mcp.task import Task
 from hud_mcp.template import Prompt, Template
 from hud_mcp.tool import Tool
-from hud_mcp.trajectory import (
-    Receipt,
-    ScreenshotRecord,
-    Trajectory,
-    TrajectoryStep,
-    utc_now,
-)
+from hud_mcp.trajectory import Receipt, Trajectory, utc_now
+from hud_mcp.worker import Worker
 from hud_mcp.world import Opening, Shared, World
 
 __all__ = ["Caller", "Session", "SessionState", "Stepped", "ended_text"]
@@ -59,7 +53,7 @@ __all__ = ["Caller", "Session", "SessionState", "Stepped", "ended_text"]
 logger = logging.getLogger(__name__)
 
 SessionState = Literal["starting", "open", "grading", "ended"]
-StepKind = Literal["step", "act", "screenshot", "tool", "response"]
+T = TypeVar("T")
 
 _RECORD_QUALITY = 60
 """JPEG quality of pictures that only the record keeps."""
@@ -97,16 +91,6 @@ class Stepped:
     error: str | None = None
     notes: tuple[str, ...] = ()
     answered: bool = False
-
-
-@dataclass
-class _Command:
-    run: Callable[[], Awaitable[Any]]
-    limit_s: float
-    finished: anyio.Event = field(default_factory=anyio.Event)
-    scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
-    result: Any = None
-    error: BaseException | None = None
 
 
 class Session:
@@ -153,7 +137,6 @@ class Session:
         self.receipt: Receipt | None = None
         self.told: str | None = None
         self.latest: Screenshot | None = None
-        self.steps = 0
         self.provisional = provisional
         self.touched_s = time.monotonic()
         self.begun_s = self.touched_s
@@ -167,17 +150,18 @@ class Session:
         self._scale = 1.0
         self._answer: str | None = None
         self._answered_at: datetime | None = None
-        self._calls = 0
-        self._unsaved: list[tuple[TrajectoryStep, Screenshot | None]] = []
-        self._unsaved_receipt: Receipt | None = None
-        self._lines: list[tuple[datetime, str]] = []
-        self._line_count = 0
-        self._queue: asyncio.Queue[_Command] = asyncio.Queue(maxsize=limits.queue)
-        self._worker: asyncio.Task[None] | None = None
+        self._recorder = Recorder(store, self.trajectory_id, log_lines=limits.log_lines)
+        self._worker = Worker(
+            queue=limits.queue,
+            on_broken=self._on_broken,
+            over=self._over_text,
+            name=self.name,
+            log=self.log,
+        )
         self._keeper = Keeper(
             self.template,
             open_generator=self._open,
-            unwind=self._stop_worker,
+            unwind=self._worker.stop,
             settle=self._settle,
             close_world=self._close_world,
             setup_s=limits.setup_s,
@@ -192,15 +176,18 @@ class Session:
         return digest(self.id)
 
     @property
+    def steps(self) -> int:
+        """How many steps there were."""
+        return self._recorder.count
+
+    @property
     def busy(self) -> bool:
         """Whether a call is under way, or the task is being graded."""
-        return self._calls > 0 or self.state == "grading"
+        return self._worker.calls > 0 or self.state == "grading"
 
     def log(self, line: str) -> None:
         """Add a line to the session's log; it is recorded with the next step."""
-        if self._line_count < self.limits.log_lines:
-            self._lines.append((utc_now(), line))
-        self._line_count += 1
+        self._recorder.log(line)
 
     async def start(self) -> Prompt:
         """Open the world and run the template to its prompt.
@@ -242,11 +229,7 @@ class Session:
             self._keeper.abort(Ending(Outcome.ENVIRONMENT_FAILED, told="It was not recorded."))
             raise
         self.state = "open"
-        context = contextvars.Context()
-        context.run(current_name.set, self.name)
-        context.run(current_log.set, self.log)
-        loop = asyncio.get_running_loop()
-        self._worker = loop.create_task(self._work(), name=f"worker {self.name}", context=context)
+        self._worker.start()
         return prompt
 
     async def step(
@@ -330,7 +313,7 @@ class Session:
             await self.ended.wait()
         if not self.ended.is_set():
             return None
-        await self._save_receipt()
+        await self._recorder.settle()
         if self.receipt is None or self.receipt.outcome is not Outcome.GRADED:
             raise SessionEnded(ended_text(self.receipt, self.told))
         return self.receipt
@@ -361,40 +344,6 @@ class Session:
 
     # What follows runs in the worker.
 
-    async def _work(self) -> None:
-        while True:
-            command = await self._queue.get()
-            if command.scope.cancel_called:
-                command.finished.set()
-                continue
-            try:
-                with command.scope:
-                    command.result = await self._run_bounded(command)
-            except EnvironmentFailed as exc:
-                command.error = exc
-                self._keeper.end(Ending(Outcome.ENVIRONMENT_FAILED, error=str(exc), told=str(exc)))
-                await self.ended.wait()
-            except HudMcpError as exc:
-                command.error = exc
-            except asyncio.CancelledError:
-                command.error = SessionEnded(self._over_text())
-                raise
-            except Exception as exc:  # the worker attributes what a world or a tool raises
-                logger.exception("a world or a tool raised")
-                command.error = ActionFailed(f"{type(exc).__name__}: {exc}")
-            finally:
-                command.finished.set()
-
-    async def _run_bounded(self, command: _Command) -> Any:
-        try:
-            with anyio.fail_after(command.limit_s):
-                return await command.run()
-        except TimeoutError:
-            raise LimitReached(
-                f"This call took longer than {command.limit_s:g} s and was stopped; what it had "
-                "done stands. Look, then go on in smaller steps."
-            ) from None
-
     async def _perform(
         self,
         actions: Sequence[Action],
@@ -403,68 +352,91 @@ class Session:
         *,
         deliver_image: bool,
     ) -> Stepped:
-        draft = _Draft(
-            self.steps, kind, [a.model_dump(mode="json", exclude_none=True) for a in actions]
-        )
-        scale, observed = self._scale, False
+        draft = Draft(kind, [a.model_dump(mode="json", exclude_none=True) for a in actions])
         answer: str | None = None
         try:
-            for action in actions:
-                if isinstance(action, ResponseAction):
-                    answer = action.text
-                    draft.performed += 1
-                    break
-                draft.add(await self._live_world.act(scale_action(action, scale)))
-                if draft.terminated or draft.truncated:
-                    break
-        except ActionFailed as exc:
-            draft.error = self._which_failed(actions, draft.performed, exc)
-        except anyio.get_cancelled_exc_class():
+            answer = await self._act_all(actions, draft)
+            draft.observation = await self._observe(look, deliver_image=deliver_image)
+        except asyncio.CancelledError:
             draft.error = f"stopped after {draft.performed} of {len(actions)} actions"
-            await self._record(draft, shielded=True)
             raise
         except EnvironmentFailed as exc:
             draft.error = str(exc)
-            await self._record(draft, shielded=True)
             raise
-        try:
-            draft.observation = await self._observe(look, deliver_image=deliver_image)
-            observed = True
         finally:
-            await self._record(draft, shielded=not observed)
+            await self._recorder.add(draft)
         self.terminated |= draft.terminated
         self.truncated |= draft.truncated
         if answer is not None:
             self._hand_over(answer)
-        return draft.stepped(
-            self._shows_reward, deliver_image=deliver_image, answered=answer is not None
+        return self._shown(draft, deliver_image=deliver_image, answered=answer is not None)
+
+    async def _act_all(self, actions: Sequence[Action], draft: Draft) -> str | None:
+        """Perform actions until one is refused or the episode ends; return the answer, if any."""
+        scale = self._scale
+        try:
+            for action in actions:
+                if isinstance(action, ResponseAction):
+                    draft.performed += 1
+                    return action.text
+                draft.add(await self._live_world.act(scale_action(action, scale)))
+                if draft.terminated or draft.truncated:
+                    break
+        except ActionFailed as exc:
+            draft.error = _which_failed(actions, draft.performed, exc)
+        return None
+
+    def _shown(self, draft: Draft, *, deliver_image: bool, answered: bool) -> Stepped:
+        """A step as the agent sees it."""
+        seen = draft.observation or Observation()
+        image = seen.image if deliver_image else None
+        return Stepped(
+            result=TaskResult(
+                observation=Observation(text=seen.text, image=image),
+                reward=draft.reward if self.reward_policy == "per_step" else None,
+                terminated=draft.terminated,
+                truncated=draft.truncated,
+                info=draft.info,
+            ),
+            performed=draft.performed,
+            error=draft.error,
+            notes=tuple(draft.notes),
+            answered=answered,
         )
 
     async def _run_tool(self, tool: Tool, arguments: dict[str, Any], look: Look) -> Stepped:
-        draft = _Draft(self.steps, "tool", [{"tool": tool.name, "args": arguments}])
+        draft = Draft("tool", [{"tool": tool.name, "args": arguments}])
         try:
             value = await tool.call(arguments, self._live_world)
+            seen = await self._observe(look.model_copy(update={"text": False}), deliver_image=False)
         except HudMcpError as exc:
             draft.error = str(exc)
-            await self._record(draft, shielded=True)
+            raise
+        except asyncio.CancelledError:
+            draft.error = f"{tool.name} was stopped"
             raise
         except Exception as exc:
             draft.error = f"{tool.name} failed: {type(exc).__name__}: {exc}"
-            await self._record(draft, shielded=True)
             logger.exception("tool %s raised", tool.name)
             raise ActionFailed(draft.error) from None
-        draft.performed = 1
-        seen = await self._observe(look.model_copy(update={"text": False}), deliver_image=False)
-        draft.observation = Observation(text=_tool_text(value), image=seen.image)
-        await self._record(draft)
-        shown = _tool_observation(value)
-        return Stepped(result=TaskResult(observation=shown), performed=1)
+        else:
+            draft.performed = 1
+            draft.observation = Observation(text=_tool_text(value), image=seen.image)
+        finally:
+            await self._recorder.add(draft)
+        return Stepped(result=TaskResult(observation=_tool_observation(value)), performed=1)
 
     async def _submit(self, answer: str) -> None:
-        draft = _Draft(self.steps, "response", [{"type": "response", "text": answer}])
+        draft = Draft("response", [{"type": "response", "text": answer}])
         draft.performed = 1
         draft.observation = await self._observe(Look(), deliver_image=False)
-        await self._record(draft)
+        try:
+            await self._recorder.add(draft)
+        except StoreFailed as exc:
+            self._recorder.withdraw()
+            raise StoreFailed(
+                f"The answer was not submitted, because it cannot be recorded. {exc.__cause__}"
+            ) from None
         self._hand_over(answer)
 
     def _hand_over(self, answer: str) -> None:
@@ -492,29 +464,9 @@ class Session:
         self.latest = image
         return Observation(text=seen.text, image=image)
 
-    async def _record(self, draft: "_Draft", *, shielded: bool = False) -> None:
-        """Make a step durable; one that cannot be written now is written with the next."""
-        shot = draft.observation.image if draft.observation else None
-        step = draft.record()
-        self.steps = step.index + 1
-        self._unsaved.append((step, shot))
-        with anyio.CancelScope(shield=shielded):
-            await self._save_steps()
-
-    async def _save_steps(self) -> None:
-        try:
-            while self._unsaved:
-                step, shot = self._unsaved[0]
-                await self._store.add_step(self.trajectory_id, step, shot)
-                self._unsaved.pop(0)
-            lines = list(self._lines)
-            await self._store.add_logs(self.trajectory_id, lines)
-            del self._lines[: len(lines)]
-        except StoreFailed as exc:
-            raise StoreFailed(
-                f"This call was performed, but {str(exc)[0].lower()}{str(exc)[1:]} It is kept and "
-                "recorded with the next call; do not repeat the actions."
-            ) from None
+    async def _on_broken(self, exc: EnvironmentFailed) -> None:
+        self._keeper.end(Ending(Outcome.ENVIRONMENT_FAILED, error=str(exc), told=str(exc)))
+        await self.ended.wait()
 
     # What follows runs in the keeper.
 
@@ -531,49 +483,22 @@ class Session:
         )
         return self.template.run(self.task.args, self._world)
 
-    async def _stop_worker(self) -> None:
-        worker, self._worker = self._worker, None
-        if worker is not None:
-            worker.cancel()
-            await asyncio.wait({worker}, timeout=2)
-
     async def _settle(self, ending: Ending) -> None:
         """Record how the session ended, then tell everyone who waits."""
-        await self._stop_worker()
+        await self._worker.stop()
         self.ended_at = utc_now()
         self.told = ending.told
         self.receipt = self._make_receipt(ending)
         if ending.error:
-            logger.log(
-                logging.INFO if ending.outcome is Outcome.GRADED else logging.WARNING,
-                "%s: %s",
-                ending.outcome,
-                ending.error,
-            )
-        self._unsaved_receipt = self.receipt
+            logger.warning("%s: %s", ending.outcome, ending.error)
         self.state = "ended"
         try:
-            await self._save_receipt()
+            await self._recorder.end(self.receipt)
         except StoreFailed as exc:
             logger.error("%s", exc)  # noqa: TRY400  # its text says everything
+        self.latest = None
         self.ended.set()
-        while not self._queue.empty():
-            command = self._queue.get_nowait()
-            command.error = SessionEnded(self._over_text())
-            command.finished.set()
-
-    async def _save_receipt(self) -> None:
-        if self._unsaved_receipt is None:
-            return
-        try:
-            await self._save_steps()
-            await self._store.end_session(self.trajectory_id, self._unsaved_receipt)
-        except StoreFailed as exc:
-            raise StoreFailed(
-                f"The task has ended, but its end is not recorded yet: {exc} The same call again "
-                "tries again."
-            ) from None
-        self._unsaved_receipt = None
+        self._worker.refuse_waiting()
 
     def _make_receipt(self, ending: Ending) -> Receipt:
         grade = ending.grade
@@ -604,30 +529,14 @@ class Session:
 
     # What follows runs in the caller's task.
 
-    async def _enqueue(self, run: Callable[[], Awaitable[Any]], limit_s: float) -> Any:
+    async def _enqueue(self, run: Callable[[], Awaitable[T]], limit_s: float) -> T:
         self._refuse_if_over()
         self.touched_s = time.monotonic()
         self.provisional = False
-        command = _Command(run, limit_s)
         try:
-            self._queue.put_nowait(command)
-        except asyncio.QueueFull:
-            raise SessionBusy(
-                f"{self._queue.maxsize} calls already wait on this session; nothing was done. Wait "
-                "for their replies, then call again."
-            ) from None
-        self._calls += 1
-        try:
-            await command.finished.wait()
-        except asyncio.CancelledError:
-            command.scope.cancel()
-            raise
+            return await self._worker.call(run, limit_s)
         finally:
-            self._calls -= 1
             self.touched_s = time.monotonic()
-        if command.error is not None:
-            raise command.error
-        return command.result
 
     def _refuse_if_over(self) -> None:
         if self.state == "ended":
@@ -666,10 +575,6 @@ class Session:
             raise SessionEnded(self._over_text())
         return self._world
 
-    @property
-    def _shows_reward(self) -> bool:
-        return self.reward_policy == "per_step"
-
     def need_screen(self) -> None:
         """Refuse a picture where there is no screen.
 
@@ -682,13 +587,6 @@ class Session:
                 "tools or `step`, and finish with `response`."
             )
 
-    def _which_failed(self, actions: Sequence[Action], performed: int, exc: Exception) -> str:
-        if len(actions) == 1:
-            return f"{actions[0].type} failed: {exc}"
-        rest = len(actions) - performed - 1
-        tail = f" The {rest} after it were not performed." if rest else ""
-        return f"actions[{performed}]: {actions[performed].type} failed: {exc}{tail}"
-
     def _already_answered(self) -> str:
         if self.state == "grading":
             at = self._answered_at or utc_now()
@@ -699,71 +597,13 @@ class Session:
         return ended_text(self.receipt, self.told)
 
 
-class _Draft:
-    """A step while it is made."""
-
-    def __init__(self, index: int, kind: StepKind, actions: list[dict[str, Any]]) -> None:
-        self.index = index
-        self.kind: StepKind = kind
-        self.actions = actions
-        self.started_at = utc_now()
-        self.performed = 0
-        self.observation: Observation | None = None
-        self.error: str | None = None
-        self.rewards: list[float] = []
-        self.notes: list[str] = []
-        self.info: dict[str, Any] = {}
-        self.terminated = False
-        self.truncated = False
-
-    def add(self, effect: ActionEffect) -> None:
-        """Add what one action did."""
-        self.performed += 1
-        if effect.text:
-            self.notes.append(effect.text)
-        if effect.reward is not None:
-            self.rewards.append(effect.reward)
-        self.terminated |= effect.terminated
-        self.truncated |= effect.truncated
-        self.info.update(effect.info)
-
-    def record(self) -> TrajectoryStep:
-        """The step as the record keeps it."""
-        seen = self.observation or Observation()
-        return TrajectoryStep(
-            index=self.index,
-            kind=self.kind,
-            actions=tuple(self.actions),
-            performed=self.performed,
-            observation_text=seen.text,
-            screenshot=ScreenshotRecord.of(seen.image) if seen.image else None,
-            reward=sum(self.rewards) if self.rewards else None,
-            terminated=self.terminated,
-            truncated=self.truncated,
-            info=to_jsonable_python(self.info, fallback=str),
-            error=self.error,
-            started_at=self.started_at,
-            ended_at=utc_now(),
-        )
-
-    def stepped(self, shows_reward: bool, *, deliver_image: bool, answered: bool) -> Stepped:  # noqa: FBT001  # private
-        """The step as the agent sees it."""
-        seen = self.observation or Observation()
-        return Stepped(
-            result=TaskResult(
-                observation=Observation(
-                    text=seen.text, image=seen.image if deliver_image else None
-                ),
-                reward=sum(self.rewards) if self.rewards and shows_reward else None,
-                terminated=self.terminated,
-                truncated=self.truncated,
-                info=self.info,
-            ),
-            performed=self.performed,
-            error=self.error,
-            notes=tuple(self.notes),
-            answered=answered,
-        )
+def _which_failed(actions: Sequence[Action], performed: int, exc: Exception) -> str:
+    failed = actions[performed]
+    if len(actions) == 1:
+        return f"{failed.type} failed: {exc}"
+    rest = len(actions) - performed - 1
+    tail = f" The {rest} after it were not performed." if rest else ""
+    return f"actions[{performed}]: {failed.type} failed: {exc}{tail}"
 
 
 def digest(text: str) -> str:

@@ -148,14 +148,24 @@ class Store:
         """Record one step and its picture.
 
         Raises:
-            StoreFailed: Nothing was written. Adding the same step again is safe.
+            StoreFailed: Nothing was written.
+
+        One that is there already under its number stays as it is, so that a caller who was
+        cut off while it waited can add it again.
         """
 
         def make() -> "Iterable[Executable]":
-            from hud_mcp import schema  # noqa: PLC0415  # SQLAlchemy loads here
+            from sqlalchemy import exists, literal, select  # noqa: PLC0415  # SQLAlchemy loads here
 
+            from hud_mcp import schema  # noqa: PLC0415  # the same
+
+            table = schema.steps
             row = step.model_dump(mode="json", exclude_defaults=True)
-            yield schema.steps.insert().values(session_id=trajectory_id, step=step.index, row=row)
+            here = exists().where(table.c.session_id == trajectory_id, table.c.step == step.index)
+            values = select(
+                literal(trajectory_id), literal(step.index), literal(row, table.c.row.type)
+            )
+            yield table.insert().from_select(["session_id", "step", "row"], values.where(~here))
 
         files = [] if screenshot is None else [(ScreenshotRecord.of(screenshot), screenshot.data)]
         await self._write(_Write(make, files))
@@ -264,6 +274,11 @@ class Store:
     def screenshot_path(self, record: ScreenshotRecord) -> Path:
         """Where a recorded picture lies."""
         return self.screenshots / record.name
+
+    async def read_screenshot(self, record: ScreenshotRecord) -> bytes | None:
+        """Return a recorded picture, encoded; None where its file is gone."""
+        path = anyio.Path(self.screenshot_path(record))
+        return await path.read_bytes() if await path.is_file() else None
 
     async def close(self) -> None:
         """Finish what was accepted, then let the database go. Closing twice is no error."""

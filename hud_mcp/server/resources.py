@@ -4,6 +4,7 @@ A session's resources are addressed by its id, which only its caller knows. None
 carries a reference answer, metadata, a log, or a reward that the policy withholds.
 """
 
+import base64
 import re
 from typing import Any
 
@@ -13,7 +14,7 @@ from mcp_types import INVALID_PARAMS
 
 from hud_mcp.errors import HudMcpError
 from hud_mcp.server.results import trajectory_view
-from hud_mcp.session import Caller
+from hud_mcp.session import Caller, Session
 from hud_mcp.sessions import Sessions
 from hud_mcp.trajectory import Receipt
 
@@ -87,18 +88,25 @@ class Resources:
     ) -> types.ReadResourceResult | None:
         try:
             found = await self._sessions.find(session_id, caller)
+            if isinstance(found, Session) and found.latest is not None and what == "screenshot":
+                return _picture(uri, found.latest.mime_type, found.latest.as_base64())
+            place = found.trajectory if isinstance(found, Receipt) else found.trajectory_id
+            trajectory = await self._sessions.store.load_trajectory(place)
             if what == "trajectory":
-                place = found.trajectory if isinstance(found, Receipt) else found.trajectory_id
-                trajectory = await self._sessions.store.load_trajectory(place)
                 return _json(uri, trajectory_view(trajectory, found.reward_policy))
+            shots = [s.screenshot for s in trajectory.steps if s.screenshot is not None]
+            data = await self._sessions.store.read_screenshot(shots[-1]) if shots else None
         except HudMcpError:
             return None
-        if isinstance(found, Receipt) or found.latest is None:
+        if data is None:
             return None
-        blob = types.BlobResourceContents(
-            uri=uri, mime_type=found.latest.mime_type, blob=found.latest.as_base64()
-        )
-        return types.ReadResourceResult(contents=[blob])
+        kind = "png" if shots[-1].extension == "png" else "jpeg"
+        return _picture(uri, f"image/{kind}", base64.b64encode(data).decode())
+
+
+def _picture(uri: str, mime_type: str, blob: str) -> types.ReadResourceResult:
+    content = types.BlobResourceContents(uri=uri, mime_type=mime_type, blob=blob)
+    return types.ReadResourceResult(contents=[content])
 
 
 def _json(uri: str, value: dict[str, Any]) -> types.ReadResourceResult:

@@ -1,0 +1,156 @@
+"""The task that performs a session's calls on its world, one after the other.
+
+A bounded queue gives the order; each call has a scope of its own, opened and closed
+inside, so that a cancelled request ends its call and nothing else.
+"""
+
+import asyncio
+import contextvars
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import anyio
+
+from hud_mcp.errors import (
+    ActionFailed,
+    EnvironmentFailed,
+    HudMcpError,
+    LimitReached,
+    SessionBusy,
+    SessionEnded,
+)
+from hud_mcp.log import current_log, current_name
+
+__all__ = ["Worker"]
+
+logger = logging.getLogger(__name__)
+T = TypeVar("T")
+
+_STOP_S = 2.0
+"""How long a call that is cut off may take to let go of the world."""
+
+
+@dataclass
+class _Command:
+    run: Callable[[], Awaitable[Any]]
+    limit_s: float
+    finished: anyio.Event = field(default_factory=anyio.Event)
+    scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+    result: Any = None
+    error: BaseException | None = None
+
+
+class Worker:
+    """Performs calls in the order in which they came.
+
+    Args:
+        queue: How many calls may wait.
+        on_broken: Called when the world is broken; returns when the session has ended.
+        over: Says that the session is over, and how it ended.
+        name: The session's short name.
+        log: Takes a line for its log.
+    """
+
+    def __init__(
+        self,
+        *,
+        queue: int,
+        on_broken: Callable[[EnvironmentFailed], Awaitable[None]],
+        over: Callable[[], str],
+        name: str,
+        log: Callable[[str], None],
+    ) -> None:
+        self._queue: asyncio.Queue[_Command] = asyncio.Queue(maxsize=queue)
+        self._on_broken = on_broken
+        self._over = over
+        self._name = name
+        self._log = log
+        self._task: asyncio.Task[None] | None = None
+        self.calls = 0
+
+    def start(self) -> None:
+        """Begin, in a clean context: nothing of the request that starts a session stays in it."""
+        context = contextvars.Context()
+        context.run(current_name.set, self._name)
+        context.run(current_log.set, self._log)
+        loop = asyncio.get_running_loop()
+        self._task = loop.create_task(self._work(), name=f"worker {self._name}", context=context)
+
+    async def call(self, run: Callable[[], Awaitable[T]], limit_s: float) -> T:
+        """Perform one call after those that wait, and return what it returns.
+
+        Raises:
+            SessionBusy: Too many wait. Nothing was done.
+            LimitReached: It took longer than `limit_s` and was stopped.
+            SessionEnded: The session ended before or while it ran.
+            HudMcpError: Whatever the call raises.
+
+        If the caller is cancelled, so is the call, where it has not finished.
+        """
+        command = _Command(run, limit_s)
+        try:
+            self._queue.put_nowait(command)
+        except asyncio.QueueFull:
+            raise SessionBusy(
+                f"{self._queue.maxsize} calls already wait on this session; nothing was done. Wait "
+                "for their replies, then call again."
+            ) from None
+        self.calls += 1
+        try:
+            await command.finished.wait()
+        except asyncio.CancelledError:
+            command.scope.cancel()
+            raise
+        finally:
+            self.calls -= 1
+        if command.error is not None:
+            raise command.error
+        return command.result
+
+    async def stop(self) -> None:
+        """Cut the running call off, and refuse those that wait. Stopping twice is no error."""
+        task, self._task = self._task, None
+        if task is not None and task is not asyncio.current_task():
+            task.cancel()
+            await asyncio.wait({task}, timeout=_STOP_S)
+
+    def refuse_waiting(self) -> None:
+        """Tell every call that still waits that the session is over."""
+        while not self._queue.empty():
+            command = self._queue.get_nowait()
+            command.error = SessionEnded(self._over())
+            command.finished.set()
+
+    async def _work(self) -> None:
+        while True:
+            command = await self._queue.get()
+            try:
+                if not command.scope.cancel_called:
+                    with command.scope:
+                        command.result = await _bounded(command)
+            except EnvironmentFailed as exc:
+                command.error = exc
+                await self._on_broken(exc)
+            except HudMcpError as exc:
+                command.error = exc
+            except asyncio.CancelledError:
+                command.error = SessionEnded(self._over())
+                raise
+            except Exception as exc:  # the worker attributes what a world or a tool raises
+                logger.exception("a world or a tool raised")
+                command.error = ActionFailed(f"{type(exc).__name__}: {exc}")
+            finally:
+                command.finished.set()
+
+
+async def _bounded(command: _Command) -> Any:
+    try:
+        with anyio.fail_after(command.limit_s):
+            return await command.run()
+    except TimeoutError:
+        raise LimitReached(
+            f"This call took longer than {command.limit_s:g} s and was stopped; what it had done "
+            "stands. Look, then go on in smaller steps."
+        ) from None

@@ -163,18 +163,20 @@ class Commands:
             raise ActionFailed("'select_option' needs a ref or a selector, and values.")
         wanted = [str(v) for v in (values if isinstance(values, list) else [values])]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]  # JSON
         element = await find_element(self._tabs.current.page, ref, selector)
-        options: list[str] | None = await element.evaluate(
-            "e => e.tagName === 'SELECT' ? [...e.options].map(o => o.label) : null"
+        options: list[list[str]] | None = await element.evaluate(
+            "e => e.tagName === 'SELECT' ? [...e.options].map(o => [o.label, o.value]) : null"
         )
         called = ref or selector
         if options is None:
             raise ActionFailed(f"{called!r} is no <select>. Click it, and then what it opens.")
+        unknown = [v for v in wanted if not any(v in option for option in options)]
+        if unknown:
+            labels = [label for label, _value in options[:50]]
+            raise ActionFailed(f"{called!r} has no option {unknown[0]!r}. It has {labels}.")
         try:
             await element.select_option(wanted, timeout=2500)
         except Error as exc:
-            raise ActionFailed(
-                f"{called!r} could not be set to {wanted}. Its options are {options[:50]}."
-            ) from exc
+            raise ActionFailed(f"{called!r} is disabled or hidden: it was not set.") from exc
 
 
 def _signature(name: str) -> str:

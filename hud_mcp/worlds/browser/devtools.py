@@ -1,6 +1,6 @@
 """One call of the Chrome DevTools Protocol, typed."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
     from playwright.async_api import CDPSession
@@ -14,5 +14,4 @@ async def send(cdp: "CDPSession", method: str, params: dict[str, Any] | None = N
     Raises:
         Error: Playwright's, where Chromium refuses it or the page is gone.
     """
-    result: Any = await cdp.send(method, params)  # pyright: ignore[reportUnknownMemberType]  # Dict
-    return result
+    return cast("Any", await cdp.send(method, params))  # pyright: ignore[reportUnknownMemberType]

@@ -11,7 +11,7 @@ import anyio
 from hud_mcp.action import ClickAction, DragAction, Point, TypeAction
 from hud_mcp.errors import ActionFailed
 from hud_mcp.worlds.browser.devtools import send
-from hud_mcp.worlds.browser.keys import is_in_layout, playwright_key
+from hud_mcp.worlds.browser.keys import is_in_layout, playwright_keys
 from hud_mcp.worlds.browser.tab import Tab
 from hud_mcp.worlds.browser.target import Place
 
@@ -41,7 +41,10 @@ _HINTS = {
     "range": "Write a number within its bounds.",
     "time": "Write it as '14:05'.",
     "week": "Write it as '2026-W05'.",
+    "select-one": "Use the custom action select_option.",
+    "select-multiple": "Use the custom action select_option.",
 }
+_FORMATTED = frozenset(_HINTS) - {"number"}
 
 _FUNCTION_KEY_CODES = {f"F{n}": 111 + n for n in range(13, 25)}
 
@@ -105,32 +108,29 @@ class Hands:
 
     async def press(self, tab: Tab, names: Sequence[str]) -> None:
         """Press a chord: all keys down in order, up in reverse."""
-        keys = [playwright_key(name) for name in names]
-        async with self._chord(tab, keys):
+        async with self.holding(tab, names):
             pass
 
     async def key_down(self, tab: Tab, names: Sequence[str]) -> None:
         """Hold keys until they are let go."""
-        for key in [playwright_key(name) for name in names]:
+        for key in playwright_keys(names, self.held):
             await _down(tab, key)
             if key not in self.held:
                 self.held.append(key)
 
     async def key_up(self, tab: Tab, names: Sequence[str]) -> None:
         """Let keys go; one that is not held counts as done."""
-        for key in [playwright_key(name) for name in names]:
-            await _up(tab, key)
-            if key in self.held:
-                self.held.remove(key)
+        for name in names:
+            forms = {*playwright_keys([name]), *playwright_keys([name], held=["Shift"])}
+            for key in [k for k in self.held if k in forms] or playwright_keys([name]):
+                await _up(tab, key)
+                if key in self.held:
+                    self.held.remove(key)
 
     @asynccontextmanager
     async def holding(self, tab: Tab, names: Sequence[str]) -> AsyncGenerator[None]:
         """Hold keys around something; they are let go however it ends."""
-        async with self._chord(tab, [playwright_key(name) for name in names]):
-            yield
-
-    @asynccontextmanager
-    async def _chord(self, tab: Tab, keys: Sequence[str]) -> AsyncGenerator[None]:
+        keys = playwright_keys(names, self.held)
         down: list[str] = []
         try:
             for key in keys:
@@ -167,17 +167,29 @@ async def _fill(element: "ElementHandle", text: str) -> bool:
     try:
         await element.fill(text, timeout=FILL_BOUND_MS)
     except Error as exc:
-        if _NOT_A_FIELD in exc.message:
-            await element.focus()
-            return False
         if state := _STATE.search(exc.message):
             raise ActionFailed(f"The field is {state[1]}: it takes no text now.") from exc
-        if not any(words in exc.message for words in _WRONG_VALUE):
+        kind, _ = await _kind_and_value(element)
+        if kind in _HINTS or any(words in exc.message for words in _WRONG_VALUE):
+            raise _wrong_value(kind, text) from exc
+        if _NOT_A_FIELD not in exc.message:
             raise
-        kind = str(await element.evaluate("e => e.type || e.tagName.toLowerCase()"))
-        hint = _HINTS.get(kind, "Click it instead.")
-        raise ActionFailed(f"A field of type {kind!r} does not take {text[:80]!r}. {hint}") from exc
+        await element.focus()
+        return False
+    kind, value = await _kind_and_value(element)
+    if kind in _FORMATTED and value.lower() != text.strip().lower():
+        raise _wrong_value(kind, text)  # the browser dropped it without a word
     return True
+
+
+async def _kind_and_value(element: "ElementHandle") -> tuple[str, str]:
+    kind, value = await element.evaluate("e => [e.type || '', String(e.value ?? '')]")
+    return kind, value
+
+
+def _wrong_value(kind: str, text: str) -> ActionFailed:
+    hint = _HINTS.get(kind, "Click it instead.")
+    return ActionFailed(f"A field of type {kind!r} does not take {text[:80]!r}. {hint}")
 
 
 async def _down(tab: Tab, key: str) -> None:

@@ -5,10 +5,11 @@ media, sleep) are known and sent as they are named by the UI Events specificatio
 """
 
 import string
+from collections.abc import Sequence
 
 from hud_mcp.errors import ActionFailed, did_you_mean
 
-__all__ = ["is_in_layout", "playwright_key"]
+__all__ = ["is_in_layout", "playwright_keys"]
 
 _NAMED = {
     "backspace": "Backspace", "tab": "Tab", "enter": "Enter", "return": "Enter", "\n": "Enter",
@@ -62,19 +63,37 @@ _LAYOUT_SINGLES = frozenset({
 
 
 def is_in_layout(key: str) -> bool:
-    """Whether Playwright's keyboard has a key of the name that `playwright_key` gave."""
+    """Whether Playwright's keyboard has a key of the name that `playwright_keys` gave."""
     return key in _LAYOUT_SINGLES or key in _PRINTABLE
 
 
-def playwright_key(name: str) -> str:
-    """Return Playwright's name of a key.
+_SHIFTED = dict(
+    zip("`1234567890-=[]\\;',./", '~!@#$%^&*()_+{}|:"<>?', strict=True),
+    **{letter: letter.upper() for letter in string.ascii_lowercase},
+)
+
+
+def playwright_keys(names: Sequence[str], held: Sequence[str] = ()) -> list[str]:
+    """Return Playwright's names of keys that go down one after the other.
+
+    With Shift down, a letter is its capital and 1 is !, as on a keyboard.
 
     Args:
-        name: pyautogui's name or Playwright's, in any case, or one character.
+        names: pyautogui's names or Playwright's, in any case, or one character each.
+        held: What is down already, by Playwright's names.
 
     Raises:
         ActionFailed: There is no such key; the text has the closest name.
     """
+    down = list(held)
+    for name in names:
+        key = _playwright_key(name)
+        shift = any(other.startswith("Shift") for other in down)
+        down.append(_SHIFTED.get(key, key) if shift else key)
+    return down[len(held) :]
+
+
+def _playwright_key(name: str) -> str:
     if name in _PRINTABLE:
         return name
     known = _KEYS.get(name.lower())

@@ -36,37 +36,40 @@ Outcome = Literal["quiet", "busy", "leaving", "gone", "hung"]
 TRACKER = f"__settled_{secrets.token_hex(6)}"
 """The property of `window` under which a document's tracker is; no page can know it."""
 
-_QUIET = f"""([bound, stays]) => {{
+_QUIET = f"""([bound, stays, late]) => {{
   const tracker = window['{TRACKER}'];
-  return tracker ? tracker.quiet(bound, stays) : 'quiet';
+  return tracker ? tracker.quiet(bound, stays, late) : 'quiet';
 }}"""
 
 TRACKER_SCRIPT = Path(__file__).with_name("tracker.js").read_text().replace("__KEY__", TRACKER)
 """Runs in every document before the page's own scripts."""
 
 
-async def settle(tab: "Tab", mark: int) -> None:
+async def settle(tab: "Tab", mark: int, *, late: bool = False) -> None:
     """Return when a tab has settled, or when a bound says that it will not.
 
     Args:
         tab: The page that was acted on.
         mark: What `tab.mark()` gave before the action; only requests after it count.
+        late: The action may take effect some frames after it returned, as scrolling does.
     """
     stays = False
     for _document in range(MAX_DOCUMENTS):
         end = anyio.current_time() + SETTLE_BOUND_S
-        outcome = await _until_quiet(tab, mark, end, stays=stays)
+        outcome = await _until_quiet(tab, mark, end, stays=stays, late=late)
         if outcome not in ("leaving", "gone") or tab.closed:
             return
         stays = not await _arrive(tab, mark, leaving=outcome == "leaving")
         mark = tab.mark()
 
 
-async def _until_quiet(tab: "Tab", mark: int, end: float, *, stays: bool) -> Outcome:
+async def _until_quiet(
+    tab: "Tab", mark: int, end: float, *, stays: bool, late: bool
+) -> Outcome:
     """Watch one document until nothing is to come, it goes away, or time is up."""
     while True:
         bound_s = max(0.1, end - anyio.current_time())
-        outcome = await _ask(tab, bound_s, stays=stays)
+        outcome = await _ask(tab, bound_s, stays=stays, late=late)
         pending = tab.pending_since(mark)
         if outcome != "quiet" or not pending:
             return outcome
@@ -75,13 +78,13 @@ async def _until_quiet(tab: "Tab", mark: int, end: float, *, stays: bool) -> Out
             return "busy"
 
 
-async def _ask(tab: "Tab", bound_s: float, *, stays: bool) -> Outcome:
+async def _ask(tab: "Tab", bound_s: float, *, stays: bool, late: bool) -> Outcome:
     """Ask the document whether it is quiet; it answers when it is, or at the bound."""
     from playwright.async_api import Error  # noqa: PLC0415  # loads on use
 
     with anyio.move_on_after(bound_s + EVALUATE_BOUND_S):
         try:
-            return await tab.page.evaluate(_QUIET, [bound_s * 1000, stays])
+            return await tab.page.evaluate(_QUIET, [bound_s * 1000, stays, late])
         except Error:
             return "gone"  # its document was replaced while it answered, or the tab closed
     return "hung"

@@ -1,5 +1,6 @@
 """One page of a session, and what the browser tells about it while it lives."""
 
+import asyncio
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
@@ -8,12 +9,16 @@ import anyio
 from hud_mcp.worlds.browser.devtools import send
 
 if TYPE_CHECKING:
-    from playwright.async_api import CDPSession, Frame, Page, Request
+    from playwright.async_api import CDPSession, Frame, Page, Request, Response
 
 __all__ = ["Tab"]
 
 _WAITED_FOR = frozenset({"document", "fetch", "xhr", "script", "stylesheet", "image", "font"})
 """Kinds of requests that change the page when they end; sockets and event streams never do."""
+
+_SHORT_BODY_BYTES = 65_536
+_SHORT_BODY_S = 0.05
+_LONG_BODY_S = 0.4
 
 
 class Tab:
@@ -37,6 +42,7 @@ class Tab:
         if cdp is not None:
             self._adopt(cdp)
         page.on("request", self._on_request)
+        page.on("response", self._on_response)
         page.on("requestfinished", self._on_request_end)
         page.on("requestfailed", self._on_request_end)
         page.on("framenavigated", self._on_navigated)
@@ -104,6 +110,18 @@ class Tab:
     def _on_request(self, request: "Request") -> None:
         if request.resource_type in _WAITED_FOR:
             self._pending[request] = self.mark()
+
+    def _on_response(self, response: "Response") -> None:
+        # A body that no script reads never ends; by then a short one has long been there.
+        length = response.headers.get("content-length", "")
+        short = length.isdigit() and int(length) <= _SHORT_BODY_BYTES
+        grace_s = _SHORT_BODY_S if short else _LONG_BODY_S
+        loop = asyncio.get_running_loop()
+        loop.call_later(grace_s, self._on_body_overdue, response.request)
+
+    def _on_body_overdue(self, request: "Request") -> None:
+        if request.resource_type in ("fetch", "xhr") and self._pending.pop(request, None):
+            self.stir()
 
     def _on_request_end(self, request: "Request") -> None:
         self._pending.pop(request, None)

@@ -1,9 +1,9 @@
 // Counts what is about to change a document. Runs before the page's own scripts.
 //
-// A timer counts when it is due within SHORT_MS and no more than DEPTH timers led to it, so
-// that a page that polls or animates with timers settles. The depth is the HTML standard's
-// nesting level of timers; microtasks of a timer's callback inherit it, so that a loop of
-// `await sleep(50)` has it too.
+// A timer or a frame's callback counts when it is due within SHORT_MS and no more than DEPTH
+// of them led to it, so that a page that polls or animates with them settles. The depth is
+// the HTML standard's nesting level of timers; microtasks of a callback inherit it, so that
+// a loop of `await sleep(50)` has it too.
 (() => {
   const KEY = '__KEY__', SHORT_MS = 500, DEPTH = 8, STILL_MS = 40, RESTLESS_MS = 100;
   if (Object.prototype.hasOwnProperty.call(window, KEY)) return;
@@ -12,7 +12,8 @@
   const frame = window.requestAnimationFrame.bind(window);
   const getAnimations = Document.prototype.getAnimations;
   const state = {
-    changed: -1e9, acted: -1e9, restless: false, leaving: false, depth: 0, timers: new Set(),
+    changed: -1e9, acted: -1e9, restless: false, leaving: false, depth: 0,
+    timers: new Set(), frames: new Set(),
     born: performance.timeOrigin + Math.random(),
   };
   const touch = () => { state.changed = clock(); };
@@ -29,28 +30,29 @@
   const leave = left => left
     ? Promise.resolve().then(() => leave(left - 1))
     : void (state.depth = 0);
-  replace(window, 'setTimeout', (target, self, args) => {
-    const [run, delay] = args;
-    if (typeof run !== 'function' || (Number(delay) || 0) > SHORT_MS) {
-      return Reflect.apply(target, self, args);
-    }
+  const count = (name, pending, isShort) => replace(window, name, (target, self, args) => {
+    const run = args[0];
+    if (typeof run !== 'function' || !isShort(args)) return Reflect.apply(target, self, args);
     const depth = state.depth + 1;
     let id = 0;
     const counted = function (...rest) {
-      state.timers.delete(id);
+      pending.delete(id);
       state.depth = depth;
       try { return Reflect.apply(run, this, rest); } finally { leave(6); }
     };
     id = Reflect.apply(target, self, [counted, ...args.slice(1)]);
-    if (depth <= DEPTH) state.timers.add(id);
+    if (depth <= DEPTH) pending.add(id);
     return id;
   });
-  for (const name of ['clearTimeout', 'clearInterval']) {
-    replace(window, name, (target, self, args) => {
-      state.timers.delete(args[0]);
-      return Reflect.apply(target, self, args);
-    });
-  }
+  const discount = (name, pending) => replace(window, name, (target, self, args) => {
+    pending.delete(args[0]);
+    return Reflect.apply(target, self, args);
+  });
+  count('setTimeout', state.timers, args => (Number(args[1]) || 0) <= SHORT_MS);
+  count('requestAnimationFrame', state.frames, () => true);
+  discount('clearTimeout', state.timers);
+  discount('clearInterval', state.timers);
+  discount('cancelAnimationFrame', state.frames);
 
   const observer = new MutationObserver(touch);
   const watch = node => observer.observe(node, {
@@ -62,11 +64,14 @@
     watch(root);
     return root;
   });
+  // What the parser did is not news; what scripts do from here on is.
+  document.addEventListener('DOMContentLoaded', () => { state.changed = -1e9; }, true);
   const passive = { capture: true, passive: true };
   addEventListener('scroll', touch, passive);
   for (const kind of ['pointermove', 'pointerdown', 'keydown', 'wheel']) {
     addEventListener(kind, act, passive);
   }
+  addEventListener('wheel', touch, passive);  // what it scrolls, moves with a later frame
   if (window.navigation) {
     navigation.addEventListener('navigate', event => {
       const loads = /^(https?|about|blob|data):/.test(event.destination.url);
@@ -89,14 +94,16 @@
     }
     return found;
   };
-  state.waiting = () => state.timers.size > 0 || moving() || children().some(c => c.waiting());
+  state.waiting = () => document.readyState === 'loading' || state.timers.size > 0 || state.frames.size > 0 || moving()
+    || children().some(c => c.waiting());
   state.stillFor = () => Math.min(clock() - state.changed, ...children().map(c => c.stillFor()));
   state.restlessNow = () => state.restless || children().some(c => c.restlessNow());
   state.next = () => new Promise(done => { frame(() => done()); later(done, 60); });
-  state.quiet = async (bound, stays) => {
+  state.quiet = async (bound, stays, late) => {
     const start = clock();
     if (stays) state.leaving = false;
-    await state.next();
+    if (late) touch();
+    await new Promise(done => later(done, 0));  // what handlers posted runs before this
     for (;;) {
       const age = clock() - start;
       if (state.leaving) return 'leaving';

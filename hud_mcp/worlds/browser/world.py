@@ -141,7 +141,7 @@ class BrowserWorld:
             if (effect := await self._perform_still(action)) is not None:
                 return effect
             await self._perform(tab, action)
-            await self._settle(tab, mark)
+            await self._settle(tab, mark, late=isinstance(action, ScrollAction))
         return ActionEffect()
 
     async def observe(self, look: Look) -> Observation:
@@ -260,8 +260,8 @@ class BrowserWorld:
         element = await find_element(tab.page, action.ref, action.selector)
         return await place_of(element, repr(action.ref or action.selector))
 
-    async def _settle(self, tab: Tab, mark: int) -> None:
-        await settle(tab, mark)
+    async def _settle(self, tab: Tab, mark: int, *, late: bool) -> None:
+        await settle(tab, mark, late=late)
         if tab.expects_popup:
             await self._tabs.popup(tab)
         current = await self._tabs.ensure_open()

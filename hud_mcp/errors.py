@@ -6,6 +6,7 @@ module owns the texts' common parts; it imports nothing of the package.
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from typing import cast
 
 __all__ = [
     "ActionFailed",
@@ -26,6 +27,7 @@ __all__ = [
     "SourceNotFound",
     "StoreFailed",
     "did_you_mean",
+    "sole_cause",
 ]
 
 
@@ -95,6 +97,16 @@ class LimitReached(HudMcpError):
 
 class StoreFailed(HudMcpError):
     """The record could not be written or read; the text says what is true now."""
+
+
+def sole_cause(error: BaseException) -> BaseException:
+    """The one exception inside nested groups; the innermost group where it holds several."""
+    while isinstance(error, BaseExceptionGroup):
+        inner = cast("BaseExceptionGroup[BaseException]", error).exceptions
+        if len(inner) > 1:
+            break
+        error = inner[0]
+    return error
 
 
 def did_you_mean(given: str, known: Iterable[str]) -> str:

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TextIO
@@ -32,6 +32,9 @@ logger = logging.getLogger(__name__)
 
 _START_S = 60.0
 """How long a server may take to answer at all."""
+
+_CALL_S = 600.0
+"""How long one call may take; the server bounds its own work below that."""
 
 CallTool = Callable[[str, dict[str, Any]], Any]
 
@@ -133,7 +136,8 @@ async def stdio_server(command: ServerCommand) -> AsyncGenerator[CallTool]:
     parameters = StdioServerParameters(
         command=sys.executable, args=command.arguments(), env=dict(os.environ)
     )
-    client = Client(stdio_client(parameters, errlog=command.log))
+    transport = stdio_client(parameters, errlog=command.log)
+    client = Client(transport, read_timeout_seconds=_START_S)
     async with _connected(client, command) as call:
         yield call
 
@@ -164,7 +168,8 @@ async def http_server(command: ServerCommand) -> AsyncGenerator[tuple[CallTool, 
             headers = {"Authorization": f"Bearer {token}"}
             timeout = httpx2.Timeout(30, read=None)
             async with httpx2.AsyncClient(headers=headers, timeout=timeout) as web:
-                client = Client(streamable_http_client(url, http_client=web))
+                transport = streamable_http_client(url, http_client=web)
+                client = Client(transport, read_timeout_seconds=_START_S)
                 async with _connected(client, command) as call:
                     yield call, url, token
         finally:
@@ -262,21 +267,18 @@ async def _connected(client: Any, command: ServerCommand) -> AsyncGenerator[Call
 
     async def call(name: str, arguments: dict[str, Any]) -> _Reply:
         try:
-            return _reply(await client.call_tool(name, arguments))
+            return _reply(await client.call_tool(name, arguments, read_timeout_seconds=_CALL_S))
         except MCPError as exc:
             return _Reply(f"{exc.error.message}", None, is_error=True, meta={}, structured={})
 
-    try:
-        with anyio.fail_after(_START_S):
-            await client.__aenter__()
-    except (MCPError, OSError, TimeoutError) as exc:
-        raise EnvironmentFailed(
-            f"The server did not start: {exc}.\n{_log_end(command.log)}"
-        ) from None
-    try:
+    async with AsyncExitStack() as stack:
+        try:
+            await stack.enter_async_context(client)
+        except (MCPError, OSError, TimeoutError) as exc:
+            raise EnvironmentFailed(
+                f"The server did not start: {exc}.\n{_log_end(command.log)}"
+            ) from None
         yield call
-    finally:
-        await client.__aexit__(None, None, None)
 
 
 def _reply(result: Any) -> _Reply:

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from hud_mcp import __version__
-from hud_mcp.errors import HudMcpError
+from hud_mcp.errors import HudMcpError, sole_cause
 
 __all__ = ["main"]
 
@@ -37,6 +37,12 @@ class _Commands(click.Group):
             return super().invoke(ctx)
         except HudMcpError as exc:
             raise click.ClickException(str(exc)) from None
+        except BaseExceptionGroup as group:
+            # A client's task group wraps what its body raised.
+            cause = sole_cause(group)
+            if isinstance(cause, HudMcpError):
+                raise click.ClickException(str(cause)) from None
+            raise
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})

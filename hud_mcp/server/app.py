@@ -8,7 +8,7 @@ import logging
 import secrets
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
-from typing import Any, cast
+from typing import Any
 
 import mcp_types as types
 from mcp.server.auth.middleware.auth_context import get_access_token
@@ -20,7 +20,7 @@ from mcp_types import INVALID_PARAMS
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from hud_mcp import __version__
-from hud_mcp.errors import HudMcpError, InvalidTask, LimitReached
+from hud_mcp.errors import HudMcpError, InvalidTask, LimitReached, sole_cause
 from hud_mcp.server.arguments import clean_arguments
 from hud_mcp.server.calls import CALLS, Call, Pictures, call_environment_tool, environment_tools
 from hud_mcp.server.prompts import Prompts
@@ -130,7 +130,7 @@ class _Surface:
             return error_result(str(exc))
         except BaseExceptionGroup as group:
             # A heartbeat's task group wraps what its body raised.
-            inner = _single(group)
+            inner = sole_cause(group)
             if isinstance(inner, HudMcpError):
                 return error_result(str(inner))
             logger.exception("tool %s failed", name)
@@ -212,13 +212,3 @@ def _progress(ctx: Context) -> Any:
         await ctx.session.report_progress(done, None, message)
 
     return report
-
-
-def _single(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The one exception in a group, through groups of one; the group where there are more."""
-    inner, *others = group.exceptions
-    if others:
-        return group
-    if isinstance(inner, BaseExceptionGroup):
-        return _single(cast("BaseExceptionGroup[BaseException]", inner))
-    return inner

@@ -339,7 +339,7 @@ def _nested(raw: Mapping[str, Any], fields: frozenset[str]) -> dict[str, Any]:
 def _explain(exc: ValidationError, kind: str) -> str:
     parts: list[str] = []
     for error in exc.errors(include_url=False)[:5]:
-        path = ".".join(str(p) for p in error["loc"] if p != kind)
+        path = ".".join(str(p) for p in error["loc"][1:])  # the first names the type
         if error["type"] == "missing":
             parts.append(f"{kind!r} needs {path}")
         elif error["type"] == "value_error":

@@ -5,14 +5,17 @@ argument. Arguments are JSON; they are checked strictly, so `"3"` is not an inte
 """
 
 import inspect
+import json
 import typing
 from collections.abc import Callable, Mapping
-from typing import Any, cast
+from typing import Annotated, Any, cast
 
 import orjson
-from pydantic import BaseModel, ConfigDict, PydanticSchemaGenerationError, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, PydanticSchemaGenerationError, ValidationError
 from pydantic import create_model as create_pydantic_model
 from pydantic.errors import PydanticInvalidForJsonSchema, PydanticUserError
+from pydantic.fields import FieldInfo
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaWarningKind
 from pydantic_core import PydanticSerializationError, PydanticUndefined, to_jsonable_python
 
 from hud_mcp.errors import InvalidTask, InvalidTemplate, did_you_mean
@@ -47,19 +50,18 @@ class Arguments:
         self.world_types: dict[str, type] = {}
         fields: dict[str, Any] = {}
         for parameter in parameters:
-            if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
                 raise InvalidTemplate(
-                    f"{self.where}: {noun} takes {parameter}; every argument needs a name of its "
-                    "own, so that a schema can describe it."
+                    f"{self.where}: {noun} takes {parameter} ({parameter.kind.description}); "
+                    "arguments are given by name, so that a schema can describe each."
                 )
             hint = hints.get(parameter.name, Any)
             if isinstance(hint, type) and _is_world(hint):
                 self.world_types[parameter.name] = hint
                 continue
-            default = ... if parameter.default is parameter.empty else parameter.default
-            fields[parameter.name] = (hint, default)
-        self._model = self._build(fields)
+            fields[parameter.name] = (hint, parameter.default)
         self.names = tuple(fields)
+        self._model = self._build(fields)
 
     @property
     def schema(self) -> dict[str, Any]:
@@ -78,14 +80,17 @@ class Arguments:
             InvalidTask: Naming each wrong argument, what came, and what was expected.
         """
         try:
-            raw = orjson.dumps(to_jsonable_python(dict(given)))
-        except (PydanticSerializationError, TypeError, orjson.JSONEncodeError) as exc:
+            plain = to_jsonable_python(dict(given))
+            raw = orjson.dumps(plain)
+        except (PydanticSerializationError, TypeError) as exc:
             raise InvalidTask(f"{self.noun}: arguments are JSON values: {exc}.") from None
+        if b"null" in raw:  # which is also what a number becomes that JSON does not have
+            self._refuse_non_finite(plain)
         try:
             model = self._model.model_validate_json(raw, strict=True)
         except ValidationError as exc:
             raise InvalidTask(self._explain(exc)) from None
-        return {name: getattr(model, name) for name in self.names}
+        return {name: getattr(model, _field_name(i)) for i, name in enumerate(self.names)}
 
     def parse_text(self, given: Mapping[str, str]) -> dict[str, Any]:
         """Read arguments that arrive as strings, as a prompt's do, into JSON arguments.
@@ -105,9 +110,9 @@ class Arguments:
         return read
 
     def _read_text(self, name: str, text: str) -> Any:
-        field = self._schema["properties"][name]
-        if field.get("type") == "string" or text in field.get("enum", ()):
+        if self._takes_text(name, text):
             return text
+        field = self._schema["properties"][name]
         lowered = text.strip().lower()
         if field.get("type") == "boolean" and lowered in ("true", "false"):
             return lowered == "true"
@@ -116,19 +121,42 @@ class Arguments:
         except orjson.JSONDecodeError:
             return text
 
+    def _takes_text(self, name: str, text: str) -> bool:
+        try:
+            self._model.model_validate_json(orjson.dumps({name: text}), strict=True)
+        except ValidationError as exc:
+            return all(error["loc"][:1] != (name,) for error in exc.errors(include_url=False))
+        except TypeError:  # not text that JSON can hold; `parse` says so
+            return True
+        return True
+
+    def _refuse_non_finite(self, plain: Mapping[str, Any]) -> None:
+        for name, value in plain.items():
+            try:
+                json.dumps(value, allow_nan=False)
+            except ValueError:
+                raise InvalidTask(
+                    f"{self.noun}: argument {name!r} should be of finite numbers, got "
+                    f"{_clip(value)}."
+                ) from None
+
     def _hints(self, function: Callable[..., Any]) -> dict[str, Any]:
         try:
             return typing.get_type_hints(function, include_extras=True)
-        except NameError as exc:
+        except (NameError, AttributeError, SyntaxError, TypeError) as exc:
             raise InvalidTemplate(
                 f"{self.where}: {self.noun}: {exc}; annotations must be importable at run time."
             ) from None
 
-    def _build(self, fields: dict[str, Any]) -> type[BaseModel]:
-        config = ConfigDict(extra="forbid", arbitrary_types_allowed=False, protected_namespaces=())
+    def _build(self, declared: Mapping[str, tuple[Any, Any]]) -> type[BaseModel]:
+        config = ConfigDict(extra="forbid", arbitrary_types_allowed=False)
+        # Behind aliases: an argument may be named `schema`, `copy` or `_x`, a field may not.
+        fields: dict[str, Any] = {
+            _field_name(i): _field(name, *declared[name]) for i, name in enumerate(declared)
+        }
         try:
             model = create_pydantic_model("Arguments", __config__=config, **fields)
-            self._schema = _plain(model.model_json_schema())
+            self._schema = _plain(model.model_json_schema(schema_generator=_Schema))
         except (
             PydanticSchemaGenerationError,
             PydanticInvalidForJsonSchema,
@@ -139,12 +167,17 @@ class Arguments:
             raise InvalidTemplate(
                 f"{self.where}: {self.noun}: an argument's type has no JSON schema: {reason}."
             ) from None
-        for name, field in model.model_fields.items():
+        for name, field in zip(declared, model.model_fields.values(), strict=True):
             if field.default is PydanticUndefined or field.default is None:
                 continue
-            self._schema["properties"][name].setdefault(
-                "default", to_jsonable_python(field.default)
-            )
+            try:
+                default = to_jsonable_python(field.default)
+            except PydanticSerializationError:
+                raise InvalidTemplate(
+                    f"{self.where}: {self.noun}: the default of {name!r} is not a JSON value: "
+                    f"{_clip(field.default)}."
+                ) from None
+            self._schema["properties"][name].setdefault("default", default)
         return model
 
     def _explain(self, exc: ValidationError) -> str:
@@ -165,14 +198,39 @@ class Arguments:
 
 def source_line(function: Callable[..., Any]) -> str:
     """Where a function is defined, as `file:line`."""
-    code = inspect.unwrap(function).__code__
-    return f"{code.co_filename}:{code.co_firstlineno}"
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    return f"{code.co_filename}:{code.co_firstlineno}" if code else repr(function)
+
+
+class _Schema(GenerateJsonSchema):
+    """Does not warn of a default that is not JSON: that is an error of ours."""
+
+    ignored_warning_kinds: set[JsonSchemaWarningKind] = {  # noqa: RUF012  # as pydantic declares it
+        *GenerateJsonSchema.ignored_warning_kinds,
+        "non-serializable-default",
+    }
+
+
+def _field_name(index: int) -> str:
+    return f"argument_{index}"
+
+
+def _field(name: str, hint: Any, default: Any) -> tuple[Any, Any]:
+    if isinstance(default, FieldInfo):  # `x: int = Field(3, ge=1)`
+        return Annotated[hint, default], Field(alias=name)
+    if default is inspect.Parameter.empty:
+        return hint, Field(alias=name)
+    return hint, Field(alias=name, default=default)
 
 
 def _is_world(hint: type) -> bool:
     if hint is World or getattr(hint, "_is_protocol", False):
         return hint is World
     return all(callable(getattr(hint, name, None)) for name in ("act", "observe", "close"))
+
+
+_VALUES = frozenset({"const", "default", "enum", "examples"})
+"""What these keywords hold is data, not a schema."""
 
 
 def _plain(schema: dict[str, Any]) -> dict[str, Any]:
@@ -195,6 +253,8 @@ def _plain(schema: dict[str, Any]) -> dict[str, Any]:
             k: (
                 {n: inline(p, depth) for n, p in v.items()}
                 if k == "properties"
+                else v
+                if k in _VALUES
                 else inline(v, depth)
             )
             for k, v in node.items()
@@ -210,5 +270,6 @@ def _plain(schema: dict[str, Any]) -> dict[str, Any]:
 def _clip(value: Any, limit: int = 80) -> str:
     text = repr(value)
     text = text if len(text) <= limit else text[:limit] + "…"
-    kind = next((name for kind, name in _KINDS if isinstance(value, kind)), "null")
+    other = "null" if value is None else type(value).__name__
+    kind = next((name for kind, name in _KINDS if isinstance(value, kind)), other)
     return f"{text} ({kind})"

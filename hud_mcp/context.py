@@ -4,6 +4,7 @@ This module owns the declaration of features and the checking of values against 
 Selectors, samplers and the spaces of contextual reinforcement learning build on it.
 """
 
+import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -25,7 +26,7 @@ class ContextFeature(Value):
     """One feature: its default, and what other values it may take."""
 
     name: str = Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")
-    default: Scalar = Field(union_mode="left_to_right")
+    default: Scalar
     lower: float | None = Field(default=None, description="Smallest value, inclusive.")
     upper: float | None = Field(default=None, description="Largest value, inclusive.")
     choices: tuple[Scalar, ...] | None = Field(default=None, description="The only values.")
@@ -40,16 +41,24 @@ class ContextFeature(Value):
     def problem(self, value: Any) -> str | None:
         """Say what is wrong with a value, or None."""
         if self.choices is not None:
-            return None if value in self.choices else f"{value!r} is not one of {self.choices}"
+            # True equals 1, and is no choice where 1 is one.
+            same = [c for c in self.choices if c == value and _is_flag(c) == _is_flag(value)]
+            return None if same else f"{value!r} is not one of {self.choices}"
         kind = type(self.default)
         fits = isinstance(value, int | float) if kind is float else isinstance(value, kind)
-        if not fits or (isinstance(value, bool) and kind is not bool):
+        if not fits or (_is_flag(value) and kind is not bool):
             return f"{value!r} is not {type_names[kind]}"
         if kind in (int, float):
+            if not (math.isfinite(value) if isinstance(value, float) else abs(value) < 2**63):
+                return f"{value!r} is not a finite number, or an integer of more than 64 bits"
             low, high = self.lower, self.upper
             if (low is not None and value < low) or (high is not None and value > high):
                 return f"{value!r} is not within [{low}, {high}]"
         return None
+
+
+def _is_flag(value: Any) -> bool:
+    return isinstance(value, bool)
 
 
 class ContextSpace:

@@ -10,6 +10,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mappi
 from pathlib import Path
 from typing import Any, TypeVar
 
+from hud_mcp.arguments import source_line
 from hud_mcp.capability import Capability
 from hud_mcp.context import ContextSpace
 from hud_mcp.errors import InvalidEnvironment, InvalidTask, InvalidTemplate, did_you_mean
@@ -55,15 +56,16 @@ class Environment:
         contexts: ContextSpace | None = None,
         reward: str | None = None,
     ) -> None:
-        if not _NAME.fullmatch(name):
-            raise InvalidEnvironment(
-                f"{name!r} cannot name an environment; begin with a letter, then letters, digits, "
-                "_ and -, at most 64 characters."
-            )
-        check_reward_policy(reward)
         frame = inspect.currentframe()
         caller = frame.f_back if frame else None
         self.file = Path(caller.f_code.co_filename) if caller else Path()
+        where = f"{self.file}:{caller.f_lineno}" if caller else "unknown"
+        if not _NAME.fullmatch(name):
+            raise InvalidEnvironment(
+                f"{where}: {name!r} cannot name an environment; begin with a letter, then letters, "
+                "digits, _ and -, at most 64 characters."
+            )
+        _check_reward_policy(reward, where)
         self.name = name
         self.version = version
         self.world: WorldSpec = world if world is not None else NoWorld()
@@ -123,10 +125,11 @@ class Environment:
 
         Raises:
             InvalidTemplate: It cannot work, or the id is taken; the text names file and line.
+            InvalidEnvironment: There is no such reward policy.
         """
-        check_reward_policy(reward)
 
         def register(function: Callable[..., AsyncGenerator[Any, Any]]) -> Template:
+            _check_reward_policy(reward, source_line(function))
             made = Template(
                 function,
                 env=self.name,
@@ -287,13 +290,9 @@ class Environment:
                 )
 
 
-def check_reward_policy(reward: str | None) -> None:
-    """Refuse an unknown reward policy.
-
-    Raises:
-        InvalidEnvironment: It is not one of `REWARD_POLICIES`, nor None.
-    """
+def _check_reward_policy(reward: str | None, where: str) -> None:
     if reward is not None and reward not in REWARD_POLICIES:
         raise InvalidEnvironment(
-            f"reward={reward!r} is not a reward policy; choose one of {', '.join(REWARD_POLICIES)}."
+            f"{where}: reward={reward!r} is not a reward policy; choose one of "
+            f"{', '.join(REWARD_POLICIES)}."
         )

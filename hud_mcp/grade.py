@@ -68,7 +68,7 @@ def read_grade(value: Any, *, where: str) -> Grade:
             "or a dict with a numeric 'score'."
         )
     reward = fields["reward"]
-    if not isinstance(reward, Real) or not math.isfinite(reward):
+    if not isinstance(reward, Real) or not _is_finite(reward):
         raise GradingFailed(
             f"{where}: the template yielded {_clip(reward)} as its reward; a reward is a finite "
             "number."
@@ -93,12 +93,21 @@ def _fields(value: Any) -> dict[str, Any] | None:
         reward = given.pop("score", None)
         reward = given.pop("reward", reward)
         known = {k: given.pop(k) for k in ("subscores", "content", "info") if k in given}
-        known["info"] = {**(known.get("info") or {}), **given}
+        known["info"] = known.get("info") or {}
+        if isinstance(known["info"], Mapping):  # anything else is named as wrong when it is checked
+            known["info"] = {**cast("Mapping[str, Any]", known["info"]), **given}
         known["subscores"] = known.get("subscores") or ()
         return {**known, "reward": reward}
     if isinstance(getattr(value, "reward", None), Real):
         return {"reward": value.reward, "content": getattr(value, "content", None)}
     return None
+
+
+def _is_finite(number: Real) -> bool:
+    try:
+        return math.isfinite(number)
+    except OverflowError:  # an integer that no float holds
+        return False
 
 
 def _clip(value: Any, limit: int = 80) -> str:

@@ -27,8 +27,12 @@ class _SessionLines(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         take = current_log.get()
-        if take is not None:
+        if take is None:
+            return
+        try:
             take(f"{record.levelname.lower()} {record.name}: {record.getMessage()}"[:_MAX_LINE])
+        except Exception:  # noqa: BLE001  # a bad format string must not break what logs it
+            self.handleError(record)
 
 
 class _OneLine(logging.Formatter):

@@ -157,11 +157,17 @@ def fit_screenshot(shot: Screenshot, look: Look) -> Screenshot:
 
 
 def clip_text(text: str, max_chars: int) -> str:
-    """Cut a text at a line's end, and say how much is missing and how to see more."""
+    """Cut a text at a line's end, and say how much is missing and how to see more.
+
+    Args:
+        text: The text, returned as it is where it is short enough.
+        max_chars: The most that is returned, notice included; 200 or more.
+    """
     if len(text) <= max_chars:
         return text
-    cut = text.rfind("\n", 0, max_chars - 120)
-    kept = text[: cut if cut > 0 else max_chars - 120]
+    room = max_chars - 120
+    cut = text.rfind("\n", 0, room)
+    kept = text[: cut if cut > room // 2 else room]  # one very long line is cut within
     return f"{kept}\n… {len(text) - len(kept)} more characters; scroll to see the rest."
 
 
@@ -184,5 +190,7 @@ def _encode(shot: Screenshot, kind: ImageFormat, edge: int | None, quality: int)
         mime_type="image/png" if kind == "png" else "image/jpeg",
         width_px=image.width,
         height_px=image.height,
-        scale=shot.scale * shot.width_px / image.width,
+        # Of the longer side: the shorter one is rounded to whole pixels, which is far off at the
+        # far end of a long page.
+        scale=shot.scale * max(shot.width_px, shot.height_px) / max(image.size),
     )

@@ -154,5 +154,12 @@ def _import(path: Path) -> ModuleType:
 
 
 def _declared_in(module: ModuleType) -> list[Environment]:
-    found = [v for n, v in vars(module).items() if isinstance(v, Environment) and n[0] != "_"]
-    return list(dict.fromkeys(found))
+    found: dict[str, Environment] = {}
+    for name, value in vars(module).items():
+        if not isinstance(value, Environment) or name.startswith("_"):
+            continue
+        if found.setdefault(value.name, value) is not value:
+            raise InvalidEnvironment(
+                f"{module.__file__} declares two environments named {value.name!r}; rename one."
+            )
+    return list(found.values())

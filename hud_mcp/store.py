@@ -11,6 +11,7 @@ import os
 import queue
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -74,6 +75,7 @@ class Store:
         self.screenshots = screenshots or folder / "screenshots"
         self._queue: queue.SimpleQueue[_Write | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
+        self._opening = threading.Lock()
         self._engine: Engine | None = None
         self._thread: threading.Thread | None = None
 
@@ -182,7 +184,9 @@ class Store:
         def make() -> "Iterable[Executable]":
             from hud_mcp import schema  # noqa: PLC0415  # SQLAlchemy loads here
 
-            for at, text in lines:
+            for at, line in lines:
+                # A name that is not UTF-8 prints as lone surrogates, which no database takes.
+                text = line.encode("utf-8", "replace").decode().replace("\0", "\ufffd")
                 yield schema.logs.insert().values(session_id=trajectory_id, at=at, text=text)
 
         await self._write(_Write(make))
@@ -324,7 +328,8 @@ class Store:
         return str(self._sqlite_path or self.url.rpartition("@")[2])
 
     def _open(self) -> "Engine":
-        with self._lock:
+        # A lock of its own: opening may wait on a file, and the event loop must not.
+        with self._opening:
             if self._engine is None:
                 self._engine = _open_engine(self.url, self._sqlite_path)
             return self._engine
@@ -358,16 +363,14 @@ class Store:
             for write in batch:
                 self._commit([write])
             return
-        batch[0].done.set_exception(
-            StoreFailed(
+        if not isinstance(error, StoreFailed):
+            error = StoreFailed(
                 f"The record could not be written to {self._shown}: {_why(error)}. Nothing of this "
                 "call was recorded; free space or make it writable, then call again."
             )
-        )
+        batch[0].done.set_exception(error)
 
     def _try_commit(self, batch: list[_Write]) -> Exception | None:
-        from sqlalchemy.exc import SQLAlchemyError  # noqa: PLC0415  # SQLAlchemy loads here
-
         try:
             for write in batch:
                 for record, data in write.files:
@@ -376,7 +379,7 @@ class Store:
                 for write in batch:
                     for statement in write.make():
                         connection.execute(statement)
-        except (SQLAlchemyError, OSError, StoreFailed) as exc:
+        except Exception as exc:  # noqa: BLE001  # were the thread to end, every write would hang
             return exc
         return None
 
@@ -410,10 +413,8 @@ def _save_file(path: Path, data: bytes) -> None:
 
 
 def _open_engine(url: str, path: Path | None) -> "Engine":
-    from sqlalchemy import create_engine, event, select  # noqa: PLC0415  # SQLAlchemy loads here
+    from sqlalchemy import create_engine, event  # noqa: PLC0415  # SQLAlchemy loads here
     from sqlalchemy.exc import ArgumentError, NoSuchModuleError  # noqa: PLC0415  # the same
-
-    from hud_mcp import schema  # noqa: PLC0415  # the same
 
     if path is not None:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -429,10 +430,43 @@ def _open_engine(url: str, path: Path | None) -> "Engine":
 
         @event.listens_for(engine, "connect")
         def _configure(connection: Any, _record: Any) -> None:
-            for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
+            _use_wal(connection)
+            for pragma in ("synchronous=FULL", "foreign_keys=ON"):
                 connection.execute(f"PRAGMA {pragma}")
 
+    try:
+        _make_tables(engine, sqlite=path is not None)
+    except BaseException:
+        engine.dispose()
+        raise
+    return engine
+
+
+def _use_wal(connection: Any) -> None:
+    """Switch to WAL; SQLite itself does not wait while another process does the same."""
+    import sqlite3  # noqa: PLC0415  # not where the record is in PostgreSQL
+
+    give_up_s = time.monotonic() + _BUSY_S
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+        except sqlite3.OperationalError as exc:
+            if exc.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > give_up_s:
+                raise
+            time.sleep(0.02)
+        else:
+            return
+
+
+def _make_tables(engine: "Engine", *, sqlite: bool) -> None:
+    from sqlalchemy import select  # noqa: PLC0415  # SQLAlchemy loads here
+
+    from hud_mcp import schema  # noqa: PLC0415  # the same
+
     with engine.begin() as connection:
+        if sqlite:
+            # Of two processes that open a new file at once, one waits here and finds it made.
+            connection.exec_driver_sql("BEGIN IMMEDIATE")
         schema.metadata.create_all(connection)
         version = connection.execute(select(schema.versions.c.version)).scalar_one_or_none()
         if version is None:
@@ -442,7 +476,6 @@ def _open_engine(url: str, path: Path | None) -> "Engine":
                 f"The store has version {version}, this program reads up to {schema.VERSION}; "
                 "update hud-mcp, or name another store with --store."
             )
-    return engine
 
 
 def _load_trajectories(

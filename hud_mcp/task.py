@@ -31,7 +31,12 @@ class Task(Value):
     context: dict[str, bool | int | float | str] = Field(
         default_factory=dict, description="Context features that differ from their defaults."
     )
-    seed: int | None = Field(default=None, description="For what the world draws at random.")
+    seed: int | None = Field(
+        default=None,
+        ge=-(2**63),
+        lt=2**63,
+        description="For what the world draws at random; 64 bits, as databases hold it.",
+    )
     description: str = Field(default="", description="One line for people.")
     metadata: dict[str, Any] = Field(
         default_factory=dict, description="Anything; never shown to an agent."

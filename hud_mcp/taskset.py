@@ -71,7 +71,9 @@ class Taskset(Sequence[Task]):
         return iter(self._tasks.values())
 
     def __contains__(self, item: object) -> bool:
-        return item in self._tasks or (isinstance(item, Task) and self._tasks.get(item.id) == item)
+        if isinstance(item, Task):
+            return self._tasks.get(item.id) == item
+        return isinstance(item, str) and item in self._tasks
 
     @overload
     def __getitem__(self, key: int | str) -> Task: ...

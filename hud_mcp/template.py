@@ -183,8 +183,8 @@ def read_prompt(value: Any, *, where: str) -> Prompt:
     """Read what a template yielded first.
 
     Args:
-        value: Text; a mapping with a `prompt`; or messages, each a mapping or an object
-            with a `role` and a `content` of text, as MCP prompt messages have.
+        value: Text; a `Prompt`; a mapping with a `prompt`; or messages, each a mapping or
+            an object with a `role` and a `content` of text, as MCP prompt messages have.
         where: The template's file and line.
 
     Raises:
@@ -193,6 +193,8 @@ def read_prompt(value: Any, *, where: str) -> Prompt:
     shown = repr(value)[:80]
     if isinstance(value, Mapping) and "prompt" in value:
         value = cast("Mapping[str, Any]", value)["prompt"]
+    if isinstance(value, Prompt):
+        return value
     if isinstance(value, str):
         return Prompt((PromptMessage("user", value),))
     items: list[Any] = (

@@ -111,12 +111,26 @@ class Shared:
             del self._services[key]
 
     async def close(self) -> None:
-        """Close all services at once; one that fails does not keep the others open."""
+        """Close all services at once; one that fails does not keep the others open.
+
+        Raises:
+            ExceptionGroup: What services raised, once all of them were closed.
+        """
         self._closed = True
         services, self._services = list(self._services.values()), {}
+        failures: list[Exception] = []
+
+        async def close_one(service: SharedService) -> None:
+            try:
+                await service.close()
+            except Exception as exc:  # noqa: BLE001  # raised below: here it would stop the others
+                failures.append(exc)
+
         async with anyio.create_task_group() as group:
             for service in services:
-                group.start_soon(service.close)
+                group.start_soon(close_one, service)
+        if failures:
+            raise ExceptionGroup("shared services failed to close", failures)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,6 +4,7 @@ They are strict where laxness would let a wrong answer pass (a sign, a decimal p
 and lax where people differ in writing the same thing (case, spacing, separators).
 """
 
+import math
 import re
 import unicodedata
 from collections.abc import Iterable
@@ -12,7 +13,9 @@ from typing import Any
 __all__ = ["contains", "exact_match", "numeric_match", "read_number"]
 
 _NUMBER = re.compile(
-    r"(?<![\w.])[-+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:[eE][-+]?\d+)?(?![\w]*\d)"
+    # Possessive: an answer of a million digits must not be tried a million times over.
+    r"(?<![\w.])[-+]?(?:(?:\d{1,3}(?:,\d{3})+|\d++)(?:\.\d++)?+|\.\d++)(?:[eE][-+]?\d++)?+"
+    r"(?!\w*\d)"
 )
 _MINUS = str.maketrans({"\u2212": "-", "\u2013": "-", "\u2012": "-"})
 
@@ -32,10 +35,11 @@ def contains(answer: Any, expected: str | Iterable[str], *, ignore_case: bool = 
     """1.0 where every expected text occurs in the answer as a word or a run of words.
 
     Raises:
-        ValueError: Nothing is expected, or an expected text is empty: everything would pass.
+        ValueError: Nothing is expected, or an expected text has nothing but spaces, quotes
+            and stops: everything would pass.
     """
     wanted = [expected] if isinstance(expected, str) else list(expected)
-    if not wanted or not all(w.strip() for w in wanted):
+    if not wanted or not all(_normal(w, ignore_case) for w in wanted):
         raise ValueError("contains() needs at least one non-empty text to look for")
     text = _normal(str(answer), ignore_case)
     return float(
@@ -66,7 +70,10 @@ def read_number(answer: Any) -> float | None:
     if isinstance(answer, bool):
         return None
     if isinstance(answer, int | float):
-        return float(answer)
+        try:
+            return float(answer)
+        except OverflowError:  # an integer that no float holds
+            return math.inf if answer > 0 else -math.inf
     found = _NUMBER.findall(str(answer).translate(_MINUS))
     return float(found[-1].replace(",", "")) if found else None
 

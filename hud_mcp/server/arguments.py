@@ -20,6 +20,9 @@ _TYPES: dict[str, tuple[type, ...]] = {
 _LOOSE = frozenset({"actions"})
 """Read by a parser of their own, which also takes the HUD SDK's nested form."""
 
+_MAY_BE_EMPTY = frozenset({"text"})
+"""Of an action: to type nothing empties a field, and an answer may be nothing."""
+
 
 def clean_arguments(
     tool: str, schema: Mapping[str, Any], given: Mapping[str, Any], *, max_bytes: int
@@ -38,16 +41,19 @@ def clean_arguments(
     """
     properties: Mapping[str, Any] = schema["properties"]
     required: list[str] = schema.get("required", [])
-    size = len(orjson.dumps(given, default=str))
+    try:
+        size = len(orjson.dumps(given, default=str))
+    except TypeError as exc:
+        raise InvalidTask(f"Invalid arguments for {tool}: {exc}. Nothing was done.") from None
     if size > max_bytes:
         raise LimitReached(
             f"{tool}: the arguments have {size} bytes; at most {max_bytes} are taken. Nothing was "
             "done."
         )
     kept = {
-        name: value
+        name: _whole(value, properties.get(name))
         for name, value in given.items()
-        if name in required or (value is not None and value != "")
+        if name in required or (value is not None and (value != "" or name in _MAY_BE_EMPTY))
     }
     wrong = [_problem(name, value, properties) for name, value in kept.items()]
     wrong += [f"{name!r} is required" for name in required if kept.get(name) is None]
@@ -55,6 +61,12 @@ def clean_arguments(
     if found:
         raise InvalidTask(f"Invalid arguments for {tool}: {'; '.join(found)}.")
     return kept
+
+
+def _whole(value: Any, schema: Mapping[str, Any] | None) -> Any:
+    """An integer that a framework without integers sent as 5.0."""
+    wanted = schema is not None and schema.get("type") == "integer"
+    return int(value) if wanted and isinstance(value, float) and value.is_integer() else value
 
 
 def _problem(name: str, value: Any, properties: Mapping[str, Any]) -> str | None:

@@ -101,12 +101,11 @@ class StoreFailed(HudMcpError):
 
 def sole_cause(error: BaseException) -> BaseException:
     """The one exception inside nested groups; the innermost group where it holds several."""
-    while isinstance(error, BaseExceptionGroup):
-        inner = cast("BaseExceptionGroup[BaseException]", error).exceptions
-        if len(inner) > 1:
-            break
-        error = inner[0]
-    return error
+    if not isinstance(error, BaseExceptionGroup):
+        return error
+    group = cast("BaseExceptionGroup[BaseException]", error)
+    inner, *others = group.exceptions
+    return group if others else sole_cause(inner)
 
 
 def did_you_mean(given: str, known: Iterable[str]) -> str:

@@ -255,7 +255,10 @@ class Sessions:
                 for session in live:
                     group.start_soon(_end, session, ending)
         with anyio.move_on_after(_CLOSE_S, shield=True):
-            await self._shared.close()
+            try:
+                await self._shared.close()
+            except ExceptionGroup:  # what was open with it is closed, and the rest goes on
+                logger.exception("a shared service could not be closed")
             for name in self._started:
                 await _stop_environment(self.environments[name])
         with anyio.CancelScope(shield=True):

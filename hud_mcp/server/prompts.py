@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import mcp_types as types
+import orjson
 from mcp_types import INVALID_PARAMS
 
 from hud_mcp.environment import Environment
@@ -141,10 +142,11 @@ def _prompt_arguments(template: Template) -> list[types.PromptArgument]:
 
 def _describe(schema: Mapping[str, Any]) -> str:
     if "enum" in schema:
-        kind = "one of " + ", ".join(str(v) for v in schema["enum"])
+        kind = "one of " + ", ".join(_shown(v) for v in schema["enum"])
     else:
         kind = _TYPE_WORDS.get(schema.get("type", ""), "JSON")
-    default = f"; {schema['default']} by default" if schema.get("default") is not None else ""
+    given = schema.get("default")
+    default = f"; {_shown(given)} by default" if given is not None else ""
     said = schema.get("description", "").rstrip(".")
     return f"{said} ({kind}{default})" if said else f"{kind}{default}"
 
@@ -160,7 +162,12 @@ def _suggestions(template: Template, argument: str) -> list[str]:
     if default is not None and default not in values:
         values.insert(0, default)
     values += [v for v in schema.get("examples", ()) if v not in values]
-    return [str(v).lower() if isinstance(v, bool) else str(v) for v in values]
+    return [_shown(value) for value in values]
+
+
+def _shown(value: Any) -> str:
+    """A JSON value as a person types it into a prompt's argument."""
+    return value if isinstance(value, str) else orjson.dumps(value).decode()
 
 
 def _matching(values: tuple[str, ...] | list[str], typed: str) -> list[str]:

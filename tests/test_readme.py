@@ -1,0 +1,118 @@
+"""What the README shows is run here, as it stands there."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+README = (ROOT / "README.md").read_text()
+PAGE = "<!doctype html><title>Shop</title><h1>Shop</h1><p>The {} costs {} EUR.</p>"
+
+
+def blocks(language: str) -> list[str]:
+    """The README's code blocks of one language."""
+    return re.findall(rf"^```{language}\n(.*?)^```$", README, flags=re.DOTALL | re.MULTILINE)
+
+
+def run(*command: str, cwd: Path, timeout_s: float = 120) -> subprocess.CompletedProcess[str]:
+    """Run a command of this checkout's, with a record of its own."""
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(ROOT),
+        "HUD_MCP_STORE": str(cwd / "store.sqlite3"),
+        "PATH": f"{cwd}{os.pathsep}{os.environ['PATH']}",
+    }
+    return subprocess.run(
+        command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=timeout_s,
+        check=False,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Path:
+    """The README's environment in a folder, with the site that it speaks of."""
+    block = next(b for b in blocks("python") if b.startswith("# env.py"))
+    (tmp_path / "env.py").write_text(block)
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "index.html").write_text(PAGE.format("lamp", "42.50"))
+    row = {"id": "lamp", "env": "shop", "template": "price", "args": {}, "validation": {}}
+    (tmp_path / "shop.jsonl").write_text(json.dumps(row) + "\n")
+    return tmp_path
+
+
+@pytest.mark.browser
+def test_the_environment_of_the_readme_is_solved_by_its_oracle(shop: Path) -> None:
+    """README: "Declare an environment" gives a task that `hud-mcp eval` runs and grades 1."""
+    done = run(
+        sys.executable, "-m", "hud_mcp", "eval", "shop.jsonl", "--agent", "oracle",
+        "--report", "report.html", cwd=shop,
+    )  # fmt: skip
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "mean reward 1.000 over 1 graded of 1 tasks" in done.stdout
+    assert (shop / "report.html").is_file()
+
+
+def test_the_frameworks_example_prints_the_prompt_and_the_reward(tmp_path: Path) -> None:
+    """README: "A framework" is a whole program that starts a task and is graded."""
+    block = next(b for b in blocks("python") if "stdio_client" in b)
+    command = tmp_path / "hud-mcp"
+    command.write_text(
+        f"#!/bin/sh\nPYTHONPATH={ROOT} exec {sys.executable} -m hud_mcp \"$@\" --store "
+        f"{tmp_path}/store.sqlite3\n"
+    )
+    command.chmod(0o755)
+    (tmp_path / "program.py").write_text(block)
+
+    done = run(sys.executable, "program.py", cwd=tmp_path)
+
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [
+        "How many times does the letter 'r' occur in 'strawberry'?",
+        "1.0",
+    ]
+
+
+def test_the_claude_desktop_block_is_json_that_names_a_shipped_environment() -> None:
+    """README: the configuration block is valid, and serves what `hud-mcp serve` knows."""
+    from hud_mcp.source import shipped_environments
+
+    (block,) = blocks("json")
+    server = json.loads(block)["mcpServers"]["hud-mcp"]
+
+    assert server["args"][0] == "serve"
+    assert set(server["args"][1:]) <= set(shipped_environments())
+
+
+@pytest.mark.parametrize(
+    "line", sorted({li for b in blocks("console") for li in b.splitlines() if "hud-mcp" in li})
+)
+def test_every_command_of_the_readme_exists_with_its_options(line: str, tmp_path: Path) -> None:
+    """README: each `hud-mcp` line names a command, and options that its help lists."""
+    words = line.partition("#")[0].split()
+    if "docker" in words:
+        words = words[words.index("hud-mcp") :]
+    words = words[words.index("hud-mcp") + 1 :]
+    if not words or words[0] == ".":
+        return  # the image's name alone
+
+    shown = run(sys.executable, "-m", "hud_mcp", words[0], "--help", cwd=tmp_path)
+
+    assert shown.returncode == 0, shown.stderr
+    for option in (w for w in words if w.startswith("--")):
+        assert option in shown.stdout
+
+
+def test_the_tools_table_names_every_core_tool() -> None:
+    """README: "The tools" lists what every server has, no more and no less."""
+    from hud_mcp.tool import CORE_TOOLS
+
+    section = README.partition("## The tools")[2].partition("\n## ")[0]
+    named = set(re.findall(r"^\| `(\w+)` \|", section, flags=re.MULTILINE))
+
+    assert named == CORE_TOOLS

@@ -145,7 +145,9 @@ class Chromium:
 
         rules = allow.resolver_rules
         arguments = [*_ARGUMENTS, *([f"--host-resolver-rules={rules}"] if rules else []), *extra]
-        playwright = await async_playwright().start()
+        # Cancelled half-way, the driver's process would have no owner.
+        with anyio.CancelScope(shield=True):
+            playwright = await async_playwright().start()
         try:
             with anyio.fail_after(LAUNCH_BOUND_S):
                 browser = await _launch(playwright, executable, arguments)

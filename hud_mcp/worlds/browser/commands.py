@@ -6,7 +6,7 @@ from urllib.parse import urljoin, urlsplit
 
 from hud_mcp.errors import ActionFailed, did_you_mean
 from hud_mcp.worlds.browser.allow import AllowList
-from hud_mcp.worlds.browser.devtools import send
+from hud_mcp.worlds.browser.devtools import is_end, send
 from hud_mcp.worlds.browser.gate import SITE_HOST, SITE_URL
 from hud_mcp.worlds.browser.tabs import DialogRule, Tabs
 from hud_mcp.worlds.browser.target import find_element
@@ -102,6 +102,8 @@ class Commands:
         try:
             await page.goto(address, wait_until="commit", timeout=NAVIGATION_BOUND_MS)
         except Error as exc:
+            if is_end(exc):
+                raise
             if "Download is starting" in exc.message:
                 return  # the refusal of the download is told as a note
             reason = exc.message.partition(": ")[2].partition("\n")[0] or exc.message

@@ -1,11 +1,35 @@
-"""One call of the Chrome DevTools Protocol, typed."""
+"""The Chrome DevTools Protocol, as far as Playwright leaves it to us."""
 
 from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
-    from playwright.async_api import CDPSession
+    from playwright.async_api import CDPSession, Page
 
-__all__ = ["send"]
+__all__ = ["attach", "is_end", "send"]
+
+
+async def attach(page: "Page", scale: float) -> "CDPSession":
+    """Open a session on a page that tells of its windows and takes its pictures.
+
+    Args:
+        page: The page.
+        scale: Its pixels per CSS pixel.
+    """
+    cdp = await page.context.new_cdp_session(page)
+    await send(cdp, "Page.enable")
+    size = page.viewport_size
+    if scale != 1 and size:
+        # Pictures follow the emulation of the session that takes them, and Playwright's is
+        # another one: without this they have one pixel per CSS pixel.
+        metrics = {**size, "deviceScaleFactor": scale, "mobile": False}
+        screen = {"screenWidth": size["width"], "screenHeight": size["height"]}
+        await send(cdp, "Emulation.setDeviceMetricsOverride", {**metrics, **screen})
+    return cdp
+
+
+def is_end(exc: BaseException) -> bool:
+    """Whether a failure of Playwright's says that the page or the browser is gone."""
+    return any(word in str(exc) for word in ("has been closed", "crashed", "Connection closed"))
 
 
 async def send(cdp: "CDPSession", method: str, params: dict[str, Any] | None = None) -> Any:

@@ -27,7 +27,7 @@ PASTE_CHARS = 200
 """A longer text is put in at once; a key event for each character takes 4 ms."""
 
 RELEASE_BOUND_S = 2.0
-FILL_BOUND_MS = 2500
+FILL_BOUND_MS = 2000
 
 _NOT_A_FIELD = "Element is not an <input>"
 _WRONG_VALUE = ("Malformed value", "Cannot type text into", "cannot be filled")

@@ -11,7 +11,7 @@ from hud_mcp.worlds.browser.tab import Tab
 
 __all__ = ["take_picture"]
 
-PICTURE_BOUND_S = 6.0
+PICTURE_BOUND_S = 5.0
 
 
 async def take_picture(tab: Tab, look: Look) -> Screenshot | None:

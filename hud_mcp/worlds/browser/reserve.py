@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from hud_mcp.worlds.browser.devtools import send
+from hud_mcp.worlds.browser.devtools import attach
 from hud_mcp.worlds.browser.gate import Gate
 from hud_mcp.worlds.browser.settle import TRACKER_SCRIPT
 
@@ -53,12 +53,28 @@ class Slot:
     """One isolated context with a blank page and its own gate, before a session has it."""
 
     def __init__(
-        self, gate: Gate, context: "BrowserContext", page: "Page", cdp: "CDPSession"
+        self,
+        gate: Gate,
+        context: "BrowserContext",
+        page: "Page",
+        cdp: "CDPSession",
+        options: SlotOptions,
     ) -> None:
         self.gate = gate
+        self.options = options
         self.context = context
         self.page = page
         self.cdp = cdp
+        self.crashed = False
+        page.on("crash", self._on_crash)
+
+    @property
+    def usable(self) -> bool:
+        """Whether its page is alive."""
+        return not self.crashed and not self.page.is_closed()
+
+    def _on_crash(self, _page: "Page") -> None:
+        self.crashed = True
 
     @classmethod
     async def open(cls, browser: "Browser", options: SlotOptions) -> "Slot":
@@ -71,16 +87,19 @@ class Slot:
         try:
             with anyio.fail_after(OPEN_BOUND_S):
                 await gate.open()
-                context = await _new_context(browser, gate, options)
+                # Cancelled half-way, Playwright would leave a context that nobody has.
+                with anyio.CancelScope(shield=True), anyio.fail_after(OPEN_BOUND_S):
+                    context = await _new_context(browser, gate, options)
+                if context is None:
+                    raise RuntimeError("nothing cancels a shielded scope")
                 await context.add_init_script(TRACKER_SCRIPT)
                 page = await context.new_page()
-                cdp = await context.new_cdp_session(page)
-                await send(cdp, "Page.enable")
+                cdp = await attach(page, options.scale)
         except BaseException:
             with anyio.CancelScope(shield=True):
                 await _release(gate, context)
             raise
-        return cls(gate, context, page, cdp)
+        return cls(gate, context, page, cdp, options)
 
     async def close(self) -> None:
         """Close the context and the gate, within seconds even where the browser is dead."""
@@ -100,6 +119,7 @@ class Reserve:
         self._ready: dict[SlotOptions, Slot] = {}
         self._busy = 0
         self._idle_since = 0.0
+        self._wanted: SlotOptions | None = None
         self._refill: asyncio.Task[None] | None = None
         self._closed = False
 
@@ -117,9 +137,16 @@ class Reserve:
         """Return a slot, at once where one is ready, and have the next one prepared."""
         with self.busy():
             slot = self._ready.pop(options, None)
-            if slot is None or slot.page.is_closed():
-                slot = await self._prepare(options)
-        self._start_refill(options)
+            if slot is not None and not slot.usable:
+                await slot.close()
+                slot = None
+            slot = slot or await self._prepare(options)
+        self._wanted = options
+        if not self._closed and (self._refill is None or self._refill.done()):
+            # A clean context: the caller's cancel scopes and variables are not this task's.
+            self._refill = asyncio.get_running_loop().create_task(
+                self._run_refill(), context=contextvars.Context()
+            )
         return slot
 
     async def close(self) -> None:
@@ -132,27 +159,20 @@ class Reserve:
         for slot in ready:
             await slot.close()
 
-    def _start_refill(self, options: SlotOptions) -> None:
-        if self._closed or (self._refill is not None and not self._refill.done()):
-            return
-        # A clean context: the caller's cancel scopes and variables are not this task's.
-        self._refill = asyncio.get_running_loop().create_task(
-            self._run_refill(options), context=contextvars.Context()
-        )
-
-    async def _run_refill(self, options: SlotOptions) -> None:
+    async def _run_refill(self) -> None:
         from playwright.async_api import Error  # noqa: PLC0415  # loads on use
 
-        await self._until_quiet()
-        try:
-            slot = await self._prepare(options)
-        except (Error, OSError, TimeoutError) as exc:
-            logger.info("No context in reserve: %s", exc)  # the next session opens its own
-            return
-        # One kind is kept: a run of one environment wants one, and each holds a renderer.
-        others, self._ready = list(self._ready.values()), {options: slot}
-        for other in others:
-            await other.close()
+        while (options := self._wanted) is not None and options not in self._ready:
+            await self._until_quiet()
+            try:
+                slot = await self._prepare(options)
+            except (Error, OSError, TimeoutError) as exc:
+                logger.info("No context in reserve: %s", exc)  # the next session opens its own
+                return
+            # One kind is kept: a run of one environment wants one, and each holds a renderer.
+            others, self._ready = list(self._ready.values()), {options: slot}
+            for other in others:
+                await other.close()
 
     async def _until_quiet(self) -> None:
         with anyio.move_on_after(PATIENCE_S):
@@ -187,4 +207,5 @@ async def _release(gate: Gate, context: "BrowserContext | None") -> None:
                 await context.close()
     except Error as exc:
         logger.debug("The context had gone before it was closed: %s", exc)
-    await gate.close()
+    finally:
+        await gate.close()

@@ -63,9 +63,7 @@ async def settle(tab: "Tab", mark: int, *, late: bool = False) -> None:
         mark = tab.mark()
 
 
-async def _until_quiet(
-    tab: "Tab", mark: int, end: float, *, stays: bool, late: bool
-) -> Outcome:
+async def _until_quiet(tab: "Tab", mark: int, end: float, *, stays: bool, late: bool) -> Outcome:
     """Watch one document until nothing is to come, it goes away, or time is up."""
     while True:
         bound_s = max(0.1, end - anyio.current_time())

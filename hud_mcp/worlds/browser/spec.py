@@ -13,6 +13,7 @@ from hud_mcp.errors import ActionFailed, EnvironmentFailed, InvalidEnvironment
 from hud_mcp.world import Opening
 from hud_mcp.worlds.browser.allow import AllowList
 from hud_mcp.worlds.browser.chromium import Chromium, find_chromium
+from hud_mcp.worlds.browser.devtools import is_end
 from hud_mcp.worlds.browser.reserve import Slot, SlotOptions
 from hud_mcp.worlds.browser.site import Backend, Site
 from hud_mcp.worlds.browser.world import BrowserWorld
@@ -153,7 +154,7 @@ class Browser:
                     return chromium, await chromium.reserve.take(options)
                 except (Error, OSError, TimeoutError) as exc:
                     failure = exc
-                    if chromium.alive:
+                    if chromium.alive and not is_end(exc):
                         break
             opening.shared.forget(key, chromium)
             await chromium.close()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from hud_mcp.worlds.browser.devtools import send
+from hud_mcp.worlds.browser.devtools import attach
 
 if TYPE_CHECKING:
     from playwright.async_api import CDPSession, Frame, Page, Request, Response
@@ -26,10 +26,12 @@ class Tab:
 
     Args:
         page: Playwright's page.
+        scale: Its pixels per CSS pixel.
         cdp: Its CDP session, where there is one already.
     """
 
-    def __init__(self, page: "Page", cdp: "CDPSession | None" = None) -> None:
+    def __init__(self, page: "Page", scale: float, cdp: "CDPSession | None" = None) -> None:
+        self._scale = scale
         self.page = page
         self.expects_popup = False
         self._cdp: CDPSession | None = None
@@ -56,8 +58,7 @@ class Tab:
     async def cdp(self) -> "CDPSession":
         """The page's CDP session, opened when first asked for."""
         if self._cdp is None:
-            cdp = await self.page.context.new_cdp_session(self.page)
-            await send(cdp, "Page.enable")
+            cdp = await attach(self.page, self._scale)
             self._adopt(cdp)
             return cdp
         return self._cdp

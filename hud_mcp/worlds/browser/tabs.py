@@ -48,11 +48,12 @@ class Tabs:
     def __init__(self, slot: Slot, on_broken: Callable[[str], None]) -> None:
         self.rule = DialogRule()
         self._context = slot.context
+        self._scale = slot.options.scale
         self._on_broken = on_broken
         self._notes: list[_Note] = []
         self._came = anyio.Event()
         self._closing = False
-        first = Tab(slot.page, slot.cdp)
+        first = Tab(slot.page, slot.options.scale, slot.cdp)
         self._tabs: list[Tab] = []
         self._show(first)
         slot.gate.on_refused = self._on_refused
@@ -70,13 +71,14 @@ class Tabs:
         return list(self._tabs)
 
     async def ensure_open(self) -> Tab:
-        """Return the page that is shown; a new blank one where the last one was closed."""
+        """Return the page that is shown, watched; a new blank one where the last was closed."""
         if self._current.closed:
             if not self._tabs:
                 self.note("The last tab was closed; an empty one was opened.")
                 await self._context.new_page()  # comes in by _on_page
             else:
                 self._current = self._tabs[-1]
+        await self._current.cdp()  # a page that another one opened is not watched until here
         return self._current
 
     async def switch(self, index: int) -> None:
@@ -137,7 +139,7 @@ class Tabs:
         if any(tab.page == page for tab in self._tabs):
             return
         opener = self._current
-        self._show(Tab(page))
+        self._show(Tab(page, self._scale))
         opener.expects_popup = False
         opener.stir()
         self._came.set()

@@ -13,6 +13,7 @@ import anyio
 
 from hud_mcp.action import Point
 from hud_mcp.errors import ActionFailed
+from hud_mcp.worlds.browser.devtools import is_end
 from hud_mcp.worlds.browser.settle import TRACKER
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Place", "check_point", "find_element", "focused_element", "place_of"]
 
-REACH_BOUND_S = 2.5
+REACH_BOUND_S = 2.0
 """How long an element may stay covered, disabled or moving before that is the answer."""
 
 _PLACE = Path(__file__).with_name("place.js").read_text()
@@ -81,6 +82,8 @@ async def find_element(page: "Page", ref: str | None, selector: str | None) -> "
     try:
         found = await page.query_selector_all(named)
     except Error as exc:
+        if is_end(exc):
+            raise
         if ref is not None:
             found: list[ElementHandle] = []
         else:

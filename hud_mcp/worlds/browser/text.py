@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Reading", "changes_between", "read_page", "render"]
 
-READ_BOUND_S = 6.0
+READ_BOUND_S = 5.0
 
 _BOX = re.compile(r" \[box=(-?[\d.]+),(-?[\d.]+),([\d.]+),([\d.]+)\]")
 _REF = re.compile(r"\[ref=(\w+)\]")

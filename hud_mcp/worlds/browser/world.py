@@ -28,6 +28,7 @@ from hud_mcp.errors import ActionFailed, EnvironmentFailed
 from hud_mcp.observation import Look, Observation, Screenshot
 from hud_mcp.worlds.browser.allow import AllowList
 from hud_mcp.worlds.browser.commands import Commands
+from hud_mcp.worlds.browser.devtools import is_end
 from hud_mcp.worlds.browser.gate import SITE_URL
 from hud_mcp.worlds.browser.hands import Hands
 from hud_mcp.worlds.browser.picture import take_picture
@@ -329,9 +330,11 @@ class BrowserWorld:
 
     async def _learn_of_end(self, exc: Exception) -> None:
         """Where a call failed because the browser ended, wait for the news of it."""
-        if "closed" in str(exc) or "crashed" in str(exc):
+        if is_end(exc):
             with anyio.move_on_after(_GONE_BOUND_S):
                 await self._ended.wait()
+            if not self._tabs.current.closed:  # the driver died, and nobody is left to tell
+                self._break("The browser ended unexpectedly.")
         self._check_usable()
 
 

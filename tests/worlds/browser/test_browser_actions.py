@@ -1,5 +1,7 @@
 """Every action on real pages: what the page notices of it."""
 
+# ruff: noqa: E501  # pages are easier to read unbroken
+
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -40,16 +42,16 @@ LOGGING = """<script>
   }
 </script>"""
 
-CLA_KEYS = (
-    "backspace tab enter shift shiftleft shiftright ctrl ctrlleft ctrlright alt altleft altright "
-    "pause capslock esc escape space pageup pagedown end home left up right down select print "
-    "execute printscreen prtsc insert delete help sleep numlock scrolllock clear separator "
-    "modechange apps browserback browserfavorites browserforward browserhome browserrefresh "
-    "browsersearch browserstop launchapp1 launchapp2 launchmail launchmediaselect playpause "
-    "start stop prevtrack nexttrack volumemute volumeup volumedown zoom win winleft winright "
-    "command option optionleft optionright fn multiply add subtract decimal divide hanguel "
-    "hangul hanja kana kanji junja convert nonconvert yen"
-).split()
+CLA_KEYS = """
+backspace tab enter shift shiftleft shiftright ctrl ctrlleft ctrlright alt altleft altright
+pause capslock esc escape space pageup pagedown end home left up right down select print
+execute printscreen prtsc insert delete help sleep numlock scrolllock clear separator
+modechange apps browserback browserfavorites browserforward browserhome browserrefresh
+browsersearch browserstop launchapp1 launchapp2 launchmail launchmediaselect playpause
+start stop prevtrack nexttrack volumemute volumeup volumedown zoom win winleft winright
+command option optionleft optionright fn multiply add subtract decimal divide hanguel
+hangul hanja kana kanji junja convert nonconvert yen
+""".split()  # noqa: SIM905  # a hundred names read better so
 
 
 async def seen(world: BrowserWorld, kind: str) -> list[list[Any]]:
@@ -161,7 +163,9 @@ def test_every_key_of_the_common_language_is_known(name: str) -> None:
 async def test_keys_outside_of_a_us_keyboard_arrive_too(browse: Browse) -> None:
     """F13 is a key event, and é a character."""
     world = await browse(LOGGING + "<input id=i autofocus>")
-    await act(world, ClickAction(selector="#i"), PressAction(keys=("f13",)), PressAction(keys=("é",)))
+    await act(
+        world, ClickAction(selector="#i"), PressAction(keys=("f13",)), PressAction(keys=("é",))
+    )
     assert ["i", "F13", False, False] in await seen(world, "keydown")
     assert await world.page.input_value("#i") == "é"
 
@@ -175,7 +179,9 @@ async def test_an_unknown_key_gets_the_closest_name(browse: Browse) -> None:
 
 async def test_typing_into_a_field_replaces_what_it_held(browse: Browse) -> None:
     """With a target, the text takes the place of the old one, however the target is named."""
-    world = await browse(LOGGING + "<input id=i value=old style='width:200px'><div id=e contenteditable>x</div>")
+    world = await browse(
+        LOGGING + "<input id=i value=old style='width:200px'><div id=e contenteditable>x</div>"
+    )
     await act(world, TypeAction(selector="#i", text="new"))
     assert await world.page.input_value("#i") == "new"
     await act(world, TypeAction(point=Point(x=50, y=20), text="newer"))
@@ -280,7 +286,9 @@ async def test_a_target_that_is_not_there_says_how_many_are(browse: Browse) -> N
 
 async def test_a_ref_of_a_page_that_is_gone_is_refused(browse: Browse) -> None:
     """After the element was replaced, its ref does not click whatever came instead."""
-    world = await browse("<button onclick=\"this.outerHTML='<button id=n>New</button>'\">Old</button>")
+    world = await browse(
+        "<button onclick=\"this.outerHTML='<button id=n>New</button>'\">Old</button>"
+    )
     text = (await world.observe(Look())).text or ""
     ref = text.partition('button "Old" [ref=')[2].partition("]")[0]
     await act(world, ClickAction(ref=ref))
@@ -329,7 +337,9 @@ async def test_a_target_covered_in_its_middle_is_clicked_beside_it(browse: Brows
 
 async def test_a_hidden_checkbox_is_clicked_at_its_label(browse: Browse) -> None:
     """Sites hide checkboxes behind styled labels; naming the checkbox is enough."""
-    world = await browse("<input type=checkbox id=c style='display:none'><label for=c>Agree</label>")
+    world = await browse(
+        "<input type=checkbox id=c style='display:none'><label for=c>Agree</label>"
+    )
     await act(world, ClickAction(selector="#c"))
     assert await world.page.is_checked("#c")
 
@@ -380,7 +390,9 @@ async def test_a_new_tab_is_shown_and_tabs_can_be_switched_and_closed(browse: Br
     assert "2 (shown)" in text
     await act(world, CustomAction(action="switch_tab", args={"index": 1}))
     assert world.url.endswith("site.localhost/")
-    assert "There are 2" in await refusal(world, CustomAction(action="switch_tab", args={"index": 3}))
+    assert "There are 2" in await refusal(
+        world, CustomAction(action="switch_tab", args={"index": 3})
+    )
     await act(world, CustomAction(action="close_tab"))
     assert world.url.endswith("/two.html")
     await act(world, CustomAction(action="close_tab"))
@@ -389,7 +401,9 @@ async def test_a_new_tab_is_shown_and_tabs_can_be_switched_and_closed(browse: Br
 
 async def test_options_are_selected_by_label_or_value(browse: Browse) -> None:
     """`select_option` sets a <select>; a wrong value lists the right ones."""
-    world = await browse("<select id=s><option value=1>One<option value=2>Two</select><p id=p>x</p>")
+    world = await browse(
+        "<select id=s><option value=1>One<option value=2>Two</select><p id=p>x</p>"
+    )
     select = {"selector": "#s"}
     await act(world, CustomAction(action="select_option", args={**select, "values": ["Two"]}))
     assert await world.page.input_value("#s") == "2"

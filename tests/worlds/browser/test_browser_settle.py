@@ -1,5 +1,7 @@
 """An action returns when its page has settled: not before, and not much later."""
 
+# ruff: noqa: E501  # pages are easier to read unbroken
+
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -21,7 +23,9 @@ async def slow(request: SiteRequest, state: dict[str, Any]) -> SiteResponse | di
     if request.path == "/api/nothing":
         return SiteResponse(status=204, text="")
     if request.path == "/api/file":
-        return SiteResponse(text="a,b", headers={"content-disposition": "attachment; filename=r.csv"})
+        return SiteResponse(
+            text="a,b", headers={"content-disposition": "attachment; filename=r.csv"}
+        )
     await anyio.sleep(20 if request.path == "/api/hang" else 0.3)
     if request.path == "/api/page":
         return SiteResponse(text="<h1 id=o>Slow page</h1>")
@@ -49,11 +53,9 @@ async def shown(world: BrowserWorld) -> str:
         "fetch('/api/x').then(r => r.json()).then(() => o.textContent = 'done')",
         "fetch('/api/x').then(() => setTimeout(() => o.textContent = 'done', 100))",
         "setTimeout(() => fetch('/api/x').then(() => o.textContent = 'done'), 100)",
-        "{ const x = new XMLHttpRequest(); x.onload = () => o.textContent = 'done';"
-        " x.open('GET', '/api/x'); x.send(); }",
+        "{ const x = new XMLHttpRequest(); x.onload = () => o.textContent = 'done'; x.open('GET', '/api/x'); x.send(); }",
         "requestAnimationFrame(() => requestAnimationFrame(() => o.textContent = 'done'))",
-        "{ const c = new MessageChannel(); c.port1.onmessage = () => o.textContent = 'done';"
-        " c.port2.postMessage(1); }",
+        "{ const c = new MessageChannel(); c.port1.onmessage = () => o.textContent = 'done'; c.port2.postMessage(1); }",
         "{ const s = document.createElement('script'); s.src = '/late.js'; document.body.append(s); }",
         "import('/late.js')",
     ],
@@ -94,7 +96,7 @@ async def test_typing_waits_for_what_it_triggers(browse: Browse) -> None:
     """A search that is debounced by 200 ms and then fetched is there when typing returns."""
     world = await browse(
         "<input id=i oninput=\"clearTimeout(window.t); t = setTimeout(() => fetch('/api/s')"
-        ".then(r => r.json()).then(j => o.textContent = j.answer), 200)\"><p id=o>-</p>",
+        '.then(r => r.json()).then(j => o.textContent = j.answer), 200)"><p id=o>-</p>',
         backend=slow,
     )
     with anyio.fail_after(10):
@@ -138,7 +140,9 @@ async def test_a_page_that_never_rests_does_not_hold_an_action_up(
 
 async def test_a_request_that_hangs_is_waited_for_once(browse: Browse) -> None:
     """A click that starts a request without an end returns at the bound, and then at once."""
-    world = await browse("<button onclick=\"fetch('/api/hang?' + Math.random())\">go</button>", backend=slow)
+    world = await browse(
+        "<button onclick=\"fetch('/api/hang?' + Math.random())\">go</button>", backend=slow
+    )
     assert 1.5 < await click(world) < 3
     assert await click(world) < 1
 
@@ -175,7 +179,9 @@ async def test_going_somewhere_returns_with_the_page_complete(browse: Browse) ->
     assert await world.page.evaluate("() => p.naturalWidth") == 7
 
 
-async def test_a_quiet_click_costs_less_than_two_screen_refreshes_and_a_half(browse: Browse) -> None:
+async def test_a_quiet_click_costs_less_than_two_screen_refreshes_and_a_half(
+    browse: Browse,
+) -> None:
     """Where nothing happens, nothing is waited for: the median of ten is under 60 ms."""
     world = await browse("<h1>Quiet</h1>")
     times = sorted([await click(world, "h1") for _ in range(10)])

@@ -1,0 +1,176 @@
+"""What an agent sees: the text with its refs, what changed in it, and the picture."""
+
+# ruff: noqa: E501  # pages are easier to read unbroken
+
+import io
+import re
+from collections.abc import Awaitable, Callable
+
+import anyio
+import pytest
+from PIL import Image
+
+from hud_mcp.action import ClickAction, CustomAction, Point, ScrollAction, TypeAction
+from hud_mcp.observation import Look
+from hud_mcp.worlds.browser import BrowserWorld
+
+pytestmark = [pytest.mark.anyio, pytest.mark.browser]
+
+Browse = Callable[..., Awaitable[BrowserWorld]]
+
+FORM = """<title>Form</title><h1>Order</h1><input id=n placeholder=Name value=Ann>
+<input type=checkbox id=c checked><label for=c>Gift</label><select id=s><option>Red<option selected>Blue
+</select><button onclick="o.textContent='Sent'">Send</button><p id=o></p>"""
+
+
+async def read(world: BrowserWorld, **options: object) -> str:
+    """The text of an observation."""
+    with anyio.fail_after(15):
+        return (await world.observe(Look(**options))).text or ""  # type: ignore[arg-type]
+
+
+def picture(data: bytes) -> Image.Image:
+    """The decoded picture."""
+    return Image.open(io.BytesIO(data)).convert("RGB")
+
+
+async def test_the_text_says_where_one_is_and_what_the_fields_hold(browse: Browse) -> None:
+    """Title, address, values, checks and choices are in the text, with refs to act on."""
+    text = await read(await browse(FORM))
+    assert text.startswith("Page: Form\nURL: http://site.localhost/\n")
+    assert re.search(r'textbox "Name" \[ref=\w+\]: Ann', text)
+    assert 'checkbox "Gift" [checked]' in text
+    assert 'option "Blue" [selected]' in text
+
+
+async def test_looking_changes_nothing(browse: Browse) -> None:
+    """Two looks without an action between them are the same, notes included."""
+    world = await browse(FORM + "<script>alert('hello')</script>")
+    assert await read(world) == await read(world)
+    first, second = [(await world.observe(Look(image="png"))).image for _ in range(2)]
+    assert first is not None
+    assert second is not None
+    assert first.sha256 == second.sha256
+
+
+async def test_only_what_changed_is_told_when_asked(browse: Browse) -> None:
+    """The diff has the changed field and the new text with their refs, and no more."""
+    world = await browse("<p>long</p>" * 30 + FORM)
+    await read(world)
+    await world.act(TypeAction(selector="#n", text="Bob"))
+    await world.act(ClickAction(selector="button"))
+    text = await read(world, changes=True)
+    assert re.search(r'\+ textbox "Name" \[ref=\w+\]: Bob', text)
+    assert re.search(r"\+ paragraph \[ref=\w+\]: Sent", text)
+    assert "Gift" not in text
+    assert "Ann" not in text
+    assert "Nothing changed" in await read(world, changes=True)
+
+
+async def test_what_is_gone_is_told_as_gone(browse: Browse) -> None:
+    """A removed element has a line of its own, with its old ref."""
+    world = await browse(
+        "<p>x</p>" * 20 + "<ul><li>One<li id=t>Two</ul><button onclick='t.remove()'>b</button>"
+    )
+    await read(world)
+    await world.act(ClickAction(selector="button"))
+    assert re.search(r"^- listitem \[ref=\w+\]: Two", await read(world, changes=True), re.MULTILINE)
+
+
+async def test_a_new_document_is_told_in_full(browse: Browse) -> None:
+    """After a navigation, `changes` gives the whole new page."""
+    world = await browse({"index.html": FORM, "two.html": FORM})
+    await read(world)
+    await world.act(CustomAction(action="goto", args={"url": "/two.html"}))
+    text = await read(world, changes=True)
+    assert "Gift" in text
+    assert "Changed since" not in text
+
+
+async def test_a_long_page_shows_what_is_in_view(browse: Browse) -> None:
+    """A text over its limit is reduced to the viewport; scrolling shows the rest."""
+    world = await browse("".join(f"<p style='height:40px'>Row {i}</p>" for i in range(300)))
+    top = await read(world, max_text_chars=2000)
+    assert len(top) <= 2000
+    assert "Row 3" in top
+    assert "Row 250" not in top
+    assert "lines out of view" in top
+    await world.act(ScrollAction(scroll=Point(x=0, y=14_000)))
+    further = await read(world, max_text_chars=2000)
+    assert re.search(r"Row 2[45]\d", further)
+    assert re.search(r"Scrolled: 14000 of \d+ px down", further)
+    assert "[box=" not in further
+
+
+async def test_a_wordy_page_is_cut_at_a_lines_end(browse: Browse) -> None:
+    """Even what is in view keeps to the limit."""
+    world = await browse("".join(f"<span> <b>Word {i}</b> </span>" for i in range(400)))
+    text = await read(world, max_text_chars=1000)
+    assert len(text) <= 1000
+    assert "more characters" in text
+
+
+async def test_a_picture_is_of_the_size_that_was_asked_for(browse: Browse) -> None:
+    """PNG and JPEG decode to the viewport, one picture pixel for one CSS pixel."""
+    world = await browse("<body style='background:#ff0000'>")
+    for kind in ("png", "jpeg"):
+        image = (await world.observe(Look(text=False, image=kind))).image
+        assert image is not None
+        assert (image.width_px, image.height_px, image.scale) == (1280, 800, 1.0)
+        assert image.mime_type == f"image/{kind}"
+        red, green, blue = picture(image.data).getpixel((600, 400))  # type: ignore[misc]
+        assert (red > 250, green < 5, blue < 5) == (True, True, True)
+
+
+async def test_a_sharp_screens_pixels_map_back_to_where_one_clicks(browse: Browse) -> None:
+    """At two pixels per CSS pixel, a place found in the picture times its scale is hit."""
+    world = await browse(
+        "<body style='margin:0;background:#fff'><button id=b style='position:absolute;left:300px;"
+        "top:200px;width:40px;height:30px;background:#0000ff;border:0' onclick=\"this.style.background="
+        "'#00ff00'\"></button>",
+        context={"device_scale_factor": 2.0, "viewport_width": 800, "viewport_height": 600},
+    )
+    image = (await world.observe(Look(image="png"))).image
+    assert image is not None
+    assert (image.width_px, image.scale) == (1600, 0.5)
+    pixels = picture(image.data)
+    blue = [(x, y) for x in range(0, 1600, 10) for y in range(0, 1200, 10)
+            if pixels.getpixel((x, y)) == (0, 0, 255)]  # fmt: skip
+    x, y = blue[0]
+    await world.act(ClickAction(point=Point(x=x * image.scale, y=y * image.scale)))
+    assert await world.page.evaluate("() => b.style.background") == "rgb(0, 255, 0)"
+
+
+async def test_the_context_decides_how_a_page_sees_the_world(browse: Browse) -> None:
+    """Locale, time zone, colours, motion and size reach the page."""
+    world = await browse(
+        context={
+            "locale": "de-DE",
+            "timezone": "Europe/Berlin",
+            "color_scheme": "dark",
+            "reduced_motion": "no-preference",
+            "viewport_width": 1024,
+        }
+    )
+    facts = await world.page.evaluate(
+        "() => [navigator.language, Intl.DateTimeFormat().resolvedOptions().timeZone, innerWidth,"
+        " matchMedia('(prefers-color-scheme: dark)').matches,"
+        " matchMedia('(prefers-reduced-motion: reduce)').matches]"
+    )
+    assert facts == ["de-DE", "Europe/Berlin", 1024, True, False]
+
+
+async def test_a_seed_makes_a_pages_random_numbers_repeat(browse: Browse) -> None:
+    """The same seed gives the same Math.random, another seed another one."""
+    page = "<p id=o></p><script>o.textContent = Math.random()</script>"
+    texts = [await (await browse(page, seed=seed)).text() for seed in (7, 7, 8)]
+    assert texts[0] == texts[1] != texts[2]
+
+
+async def test_a_page_that_hangs_is_told_and_can_be_left(browse: Browse) -> None:
+    """An endless loop in a page does not hang the session; closing it stays quick."""
+    world = await browse("<h1>x</h1>")
+    await world.page.evaluate("() => void setTimeout(() => { for (;;); }, 0)")
+    assert "does not respond" in await read(world)
+    with anyio.fail_after(8):
+        await world.close()

@@ -141,13 +141,11 @@ class Chromium:
 
         If this call fails or is cancelled, nothing keeps running.
         """
-        from playwright.async_api import Error, async_playwright  # noqa: PLC0415  # loads on use
+        from playwright.async_api import Error  # noqa: PLC0415  # loads on use
 
         rules = allow.resolver_rules
         arguments = [*_ARGUMENTS, *([f"--host-resolver-rules={rules}"] if rules else []), *extra]
-        # Cancelled half-way, the driver's process would have no owner.
-        with anyio.CancelScope(shield=True):
-            playwright = await async_playwright().start()
+        playwright = await _start_driver()
         try:
             with anyio.fail_after(LAUNCH_BOUND_S):
                 browser = await _launch(playwright, executable, arguments)
@@ -184,6 +182,14 @@ class Chromium:
                 logger.info("The browser had gone before it was closed: %s", _reason(exc))
             with anyio.move_on_after(CLOSE_BOUND_S):
                 await self._playwright.stop()
+
+
+async def _start_driver() -> "Playwright":
+    from playwright.async_api import async_playwright  # noqa: PLC0415  # loads on use
+
+    with anyio.CancelScope(shield=True):  # half-way, its process would have no owner
+        return await async_playwright().start()
+    raise RuntimeError("nothing cancels a shielded scope")
 
 
 async def _launch(playwright: "Playwright", executable: str | None, arguments: list[str]) -> Any:

@@ -1,0 +1,381 @@
+"""The worlds of the package keep the contract, and the contract catches worlds that do not."""
+
+# ruff: noqa: D102  # what a broken world overrides is said by its class
+
+import asyncio
+import io
+import random
+from collections.abc import AsyncIterator, Iterable, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import anyio
+import pytest
+from PIL import Image
+from world_contract import WorldContract
+
+from hud_mcp.action import Action, ActionEffect, ClickAction, CustomAction, TypeAction, WaitAction
+from hud_mcp.context import ContextSpace
+from hud_mcp.errors import ActionFailed, EnvironmentFailed
+from hud_mcp.observation import Look, Observation, Screenshot
+from hud_mcp.world import Opening, Shared, WorldSpec
+from hud_mcp.worlds.browser import Browser
+from hud_mcp.worlds.none import NoWorld
+
+SITE = """<title>Counter</title><h1>Counter</h1><button id=b onclick="n.textContent++">Add</button>
+<p id=n>0</p><input id=i placeholder=Name><p id=r></p>
+<script>r.textContent = Math.random()</script>"""
+
+
+class TestNoWorld(WorldContract):
+    """The empty world."""
+
+    @classmethod
+    def make_spec(cls) -> WorldSpec:
+        """Nothing to declare."""
+        return NoWorld()
+
+
+@pytest.fixture(scope="session")
+async def one_browser(anyio_backend: str) -> AsyncIterator[Shared]:
+    """One Chromium for all checks."""
+    shared = Shared()
+    yield shared
+    await shared.close()
+
+
+@pytest.mark.browser
+class TestBrowser(WorldContract):
+    """A browser on a site with a button, a field and a random number."""
+
+    folder: ClassVar[Path]
+
+    @pytest.fixture
+    async def opening(self, one_browser: Shared, tmp_path: Path) -> Opening:  # type: ignore[override]
+        """An opening in one Chromium, on a site of this test's own."""
+        (tmp_path / "index.html").write_text(SITE)
+        return Opening(shared=one_browser, folder=tmp_path, seed=5)
+
+    @classmethod
+    def make_spec(cls) -> WorldSpec:
+        """A site in the environment's folder."""
+        return Browser(".")
+
+    @classmethod
+    def changing_actions(cls) -> Sequence[Action]:
+        """Count, and fill in."""
+        return [ClickAction(selector="#b"), TypeAction(selector="#i", text="Ann")]
+
+    @classmethod
+    def refused_actions(cls) -> Sequence[Action]:
+        """A target that is not there, one of several, and a page off the list."""
+        leave = CustomAction(action="goto", args={"url": "https://example.com"})
+        return [ClickAction(selector="#none"), ClickAction(selector="p"), leave]
+
+    @classmethod
+    def css_size(cls) -> tuple[int, int]:
+        """The default viewport."""
+        return (1280, 800)
+
+
+# A small world that keeps the contract, and what breaks it.
+
+
+class ToyWorld:
+    """A number that can be added to, drawn as a grey field."""
+
+    def __init__(self, opening: Opening) -> None:
+        """Start at what the seed draws."""
+        self.number = random.Random(opening.seed).randrange(1000)
+        self.closed = False
+
+    async def act(self, action: Action) -> ActionEffect:
+        """Wait, or add one."""
+        self.check_open()
+        match action:
+            case WaitAction():
+                await anyio.sleep(action.time / 1000)
+            case CustomAction(action="add"):
+                await anyio.lowlevel.checkpoint()
+                self.number += 1
+            case _:
+                self.refuse(action)
+        return ActionEffect()
+
+    async def observe(self, look: Look) -> Observation:
+        """The number in words and in a picture."""
+        self.check_open()
+        await anyio.lowlevel.checkpoint()
+        return Observation(
+            text=self.words()[: look.max_text_chars] if look.text else None,
+            image=self.draw(look.image) if look.image else None,
+        )
+
+    async def close(self) -> None:
+        """End it."""
+        self.closed = True
+
+    def check_open(self) -> None:
+        """Raise where it was closed."""
+        if self.closed:
+            raise EnvironmentFailed("This world is closed.")
+
+    def refuse(self, action: Action) -> None:
+        """Raise for what cannot be done."""
+        raise ActionFailed(f"There is no {action.type} here.")
+
+    def words(self) -> str:
+        """What it looks like."""
+        return f"The number is {self.number}."
+
+    def draw(self, kind: Literal["png", "jpeg"]) -> Screenshot:
+        """A grey field."""
+        return drawn(kind, (40, 20))
+
+
+def drawn(kind: str, size: tuple[int, int], scale: float = 1.0) -> Screenshot:
+    """A grey picture."""
+    out = io.BytesIO()
+    Image.new("RGB", size, "gray").save(out, kind.upper())
+    return Screenshot.from_bytes(out.getvalue(), scale=scale)
+
+
+class Toy:
+    """Declares toy worlds of one class."""
+
+    name = "toy"
+    actions = frozenset({"wait", "custom"})
+    has_screen = True
+    replayable = True
+    context_space = ContextSpace()
+
+    def __init__(self, world_type: type[ToyWorld] = ToyWorld) -> None:
+        """Remember the class."""
+        self.world_type = world_type
+
+    async def open(self, opening: Opening) -> ToyWorld:
+        """Open one."""
+        await anyio.lowlevel.checkpoint()
+        return self.world_type(opening)
+
+
+class ToyContract(WorldContract):
+    """The contract of toys; not collected by itself, because its name does not start with Test."""
+
+    spec: ClassVar[Any] = Toy()
+
+    @classmethod
+    def make_spec(cls) -> WorldSpec:
+        """Whichever toy is tried."""
+        return cls.spec
+
+    @classmethod
+    def changing_actions(cls) -> Sequence[Action]:
+        """Add one."""
+        return [CustomAction(action="add")]
+
+    @classmethod
+    def css_size(cls) -> tuple[int, int]:
+        """As it is drawn."""
+        return (40, 20)
+
+
+class TestToy(ToyContract):
+    """The toy as it should be."""
+
+
+class SharesItsState(ToyWorld):
+    """Every world adds to the same number."""
+
+    total: ClassVar[list[int]] = [0]
+
+    def words(self) -> str:
+        return f"The number is {self.total[0]}."
+
+    async def act(self, action: Action) -> ActionEffect:
+        effect = await super().act(action)
+        self.total[0] += isinstance(action, CustomAction)
+        return effect
+
+
+class TakesAnything(ToyWorld):
+    """Unknown actions are ignored without a word."""
+
+    def refuse(self, action: Action) -> None:
+        return
+
+
+class RefusesByValueError(ToyWorld):
+    """Refusals are no errors of the tree."""
+
+    def refuse(self, action: Action) -> None:
+        raise ValueError(action.type)
+
+
+class ChangesWhatItRefuses(ToyWorld):
+    """A refused action leaves a trace."""
+
+    def refuse(self, action: Action) -> None:
+        self.number += 1
+        super().refuse(action)
+
+
+class CountsItsObservers(ToyWorld):
+    """Looking changes what is seen."""
+
+    def words(self) -> str:
+        self.number += 1
+        return super().words()
+
+
+class ClosesOnce(ToyWorld):
+    """The second `close` fails."""
+
+    async def close(self) -> None:
+        self.check_open()
+        await super().close()
+
+
+class LivesAfterItsEnd(ToyWorld):
+    """`close` has no consequences."""
+
+    def check_open(self) -> None:
+        return
+
+
+class StaysLocked(ToyWorld):
+    """A cancelled action leaves the world busy for good."""
+
+    busy = False
+
+    async def act(self, action: Action) -> ActionEffect:
+        if self.busy:
+            raise EnvironmentFailed("busy")
+        self.busy = True
+        effect = await super().act(action)
+        self.busy = False
+        return effect
+
+
+class DrawsLots(ToyWorld):
+    """Says that it can be replayed, and draws from a seed of its own."""
+
+    def __init__(self, opening: Opening) -> None:
+        super().__init__(opening)
+        self.number = random.SystemRandom().randrange(10**9)
+
+
+class MisstatesItsSize(ToyWorld):
+    """The picture is larger than it says."""
+
+    def draw(self, kind: Literal["png", "jpeg"]) -> Screenshot:
+        return super().draw(kind).model_copy(update={"width_px": 20})
+
+
+class ForgetsItsScale(ToyWorld):
+    """The picture has two pixels per CSS pixel, and a scale of 1."""
+
+    def draw(self, kind: Literal["png", "jpeg"]) -> Screenshot:
+        return drawn(kind, (80, 40))
+
+
+class DrawsPngOnly(ToyWorld):
+    """Whatever is asked for, a PNG comes."""
+
+    def draw(self, kind: Literal["png", "jpeg"]) -> Screenshot:
+        return super().draw("png")
+
+
+class TalksTooLong(ToyWorld):
+    """The limit of the text is not kept."""
+
+    async def observe(self, look: Look) -> Observation:
+        seen = await super().observe(look)
+        return seen.model_copy(update={"text": "word " * 100}) if look.text else seen
+
+
+class ShowsUnasked(ToyWorld):
+    """A picture comes with every observation."""
+
+    async def observe(self, look: Look) -> Observation:
+        seen = await super().observe(look)
+        return seen.model_copy(update={"image": self.draw("png")})
+
+
+class KnowsOneTask(ToyWorld):
+    """Only the task that opened it may act on it."""
+
+    def __init__(self, opening: Opening) -> None:
+        super().__init__(opening)
+        self.task = asyncio.current_task()
+
+    async def act(self, action: Action) -> ActionEffect:
+        if asyncio.current_task() is not self.task:
+            raise RuntimeError("another task")
+        return await super().act(action)
+
+
+class ClosesItsSiblings(ToyWorld):
+    """Closing one world closes all of them."""
+
+    alive: ClassVar[list[ToyWorld]] = []
+
+    def __init__(self, opening: Opening) -> None:
+        super().__init__(opening)
+        self.alive.append(self)
+
+    async def close(self) -> None:
+        for world in self.alive:
+            world.closed = True
+
+
+BROKEN: dict[type[ToyWorld], str] = {
+    SharesItsState: "test_two_worlds_are_independent",
+    TakesAnything: "test_types_that_are_not_declared_are_refused_and_change_nothing",
+    RefusesByValueError: "test_a_refused_action_changes_nothing",
+    ChangesWhatItRefuses: "test_a_refused_action_changes_nothing",
+    CountsItsObservers: "test_looking_changes_nothing",
+    ClosesOnce: "test_closing_twice_is_no_error",
+    LivesAfterItsEnd: "test_a_closed_world_refuses_clearly",
+    StaysLocked: "test_a_cancelled_call_leaves_the_world_usable",
+    DrawsLots: "test_a_replayable_world_comes_back_by_its_actions",
+    MisstatesItsSize: "test_pictures_decode_and_map_to_the_screen",
+    ForgetsItsScale: "test_pictures_decode_and_map_to_the_screen",
+    DrawsPngOnly: "test_pictures_decode_and_map_to_the_screen",
+    TalksTooLong: "test_the_text_keeps_to_its_limit",
+    ShowsUnasked: "test_only_what_was_asked_for_is_observed",
+    KnowsOneTask: "test_calls_may_come_from_different_tasks",
+    ClosesItsSiblings: "test_two_worlds_are_independent",
+}
+
+
+def checks() -> Iterable[str]:
+    """The names of the contract's checks."""
+    return [name for name in dir(WorldContract) if name.startswith("test_")]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("broken", BROKEN, ids=lambda world: world.__name__)
+async def test_the_contract_catches(broken: type[ToyWorld]) -> None:
+    """A world broken on purpose fails the check that is about it; the sound one passes all."""
+    contract = type("Contract", (ToyContract,), {"spec": Toy(broken)})()
+    failing: set[str] = set()
+    for name in checks():
+        shared = Shared()
+        try:
+            await getattr(contract, name)(Opening(shared=shared, seed=1))
+        except (Exception, pytest.fail.Exception):  # noqa: BLE001  # how it fails is not the point
+            failing.add(name)
+    assert BROKEN[broken] in failing
+
+
+def test_every_check_has_a_world_that_it_catches() -> None:
+    """Checks that nothing was seen to fail are few, and each has its reason."""
+    unproven = set(checks()) - set(BROKEN.values())
+    assert unproven == {
+        "test_the_spec_declares_what_a_session_asks_it",  # proven by the type checker first
+        "test_an_action_that_works_returns_an_effect",  # the samples' own sanity
+        "test_without_a_screen_there_is_no_picture",  # one half of ShowsUnasked
+        "test_worlds_may_act_at_the_same_time",  # SharesItsState fails it too
+        "test_a_cancelled_opening_does_not_spoil_the_next",  # needs a world with a resource
+    }

@@ -62,7 +62,8 @@ def numeric_match(answer: Any, expected: float, *, tolerance: float = 0.0) -> fl
     number = read_number(answer)
     if number is None:
         return 0.0
-    return float(abs(number - expected) <= tolerance + 1e-9 * max(1.0, abs(expected)))
+    # Room for binary fractions (0.1 + 0.2), too little for one more among ten digits.
+    return float(abs(number - expected) <= tolerance + 1e-13 * abs(expected))
 
 
 def read_number(answer: Any) -> float | None:

@@ -1,0 +1,250 @@
+"""What counts as an action, in which forms, and what is said of one that does not."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from hud_mcp.action import (
+    ACTION_TYPES,
+    MAX_WAIT_MS,
+    Action,
+    ClickAction,
+    CustomAction,
+    DragAction,
+    MoveAction,
+    Point,
+    PressAction,
+    ResponseAction,
+    ScreenshotFetch,
+    ScrollAction,
+    TypeAction,
+    WaitAction,
+    parse_action,
+    parse_actions,
+    scale_action,
+)
+from hud_mcp.errors import InvalidAction
+
+FIELDS = (
+    "type x y point ref selector button pattern hold_keys keys text enter_after scroll scroll_x "
+    "scroll_y offset offset_x offset_y time path action args reasoning logs"
+).split()
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["x", "y"]) | st.text(max_size=4), inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+raw_actions = st.dictionaries(st.sampled_from(FIELDS) | st.text(max_size=6), json_values).flatmap(
+    lambda fields: st.sampled_from([*ACTION_TYPES, None, "clik", 3]).map(
+        lambda kind: {**fields, "type": kind}
+    )
+)
+
+
+@given(raw_actions | json_values)
+@example({"type": "wait", "time": 10**400})
+@example({"type": "click", "x": 10**400, "y": float("nan")})
+@example({"type": []})
+@example({"type": "custom", "action": "a", "args": {"": [{}]}})
+def test_any_json_is_an_action_or_an_invalid_action(raw: Any) -> None:
+    """Whatever a client sends, nothing but InvalidAction is raised, and its text is a sentence."""
+    try:
+        action = parse_action(raw)
+    except InvalidAction as exc:
+        assert str(exc).startswith("action: ")  # noqa: PT017  # it may also be valid
+        assert str(exc).endswith(".")  # noqa: PT017
+    else:
+        assert action.type in ACTION_TYPES
+
+
+@given(raw_actions)
+def test_an_action_survives_its_own_json(raw: dict[str, Any]) -> None:
+    """What is recorded of an action reads back as the same action."""
+    try:
+        action = parse_action(raw)
+    except InvalidAction:
+        return
+    row = action.model_dump(mode="json", exclude_none=True)
+    if "NaN" in json.dumps(row) or "Infinity" in json.dumps(row):
+        return  # in a free field; JSON has no form for it
+    assert parse_action(row) == action
+
+
+@pytest.mark.parametrize(
+    ("raw", "expected"),
+    [
+        ({"type": "click", "point": {"x": 1, "y": 2}}, ClickAction(point=Point(x=1, y=2))),
+        ({"type": "click", "x": 1, "y": 2}, ClickAction(point=Point(x=1, y=2))),
+        ({"type": "click", "x": 0, "y": 0}, ClickAction(point=Point(x=0, y=0))),
+        ({"type": "click", "ref": "e3"}, ClickAction(ref="e3")),
+        ({"type": "click", "selector": "#a"}, ClickAction(selector="#a")),
+        (
+            {"type": "click", "ref": "e3", "pattern": [100]},
+            ClickAction(ref="e3", pattern=(100,)),
+        ),
+        ({"type": "press", "keys": ["ctrl", "a"]}, PressAction(keys=("ctrl", "a"))),
+        ({"type": "type", "text": "hi"}, TypeAction(text="hi")),
+        ({"type": "type", "text": "", "ref": "e1"}, TypeAction(text="", ref="e1")),
+        ({"type": "scroll", "scroll_y": 300}, ScrollAction(scroll=Point(x=0, y=300))),
+        ({"type": "scroll", "scroll_x": -5}, ScrollAction(scroll=Point(x=-5, y=0))),
+        (
+            {"type": "scroll", "scroll": {"x": 0, "y": 9}, "x": 1, "y": 2},
+            ScrollAction(scroll=Point(x=0, y=9), point=Point(x=1, y=2)),
+        ),
+        ({"type": "move", "offset_x": 5}, MoveAction(offset=Point(x=5, y=0))),
+        ({"type": "wait", "time": 500.0}, WaitAction(time=500)),
+        (
+            {"type": "drag", "path": [{"x": 0, "y": 0}, {"x": 9, "y": 9}]},
+            DragAction(path=(Point(x=0, y=0), Point(x=9, y=9))),
+        ),
+        ({"type": "screenshot"}, ScreenshotFetch()),
+        ({"type": "response", "text": ""}, ResponseAction(text="")),
+        (
+            {"type": "custom", "action": "goto", "args": {"url": "/cart"}},
+            CustomAction(action="goto", args={"url": "/cart"}),
+        ),
+    ],
+)
+def test_both_forms_of_each_action_are_read(raw: dict[str, Any], expected: Action) -> None:
+    """The nested form of the HUD SDK and the flat form that models write mean the same."""
+    assert parse_action(raw) == expected
+
+
+@pytest.mark.parametrize("empty", [None, ""])
+def test_a_schema_filled_in_to_the_last_property_is_one_click(empty: str | None) -> None:
+    """Frameworks that send every property, the others as null or "", are understood."""
+    raw: dict[str, Any] = dict.fromkeys(FIELDS, empty) | {"type": "click", "x": 3, "y": 4}
+    if empty == "":
+        raw["text"] = ""
+    assert parse_action(raw) == ClickAction(point=Point(x=3, y=4))
+
+
+def test_a_ref_beside_a_filled_in_point_is_what_was_meant() -> None:
+    """Of x, y, ref and selector sent together in the flat form, the ref is taken."""
+    raw = {"type": "click", "x": 0, "y": 0, "ref": "e1", "selector": "#a"}
+    assert parse_action(raw) == ClickAction(ref="e1")
+
+
+def test_a_point_and_a_ref_in_the_nested_form_contradict_each_other() -> None:
+    """Nothing fills in a nested point by accident, so two targets are an error."""
+    with pytest.raises(InvalidAction, match="give one of point, ref and selector, not point and"):
+        parse_action({"type": "click", "point": {"x": 1, "y": 1}, "ref": "e1"})
+
+
+def test_the_old_name_of_the_middle_button_is_read() -> None:
+    """`wheel` was the HUD SDK's word for the middle button."""
+    assert parse_action({"type": "click", "ref": "e1", "button": "wheel"}) == ClickAction(
+        ref="e1", button="middle"
+    )
+
+
+def test_an_action_passes_through_as_it_is() -> None:
+    """Parsing what is an action already returns the same object."""
+    action = WaitAction(time=1)
+    assert parse_action(action) is action
+
+
+@pytest.mark.parametrize(
+    ("raw", "said"),
+    [
+        ({"type": "clik"}, "action: unknown type 'clik'. Did you mean 'click'? The types are"),
+        ({}, "action: unknown type None. The types are click, press,"),
+        ({"type": ["click"]}, "action: unknown type ['click']. The types are"),
+        ("click", "action: expected an object with a 'type', got 'click'."),
+        ({"type": "click"}, "'click' needs x and y, a ref, or a selector"),
+        ({"type": "click", "x": 3}, "'click' needs point.y"),
+        ({"type": "click", "x": "left", "y": 1}, "point.x: input should be a valid number"),
+        ({"type": "click", "x": float("inf"), "y": 1}, "point.x: input should be a finite number"),
+        ({"type": "click", "ref": "e1", "button": "up"}, "button: input should be 'left',"),
+        ({"type": "click", "ref": "e1", "buton": "left"}, "no field 'buton'. Did you mean 'button"),
+        ({"type": "click", "ref": "e1", "pattern": [9999]}, "pattern.0: input should be less"),
+        ({"type": "press"}, "'press' needs keys"),
+        ({"type": "press", "keys": []}, "keys: tuple should have at least 1 item"),
+        ({"type": "press", "keys": "enter"}, "keys: input should be a valid tuple, got 'enter'"),
+        ({"type": "type"}, "'type' needs text"),
+        ({"type": "scroll"}, "'scroll' needs scroll_x or scroll_y"),
+        ({"type": "scroll", "scroll": "down"}, "action: scroll: input should be a valid"),
+        ({"type": "scroll", "scroll_y": "down"}, "action: scroll.y: input should be a valid"),
+        ({"type": "move"}, "'move' needs x and y, a ref, a selector, or an offset"),
+        ({"type": "wait"}, "'wait' needs time"),
+        ({"type": "wait", "time": MAX_WAIT_MS + 1}, "less than or equal to 30000, got 30001"),
+        ({"type": "wait", "time": -1}, "time: input should be greater than or equal to 0, got -1"),
+        ({"type": "drag", "path": [{"x": 0, "y": 0}]}, "path: tuple should have at least 2 items"),
+        ({"type": "response"}, "'response' needs text"),
+        ({"type": "custom"}, "'custom' needs action"),
+        ({"type": "custom", "action": "a", "args": []}, "args: input should be a valid dictionary"),
+    ],
+)
+def test_a_bad_action_is_told_what_came_and_what_was_expected(raw: Any, said: str) -> None:
+    """Each text names the field, what came and what belongs there."""
+    with pytest.raises(InvalidAction) as caught:
+        parse_action(raw)
+    assert said in str(caught.value)
+
+
+def test_an_error_does_not_repeat_a_long_value() -> None:
+    """A value that was given is clipped, so that an error stays short."""
+    with pytest.raises(InvalidAction) as caught:
+        parse_action({"type": "x" * 5000})
+    assert len(str(caught.value)) < 400
+
+
+@pytest.mark.parametrize(
+    ("raw", "count"),
+    [(None, 0), ([], 0), ({"type": "screenshot"}, 1), ([{"type": "screenshot"}] * 3, 3)],
+)
+def test_a_list_one_action_and_nothing_are_lists_of_actions(raw: Any, count: int) -> None:
+    """One action counts as a list of one, and none as an empty list."""
+    assert parse_actions(raw) == (ScreenshotFetch(),) * count
+
+
+def test_a_bad_action_in_a_list_is_named_by_its_place() -> None:
+    """The error says which of the actions was wrong."""
+    with pytest.raises(InvalidAction, match=r"^actions\[1\]: unknown type 'jump'"):
+        parse_actions([{"type": "screenshot"}, {"type": "jump"}])
+
+
+@pytest.mark.parametrize("raw", ["click", b"click", 3, True])
+def test_what_is_no_list_of_actions_is_refused(raw: Any) -> None:
+    """Text is a sequence to Python, and no list of actions."""
+    with pytest.raises(InvalidAction, match="actions: expected a list of actions, got"):
+        parse_actions(raw)
+
+
+finite = st.floats(-1e6, 1e6)
+points = st.builds(Point, x=finite, y=finite)
+
+
+@given(points, points, st.floats(0.1, 10))
+def test_places_are_scaled_and_distances_of_the_wheel_are_not(
+    place: Point, far: Point, scale: float
+) -> None:
+    """Points, paths and offsets are pixels of the picture; a scroll is CSS pixels already."""
+    scaled = Point(x=place.x * scale, y=place.y * scale)
+    assert scale_action(ClickAction(point=place), scale) == ClickAction(point=scaled)
+    assert scale_action(MoveAction(offset=place), scale) == MoveAction(offset=scaled)
+    drag = scale_action(DragAction(path=(place, place)), scale)
+    assert drag == DragAction(path=(scaled, scaled))
+    wheel = scale_action(ScrollAction(point=place, scroll=far), scale)
+    assert wheel == ScrollAction(point=scaled, scroll=far)
+
+
+@pytest.mark.parametrize("action", [ClickAction(ref="e1"), WaitAction(time=5)])
+def test_an_action_without_a_place_is_not_changed_by_scaling(action: Action) -> None:
+    """There is nothing to scale in a ref or a wait."""
+    assert scale_action(action, 2.0) is action
+
+
+def test_an_action_cannot_be_changed() -> None:
+    """What was recorded is what was performed."""
+    action = WaitAction(time=1)
+    with pytest.raises(ValidationError):
+        action.time = 2  # pyright: ignore[reportAttributeAccessIssue]  # that is the claim

@@ -1,0 +1,311 @@
+"""An environment declares; what cannot work is refused where it is written."""
+
+import hashlib
+from collections.abc import AsyncGenerator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hud_mcp.action import Action, ActionEffect
+from hud_mcp.capability import Capability
+from hud_mcp.context import ContextFeature, ContextSpace
+from hud_mcp.environment import REWARD_POLICIES, Environment
+from hud_mcp.errors import InvalidContext, InvalidEnvironment, InvalidTask, InvalidTemplate
+from hud_mcp.observation import Look, Observation
+from hud_mcp.world import Opening, World
+from hud_mcp.worlds.none import EmptyWorld
+
+pytestmark = pytest.mark.anyio
+
+Steps = AsyncGenerator[Any, Any]
+
+
+class Room:
+    """A world of another kind, with a feature of its own."""
+
+    async def act(self, action: Action) -> ActionEffect:
+        """Do nothing."""
+        return ActionEffect()
+
+    async def observe(self, look: Look) -> Observation:
+        """See nothing."""
+        return Observation()
+
+    async def close(self) -> None:
+        """Leave."""
+
+
+class Rooms:
+    """Its declaration."""
+
+    name = "room"
+    world_type = Room
+    actions = frozenset({"wait", "custom"})
+    has_screen = False
+    replayable = True
+    context_space = ContextSpace([ContextFeature(name="light", default=1.0, lower=0)])
+
+    async def open(self, opening: Opening) -> Room:
+        """Open one."""
+        return Room()
+
+
+async def ask(word: str) -> Steps:
+    """Ask for a word."""
+    answer = yield word
+    yield float(answer == word)
+
+
+def line_of(function: Callable[..., Any]) -> str:
+    return f"{__file__}:{function.__code__.co_firstlineno}: "
+
+
+@pytest.mark.parametrize("name", ["a", "Shop", "shop-2_b", "x" * 64])
+def test_a_plain_name_names_an_environment(name: str) -> None:
+    """It becomes part of addresses and of tools' names."""
+    assert Environment(name).name == name
+
+
+@pytest.mark.parametrize("name", ["", "2shop", "my shop", "shop/1", "läden", "x" * 65])
+def test_a_name_that_cannot_be_part_of_an_address_is_refused_with_its_line(name: str) -> None:
+    """The text names this file, and what is allowed."""
+    with pytest.raises(InvalidEnvironment, match="cannot name an environment; begin with") as got:
+        Environment(name)
+    assert str(got.value).startswith(f"{__file__}:")
+
+
+@pytest.mark.parametrize("policy", [None, *REWARD_POLICIES])
+def test_a_known_reward_policy_is_taken(policy: str | None) -> None:
+    """None leaves it to the server."""
+    env = Environment(reward=policy)
+    assert env.reward == policy
+    assert env.template(reward=policy)(ask).reward == policy
+
+
+def test_an_unknown_reward_policy_is_refused_with_its_line() -> None:
+    """For an environment and for a template alike."""
+    with pytest.raises(InvalidEnvironment, match=r"reward='never' is not .* hidden, on_submit"):
+        Environment(reward="never")
+    with pytest.raises(InvalidEnvironment, match="reward='never' is not a reward policy") as got:
+        Environment().template(reward="never")(ask)
+    assert str(got.value).startswith(line_of(ask))
+
+
+def test_an_environment_knows_the_file_that_declares_it() -> None:
+    """Relative paths start there, and the record says which version of it was used."""
+    env = Environment("here")
+    assert env.file == Path(__file__)
+    assert env.folder == Path(__file__).parent
+    assert env.digest == hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
+
+
+def test_templates_are_found_by_id() -> None:
+    """An unknown id gets the closest one, and the list."""
+    env = Environment("shop")
+    made = env.template()(ask)
+    assert env.templates == {"ask": made}
+    assert env.find_template("ask") is made
+    with pytest.raises(InvalidTask, match=r"'shop' has no template 'aks'. Did you mean 'ask'\? It"):
+        env.find_template("aks")
+
+
+def test_an_id_that_is_taken_is_refused_with_both_lines() -> None:
+    """The text says where the other one is."""
+    env = Environment()
+    env.template(id="a")(ask)
+
+    async def other() -> Steps:
+        yield "x"
+        yield 1
+
+    with pytest.raises(InvalidTemplate, match="the id 'a' is taken by the template at") as caught:
+        env.template(id="a")(other)
+    assert str(caught.value).startswith(line_of(other))
+    assert line_of(ask)[:-2] in str(caught.value)
+
+
+def test_a_function_that_hides_another_is_refused() -> None:
+    """Two functions of one name in a file are a mistake, whatever ids they were given."""
+    env = Environment()
+    env.template(id="a")(ask)
+    with pytest.raises(InvalidTemplate, match="the second hides the first, so rename one"):
+        env.template(id="b")(ask)
+
+
+def test_functions_named_underscore_hide_nothing() -> None:
+    """An author who gives ids need not invent names."""
+    env = Environment()
+
+    async def _(word: str) -> Steps:
+        yield word
+        yield 1
+
+    env.template(id="a")(_)
+    env.template(id="b")(_)
+    assert list(env.templates) == ["a", "b"]
+
+
+def test_a_failed_declaration_leaves_nothing_behind() -> None:
+    """The environment is as it was before the mistake."""
+    env = Environment()
+
+    async def once() -> Steps:
+        yield "x"
+
+    with pytest.raises(InvalidTemplate):
+        env.template()(once)
+    assert env.templates == {}
+
+
+def test_asking_for_a_world_of_another_kind_is_refused_with_the_line() -> None:
+    """For templates and tools; any world does where `World` is asked for."""
+    env = Environment("rooms", world=Rooms())
+
+    async def wrong(world: EmptyWorld) -> Steps:
+        yield world
+        yield 1
+
+    async def peek(world: EmptyWorld) -> None: ...
+
+    async def right(world: Room, same: World) -> Steps:
+        yield (world, same)
+        yield 1
+
+    said = "asks for a EmptyWorld in 'world', but environment 'rooms' opens a Room"
+    with pytest.raises(InvalidTemplate, match=said) as caught:
+        env.template()(wrong)
+    assert str(caught.value).startswith(line_of(wrong))
+    with pytest.raises(InvalidTemplate, match=said) as caught:
+        env.tool(peek)
+    assert str(caught.value).startswith(line_of(peek))
+    assert env.tools == {}
+    assert env.template()(right).id == "right"
+
+
+def test_a_tool_is_registered_with_and_without_options() -> None:
+    """Both forms of the decorator return the function, so that it can be called and tested."""
+    env = Environment()
+
+    @env.tool
+    async def one() -> None: ...
+
+    @env.tool(name="second", read_only=True)
+    async def two() -> None: ...
+
+    assert list(env.tools) == ["one", "second"]
+    assert env.tools["second"].read_only
+    assert env.tools["second"].function is two
+
+
+def test_a_tool_s_name_is_taken_once() -> None:
+    """The text says where the other one is."""
+    env = Environment()
+
+    async def one() -> None: ...
+
+    env.tool(one)
+    with pytest.raises(InvalidEnvironment, match="tool 'one' is declared already, at") as caught:
+        env.tool(one)
+    assert str(caught.value).startswith(line_of(one))
+
+
+async def test_hooks_run_once_in_order_and_end_in_reverse() -> None:
+    """Starting twice starts once, and stopping twice stops once."""
+    env, ran = Environment(), list[str]()
+
+    def hook(name: str) -> Callable[[], Any]:
+        async def run() -> None:
+            ran.append(name)
+
+        return run
+
+    for name in ("a", "b"):
+        env.initialize(hook(f"+{name}"))
+        env.shutdown(hook(f"-{name}"))
+    await env.stop()
+    await env.start()
+    await env.start()
+    await env.stop()
+    await env.stop()
+    assert ran == ["+a", "+b", "-b", "-a"]
+
+
+async def test_a_start_that_failed_begins_again_with_the_first_hook() -> None:
+    """A service that came up late is waited for by the next session."""
+    env, ran = Environment(), list[str]()
+
+    @env.initialize
+    async def first() -> None:
+        ran.append("first")
+
+    @env.initialize
+    async def second() -> None:
+        ran.append("second")
+        if len(ran) < 3:
+            raise OSError("not up yet")
+
+    with pytest.raises(OSError, match="not up yet"):
+        await env.start()
+    await env.start()
+    assert ran == ["first", "second", "first", "second"]
+
+
+def test_a_capability_is_published_under_its_name_and_replaced_by_it() -> None:
+    """A hook may publish what a declaration only announced."""
+    old = Capability(name="shell", protocol="ssh/2", url="ssh://a:1")
+    new = Capability(name="shell", protocol="ssh/2", url="ssh://b:2")
+    env = Environment(capabilities=[old])
+    env.add_capability(new)
+    assert env.capabilities == (new,)
+
+
+def test_a_context_is_completed_and_reaches_the_world_without_the_environment_s_own() -> None:
+    """Features of the environment are the template's business, those of the world the world's."""
+    own = ContextSpace([ContextFeature(name="season", default="winter")])
+    env = Environment(world=Rooms(), contexts=own)
+    assert env.context_space.default == {"light": 1.0, "season": "winter"}
+    assert env.split_context({"season": "summer"}) == {"light": 1.0}
+    with pytest.raises(InvalidContext, match="no feature 'lihgt'. Did you mean 'light'"):
+        env.split_context({"lihgt": 2})
+
+
+def test_the_manifest_says_what_an_agent_may_know_and_no_more() -> None:
+    """It has templates, tools and features, and neither oracles nor addresses."""
+    env = Environment(
+        "shop",
+        version="1.2",
+        world=Rooms(),
+        capabilities=[Capability(name="shell", protocol="ssh/2", url="ssh://secret:pw@h:1")],
+    )
+    made = env.template(returns=int)(ask)
+
+    @made.oracle
+    async def solve(agent: Any, word: str) -> str:
+        return word
+
+    @env.tool
+    async def peek() -> None: ...
+
+    manifest = env.manifest()
+    assert (manifest["name"], manifest["version"], manifest["world"]) == ("shop", "1.2", "room")
+    assert manifest["actions"] == ["custom", "wait"]
+    assert manifest["tools"] == ["peek"]
+    assert manifest["templates"] == [
+        {
+            "id": "ask",
+            "description": "Ask for a word.",
+            "args": made.arguments.schema,
+            "returns": {"type": "integer"},
+        }
+    ]
+    assert [f["name"] for f in manifest["contexts"]] == ["light"]
+    assert manifest["capabilities"] == [{"name": "shell", "protocol": "ssh/2"}]
+    assert "secret" not in str(manifest)
+    assert solve.__name__ not in str(manifest)
+
+
+def test_a_shell_workspace_is_reserved() -> None:
+    """The text says what to do instead."""
+    with pytest.raises(InvalidEnvironment, match="publish it with env.add_capability"):
+        Environment().workspace("/data")

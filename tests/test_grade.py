@@ -1,0 +1,139 @@
+"""What a template may yield as its grade; anything else is a failure, never a zero."""
+
+import math
+from fractions import Fraction
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from hud_mcp.errors import GradingFailed
+from hud_mcp.grade import Grade, Outcome, SubScore, read_grade
+
+WHERE = "env.py:7"
+
+
+@pytest.mark.parametrize(
+    ("value", "reward"),
+    [
+        (1, 1.0),
+        (0, 0.0),
+        (0.25, 0.25),
+        (-3, -3.0),
+        (True, 1.0),
+        (False, 0.0),
+        (Fraction(1, 4), 0.25),
+        ({"score": 0.5}, 0.5),
+        ({"reward": 0.5}, 0.5),
+        ({"score": 0.1, "reward": 0.9}, 0.9),
+        (Grade(reward=0.75), 0.75),
+        (SimpleNamespace(reward=0.5), 0.5),
+    ],
+)
+def test_every_form_of_a_grade_gives_its_reward(value: Any, reward: float) -> None:
+    """Numbers, grades, mappings and objects with a reward are grades."""
+    grade = read_grade(value, where=WHERE)
+    assert grade.reward == reward
+    assert type(grade.reward) is float
+
+
+def test_a_mapping_s_other_fields_become_parts_of_the_grade() -> None:
+    """What the HUD wire knows is kept under its name, and everything else as info."""
+    grade = read_grade(
+        {
+            "score": 0.5,
+            "content": "Half.",
+            "subscores": [{"name": "a", "value": 1, "weight": 0.5}],
+            "info": {"seen": 1},
+            "extra": [1],
+        },
+        where=WHERE,
+    )
+    assert grade.content == "Half."
+    assert grade.subscores == (SubScore(name="a", value=1, weight=0.5),)
+    assert grade.info == {"seen": 1, "extra": [1]}
+
+
+def test_an_object_s_content_is_kept() -> None:
+    """An evaluation result of another library explains itself."""
+    value = SimpleNamespace(reward=1, content="All of it.")
+    assert read_grade(value, where=WHERE).content == "All of it."
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (None, "yielded None as its grade; yield a number, a Grade, or a dict"),
+        ("1.0", "yielded '1.0' as its grade"),
+        ([1.0], "yielded [1.0] as its grade"),
+        ({}, "yielded {} as its grade"),
+        ({"points": 1}, "yielded {'points': 1} as its grade"),
+        ({"score": "1"}, "yielded '1' as its reward; a reward is a finite number"),
+        ({"score": None}, "yielded None as its reward"),
+        (math.nan, "yielded nan as its reward"),
+        (math.inf, "yielded inf as its reward"),
+        (10**400, "as its reward; a reward is a finite number"),
+        ({"score": math.nan}, "yielded nan as its reward"),
+        (SimpleNamespace(reward="high"), "as its grade"),
+        ({"score": 1, "info": "text"}, "the grade's info: input should be a valid dictionary"),
+        ({"score": 1, "content": 5}, "the grade's content: input should be a valid string, got 5"),
+        ({"score": 1, "subscores": 3}, "the grade's subscores: input should be a valid tuple"),
+        (
+            {"score": 1, "subscores": [{"name": "a", "value": 2}]},
+            "the grade's subscores.0.value: input should be less than or equal to 1, got 2",
+        ),
+    ],
+)
+def test_what_is_no_grade_fails_grading_with_the_template_s_line(value: Any, said: str) -> None:
+    """It is not taken for 0, and the text says where and what was yielded."""
+    with pytest.raises(GradingFailed) as caught:
+        read_grade(value, where=WHERE)
+    assert str(caught.value).startswith(f"{WHERE}: ")
+    assert said in str(caught.value)
+
+
+anything = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=2)
+        | st.dictionaries(
+            st.sampled_from(["score", "reward", "info", "content", "subscores", "name", "value"]),
+            inner,
+        )
+    ),
+    max_leaves=6,
+)
+
+
+@given(anything)
+def test_whatever_is_yielded_is_a_finite_reward_or_a_failed_grading(value: Any) -> None:
+    """No other exception reaches the session, and no reward is infinite."""
+    try:
+        grade = read_grade(value, where=WHERE)
+    except GradingFailed:
+        return
+    assert math.isfinite(grade.reward)
+
+
+@pytest.mark.parametrize(
+    "fields", [{"reward": math.nan}, {"reward": math.inf}, {}, {"reward": 1, "score": 1}]
+)
+def test_a_grade_without_a_finite_reward_cannot_be_made(fields: dict[str, Any]) -> None:
+    """There is no default reward."""
+    with pytest.raises(ValidationError):
+        Grade(**fields)
+
+
+def test_the_outcomes_are_six_and_named_as_they_are_stored() -> None:
+    """Their names are part of every record, so that they never change by accident."""
+    assert [o.value for o in Outcome] == [
+        "graded",
+        "cancelled",
+        "expired",
+        "environment_failed",
+        "grading_failed",
+        "lost",
+    ]

@@ -1,0 +1,148 @@
+"""What an agent is shown fits its budget, and its places still mean the same page."""
+
+import base64
+import io
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image
+from pydantic import ValidationError
+
+from hud_mcp.observation import Look, Observation, Screenshot, clip_text, fit_screenshot
+
+
+def picture(width: int, height: int, *, kind: str = "PNG", noise: bool = False) -> bytes:
+    """An encoded picture; noise is what no format compresses."""
+    if noise:
+        data = random.Random(7).randbytes(width * height * 3)
+        image = Image.frombytes("RGB", (width, height), data)
+    else:
+        image = Image.new("RGB", (width, height), "navy")
+    out = io.BytesIO()
+    image.save(out, kind)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("kind", "mime", "extension"), [("PNG", "image/png", "png"), ("JPEG", "image/jpeg", "jpg")]
+)
+def test_size_and_format_are_read_from_the_bytes(kind: str, mime: str, extension: str) -> None:
+    """A world hands over bytes, and need not say what they are."""
+    shot = Screenshot.from_bytes(picture(30, 20, kind=kind), scale=2)
+    assert (shot.width_px, shot.height_px, shot.scale) == (30, 20, 2)
+    assert (shot.mime_type, shot.extension) == (mime, extension)
+
+
+@pytest.mark.parametrize("data", [b"", b"not a picture", picture(2, 2, kind="GIF")])
+def test_bytes_that_are_no_png_or_jpeg_are_refused(data: bytes) -> None:
+    """Hosts show PNG and JPEG, so nothing else counts as a screenshot."""
+    with pytest.raises(ValueError, match=r"a screenshot is an encoded PNG|not GIF"):
+        Screenshot.from_bytes(data)
+
+
+def test_a_picture_is_named_by_the_hash_of_its_bytes() -> None:
+    """Equal bytes have one name of 64 hex digits, and looking at it changes nothing."""
+    one, other = Screenshot.from_bytes(picture(4, 4)), Screenshot.from_bytes(picture(4, 4))
+    assert one.sha256 == other.sha256
+    assert len(one.sha256) == 64
+    assert one == Screenshot.from_bytes(picture(4, 4))
+    assert Screenshot.from_bytes(picture(4, 5)).sha256 != one.sha256
+
+
+def test_a_jpeg_becomes_a_png_of_the_same_size() -> None:
+    """The HUD SDK's form is PNG, whatever was taken; a PNG stays itself."""
+    shot = Screenshot.from_bytes(picture(30, 20, kind="JPEG"), scale=1.5)
+    png = shot.as_png()
+    assert (png.mime_type, png.width_px, png.height_px, png.scale) == ("image/png", 30, 20, 1.5)
+    assert png.as_png() is png
+
+
+def test_an_observation_reads_and_writes_the_hud_form() -> None:
+    """`screenshot` is base64 PNG, with or without a data URL's prefix."""
+    encoded = base64.b64encode(picture(8, 6)).decode()
+    for text in (encoded, f"data:image/png;base64,{encoded}"):
+        seen = Observation.model_validate({"text": "hi", "screenshot": text})
+        assert seen.image is not None
+        assert (seen.image.width_px, seen.image.height_px) == (8, 6)
+        assert seen.screenshot == encoded
+    assert Observation(text="hi").screenshot is None
+
+
+@pytest.mark.parametrize("text", ["%%%", base64.b64encode(b"no picture").decode()])
+def test_a_screenshot_that_is_no_picture_is_a_validation_error(text: str) -> None:
+    """Neither bad base64 nor other bytes get through as a picture."""
+    with pytest.raises(ValidationError):
+        Observation.model_validate({"screenshot": text})
+
+
+def test_a_picture_within_the_budget_is_the_same_object() -> None:
+    """Nothing is encoded twice without need."""
+    shot = Screenshot.from_bytes(picture(100, 80))
+    assert fit_screenshot(shot, Look()) is shot
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    width=st.integers(1, 700),
+    height=st.integers(1, 700),
+    kind=st.sampled_from(["PNG", "JPEG"]),
+    noise=st.booleans(),
+    edge=st.integers(64, 800),
+    size=st.integers(10_000, 60_000),
+    scale=st.floats(0.25, 4),
+)
+def test_a_fitted_picture_is_within_its_budget_and_its_corners_are_the_page_s(
+    *, width: int, height: int, kind: str, noise: bool, edge: int, size: int, scale: float
+) -> None:
+    """No edge and no size exceeds the budget, and each corner maps back to the same corner."""
+    shot = Screenshot.from_bytes(picture(width, height, kind=kind, noise=noise), scale=scale)
+    fitted = fit_screenshot(shot, Look(max_edge_px=edge, max_image_bytes=size))
+
+    assert max(fitted.width_px, fitted.height_px) <= edge
+    assert len(fitted.data) <= size
+    assert Screenshot.from_bytes(fitted.data, scale=fitted.scale) == fitted
+    for before, after in ((width, fitted.width_px), (height, fitted.height_px)):
+        # Half a pixel of the fitted picture is lost to rounding, and a whole one at least kept.
+        assert abs(after * fitted.scale - before * scale) <= fitted.scale * 1.001
+
+
+def test_the_far_end_of_a_long_page_is_where_it_was() -> None:
+    """A tall picture's rows map back to the rows that they show, not forty pixels above."""
+    shot = Screenshot.from_bytes(picture(400, 10_000))
+    fitted = fit_screenshot(shot, Look())
+    assert fitted.height_px == 1568
+    assert fitted.height_px * fitted.scale == pytest.approx(10_000)
+
+
+def test_a_png_that_is_only_too_wide_stays_a_png() -> None:
+    """Small text keeps its edges where the budget allows it."""
+    fitted = fit_screenshot(Screenshot.from_bytes(picture(3000, 500)), Look())
+    assert (fitted.mime_type, fitted.width_px) == ("image/png", 1568)
+
+
+@given(st.text(alphabet="ab \n", max_size=2000), st.integers(200, 600))
+def test_clipped_text_is_a_beginning_within_the_limit(text: str, limit: int) -> None:
+    """What is kept is the text's own beginning, and the count of the rest is right."""
+    clipped = clip_text(text, limit)
+    assert len(clipped) <= limit
+    if clipped != text:
+        kept, _, notice = clipped.rpartition("\n… ")
+        assert text.startswith(kept)
+        assert notice == f"{len(text) - len(kept)} more characters; scroll to see the rest."
+    else:
+        assert len(text) <= limit
+
+
+def test_a_text_is_cut_at_a_line_s_end() -> None:
+    """No element's line is shown by half, where lines are of usual length."""
+    text = "\n".join(f"- button {i} [ref=e{i}]" for i in range(100))
+    kept = clip_text(text, 1000).rpartition("\n… ")[0]
+    assert kept.splitlines() == text.splitlines()[: len(kept.splitlines())]
+
+
+def test_one_very_long_line_is_cut_within() -> None:
+    """A long line after a short one is shown as far as there is room."""
+    clipped = clip_text("title\n" + "x" * 5000, 1000)
+    assert len(clipped) > 800

@@ -1,0 +1,375 @@
+"""A template is declared, mints tasks, and has run nothing by then."""
+
+import inspect
+from collections.abc import AsyncGenerator
+from types import SimpleNamespace
+from typing import Any
+
+import anyio
+import pytest
+from pydantic import BaseModel
+
+from hud_mcp.environment import Environment
+from hud_mcp.errors import InvalidEnvironment, InvalidTask, InvalidTemplate
+from hud_mcp.task import Task
+from hud_mcp.template import Answer, Prompt, PromptMessage, Template, read_prompt
+from hud_mcp.worlds.none import EmptyWorld
+
+pytestmark = pytest.mark.anyio
+
+Steps = AsyncGenerator[Any, Any]
+ran: list[str] = []
+
+
+async def count(word: str, letter: str = "r") -> Steps:
+    """Count letters.
+
+    The second paragraph is the author's own business.
+    """
+    ran.append(word)
+    answer = yield f"How many {letter} are in {word}?"
+    yield float(answer == str(word.count(letter)))
+
+
+def template(function: Any, **options: Any) -> Template:
+    return Template(function, env="e", **options)
+
+
+COUNT = template(count)
+
+
+@pytest.fixture(autouse=True)
+def nothing_has_run() -> None:
+    """Each test sees what ran in it alone."""
+    ran.clear()
+
+
+def test_a_template_takes_its_name_and_description_from_its_function() -> None:
+    """The first line of the docstring is the description."""
+    assert (COUNT.id, COUNT.env, COUNT.description) == ("count", "e", "Count letters.")
+    assert COUNT.where == f"{__file__}:{count.__code__.co_firstlineno}"
+    other = template(count, id="letters", description="Letters.")
+    assert (other.id, other.description) == ("letters", "Letters.")
+
+
+def test_calling_a_template_mints_a_task_and_runs_nothing() -> None:
+    """A task is data: the arguments are checked and bound, and the generator is not begun."""
+    task = COUNT("strawberry", letter="b")
+    assert (task.env, task.template) == ("e", "count")
+    assert task.args == {"word": "strawberry", "letter": "b"}
+    assert ran == []
+
+
+def test_a_task_keeps_only_the_arguments_that_were_given() -> None:
+    """Defaults stay the template's, so that a row says what its author chose."""
+    assert COUNT("a").args == {"word": "a"}
+
+
+def test_equal_arguments_mint_equal_ids_and_others_do_not() -> None:
+    """Ids are stable, whatever the order of the arguments."""
+    assert COUNT(word="a", letter="b").id == COUNT(letter="b", word="a").id
+    assert COUNT("a").id != COUNT("b").id
+    assert COUNT("a").id.startswith("count-")
+
+
+def test_a_minted_task_round_trips_through_json() -> None:
+    """What a template mints can be written to a row and read back."""
+    task = COUNT("a")
+    assert Task.model_validate_json(task.model_dump_json()) == task
+    assert Task.model_validate(task.model_dump(mode="json", exclude_defaults=True)) == task
+
+
+@pytest.mark.parametrize(
+    ("args", "kwargs", "said"),
+    [
+        ((), {}, "template 'count': argument 'word' is required."),
+        ((1,), {}, "argument 'word' should be a valid string, got 1 (integer)"),
+        (("a", "b", "c"), {}, "template 'count' takes 2 arguments, got 3."),
+        (("a",), {"word": "b"}, "template 'count': argument 'word' was given twice."),
+        (("a",), {"leter": "b"}, "no argument 'leter'. Did you mean 'letter'? It takes: word, le"),
+    ],
+)
+def test_a_task_with_wrong_arguments_cannot_be_minted(
+    args: tuple[Any, ...], kwargs: dict[str, Any], said: str
+) -> None:
+    """The error says which argument, what came and what the template takes."""
+    with pytest.raises(InvalidTask) as caught:
+        COUNT(*args, **kwargs)
+    assert said in str(caught.value)
+    assert ran == []
+
+
+async def test_a_run_begins_at_the_first_send() -> None:
+    """Creating the generator runs nothing; the session resumes it in a task of its own."""
+    generator = COUNT.run({"word": "bob", "letter": "b"}, None)
+    assert ran == []
+    with anyio.fail_after(5):
+        assert await anext(generator) == "How many b are in bob?"
+        assert await generator.asend("2") == 1.0
+        assert await anext(generator, "over") == "over"
+    assert ran == ["bob"]
+
+
+async def test_the_world_reaches_the_parameter_that_asks_for_it() -> None:
+    """It is handed over by annotation, whatever the parameter is called."""
+
+    async def look(place: EmptyWorld, word: str) -> Steps:
+        yield (place, word)
+        yield 1
+
+    world = EmptyWorld()
+    generator = template(look).run({"word": "w"}, world)
+    assert await anext(generator) == (world, "w")
+    await generator.aclose()
+
+
+# Everything that an author can write wrong.
+
+
+def not_async(word: str) -> Any:
+    yield word
+    yield 1
+
+
+async def a_coroutine(word: str) -> Any:
+    return word
+
+
+async def only_a_prompt(word: str) -> Steps:
+    """It never grades."""
+    yield word
+
+
+async def one_yield_and_a_nested_one(word: str) -> Steps:
+    """The yield of an inner function is not the template's."""
+
+    def inner() -> Any:
+        yield 1
+
+    inner()
+    yield word
+
+
+async def variadic(*words: str) -> Steps:
+    yield words
+    yield 1
+
+
+async def no_schema(thing: EmptyWorld | None) -> Steps:
+    yield thing
+    yield 1
+
+
+@pytest.mark.parametrize(
+    ("function", "said"),
+    [
+        (not_async, "is not an async generator. Write `async def`, yield the prompt,"),
+        (a_coroutine, "is not an async generator"),
+        (only_a_prompt, "yields once. Yield twice: first the prompt"),
+        (one_yield_and_a_nested_one, "yields once"),
+        (variadic, "takes *words: str (variadic positional)"),
+        (no_schema, "an argument's type has no JSON schema"),
+    ],
+)
+def test_a_template_that_cannot_work_is_refused_with_its_line(function: Any, said: str) -> None:
+    """The mistake is found where it is declared, before anything runs."""
+    with pytest.raises(InvalidTemplate) as caught:
+        template(function)
+    where = f"{__file__}:{inspect.unwrap(function).__code__.co_firstlineno}"
+    assert str(caught.value).startswith(f"{where}: template {function.__name__!r}")
+    assert said in str(caught.value)
+
+
+async def yields_in_a_loop(word: str) -> Steps:
+    for value in (word, 1):
+        yield value
+
+
+async def yields_in_branches(word: str) -> Steps:
+    if word:
+        yield "a"
+    else:
+        yield "b"
+    yield 1
+
+
+@pytest.mark.parametrize("function", [yields_in_a_loop, yields_in_branches])
+def test_a_template_that_may_yield_twice_is_taken(function: Any) -> None:
+    """Only what certainly cannot grade is refused."""
+    assert template(function).id == function.__name__
+
+
+@pytest.mark.parametrize("option", ["input", "returns"])
+def test_a_type_without_a_schema_is_refused(option: str) -> None:
+    """`input` and `returns` are shown to agents as schemas."""
+    with pytest.raises(InvalidTemplate, match="has no JSON schema") as caught:
+        template(count, **{option: EmptyWorld})
+    assert str(caught.value).startswith(f"{COUNT.where}: template 'count'")
+
+
+def test_a_function_that_is_no_function_is_an_error_of_the_declaration() -> None:
+    """Even a built-in gets a sentence, not an attribute error."""
+    with pytest.raises(InvalidEnvironment, match="is not an async generator"):
+        template(print)
+
+
+# Oracles.
+
+
+async def solve(agent: Any, word: str) -> str:
+    return f"{agent}{word}"
+
+
+def test_an_oracle_belongs_to_its_template() -> None:
+    """It is registered and returned as it is, and may take fewer arguments."""
+    made = template(count)
+    assert made.oracle(solve) is solve
+    assert made.oracle_function is solve
+
+
+async def asks_for_more(_agent: Any, _word: str, _colour: str) -> None: ...
+def not_a_coroutine(_agent: Any) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("function", "said"),
+    [
+        (asks_for_more, "the oracle of template 'count' asks for '_word'; the template takes: wo"),
+        (not_a_coroutine, "the oracle of template 'count' must be an async function."),
+    ],
+)
+def test_an_oracle_that_does_not_fit_is_refused_with_its_line(function: Any, said: str) -> None:
+    """The line is the oracle's own."""
+    made = template(count)
+    with pytest.raises(InvalidTemplate) as caught:
+        made.oracle(function)
+    assert str(caught.value).startswith(f"{__file__}:{function.__code__.co_firstlineno}: ")
+    assert said in str(caught.value)
+    assert made.oracle_function is None
+
+
+def test_a_second_oracle_is_refused() -> None:
+    """One solution is checked; two would leave one unchecked."""
+    made = template(count)
+    made.oracle(solve)
+    with pytest.raises(InvalidTemplate, match="has an oracle already"):
+        made.oracle(solve)
+
+
+# Typed answers.
+
+
+class Total(BaseModel):
+    """A typed answer."""
+
+    amount: float
+    currency: str = "EUR"
+
+
+@pytest.mark.parametrize(
+    ("returns", "raw", "content"),
+    [
+        (int, "5", 5),
+        (int, " 5 ", 5),
+        (int, "five", "five"),
+        (float, "2", 2.0),
+        (str, "plain text", "plain text"),
+        (str, '"quoted"', "quoted"),
+        (bool, "true", True),
+        (list[int], "[1, 2]", [1, 2]),
+        (list[int], "[1, 2", "[1, 2"),
+        (Total, '{"amount": 3}', Total(amount=3)),
+        (Total, "three", "three"),
+        (Total, "", ""),
+        (dict[str, int], '{"a": 1}', {"a": 1}),
+    ],
+)
+def test_an_answer_is_read_as_the_declared_type_or_kept_as_text(
+    returns: Any, raw: str, content: Any
+) -> None:
+    """Reading never fails: what does not fit reaches the template as it came."""
+    answer = template(count, returns=returns).read_answer(raw)
+    assert answer == Answer(content=content, raw=raw)
+    assert type(answer.content) is type(content)
+
+
+def test_an_answer_without_a_declared_type_is_the_string() -> None:
+    """The template receives exactly what was submitted."""
+    assert COUNT.read_answer(' "5"\n') == ' "5"\n'
+
+
+def test_the_schemas_of_input_and_answer_are_published() -> None:
+    """They are JSON schemas, and absent where nothing was declared."""
+    made = template(count, input=list[str], returns=Total)
+    assert made.input_schema == {"items": {"type": "string"}, "type": "array"}
+    assert made.returns_schema is not None
+    assert made.returns_schema["properties"]["amount"]["type"] == "number"
+    assert COUNT.input_schema is None
+    assert COUNT.returns_schema is None
+
+
+# Prompts.
+
+HELLO = Prompt((PromptMessage("user", "Hello"),))
+DIALOGUE = Prompt((PromptMessage("user", "Hello"), PromptMessage("assistant", "Yes?")))
+
+
+@pytest.mark.parametrize(
+    ("value", "prompt"),
+    [
+        ("Hello", HELLO),
+        ({"prompt": "Hello"}, HELLO),
+        (["Hello"], HELLO),
+        (HELLO, HELLO),
+        ({"prompt": HELLO}, HELLO),
+        (PromptMessage("user", "Hello"), HELLO),
+        ({"role": "user", "content": "Hello"}, HELLO),
+        ({"role": "user", "content": {"type": "text", "text": "Hello"}}, HELLO),
+        (SimpleNamespace(role="user", content=SimpleNamespace(text="Hello")), HELLO),
+        (SimpleNamespace(role="user", content="Hello"), HELLO),
+        (
+            {"prompt": [{"role": "user", "content": "Hello"}, PromptMessage("assistant", "Yes?")]},
+            DIALOGUE,
+        ),
+        (("Hello", {"role": "assistant", "content": "Yes?"}), DIALOGUE),
+    ],
+)
+def test_every_form_of_a_prompt_is_read(value: Any, prompt: Prompt) -> None:
+    """Text, mappings and messages of any library mean the same prompt."""
+    assert read_prompt(value, where="env.py:1") == prompt
+
+
+def test_a_prompt_of_several_messages_is_one_text() -> None:
+    """Where only text can be shown, messages are set apart by an empty line."""
+    assert DIALOGUE.text == "Hello\n\nYes?"
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        5,
+        [],
+        {},
+        {"text": "Hello"},
+        {"prompt": None},
+        ["Hello", 5],
+        {"role": "system", "content": "Hello"},
+        {"role": "user", "content": ["Hello"]},
+        {"role": "user", "content": {"type": "image", "data": ""}},
+    ],
+)
+def test_what_is_no_prompt_is_refused_with_the_template_s_line(value: Any) -> None:
+    """The text shows what was yielded and what may be."""
+    with pytest.raises(InvalidTemplate) as caught:
+        read_prompt(value, where="env.py:1")
+    assert str(caught.value).startswith(f"env.py:1: the template yielded {str(value)[:5]}")
+    assert "yield text, a list of messages" in str(caught.value)
+
+
+def test_a_template_of_an_environment_is_named_by_it() -> None:
+    """The decorator returns the template, which mints tasks of that environment."""
+    env = Environment("shop")
+    made = env.template(id="letters")(count)
+    assert isinstance(made, Template)
+    assert made("a").env == "shop"

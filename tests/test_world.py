@@ -1,0 +1,157 @@
+"""The services that worlds share: opened once, closed together, whatever fails."""
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from hud_mcp.world import Opening, Restorable, Shared, World
+from hud_mcp.worlds.none import EmptyWorld, NoWorld
+
+pytestmark = pytest.mark.anyio
+
+
+class Service:
+    """Counts its closings; may fail at it, or take a while."""
+
+    def __init__(self, *, fails: bool = False, slow: bool = False) -> None:
+        self.closed = 0
+        self._fails = fails
+        self._slow = slow
+
+    async def close(self) -> None:
+        """Close."""
+        if self._slow:
+            for _ in range(5):
+                await anyio.lowlevel.checkpoint()
+        if self._fails:
+            raise OSError("does not close")
+        self.closed += 1
+
+
+class Opener:
+    """Opens services, after a gate, and counts how often it was asked."""
+
+    def __init__(self, *services: Service | Exception) -> None:
+        self.calls = 0
+        self.gate = anyio.Event()
+        self._services = list(services)
+
+    async def __call__(self) -> Service:
+        """Open the next one."""
+        self.calls += 1
+        await self.gate.wait()
+        given = self._services.pop(0)
+        if isinstance(given, Exception):
+            raise given
+        return given
+
+
+async def test_many_who_ask_at_once_share_one_service() -> None:
+    """The first opens it while the others wait."""
+    shared, service = Shared(), Service()
+    opener, got = Opener(service), list[Service]()
+
+    async def ask() -> None:
+        got.append(await shared.get("key", opener))
+
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as group:
+            for _ in range(10):
+                group.start_soon(ask)
+            await anyio.wait_all_tasks_blocked()
+            opener.gate.set()
+    assert got == [service] * 10
+    assert opener.calls == 1
+
+
+async def test_two_keys_are_two_services_and_do_not_wait_for_each_other() -> None:
+    """A browser that is slow to start does not hold up another kind."""
+    shared, slow, quick = Shared(), Opener(Service()), Opener(Service())
+    quick.gate.set()
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as group:
+            group.start_soon(shared.get, "slow", slow)
+            await anyio.wait_all_tasks_blocked()
+            await shared.get("quick", quick)
+            slow.gate.set()
+
+
+async def test_a_failed_opening_is_tried_again_by_the_next_caller() -> None:
+    """One failure is its own caller's, and nothing is kept of it."""
+    shared, service = Shared(), Service()
+    opener = Opener(OSError("no"), service)
+    opener.gate.set()
+    with pytest.raises(OSError, match="no"):
+        await shared.get("key", opener)
+    assert await shared.get("key", opener) is service
+
+
+async def test_a_cancelled_opening_leaves_the_key_free() -> None:
+    """Whoever asks next opens it."""
+    shared, service = Shared(), Service()
+    opener = Opener(service)
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as group:
+            group.start_soon(shared.get, "key", opener)
+            await anyio.wait_all_tasks_blocked()
+            group.cancel_scope.cancel()
+        opener.gate.set()
+        assert await shared.get("key", opener) is service
+    assert opener.calls == 2
+
+
+async def test_a_forgotten_service_is_opened_anew_unless_it_was_replaced() -> None:
+    """Two worlds that find the same service broken do not forget its successor."""
+    shared, old, new = Shared(), Service(), Service()
+    opener = Opener(old, new)
+    opener.gate.set()
+    assert await shared.get("key", opener) is old
+    shared.forget("key", old)
+    assert await shared.get("key", opener) is new
+    shared.forget("key", old)
+    assert await shared.get("key", opener) is new
+
+
+async def test_one_service_that_fails_to_close_does_not_keep_the_others_open() -> None:
+    """All are closed to the end, and what failed is raised then."""
+    shared = Shared()
+    services = [Service(slow=True), Service(fails=True), Service(slow=True)]
+    for i, service in enumerate(services):
+        opener = Opener(service)
+        opener.gate.set()
+        await shared.get(str(i), opener)
+    with anyio.fail_after(5), pytest.raises(ExceptionGroup, match="failed to close") as caught:
+        await shared.close()
+    assert [s.closed for s in services] == [1, 0, 1]
+    assert caught.group_contains(OSError, match="does not close")
+    await shared.close()
+    assert [s.closed for s in services] == [1, 0, 1]
+
+
+async def test_a_service_that_opens_while_all_are_closed_is_closed_too() -> None:
+    """Nothing is left running after the end."""
+    shared, service = Shared(), Service()
+    opener = Opener(service)
+    with anyio.fail_after(5), pytest.raises(ExceptionGroup) as caught:
+        async with anyio.create_task_group() as group:
+            group.start_soon(shared.get, "key", opener)
+            await anyio.wait_all_tasks_blocked()
+            await shared.close()
+            opener.gate.set()
+    assert caught.group_contains(RuntimeError, match="shutting down")
+    assert service.closed == 1
+
+
+def test_the_protocols_tell_worlds_from_what_is_none() -> None:
+    """An empty world is a world, and not one that can be restored."""
+    assert isinstance(EmptyWorld(), World)
+    assert not isinstance(EmptyWorld(), Restorable)
+    assert not isinstance(NoWorld(), World)
+
+
+async def test_an_opening_needs_no_options() -> None:
+    """Its defaults open a world in a test, or in a script."""
+    opening = Opening()
+    opening.log("nothing happens")
+    world = await NoWorld().open(opening)
+    await world.close()

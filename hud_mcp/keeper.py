@@ -14,7 +14,7 @@ import contextvars
 import logging
 import traceback
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -29,6 +29,8 @@ logger = logging.getLogger(__name__)
 
 _PATIENCE_S = 5.0
 """How long a template or a world may take to clean up."""
+_ABORT_S = 1.0
+"""How long one that is aborted may take: a process that stops waits no longer."""
 _CANCEL_TRIES = 5
 """A task that swallows its cancellation is cancelled again, once a second, this often."""
 
@@ -69,7 +71,10 @@ class Keeper:
         unwind: Called before a waiting template is told that it is over: stops
             whatever else uses the world.
         settle: Called once with the ending, before the world is closed. It must not raise.
-        close_world: Called last.
+        close_world: Called after that.
+        leave: Called last.
+        cut_off: Called where the template ends the wait for an answer by itself: tells
+            whatever else uses the world to let go of it, and does not wait.
         setup_s: The longest that opening and the way to the prompt may take.
         grade_s: The longest that grading may take.
         name: The session's short name.
@@ -84,6 +89,8 @@ class Keeper:
         unwind: Callable[[], Awaitable[None]],
         settle: Callable[[Ending], Awaitable[None]],
         close_world: Callable[[], Awaitable[None]],
+        leave: Callable[[], Awaitable[None]],
+        cut_off: Callable[[], None],
         setup_s: float,
         grade_s: float,
         name: str,
@@ -94,6 +101,8 @@ class Keeper:
         self._unwind = unwind
         self._settle = settle
         self._close_world = close_world
+        self._leave = leave
+        self._cut_off = cut_off
         self._setup_s = setup_s
         self._grade_s = grade_s
         self._name = name
@@ -101,10 +110,16 @@ class Keeper:
         self._inbox: asyncio.Queue[_Submit | Ending] = asyncio.Queue()
         self._overran: str | None = None
         self._stop: Ending | None = None
+        self._decided: Ending | None = None
         self._settled = False
         self._task: asyncio.Task[None] | None = None
         self.prompt: asyncio.Future[Prompt] = asyncio.get_running_loop().create_future()
         self.closed = asyncio.Event()
+
+    @property
+    def started(self) -> bool:
+        """Whether it has begun."""
+        return self._task is not None
 
     def start(self) -> None:
         """Begin, in a clean context: nothing of the request that starts a session stays in it."""
@@ -125,9 +140,11 @@ class Keeper:
 
     def abort(self, ending: Ending) -> None:
         """End the session now, whatever it does; what it does then is cancelled."""
-        self._stop = ending
-        if self._task is not None:
+        if self._stop is None:
+            self._stop = ending
+        if self._task is not None and not self._task.done():
             self._task.cancel()
+            asyncio.get_running_loop().call_later(_ABORT_S, self._abandon)
 
     async def _run(self) -> None:
         generator: AsyncGenerator[Any, Any] | None = None
@@ -145,8 +162,12 @@ class Keeper:
         try:
             await self._finish(ending)
         finally:
-            await self._bounded(self._close_world(), "closing the world")
-            self.closed.set()
+            await self._close()
+
+    async def _close(self) -> None:
+        await self._bounded(self._close_world(), "closing the world")
+        await self._bounded(self._leave(), "writing the end of the log")
+        self.closed.set()
 
     async def _first(self, generator: AsyncGenerator[Any, Any]) -> Prompt:
         try:
@@ -166,11 +187,14 @@ class Keeper:
                 return await self._dismiss(generator, self._stop)
             # A timeout or a task group that the template holds across its yield has fired:
             # the cancellation is the template's, and it may still grade.
+            self._cut_off()
             return await self._grade(generator, lambda: generator.athrow(cancelled))
         if isinstance(message, Ending):
             return await self._dismiss(generator, message)
-        answer = self._template.read_answer(message.raw)
-        return await self._grade(generator, lambda: generator.asend(answer))
+        raw = message.raw
+        return await self._grade(
+            generator, lambda: generator.asend(self._template.read_answer(raw))
+        )
 
     async def _grade(
         self, generator: AsyncGenerator[Any, Any], resume: Callable[[], Awaitable[Any]]
@@ -194,8 +218,8 @@ class Keeper:
             return Ending(Outcome.ENVIRONMENT_FAILED, error=self._describe(exc), told=str(exc))
         except (Exception, SystemExit, BaseExceptionGroup) as exc:  # noqa: BLE001  # the keeper attributes every failure of the author's code
             return _ungraded(self._describe(exc))
-        third = await self._run_out(generator)
-        return third or Ending(Outcome.GRADED, grade=grade)
+        self._decided = Ending(Outcome.GRADED, grade=grade)
+        return await self._run_out(generator) or self._decided
 
     async def _run_out(self, generator: AsyncGenerator[Any, Any]) -> Ending | None:
         """Let the template clean up; a third value makes the grade ambiguous."""
@@ -205,8 +229,6 @@ class Keeper:
         except StopAsyncIteration:
             return None
         except asyncio.CancelledError:
-            if self._stop is not None:
-                raise
             self._log(f"{self._template.noun} took too long to clean up after its grade")
             return None
         except (Exception, SystemExit, BaseExceptionGroup) as exc:  # noqa: BLE001  # the grade stands; the failure is recorded
@@ -223,6 +245,7 @@ class Keeper:
         An ordinary exception is thrown: closing the generator would raise GeneratorExit,
         which leaves a task group as a BaseExceptionGroup.
         """
+        self._decided = ending
         await self._unwind()
         try:
             with self._bound(_PATIENCE_S, "cleaning up"):
@@ -238,12 +261,19 @@ class Keeper:
         if self._settled:
             return
         self._settled = True
-        await self._settle(ending)
+        # In a task of its own: whatever cancels this one, the end is recorded and told.
+        settling = asyncio.ensure_future(self._settle(ending))
+        while not settling.done():
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait({settling})
+        settling.result()
         if not self.prompt.done():
             self.prompt.set_exception(EnvironmentFailed(ending.told or ending.outcome.value))
             self.prompt.exception()  # marked as seen: a cancelled start has nobody to tell
 
     def _interrupted(self) -> Ending:
+        if self._decided is not None:  # only its cleanup was interrupted
+            return self._decided
         if self._stop is not None:
             return self._stop
         if self._overran == "setup":
@@ -265,7 +295,12 @@ class Keeper:
         return Ending(Outcome.ENVIRONMENT_FAILED, error=error, told=told)
 
     def _describe(self, exc: BaseException) -> str:
-        """An exception with the line of the template's file that it passed through."""
+        """An exception with the line of the template's file that it passed through.
+
+        Of a group, such as a task group raises, its first exception.
+        """
+        while isinstance(exc, BaseExceptionGroup):
+            exc = cast("BaseExceptionGroup[BaseException]", exc).exceptions[0]
         if isinstance(exc, InvalidTemplate | GradingFailed):
             return str(exc)
         file = self._template.where.rpartition(":")[0]
@@ -290,7 +325,6 @@ class Keeper:
         if task is None or task.done():
             return
         if tries == 0:
-            logger.error("a template ignores that its %s was cancelled; it is abandoned", phase)
             self._abandon()
             return
         task.cancel()
@@ -298,8 +332,15 @@ class Keeper:
         self._timer = loop.call_later(1.0, self._overrun, phase, tries - 1)
 
     def _abandon(self) -> None:
-        """Settle without the task, which still runs and listens to nobody."""
-        self._abandoned = asyncio.get_running_loop().create_task(self._finish(self._interrupted()))
+        """Settle without the task, if it still runs and listens to nobody."""
+        if self._settled:
+            return
+        logger.error("a template ignores that it was cancelled; it is abandoned")
+        self._abandoned = asyncio.get_running_loop().create_task(self._finish_alone())
+
+    async def _finish_alone(self) -> None:
+        await self._finish(self._interrupted())
+        await self._close()
 
     async def _bounded(self, work: Awaitable[None], what: str) -> None:
         """Wait for cleanup, for a while, whatever cancels this task."""

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import TextIO
 
-__all__ = ["LineStream", "configure_logging", "current_log", "current_name"]
+__all__ = ["LineStream", "configure_logging", "current_log", "current_name", "take_rest"]
 
 current_log: ContextVar[Callable[[str], None] | None] = ContextVar("current_log", default=None)
 """Takes a line for the session that the running task works for; None outside of sessions."""
@@ -62,6 +62,15 @@ def configure_logging(level: str = "info") -> None:
         logging.getLogger(noisy).setLevel(logging.WARNING)
 
 
+_unfinished: dict[str, str] = {}
+"""What each session, by its short name, has printed since its last line's end."""
+
+
+def take_rest(name: str) -> str | None:
+    """Return what a session has printed since its last line's end, and forget it."""
+    return _unfinished.pop(name, None)
+
+
 class LineStream(io.TextIOBase):
     """A text stream that gives whole lines to the running session's log and passes all on.
 
@@ -71,7 +80,6 @@ class LineStream(io.TextIOBase):
 
     def __init__(self, target: TextIO) -> None:
         self._target = target
-        self._partial: dict[str, str] = {}
 
     def writable(self) -> bool:
         """It can be written to."""
@@ -82,11 +90,11 @@ class LineStream(io.TextIOBase):
         take = current_log.get()
         if take is not None:
             name = current_name.get()
-            *lines, rest = (self._partial.pop(name, "") + text).split("\n")
+            *lines, rest = (_unfinished.pop(name, "") + text).split("\n")
             for line in lines:
                 take(line[:_MAX_LINE])
             if rest:
-                self._partial[name] = rest[-_MAX_LINE:]
+                _unfinished[name] = rest[-_MAX_LINE:]
         self._target.write(text)
         return len(text)
 

@@ -3,6 +3,7 @@
 A write that fails is kept and made good with the next one: a full disk loses nothing.
 """
 
+import logging
 from datetime import datetime
 from typing import Any, Literal
 
@@ -16,6 +17,8 @@ from hud_mcp.store import Store
 from hud_mcp.trajectory import Receipt, ScreenshotRecord, TrajectoryStep, utc_now
 
 __all__ = ["Draft", "Recorder", "StepKind"]
+
+logger = logging.getLogger(__name__)
 
 StepKind = Literal["step", "act", "screenshot", "tool", "response"]
 
@@ -109,9 +112,7 @@ class Recorder:
         Raises:
             StoreFailed: It was not written; it is kept, and written with the next one.
         """
-        shot = draft.observation.image if draft.observation else None
-        self._steps.append((draft.step(self.count), shot))
-        self.count += 1
+        self.owe(draft)
         try:
             await self._flush()
         except StoreFailed as exc:
@@ -119,6 +120,19 @@ class Recorder:
                 f"This call was performed, but not recorded. {exc} It is kept, and recorded with "
                 "the next call: do not repeat its actions."
             ) from exc
+
+    async def keep(self, draft: Draft) -> None:
+        """Make a step durable whose call has failed; where that fails too, with the next one."""
+        try:
+            await self.add(draft)
+        except StoreFailed as exc:
+            logger.warning("%s", exc)
+
+    def owe(self, draft: Draft) -> None:
+        """Keep a step, to be written with the next one."""
+        shot = draft.observation.image if draft.observation else None
+        self._steps.append((draft.step(self.count), shot))
+        self.count += 1
 
     def withdraw(self) -> None:
         """Take the last step back, if it is not written yet: what it says was not done."""
@@ -134,6 +148,20 @@ class Recorder:
         """
         self._receipt = receipt
         await self.settle()
+
+    async def leave(self) -> None:
+        """Write what was logged after the end, and what is still owed.
+
+        Raises:
+            StoreFailed: It was not written.
+        """
+        await self.settle()
+        await self._flush()
+
+    @property
+    def owes(self) -> bool:
+        """Whether the end is known and not written."""
+        return self._receipt is not None
 
     async def settle(self) -> None:
         """Write the end, if it is still owed.

@@ -38,6 +38,7 @@ from hud_mcp.errors import (
 from hud_mcp.grade import Outcome
 from hud_mcp.keeper import Ending, Keeper
 from hud_mcp.limits import Limits
+from hud_mcp.log import take_rest
 from hud_mcp.observation import Look, Observation, Screenshot, TaskResult, fit_screenshot
 from hud_mcp.recorder import Draft, Recorder, StepKind
 from hud_mcp.store import Store
@@ -164,6 +165,8 @@ class Session:
             unwind=self._worker.stop,
             settle=self._settle,
             close_world=self._close_world,
+            leave=self._recorder.leave,
+            cut_off=self._cut_off,
             setup_s=limits.setup_s,
             grade_s=limits.grade_s,
             name=self.name,
@@ -228,8 +231,9 @@ class Session:
         except StoreFailed:
             self._keeper.abort(Ending(Outcome.ENVIRONMENT_FAILED, told="It was not recorded."))
             raise
-        self.state = "open"
-        self._worker.start()
+        if self.state == "starting":  # a template's own deadline may be over already
+            self.state = "open"
+            self._worker.start()
         return prompt
 
     async def step(
@@ -305,8 +309,7 @@ class Session:
         """
         self._check_answer(answer)
         if self._answer is None:
-            self._refuse_if_over()
-            await self._enqueue(lambda: self._submit(answer), self.limits.step_s)
+            await self._enqueue(lambda: self._respond(answer), self.limits.step_s, detached=True)
         elif self._answer != answer:
             raise AlreadyAnswered(self._already_answered())
         with anyio.move_on_after(wait_s):
@@ -338,9 +341,27 @@ class Session:
             self._keeper.end(ending)
         await self._keeper.closed.wait()
 
+    @property
+    def is_closed(self) -> bool:
+        """Whether its world is closed and its record complete, as far as it could be written."""
+        return self._keeper.closed.is_set() or not self._keeper.started
+
     async def closed(self) -> None:
         """Wait until the world is closed."""
         await self._keeper.closed.wait()
+
+    @property
+    def owes(self) -> bool:
+        """Whether it has ended, and the record does not say so yet."""
+        return self._recorder.owes
+
+    async def settle(self) -> None:
+        """Write the end that the record does not have yet.
+
+        Raises:
+            StoreFailed: It still cannot be written.
+        """
+        await self._recorder.settle()
 
     # What follows runs in the worker.
 
@@ -352,23 +373,21 @@ class Session:
         *,
         deliver_image: bool,
     ) -> Stepped:
+        self._refuse_if_over()
         draft = Draft(kind, [a.model_dump(mode="json", exclude_none=True) for a in actions])
-        answer: str | None = None
         try:
             answer = await self._act_all(actions, draft)
             draft.observation = await self._observe(look, deliver_image=deliver_image)
-        except asyncio.CancelledError:
-            draft.error = f"stopped after {draft.performed} of {len(actions)} actions"
+        except BaseException as exc:
+            draft.error = _why_stopped(exc, f"after {draft.performed} of {len(actions)} actions")
+            await self._recorder.keep(draft)
             raise
-        except EnvironmentFailed as exc:
-            draft.error = str(exc)
-            raise
-        finally:
-            await self._recorder.add(draft)
         self.terminated |= draft.terminated
         self.truncated |= draft.truncated
-        if answer is not None:
-            self._hand_over(answer)
+        if answer is None:
+            await self._recorder.add(draft)
+        else:
+            await self._submit(answer, draft)
         return self._shown(draft, deliver_image=deliver_image, answered=answer is not None)
 
     async def _act_all(self, actions: Sequence[Action], draft: Draft) -> str | None:
@@ -377,7 +396,6 @@ class Session:
         try:
             for action in actions:
                 if isinstance(action, ResponseAction):
-                    draft.performed += 1
                     return action.text
                 draft.add(await self._live_world.act(scale_action(action, scale)))
                 if draft.terminated or draft.truncated:
@@ -426,16 +444,32 @@ class Session:
             await self._recorder.add(draft)
         return Stepped(result=TaskResult(observation=_tool_observation(value)), performed=1)
 
-    async def _submit(self, answer: str) -> None:
+    async def _respond(self, answer: str) -> None:
+        if self._answer is not None:  # another call's answer was before this one in the queue
+            if self._answer != answer:
+                raise AlreadyAnswered(self._already_answered())
+            return
+        self._refuse_if_over()
         draft = Draft("response", [{"type": "response", "text": answer}])
-        draft.performed = 1
         draft.observation = await self._observe(Look(), deliver_image=False)
+        await self._submit(answer, draft)
+
+    async def _submit(self, answer: str, draft: Draft) -> None:
+        """Record the step that answers, and only then hand the answer over."""
+        draft.performed += 1
         try:
             await self._recorder.add(draft)
         except StoreFailed as exc:
             self._recorder.withdraw()
+            draft.performed -= 1
+            done = ""
+            if draft.kind != "response":
+                draft.error = "the answer was not submitted"
+                self._recorder.owe(draft)
+                done = " What came before it in this call was performed: do not repeat it."
             raise StoreFailed(
-                f"The answer was not submitted, because it cannot be recorded. {exc.__cause__}"
+                "The answer was not submitted, because it cannot be recorded. "
+                f"{exc.__cause__}{done}"
             ) from None
         self._hand_over(answer)
 
@@ -483,9 +517,16 @@ class Session:
         )
         return self.template.run(self.task.args, self._world)
 
+    def _cut_off(self) -> None:
+        """The template ends the wait for an answer by itself, and may grade now."""
+        self.state = "grading"
+        self._worker.cut_off()
+
     async def _settle(self, ending: Ending) -> None:
         """Record how the session ended, then tell everyone who waits."""
         await self._worker.stop()
+        if (rest := take_rest(self.name)) is not None:
+            self.log(rest)
         self.ended_at = utc_now()
         self.told = ending.told
         self.receipt = self._make_receipt(ending)
@@ -529,12 +570,14 @@ class Session:
 
     # What follows runs in the caller's task.
 
-    async def _enqueue(self, run: Callable[[], Awaitable[T]], limit_s: float) -> T:
+    async def _enqueue(
+        self, run: Callable[[], Awaitable[T]], limit_s: float, *, detached: bool = False
+    ) -> T:
         self._refuse_if_over()
         self.touched_s = time.monotonic()
         self.provisional = False
         try:
-            return await self._worker.call(run, limit_s)
+            return await self._worker.call(run, limit_s, detached=detached)
         finally:
             self.touched_s = time.monotonic()
 
@@ -588,13 +631,22 @@ class Session:
             )
 
     def _already_answered(self) -> str:
+        if self.state == "grading" and self._answered_at is None:
+            return "The task ended by itself and is being graded; call task_status for the result."
         if self.state == "grading":
-            at = self._answered_at or utc_now()
+            at = self._answered_at
             return f"An answer was submitted at {at:%H:%M:%S} UTC and is being graded."
         return ended_text(self.receipt, self.told)
 
     def _over_text(self) -> str:
         return ended_text(self.receipt, self.told)
+
+
+def _why_stopped(exc: BaseException, where: str) -> str:
+    """What the record says of a call that did not come to its end."""
+    if isinstance(exc, asyncio.CancelledError):
+        return f"stopped {where}"
+    return str(exc) if isinstance(exc, HudMcpError) else f"{type(exc).__name__}: {exc}"
 
 
 def _which_failed(actions: Sequence[Action], performed: int, exc: Exception) -> str:

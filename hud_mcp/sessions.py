@@ -16,6 +16,7 @@ from hud_mcp.errors import (
     LimitReached,
     SessionEnded,
     SessionNotFound,
+    StoreFailed,
     did_you_mean,
 )
 from hud_mcp.grade import Outcome
@@ -76,6 +77,7 @@ class Sessions:
             self.find_environment(name)
         self._shared = Shared()
         self._sessions: dict[str, Session] = {}
+        self._failed: set[Session] = set()  # in starting; kept until they are closed
         self._starting = anyio.Lock()
         self._started: set[str] = set()
         self._reaper: asyncio.Task[None] | None = None
@@ -162,8 +164,8 @@ class Sessions:
         template = environment.find_template(task.template)
         template.arguments.parse(task.args)
         environment.context_space.fill(task.context)
-        await self._make_room(caller)
         await self._initialize(environment)
+        await self._make_room(caller)  # last: nothing else may start between this and the next line
         session = Session(
             environment,
             task,
@@ -180,7 +182,8 @@ class Sessions:
         try:
             await session.start()
         except BaseException:
-            self._sessions.pop(session.secret_digest, None)
+            del self._sessions[session.secret_digest]
+            self._failed.add(session)
             raise
         logger.info("session %s: %s started", session.name, task.id)
         return session
@@ -226,7 +229,7 @@ class Sessions:
         """
         found = await self.find(session_id, caller)
         if isinstance(found, Receipt):
-            raise SessionEnded(ended_text(found, found.error if found.reward is None else None))
+            raise SessionEnded(ended_text(found))
         return found
 
     def held(self, caller: Caller) -> list[Session]:
@@ -249,11 +252,14 @@ class Sessions:
             self._reaper.cancel()
             self._reaper = None
         ending = Ending(Outcome.LOST, told="The server was stopped.")
-        live = [s for s in self._sessions.values() if s.state != "ended"]
+        every = [*self._sessions.values(), *self._failed]
         with anyio.move_on_after(_CLOSE_S, shield=True):
             async with anyio.create_task_group() as group:
-                for session in live:
-                    group.start_soon(_end, session, ending)
+                for session in every:
+                    if not session.is_closed:
+                        group.start_soon(_end, session, ending)
+                    elif session.owes:
+                        group.start_soon(_settle, session)
         with anyio.move_on_after(_CLOSE_S, shield=True):
             try:
                 await self._shared.close()
@@ -303,6 +309,16 @@ class Sessions:
             self._started.add(environment.name)
 
     async def _make_room(self, caller: Caller) -> None:
+        while (untouched := self._in_the_way(caller)) is not None:
+            text = "It was untouched, and its place was needed."
+            await _end(untouched, Ending(Outcome.EXPIRED, told=text))
+
+    def _in_the_way(self, caller: Caller) -> Session | None:
+        """The session that must go first; None where there is room.
+
+        Raises:
+            LimitReached: There is no room, and none may go.
+        """
         if self._closing:
             raise LimitReached("The server is shutting down; nothing was started.")
         living = [s for s in self._sessions.values() if s.state != "ended"]
@@ -319,9 +335,8 @@ class Sessions:
                     f"{len(group)} sessions are open ({whose}; the limit is {limit}). Finish one "
                     "with response, or end one with cancel_task."
                 )
-            oldest = min(waiting, key=lambda s: s.begun_s)
-            text = "It was untouched, and its place was needed."
-            await _end(oldest, Ending(Outcome.EXPIRED, told=text))
+            return min(waiting, key=lambda s: s.begun_s)
+        return None
 
     def _watch(self) -> None:
         if self._reaper is None:
@@ -338,6 +353,10 @@ class Sessions:
                     task = asyncio.get_running_loop().create_task(_end(session, ending))
                     self._endings.add(task)
                     task.add_done_callback(self._endings.discard)
+            for session in [*self._sessions.values(), *self._failed]:
+                if session.owes:
+                    await _settle(session)
+            self._failed = {s for s in self._failed if s.owes or not s.is_closed}
             ended = [k for k, s in self._sessions.items() if s.state == "ended"]
             for key in ended[: max(0, len(ended) - _REMEMBERED)]:
                 del self._sessions[key]
@@ -359,6 +378,14 @@ class Sessions:
 async def _end(session: Session, ending: Ending) -> None:
     abort = session.state == "grading" or ending.outcome is Outcome.LOST
     await session.finish(ending, abort=abort)
+
+
+async def _settle(session: Session) -> None:
+    """Write an end that could not be written when it came; it is tried again later."""
+    try:
+        await session.settle()
+    except StoreFailed as exc:
+        logger.debug("%s", exc)
 
 
 async def _stop_environment(environment: Environment) -> None:

@@ -78,8 +78,15 @@ class Worker:
         loop = asyncio.get_running_loop()
         self._task = loop.create_task(self._work(), name=f"worker {self._name}", context=context)
 
-    async def call(self, run: Callable[[], Awaitable[T]], limit_s: float) -> T:
+    async def call(
+        self, run: Callable[[], Awaitable[T]], limit_s: float, *, detached: bool = False
+    ) -> T:
         """Perform one call after those that wait, and return what it returns.
+
+        Args:
+            run: The call.
+            limit_s: How long it may take.
+            detached: Whether it goes on where the caller is cancelled.
 
         Raises:
             SessionBusy: Too many wait. Nothing was done.
@@ -87,7 +94,7 @@ class Worker:
             SessionEnded: The session ended before or while it ran.
             HudMcpError: Whatever the call raises.
 
-        If the caller is cancelled, so is the call, where it has not finished.
+        If the caller is cancelled, so is the call, where it has not finished and is not detached.
         """
         command = _Command(run, limit_s)
         try:
@@ -101,7 +108,8 @@ class Worker:
         try:
             await command.finished.wait()
         except asyncio.CancelledError:
-            command.scope.cancel()
+            if not detached:
+                command.scope.cancel()
             raise
         finally:
             self.calls -= 1
@@ -115,6 +123,11 @@ class Worker:
         if task is not None and task is not asyncio.current_task():
             task.cancel()
             await asyncio.wait({task}, timeout=_STOP_S)
+
+    def cut_off(self) -> None:
+        """Cut the running call off without waiting for it, and perform no other."""
+        if self._task is not None:
+            self._task.cancel()
 
     def refuse_waiting(self) -> None:
         """Tell every call that still waits that the session is over."""

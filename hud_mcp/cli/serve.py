@@ -1,5 +1,8 @@
 """`hud-mcp serve`: environments over MCP, on stdio unless HTTP is asked for."""
 
+import asyncio
+import logging
+import os
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -15,7 +18,11 @@ from hud_mcp.server.stdio import claim_stdio
 
 __all__ = ["command"]
 
+logger = logging.getLogger(__name__)
+
 _SIGNALLED = {"sigint": 130, "sigterm": 143}
+_LEAVE_S = 0.3
+"""How long tasks that are left over may take to end. Everything is recorded by then."""
 
 
 @click.command(
@@ -97,11 +104,26 @@ async def _serve(options: dict[str, Any], streams: Any, printed: Any) -> int:
     server = build_server(sessions, pictures=Pictures(image=options["image"]))
     try:
         if options["http"]:
-            return await _serve_http(server, options, sessions.limits, printed)
-        reason = await serve_stdio(server, streams)
-        return _SIGNALLED.get(str(reason.value).lower(), 0)
+            code = await _serve_http(server, options, sessions.limits, printed)
+        else:
+            reason = await serve_stdio(server, streams)
+            code = _SIGNALLED.get(str(reason.value).lower(), 0)
     finally:
         await sessions.close()
+    await _leave(code)
+    return code
+
+
+async def _leave(code: int) -> None:
+    """End the process here if a task listens to no cancellation: its loop would wait for ever."""
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    stuck = (await asyncio.wait(others, timeout=_LEAVE_S))[1] if others else set[Any]()
+    if stuck:
+        logger.warning("the process ends, although %d tasks do not", len(stuck))
+        sys.stderr.flush()
+        os._exit(code)
 
 
 async def _serve_http(server: Any, options: dict[str, Any], limits: Limits, printed: Any) -> int:

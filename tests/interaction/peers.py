@@ -1,9 +1,12 @@
 """Both ends of a conversation: `hud-mcp serve` in a process of its own, and real clients of it."""
 
+# ruff: noqa: ASYNC110, ASYNC240  # what is waited for and read is made by another process
+
 import base64
 import contextlib
 import math
 import os
+import sqlite3
 import subprocess
 import sys
 import time
@@ -233,10 +236,12 @@ async def load(store: Path, trajectory: str) -> Trajectory:
 
 async def load_all(store: Path) -> list[Trajectory]:
     """Read every record of a store."""
-    import sqlite3
 
     def ids() -> list[str]:
         with contextlib.closing(sqlite3.connect(store)) as connection:
+            query = "SELECT name FROM sqlite_master WHERE name = 'sessions'"
+            if connection.execute(query).fetchone() is None:  # nothing was ever recorded
+                return []
             return [row[0] for row in connection.execute("SELECT id FROM sessions ORDER BY rowid")]
 
     return [await load(store, i) for i in await anyio.to_thread.run_sync(ids)]
@@ -376,6 +381,10 @@ class RawStdio:
         assert "result" in answer, answer
         return answer["result"]
 
+    async def state(self, session: str) -> str:
+        """Where a session stands, for a 2025-era client."""
+        return (await self.call("task_status", session=session))["structuredContent"]["state"]
+
     async def request(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
         """Send any request and return its whole answer."""
         self.last_id += 1
@@ -386,6 +395,11 @@ class RawStdio:
         """Begin as a 2025-era client."""
         await self.request("initialize", HELLO)
         await self.send("notifications/initialized")
+
+    async def close_stdin(self) -> None:
+        """Leave, as a client does."""
+        assert self.process.stdin is not None
+        await self.process.stdin.aclose()
 
     async def exit_status(self, within_s: float = 2.0) -> int:
         """Wait until it has exited, which may take so long."""

@@ -1,5 +1,7 @@
 """An environment with a world, prompts of every kind of argument, and tools of its own."""
 
+# ruff: noqa: ANN001, ANN201, ANN202, ASYNC110, ASYNC221, ASYNC230, ASYNC240  # as authors write
+
 from pathlib import Path
 from typing import Literal
 
@@ -32,7 +34,7 @@ async def _(agent, wanted):
 
 
 @env.template(description="Repeat the arguments")
-async def arguments(
+async def arguments(  # noqa: PLR0917  # one of each kind
     name: str,
     kind: Literal["small", "large"] = "small",
     loud: bool = False,  # noqa: FBT001, FBT002  # a prompt's argument
@@ -84,9 +86,9 @@ async def rewarded(board: Board):
 async def gated(entered: str, gate: str, gradings: str):
     """Grade when a test says so."""
     answer = yield "Answer when you like."
-    with Path(gradings).open("a") as file:  # noqa: ASYNC230  # one line
+    with Path(gradings).open("a") as file:
         file.write(f"{answer}\n")
-    Path(entered).touch()  # noqa: ASYNC240  # the same
+    Path(entered).touch()
     await wait_for_file(gate)
     yield 1.0 if answer == "right" else 0.5
 
@@ -94,7 +96,7 @@ async def gated(entered: str, gate: str, gradings: str):
 @env.template(description="Waits for a file while it is set up")
 async def gated_start(entered: str, gate: str):
     """Begin when a test says so."""
-    Path(entered).touch()  # noqa: ASYNC240  # an instant
+    Path(entered).touch()
     await wait_for_file(gate)
     answer = yield "Now."
     yield answer == "yes"

@@ -95,7 +95,7 @@ class Store:
             from hud_mcp import schema  # noqa: PLC0415  # SQLAlchemy loads here
 
             row = job.model_dump(mode="json")
-            yield schema.jobs.insert().values(id=job.id, created_at=job.created_at, row=row)
+            yield schema.jobs.insert().values(id=job.id, created_at=_utc(job.created_at), row=row)
 
         await self._write(_Write(make))
 
@@ -125,7 +125,7 @@ class Store:
                 task=trajectory.task.model_dump(mode="json"),
                 context=trajectory.context,
                 seed=trajectory.seed,
-                started_at=trajectory.started_at,
+                started_at=_utc(trajectory.started_at),
             )
 
         await self._write(_Write(make))
@@ -187,7 +187,7 @@ class Store:
             for at, line in lines:
                 # A name that is not UTF-8 prints as lone surrogates, which no database takes.
                 text = line.encode("utf-8", "replace").decode().replace("\0", "\ufffd")
-                yield schema.logs.insert().values(session_id=trajectory_id, at=at, text=text)
+                yield schema.logs.insert().values(session_id=trajectory_id, at=_utc(at), text=text)
 
         await self._write(_Write(make))
 
@@ -204,7 +204,7 @@ class Store:
             yield (
                 sessions.update()
                 .where(sessions.c.id == trajectory_id, sessions.c.ended_at.is_(None))
-                .values(receipt=receipt.model_dump(mode="json"), ended_at=receipt.ended_at)
+                .values(receipt=receipt.model_dump(mode="json"), ended_at=_utc(receipt.ended_at))
             )
 
         await self._write(_Write(make))
@@ -524,6 +524,11 @@ def _read_trajectory(row: "Row[Any]", steps: list[TrajectoryStep], lines: list[s
         started_at=_aware(row.started_at),
         ended_at=_aware(row.ended_at) if row.ended_at else None,
     )
+
+
+def _utc(at: datetime) -> datetime:
+    """SQLite drops the zone of what it is given."""
+    return at.astimezone(UTC)
 
 
 def _aware(at: datetime) -> datetime:

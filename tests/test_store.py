@@ -1,0 +1,565 @@
+"""What the store has acknowledged is there afterwards, whatever happens to the process."""
+
+import io
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta, timezone
+from functools import partial
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import anyio
+import anyio.to_thread
+import pytest
+from PIL import Image
+from sqlalchemy import Connection, Engine, event
+
+import hud_mcp
+from hud_mcp.errors import SourceNotFound, StoreFailed
+from hud_mcp.grade import Outcome
+from hud_mcp.job import Job
+from hud_mcp.observation import Screenshot
+from hud_mcp.store import Store, default_store_url
+from hud_mcp.task import Task
+from hud_mcp.trajectory import Receipt, ScreenshotRecord, Trajectory, TrajectoryStep, utc_now
+
+pytestmark = pytest.mark.anyio
+
+AT = datetime(2026, 1, 2, 3, 4, 5, 678000, tzinfo=UTC)
+TASK = Task(id="a", env="e", template="t", args={"n": [1]}, metadata={"k": "v"}, seed=-(2**63))
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[Store]:
+    """A store in a fresh folder, closed at the end."""
+    opened = Store(tmp_path / "store.sqlite3")
+    yield opened
+    with anyio.fail_after(20):
+        await opened.close()
+
+
+def trajectory(name: str = "traj-1", **fields: Any) -> Trajectory:
+    return Trajectory.model_validate(
+        {"id": name, "environment": "e", "task": TASK, "started_at": AT, **fields}
+    )
+
+
+def step(index: int, **fields: Any) -> TrajectoryStep:
+    return TrajectoryStep.model_validate(
+        {"index": index, "kind": "step", "started_at": AT, "ended_at": AT, **fields}
+    )
+
+
+def receipt(**fields: Any) -> Receipt:
+    return Receipt.model_validate(
+        {
+            "trajectory": "traj-1",
+            "environment": "e",
+            "task": "a",
+            "template": "t",
+            "outcome": Outcome.GRADED,
+            "reward": 0.5,
+            "started_at": AT,
+            "ended_at": AT + timedelta(seconds=9),
+            "reward_policy": "hidden",
+            "package_version": "0",
+            "task_digest": TASK.digest,
+            "environment_digest": "0" * 64,
+            **fields,
+        }
+    )
+
+
+def picture(colour: str = "navy") -> Screenshot:
+    out = io.BytesIO()
+    Image.new("RGB", (40, 30), colour).save(out, "PNG")
+    return Screenshot.from_bytes(out.getvalue(), scale=2.0)
+
+
+async def begin(store: Store, name: str = "traj-1", **fields: Any) -> None:
+    await store.add_session(
+        trajectory(name, **fields), secret_digest=f"digest of {name}", principal=None
+    )
+
+
+@contextmanager
+def write_lock(path: Path) -> Iterator[sqlite3.Connection]:
+    """Hold a SQLite file's write lock, as another process would."""
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    try:
+        yield other
+    finally:
+        if other.in_transaction:
+            other.rollback()
+        other.close()
+
+
+@contextmanager
+def commits() -> Iterator[list[tuple[str, int, int]]]:
+    """Every commit meanwhile, with its connection's journal, synchronisation and foreign keys."""
+    seen: list[tuple[str, int, int]] = []
+
+    def look(connection: Connection) -> None:
+        journal, synchronous, foreign = (
+            connection.exec_driver_sql(f"PRAGMA {name}").scalar_one()
+            for name in ("journal_mode", "synchronous", "foreign_keys")
+        )
+        seen.append((journal, synchronous, foreign))
+
+    event.listen(Engine, "commit", look)
+    try:
+        yield seen
+    finally:
+        event.remove(Engine, "commit", look)
+
+
+def run_child(program: str, *arguments: str) -> "subprocess.Popen[str]":
+    """Run a program in another process that finds this package and this module."""
+    here = [str(Path(hud_mcp.__file__).parent.parent), str(Path(__file__).parent)]
+    return subprocess.Popen(
+        [sys.executable, "-c", program, *arguments],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(here)},
+    )
+
+
+# What is written is read.
+
+
+async def test_a_whole_record_is_read_by_a_new_store(store: Store, tmp_path: Path) -> None:
+    """Nothing that was given is lost or changed on the way."""
+    job = Job(name="run", taskset="set", agent="oracle", metadata={"k": 1}, created_at=AT)
+    shot = picture()
+    step_1 = step(
+        1,
+        actions=({"type": "click", "ref": "e1"},),
+        performed=1,
+        observation_text="Grüße \U0001f600 \u0000",
+        screenshot=ScreenshotRecord.of(shot),
+        reward=0.25,
+        terminated=True,
+        info={"a": [1, None]},
+        error="no",
+    )
+    begun = trajectory(
+        job_id=job.id, environment_version="1.2", context={"dark": True}, seed=2**63 - 1
+    )
+    await store.add_job(job)
+    await store.add_session(begun, secret_digest="d", principal="me")
+    await store.set_prompt("traj-1", "Do it.")
+    await store.add_step("traj-1", step(0))
+    await store.add_step("traj-1", step_1, shot)
+    await store.add_logs("traj-1", [(AT, "one"), (AT + timedelta(seconds=1), "two")])
+    await store.end_session("traj-1", receipt())
+
+    other = Store(tmp_path / "store.sqlite3")
+    read_job, (read,) = await other.load_job(job.id)
+    assert read_job == job
+    assert read == await other.load_trajectory("traj-1")
+    assert read.receipt == receipt()
+    assert (read.outcome, read.reward, read.prompt) == (Outcome.GRADED, 0.5, "Do it.")
+    assert read.logs == "03:04:05 one\n03:04:06 two"
+    assert read.steps[0] == step(0)
+    assert read.steps[1].model_copy(update={"observation_url": None}) == step_1
+    assert read.model_copy(
+        update={"steps": (), "logs": None, "receipt": None, "prompt": None, "ended_at": None}
+    ) == begun
+    await other.close()
+
+
+async def test_times_come_back_aware_and_in_utc(store: Store) -> None:
+    """SQLite keeps no zone, and a time given in another one is the same instant."""
+    there = timezone(timedelta(hours=5, minutes=30))
+    await begin(store, started_at=AT.astimezone(there))
+    await store.add_logs("traj-1", [(AT.astimezone(there), "line")])
+    await store.end_session("traj-1", receipt(ended_at=AT.astimezone(there)))
+    read = await store.load_trajectory("traj-1")
+    assert read.started_at == read.ended_at == AT
+    assert read.started_at.tzinfo is UTC
+    assert read.ended_at is not None
+    assert read.ended_at.tzinfo is UTC
+    assert read.logs == "03:04:05 line"
+
+
+async def test_a_session_is_found_by_the_hash_of_its_id_and_its_principal(store: Store) -> None:
+    """Somebody else's and an unknown one look the same."""
+    await store.add_session(trajectory(), secret_digest="d", principal="me")
+    assert await store.find_session("d", principal="me") == ("traj-1", None)
+    await store.end_session("traj-1", receipt())
+    assert await store.find_session("d", principal="me") == ("traj-1", receipt())
+    for digest, principal in (("d", "you"), ("d", None), ("x", "me")):
+        assert await store.find_session(digest, principal=principal) is None
+
+
+async def test_the_first_end_of_a_session_stays(store: Store) -> None:
+    """Grading happens once, and so does its record."""
+    await begin(store)
+    await store.end_session("traj-1", receipt(reward=1))
+    await store.end_session("traj-1", receipt(reward=0, outcome=Outcome.LOST))
+    read = await store.load_trajectory("traj-1")
+    assert (read.outcome, read.reward) == (Outcome.GRADED, 1)
+
+
+async def test_adding_a_step_again_is_safe(store: Store) -> None:
+    """A writer that did not hear of its success tries again, and the record has it once."""
+    await begin(store)
+    for _ in range(2):
+        await store.add_step("traj-1", step(0, observation_text="first"))
+    await store.add_step("traj-1", step(1))
+    read = await store.load_trajectory("traj-1")
+    assert [s.index for s in read.steps] == [0, 1]
+    assert read.steps[0].observation_text == "first"
+
+
+async def test_a_job_s_trajectories_are_read_in_the_order_of_their_start(store: Store) -> None:
+    """Whatever the order in which they were written; another job's are not among them."""
+    job, other = Job(name="a"), Job(name="b")
+    await store.add_job(job)
+    await store.add_job(other)
+    for i, of in ((2, job), (0, job), (1, job), (3, other)):
+        await begin(store, f"traj-{i}", job_id=of.id, started_at=AT + timedelta(seconds=i))
+    assert [t.id for t in (await store.load_job(job.id))[1]] == ["traj-0", "traj-1", "traj-2"]
+
+
+async def test_what_is_not_there_is_named(store: Store) -> None:
+    """For a trajectory and for a job."""
+    with pytest.raises(SourceNotFound, match="no trajectory 'traj-9'"):
+        await store.load_trajectory("traj-9")
+    with pytest.raises(SourceNotFound, match="no job 'job-9'"):
+        await store.load_job("job-9")
+
+
+# Durability.
+
+
+async def test_every_commit_is_synchronised(store: Store) -> None:
+    """A write-ahead log with full synchronisation, and references that are checked."""
+    with commits() as seen:
+        await begin(store)
+    assert len(seen) >= 1
+    assert set(seen) == {("wal", 2, 1)}
+
+
+WRITER = """
+import anyio, sys
+from test_store import Store, begin, step
+async def main(path):
+    store = Store(path)
+    await begin(store)
+    for index in range(100_000):
+        await store.add_step("traj-1", step(index))
+        print(index, flush=True)
+anyio.run(main, sys.argv[1])
+"""
+
+
+async def test_an_acknowledged_step_survives_the_death_of_its_process(tmp_path: Path) -> None:
+    """A server that is killed at any moment has recorded all that it said it had."""
+    path = tmp_path / "store.sqlite3"
+    with run_child(WRITER, str(path)) as child:
+        assert child.stdout is not None
+        acknowledged = [int(child.stdout.readline()) for _ in range(20)]
+        child.send_signal(signal.SIGKILL)
+        acknowledged += [int(line) for line in child.stdout if line.endswith("\n")]
+    assert child.returncode == -signal.SIGKILL
+
+    store = Store(path)
+    recorded = [s.index for s in (await store.load_trajectory("traj-1")).steps]
+    await store.close()
+    assert recorded[: len(acknowledged)] == acknowledged
+    assert recorded == list(range(len(recorded)))
+
+
+async def test_concurrent_writers_share_commits(store: Store, tmp_path: Path) -> None:
+    """64 sessions that write while a commit is under way cost one more commit, not 64."""
+    for i in range(64):
+        await begin(store, f"traj-{i}")
+    with commits() as seen, anyio.fail_after(20):
+        async with anyio.create_task_group() as group:
+            with write_lock(tmp_path / "store.sqlite3"):
+                for i in range(64):
+                    group.start_soon(store.add_step, f"traj-{i}", step(0))
+                await anyio.wait_all_tasks_blocked()
+    assert len(seen) <= 2
+    for i in range(64):
+        assert len((await store.load_trajectory(f"traj-{i}")).steps) == 1
+
+
+async def test_one_bad_write_does_not_fail_its_neighbours(store: Store, tmp_path: Path) -> None:
+    """Of writes that share a commit, only the one that cannot be made fails."""
+    await begin(store)
+    failed: list[int] = []
+
+    async def add(index: int) -> None:
+        try:
+            await store.add_step("nobody" if index == 5 else "traj-1", step(index))
+        except StoreFailed:
+            failed.append(index)
+
+    with anyio.fail_after(20):
+        async with anyio.create_task_group() as group:
+            with write_lock(tmp_path / "store.sqlite3"):
+                for i in range(10):
+                    group.start_soon(add, i)
+                await anyio.wait_all_tasks_blocked()
+    assert failed == [5]
+    recorded = [s.index for s in (await store.load_trajectory("traj-1")).steps]
+    assert recorded == [0, 1, 2, 3, 4, 6, 7, 8, 9]
+
+
+async def test_a_value_that_no_database_takes_fails_alone(store: Store) -> None:
+    """Later writes succeed: the writer does not end with the first error."""
+    await begin(store)
+    with anyio.fail_after(10):
+        with pytest.raises(StoreFailed, match="surrogates not allowed"):
+            await store.set_prompt("traj-1", "\udcff")
+        with pytest.raises(StoreFailed, match="FOREIGN KEY"):
+            await store.add_step("nobody", step(0))
+        await store.set_prompt("traj-1", "Do it.")
+    assert (await store.load_trajectory("traj-1")).prompt == "Do it."
+
+
+async def test_a_log_line_of_any_characters_is_recorded(store: Store) -> None:
+    """A template may print the name of a file that is not UTF-8."""
+    await begin(store)
+    with anyio.fail_after(10):
+        await store.add_logs("traj-1", [(AT, "name\udcff \0 end")])
+    assert (await store.load_trajectory("traj-1")).logs == "03:04:05 name? \ufffd end"
+
+
+async def test_no_lines_are_no_write(store: Store, tmp_path: Path) -> None:
+    """Nothing is opened for nothing."""
+    await store.add_logs("traj-1", [])
+    assert list(tmp_path.iterdir()) == []
+
+
+async def test_a_cancelled_wait_does_not_take_the_write_back(store: Store, tmp_path: Path) -> None:
+    """What was handed over happens, and is there for the next reader."""
+    await begin(store)
+    with anyio.fail_after(20):
+        async with anyio.create_task_group() as group:
+            with write_lock(tmp_path / "store.sqlite3"):
+                group.start_soon(store.add_step, "traj-1", step(0))
+                await anyio.wait_all_tasks_blocked()
+                group.cancel_scope.cancel()
+        await store.add_step("traj-1", step(1))
+    assert len((await store.load_trajectory("traj-1")).steps) == 2
+
+
+async def test_closing_finishes_what_was_accepted(store: Store, tmp_path: Path) -> None:
+    """And a store that was closed can be used again."""
+    await begin(store)
+    with anyio.fail_after(20):
+        async with anyio.create_task_group() as group:
+            with write_lock(tmp_path / "store.sqlite3"):
+                for i in range(10):
+                    group.start_soon(store.add_step, "traj-1", step(i))
+                group.start_soon(store.close)
+                await anyio.wait_all_tasks_blocked()
+        assert len((await store.load_trajectory("traj-1")).steps) == 10
+        await store.close()
+        await store.close()
+        await store.add_step("traj-1", step(10))
+
+
+async def test_a_locked_file_does_not_hold_up_the_event_loop(store: Store, tmp_path: Path) -> None:
+    """While another process makes the tables, every other task of the server goes on."""
+    opening = threading.Event()
+
+    def connects(*_: object) -> None:
+        opening.set()
+
+    event.listen(Engine, "do_connect", connects)
+    try:
+        with anyio.fail_after(20):
+            async with anyio.create_task_group() as group:
+                with write_lock(tmp_path / "store.sqlite3"):
+                    group.start_soon(store.add_job, Job(name="a"))
+                    assert await anyio.to_thread.run_sync(opening.wait, 10)
+                    group.start_soon(partial(store.find_session, "d", principal=None))
+                    group.start_soon(store.add_job, Job(name="b"))
+                    await anyio.wait_all_tasks_blocked()
+    finally:
+        event.remove(Engine, "do_connect", connects)
+
+
+@pytest.mark.parametrize("journal", ["wal", "delete"])
+async def test_a_new_file_may_be_opened_by_many_at_once(tmp_path: Path, journal: str) -> None:
+    """Hosts that start a server at the same moment share the user's store."""
+    path = tmp_path / "store.sqlite3"
+    with sqlite3.connect(path) as raw:
+        raw.execute(f"PRAGMA journal_mode={journal}")
+    raw.close()
+    stores = [Store(path) for _ in range(12)]
+    jobs = [Job(name=str(i)) for i in range(12)]
+    with anyio.fail_after(30):
+        async with anyio.create_task_group() as group:
+            for store, job in zip(stores, jobs, strict=True):
+                group.start_soon(store.add_job, job)
+        for job in jobs:
+            assert (await stores[0].load_job(job.id))[0] == job
+        for store in stores:
+            await store.close()
+
+
+# Failures.
+
+
+async def test_a_store_of_a_newer_version_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+    """An older program does not write what a newer one would not understand."""
+    path = tmp_path / "store.sqlite3"
+    store = Store(path)
+    await begin(store)
+    await store.close()
+    with sqlite3.connect(path) as raw:
+        raw.execute("UPDATE versions SET version = 99")
+    raw.close()
+    before = path.read_bytes()
+
+    newer = Store(path)
+    said = "has version 99, this program reads up to 1; update hud-mcp, or name another store"
+    with pytest.raises(StoreFailed, match=said):
+        await newer.load_trajectory("traj-1")
+    with pytest.raises(StoreFailed, match=said):
+        await newer.add_job(Job(name="a"))
+    await newer.close()
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("place", ["file/store.sqlite3", "file/deeper/store.sqlite3", "."])
+async def test_a_place_that_cannot_hold_a_store_is_named(tmp_path: Path, place: str) -> None:
+    """The error names the path, for writing and for reading."""
+    (tmp_path / "file").write_text("in the way")
+    store = Store(tmp_path / place)
+    with pytest.raises(StoreFailed, match="could not be written to .*; free space or") as caught:
+        await begin(store)
+    assert str(tmp_path) in str(caught.value)
+    with pytest.raises(StoreFailed, match="cannot be read") as caught:
+        await store.load_trajectory("traj-1")
+    assert str(tmp_path) in str(caught.value)
+    await store.close()
+
+
+async def test_a_missing_folder_is_made(tmp_path: Path) -> None:
+    """The first run of a user has none."""
+    store = Store(tmp_path / "a" / "b" / "store.sqlite3")
+    await begin(store)
+    assert (await store.load_trajectory("traj-1")).id == "traj-1"
+    await store.close()
+
+
+@pytest.mark.parametrize("url", ["nosuch://host/db", "://", "sqlite+nosuch:///x"])
+async def test_what_is_no_store_is_refused(url: str) -> None:
+    """The text says what a store is."""
+    store = Store(url)
+    with pytest.raises(StoreFailed, match="is not a store.* Give a file's path, or a URL such as"):
+        await store.add_job(Job(name="a"))
+    await store.close()
+
+
+FULL = """
+import anyio, json, os, resource, sys
+from pathlib import Path
+from test_store import *
+async def main(folder):
+    store = Store(folder / "store.sqlite3")
+    await begin(store)
+    told = []
+    async def attempt(what, *arguments):
+        try:
+            await what(*arguments)
+        except StoreFailed as exc:
+            told.append(str(exc))
+        else:
+            told.append("written")
+    noise = os.urandom(400_000)
+    shot = Screenshot(data=noise, mime_type="image/png", width_px=1, height_px=1)
+    seen = step(1, screenshot=ScreenshotRecord.of(shot))
+    long = step(0, observation_text="x" * 400_000)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    size = max(p.stat().st_size for p in folder.glob("store.*"))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size + 4096, hard))
+    await attempt(store.add_step, "traj-1", long)
+    await attempt(store.add_step, "traj-1", seen, shot)
+    files = [str(p) for p in store.screenshots.rglob("*") if p.is_file()]
+    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    await attempt(store.add_step, "traj-1", long)
+    await attempt(store.add_step, "traj-1", seen, shot)
+    recorded = [s.index for s in (await store.load_trajectory("traj-1")).steps]
+    await store.close()
+    whole = store.screenshot_path(ScreenshotRecord.of(shot)).read_bytes() == noise
+    print(json.dumps({"told": told, "files": files, "recorded": recorded, "whole": whole}))
+anyio.run(main, Path(sys.argv[1]))
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no RLIMIT_FSIZE")
+async def test_a_full_disk_fails_the_write_and_nothing_else(tmp_path: Path) -> None:
+    """Nothing half-written stays, and the same writes succeed once there is room."""
+    with run_child(FULL, str(tmp_path)) as child:
+        output, _ = child.communicate(timeout=60)
+    result = json.loads(output)
+    first, second, *later = result["told"]
+    for text in (first, second):
+        assert "could not be written to" in text
+        assert "Nothing of this call was recorded; free space or make it writable" in text
+    assert result["files"] == []
+    assert later == ["written", "written"]
+    assert result["recorded"] == [0, 1]
+    assert result["whole"]
+
+
+# Screenshots.
+
+
+async def test_equal_pictures_are_one_file_named_by_its_hash(store: Store, tmp_path: Path) -> None:
+    """However many steps show it, and even where they are written at once."""
+    shot, other = picture("navy"), picture("red")
+    await begin(store)
+    with anyio.fail_after(20):
+        async with anyio.create_task_group() as group:
+            for i in range(12):
+                shown = other if i == 11 else shot
+                row = step(i, screenshot=ScreenshotRecord.of(shown))
+                group.start_soon(store.add_step, "traj-1", row, shown)
+    files = sorted(p for p in (tmp_path / "screenshots").rglob("*") if p.is_file())
+    assert sorted(p.stem for p in files) == sorted([shot.sha256, other.sha256])
+    assert store.screenshot_path(ScreenshotRecord.of(shot)).read_bytes() == shot.data
+
+
+async def test_a_loaded_step_says_where_its_picture_is(store: Store) -> None:
+    """As a URL of a file that holds the very bytes."""
+    shot = picture()
+    await begin(store)
+    await store.add_step("traj-1", step(0, screenshot=ScreenshotRecord.of(shot)), shot)
+    (read,) = (await store.load_trajectory("traj-1")).steps
+    assert read.observation_url is not None
+    assert Path(urlsplit(read.observation_url).path).read_bytes() == shot.data
+
+
+async def test_pictures_can_be_kept_elsewhere(tmp_path: Path) -> None:
+    """Beside the database by default, in a folder of one's own where one is given."""
+    assert Store(tmp_path / "a.sqlite3").screenshots == tmp_path / "screenshots"
+    assert Store(tmp_path / "a.sqlite3", screenshots=tmp_path / "p").screenshots == tmp_path / "p"
+
+
+def test_the_store_s_place_is_the_user_s_or_the_environment_s(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """`HUD_MCP_STORE` names it; constructing a store touches nothing."""
+    monkeypatch.delenv("HUD_MCP_STORE", raising=False)
+    assert default_store_url().endswith("store.sqlite3")
+    monkeypatch.setenv("HUD_MCP_STORE", "postgresql+psycopg://h/db")
+    assert Store().url == "postgresql+psycopg://h/db"
+    assert Store("~/s.sqlite3").url == f"sqlite:///{Path.home()}/s.sqlite3"
+    assert utc_now().tzinfo is UTC

@@ -93,7 +93,7 @@ async (element, [key, bound]) => {
     return cover ? { problem: 'covered', by: name(cover) } : { problem: 'outside' };
   };
 
-  const moves = () => (tracker && tracker.stillFor() < 50) || document.getAnimations().length > 0;
+  const moves = () => (tracker && tracker.stillFor() < 30) || document.getAnimations().length > 0;
   for (;;) {
     let found = attempt();
     if (found.x !== undefined && moves()) {
@@ -103,7 +103,7 @@ async (element, [key, bound]) => {
       found = same || again.problem ? again : { problem: 'moving' };
     }
     const over = !found.problem || found.problem === 'gone' || now() - start > bound;
-    if (over) return { ...found, name: name(element) };
+    if (over) return found.problem ? { ...found, name: name(element) } : found;
     await next();
   }
 }

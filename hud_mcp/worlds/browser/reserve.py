@@ -87,11 +87,7 @@ class Slot:
         try:
             with anyio.fail_after(OPEN_BOUND_S):
                 await gate.open()
-                # Cancelled half-way, Playwright would leave a context that nobody has.
-                with anyio.CancelScope(shield=True), anyio.fail_after(OPEN_BOUND_S):
-                    context = await _new_context(browser, gate, options)
-                if context is None:
-                    raise RuntimeError("nothing cancels a shielded scope")
+                context = await _new_context(browser, gate, options)
                 await context.add_init_script(TRACKER_SCRIPT)
                 page = await context.new_page()
                 cdp = await attach(page, options.scale)
@@ -184,18 +180,21 @@ class Reserve:
 
 
 async def _new_context(browser: "Browser", gate: Gate, options: SlotOptions) -> "BrowserContext":
-    return await browser.new_context(
-        viewport={"width": options.width, "height": options.height},
-        screen={"width": options.width, "height": options.height},
-        device_scale_factor=options.scale,
-        locale=options.locale,
-        timezone_id=options.timezone,
-        color_scheme="dark" if options.color_scheme == "dark" else "light",
-        reduced_motion="reduce" if options.reduced_motion == "reduce" else "no-preference",
-        accept_downloads=False,
-        permissions=[],
-        proxy={"server": gate.address, "bypass": options.bypass},
-    )
+    # Cancelled half-way, Playwright would leave a context that nobody has.
+    with anyio.CancelScope(shield=True), anyio.fail_after(OPEN_BOUND_S):
+        return await browser.new_context(
+            viewport={"width": options.width, "height": options.height},
+            screen={"width": options.width, "height": options.height},
+            device_scale_factor=options.scale,
+            locale=options.locale,
+            timezone_id=options.timezone,
+            color_scheme="dark" if options.color_scheme == "dark" else "light",
+            reduced_motion="reduce" if options.reduced_motion == "reduce" else "no-preference",
+            accept_downloads=False,
+            permissions=[],
+            proxy={"server": gate.address, "bypass": options.bypass},
+        )
+    raise RuntimeError("nothing cancels a shielded scope")
 
 
 async def _release(gate: Gate, context: "BrowserContext | None") -> None:

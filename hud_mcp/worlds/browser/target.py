@@ -26,6 +26,8 @@ REACH_BOUND_S = 2.0
 
 _PLACE = Path(__file__).with_name("place.js").read_text()
 
+_PLACE_ONLY = f"(found, options) => found.length === 1 ? ({_PLACE})(found[0], options) : null"
+
 _FOCUSED = """() => {
   let node = document.activeElement;
   for (;;) {
@@ -48,11 +50,10 @@ _PROBLEMS = {
 
 @dataclass(frozen=True)
 class Place:
-    """A place on the page, in CSS pixels of the viewport, and the element there, if known."""
+    """A place on the page, in CSS pixels of the viewport."""
 
     x: float
     y: float
-    element: "ElementHandle | None" = None
 
 
 def check_point(page: "Page", point: Point) -> Place:
@@ -78,9 +79,8 @@ async def find_element(page: "Page", ref: str | None, selector: str | None) -> "
     """
     from playwright.async_api import Error  # noqa: PLC0415  # loads on use
 
-    named = f"aria-ref={_bare(ref)}" if ref is not None else selector or ""
     try:
-        found = await page.query_selector_all(named)
+        found = await page.query_selector_all(_engine(ref, selector))
     except Error as exc:
         if is_end(exc):
             raise
@@ -112,38 +112,51 @@ async def focused_element(page: "Page") -> "ElementHandle | None":
     return handle.as_element()
 
 
-async def place_of(element: "ElementHandle", called: str) -> Place:
-    """Scroll an element into view and return where it can be clicked.
-
-    Args:
-        element: What `find_element` gave.
-        called: What the agent called it, for the error.
+async def place_of(page: "Page", ref: str | None, selector: str | None) -> Place:
+    """Scroll what a ref or a selector names into view, and return where it can be clicked.
 
     Raises:
-        ActionFailed: It is covered, disabled, invisible or moving, for `REACH_BOUND_S`.
+        ActionFailed: There is none, there are several, or it is covered, disabled,
+            invisible or moving for `REACH_BOUND_S`.
     """
+    called = repr(ref or selector)
     found: dict[str, Any] | None = None
     with anyio.move_on_after(REACH_BOUND_S + 1.5):
-        found = await element.evaluate(_PLACE, [TRACKER, REACH_BOUND_S * 1000])
+        found = await _ask_for_place(page, ref, selector)
     if found is None:
         raise ActionFailed(f"The page did not answer where {called} is. Wait, and try again.")
-    if found.get("foreign"):
-        return await _place_abroad(element, called)
     problem = found.get("problem")
     if problem is None:
-        return Place(found["x"], found["y"], element)
+        return Place(found["x"], found["y"])
     text = _PROBLEMS.get(problem) or f"is covered by {found.get('by')}. Close that first."
-    raise ActionFailed(f"{called} ({found['name']}) {text}")
+    raise ActionFailed(f"{called} ({found.get('name', 'an element')}) {text}")
 
 
-async def _place_abroad(element: "ElementHandle", called: str) -> Place:
+async def _ask_for_place(page: "Page", ref: str | None, selector: str | None) -> dict[str, Any]:
+    from playwright.async_api import Error  # noqa: PLC0415  # loads on use
+
+    options = [TRACKER, REACH_BOUND_S * 1000]
+    try:  # one round trip, for what is one element of the page's own document
+        found = await page.eval_on_selector_all(_engine(ref, selector), _PLACE_ONLY, options)
+    except Error:
+        found = None
+    if isinstance(found, dict) and not found.get("foreign"):  # pyright: ignore[reportUnknownMemberType]
+        return found  # pyright: ignore[reportUnknownVariableType]  # JSON
+    element = await find_element(page, ref, selector)
+    found = await element.evaluate(_PLACE, options)
+    return await _place_abroad(element) if found.get("foreign") else found
+
+
+async def _place_abroad(element: "ElementHandle") -> dict[str, Any]:
     """The middle of an element in a frame of another site, which its own script cannot see."""
     box = await element.bounding_box()
     if box is None:
-        raise ActionFailed(f"{called} is not visible.")
-    return Place(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2, element)
+        return {"problem": "invisible"}
+    return {"x": box["x"] + box["width"] / 2, "y": box["y"] + box["height"] / 2}
 
 
-def _bare(ref: str) -> str:
-    """A ref without what models write around it: `[ref=e12]`, `ref=e12`, `@e12`."""
-    return ref.strip().strip("[]@ ").removeprefix("ref=").strip()
+def _engine(ref: str | None, selector: str | None) -> str:
+    """The selector for Playwright; a ref without what models write around it: `[ref=e12]`."""
+    if ref is None:
+        return selector or ""
+    return f"aria-ref={ref.strip().strip('[]@ ').removeprefix('ref=').strip()}"

@@ -43,7 +43,8 @@ class Reading:
         url: The page's address.
         document: Another value means that another document was loaded.
         scrolled: Such as `800 of 3200 px down`, or empty where everything is in view.
-        lines: The tree, one element or text each; boxes are taken out.
+        lines: The tree, one element or text each.
+        long: The tree was over its limit.
     """
 
     title: str
@@ -51,15 +52,20 @@ class Reading:
     document: float
     scrolled: str
     lines: tuple[str, ...]
+    long: bool
 
 
-async def read_page(page: "Page", *, max_chars: int) -> Reading:
+async def read_page(page: "Page", *, max_chars: int, long: bool = False) -> Reading:
     """Read the page's tree and where it is scrolled to.
+
+    A tree over `max_chars` is cut at its end while the page stands at its top; further
+    down, or where only a part of the page scrolls, it is reduced to what is in view. So
+    scrolling shows the rest.
 
     Args:
         page: The page to read.
-        max_chars: A longer tree is reduced to what is in view, so that scrolling shows
-            the rest.
+        max_chars: How much of the tree can be shown.
+        long: Expect a tree over that, and save reading it twice.
 
     Raises:
         Error: Playwright's, when the page is closed or navigates meanwhile.
@@ -67,18 +73,25 @@ async def read_page(page: "Page", *, max_chars: int) -> Reading:
     """
     with anyio.fail_after(READ_BOUND_S):
         facts: dict[str, Any] = await page.evaluate(_FACTS)
-        tree = await page.aria_snapshot(mode="ai", timeout=READ_BOUND_S * 1000)
-        lines = tree.splitlines()
-        if len(tree) > max_chars and facts["height"] > _viewport_height(page):
-            boxed = await page.aria_snapshot(mode="ai", boxes=True, timeout=READ_BOUND_S * 1000)
-            lines = _in_view(boxed.splitlines(), _viewport_height(page))
+        height = _viewport_height(page)
+        whole = facts["y"] == 0 and facts["height"] > height
+        lines = await _tree(page, boxes=long and not whole)
+        size = sum(len(_BOX.sub("", line)) + 1 for line in lines)
+        if size > max_chars and not whole:
+            lines = _in_view(lines if long else await _tree(page, boxes=True), height)
     return Reading(
         title=" ".join(facts["title"].split()),
         url=page.url,
         document=facts["born"],
         scrolled=_scrolled(page, facts),
-        lines=tuple(lines),
+        lines=tuple(_BOX.sub("", line) for line in lines),
+        long=size > max_chars,
     )
+
+
+async def _tree(page: "Page", *, boxes: bool) -> list[str]:
+    tree = await page.aria_snapshot(mode="ai", boxes=boxes, timeout=READ_BOUND_S * 1000)
+    return tree.splitlines()
 
 
 def render(reading: Reading, notes: Sequence[str], *, max_chars: int) -> str:
@@ -203,7 +216,7 @@ def _with_counts(lines: Sequence[str], kept: Sequence[bool]) -> list[str]:
         if skipped:
             out.append(f"{' ' * _depth(line)}# {skipped} lines out of view")
             skipped = 0
-        out.append(_BOX.sub("", line))
+        out.append(line)
     if skipped:
         out.append(f"# {skipped} lines out of view; scroll to see them")
     return out

@@ -5,7 +5,7 @@
 // the HTML standard's nesting level of timers; microtasks of a callback inherit it, so that
 // a loop of `await sleep(50)` has it too.
 (() => {
-  const KEY = '__KEY__', SHORT_MS = 500, DEPTH = 8, STILL_MS = 40, RESTLESS_MS = 100;
+  const KEY = '__KEY__', SHORT_MS = 500, DEPTH = 8, RESTLESS_MS = 100;
   if (Object.prototype.hasOwnProperty.call(window, KEY)) return;
   const clock = performance.now.bind(performance);
   const later = window.setTimeout.bind(window);
@@ -13,7 +13,7 @@
   const getAnimations = Document.prototype.getAnimations;
   const state = {
     changed: -1e9, acted: -1e9, restless: false, leaving: false, depth: 0,
-    timers: new Set(), frames: new Set(),
+    timers: new Set(), frames: new Set(), observed: false,
     born: performance.timeOrigin + Math.random(),
   };
   const touch = () => { state.changed = clock(); };
@@ -66,12 +66,20 @@
   });
   // What the parser did is not news; what scripts do from here on is.
   document.addEventListener('DOMContentLoaded', () => { state.changed = -1e9; }, true);
+  for (const name of ['IntersectionObserver', 'ResizeObserver']) {
+    Object.defineProperty(window, name, {
+      ...Object.getOwnPropertyDescriptor(window, name),
+      value: new Proxy(window[name], { construct(target, args, made) {
+        state.observed = true;
+        return Reflect.construct(target, args, made);
+      }}),
+    });
+  }
   const passive = { capture: true, passive: true };
   addEventListener('scroll', touch, passive);
   for (const kind of ['pointermove', 'pointerdown', 'keydown', 'wheel']) {
     addEventListener(kind, act, passive);
   }
-  addEventListener('wheel', touch, passive);  // what it scrolls, moves with a later frame
   if (window.navigation) {
     navigation.addEventListener('navigate', event => {
       const loads = /^(https?|about|blob|data):/.test(event.destination.url);
@@ -97,20 +105,29 @@
   state.waiting = () => document.readyState === 'loading' || state.timers.size > 0 || state.frames.size > 0 || moving()
     || children().some(c => c.waiting());
   state.stillFor = () => Math.min(clock() - state.changed, ...children().map(c => c.stillFor()));
+  state.watched = () => state.observed || children().some(c => c.watched());
   state.restlessNow = () => state.restless || children().some(c => c.restlessNow());
+  const soon = () => new Promise(done => later(done, 0));  // after what handlers have posted
   state.next = () => new Promise(done => { frame(() => done()); later(done, 60); });
   state.quiet = async (bound, stays, late) => {
     const start = clock();
     if (stays) state.leaving = false;
-    if (late) touch();
-    await new Promise(done => later(done, 0));  // what handlers posted runs before this
+    await soon();
+    // Observers of size and place are told of a change in the frame that shows it, so one has
+    // to pass without news; a wheel's turn takes some to arrive.
+    const fresh = state.stillFor() < 100;
+    if (fresh) await soon();
+    let frames = late ? 3 : fresh && state.watched() ? 1 : 0;
     for (;;) {
       const age = clock() - start;
       if (state.leaving) return 'leaving';
       if (age > bound) return 'busy';
       const enough = age > (state.restlessNow() ? RESTLESS_MS : 4 * RESTLESS_MS);
-      if (!state.waiting() && (enough || state.stillFor() > STILL_MS)) return 'quiet';
+      if (!state.waiting() && (enough || frames <= 0)) return 'quiet';
+      const before = clock();
       await state.next();
+      await soon();
+      frames = state.stillFor() < clock() - before ? 1 : frames - 1;
     }
   };
   Object.defineProperty(window, KEY, { value: state, enumerable: false });

@@ -258,8 +258,7 @@ class BrowserWorld:
             return check_point(tab.page, action.point)
         if action.ref is None and action.selector is None:
             return None
-        element = await find_element(tab.page, action.ref, action.selector)
-        return await place_of(element, repr(action.ref or action.selector))
+        return await place_of(tab.page, action.ref, action.selector)
 
     async def _settle(self, tab: Tab, mark: int, *, late: bool) -> None:
         await settle(tab, mark, late=late)
@@ -272,13 +271,13 @@ class BrowserWorld:
     async def _read(self, tab: Tab, look: Look) -> str:
         from playwright.async_api import Error  # noqa: PLC0415  # loads on use
 
-        limit = look.max_text_chars
+        limit, long = look.max_text_chars, self._last is not None and self._last.long
         try:
             try:
-                reading = await read_page(tab.page, max_chars=limit)
+                reading = await read_page(tab.page, max_chars=limit, long=long)
             except Error:
                 await settle(tab, tab.mark())  # it navigated meanwhile
-                reading = await read_page(tab.page, max_chars=limit)
+                reading = await read_page(tab.page, max_chars=limit, long=long)
         except TimeoutError:
             return f"Page: {tab.page.url} does not respond. Wait, reload it, or go elsewhere."
         notes = self._tabs.notes()

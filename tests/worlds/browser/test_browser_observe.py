@@ -88,17 +88,18 @@ async def test_a_new_document_is_told_in_full(browse: Browse) -> None:
 
 
 async def test_a_long_page_shows_what_is_in_view(browse: Browse) -> None:
-    """A text over its limit is reduced to the viewport; scrolling shows the rest."""
+    """A text over its limit is cut, and further down reduced to what is in view."""
     world = await browse("".join(f"<p style='height:40px'>Row {i}</p>" for i in range(300)))
     top = await read(world, max_text_chars=2000)
     assert len(top) <= 2000
     assert "Row 3" in top
     assert "Row 250" not in top
-    assert "lines out of view" in top
+    assert "scroll to see the rest" in top
     await world.act(ScrollAction(scroll=Point(x=0, y=14_000)))
     further = await read(world, max_text_chars=2000)
     assert re.search(r"Row 2[45]\d", further)
     assert re.search(r"Scrolled: 14000 of \d+ px down", further)
+    assert "lines out of view" in further
     assert "[box=" not in further
 
 

@@ -1,0 +1,457 @@
+"""The quickstart set: every row is solved by its solution, and by nothing less.
+
+Tasks are played on real worlds, without a server: the template's generator is driven
+here, and the agent's tools act on the world directly.
+"""
+
+import inspect
+import json
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from copy import deepcopy
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import anyio
+import httpx
+import pytest
+
+from hud_mcp import Agent, Environment, Grade, Look, Opening, Task, Taskset
+from hud_mcp.action import parse_action, parse_actions
+from hud_mcp.errors import ActionFailed, NoScreen
+from hud_mcp.grade import read_grade
+from hud_mcp.source import find_taskset, load_environments
+from hud_mcp.template import read_prompt
+from hud_mcp.world import Shared
+
+pytestmark = [pytest.mark.anyio, pytest.mark.browser]
+
+ROWS = Taskset.load(find_taskset("quickstart"))
+ENVIRONMENTS = {e.name: e for e in load_environments(["letter_count", "browser"])}
+BROWSER = ENVIRONMENTS["browser"]
+WAYS = ("oracle", "nop", "wrong_answer")
+AT_ONCE = 3
+"""More sessions than this only wait for each other on two cores."""
+
+
+def mint(template: str, **args: Any) -> Task:
+    """A task of the browser environment."""
+    return BROWSER.templates[template](**args)
+
+
+TOO_MUCH = {
+    "a second order": ("shop-buy-lamp", "/shop/", ROWS["shop-buy-lamp"]),
+    "a product left in the cart": ("shop-buy-lamp", "/shop/", ROWS["shop-cart-mug"]),
+    "another product in the cart": ("shop-cart-mug", "/shop/", ROWS["shop-cart-notebooks"]),
+    "a cart filled beside a question": ("shop-price-lamp", "/shop/", ROWS["shop-cart-mug"]),
+    "tickets of another topic": (
+        "desk-assign-technical",
+        "/admin/tickets/",
+        mint("desk_assign_open", topic="Billing"),
+    ),
+    "another customer deleted": (
+        "desk-customer-moved",
+        "/admin/tickets/",
+        ROWS["desk-delete-customer"],
+    ),
+    "another contract renewed": (
+        "desk-renew-hotel",
+        "/admin/tickets/",
+        mint("desk_renew", customer="Gull Ferries"),
+    ),
+    "another setting turned": (
+        "desk-settings-danish",
+        "/admin/tickets/",
+        mint(
+            "desk_settings",
+            digest=False,
+            weekend_cover=False,
+            close_after=14,
+            reply_language="Danish",
+        ),
+    ),
+    "another card dragged": (
+        "board-drag-card",
+        "/board/",
+        mint("board_drag", card="Print tickets on A6", column="Done"),
+    ),
+    "the card made twice": ("board-new-card", "/board/", ROWS["board-new-card"]),
+    "another column archived": (
+        "board-archive-done",
+        "/board/",
+        mint("board_archive", column="Review"),
+    ),
+}
+"""A row, where its solution is followed by that of another task, and that task."""
+
+IN_PART = {
+    "an order with another delivery": (
+        "shop-buy-lamp",
+        mint("shop_buy", delivery="express"),
+        5 / 6,
+    ),
+    "six of fourteen tickets": (
+        "desk-assign-all",
+        mint("desk_assign_open", topic="Technical", assignee="Tomas Vik"),
+        6 / 14,
+    ),
+    "a card at the wrong end": ("board-drag-card", mint("board_drag", place="bottom"), 1 / 2),
+    "a card with another owner": ("board-new-card", mint("board_new_card", owner="Amal"), 4 / 5),
+}
+"""A row, another task that is solved in its place, and what that is worth."""
+
+each_row = pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What a tool gives back, without a server between."""
+
+    text: str = ""
+    is_error: bool = False
+    image: bytes | None = None
+    meta: dict[str, Any] = field(default_factory=dict)
+
+
+class Tools:
+    """The agent's tools, each straight on a world."""
+
+    def __init__(self, world: Any) -> None:
+        self.world = world
+        self.answer: str | None = None
+        self.waits = 0
+
+    async def __call__(self, name: str, arguments: dict[str, Any]) -> Reply:
+        """Call a tool as a server would: a refusal is a reply and no exception."""
+        given = {k: v for k, v in arguments.items() if k != "session"}
+        try:
+            with anyio.fail_after(30):
+                return await self._do(name, given)
+        except ActionFailed as exc:
+            return Reply(text=str(exc), is_error=True)
+
+    async def _do(self, name: str, given: dict[str, Any]) -> Reply:
+        if name == "response":
+            self.answer = given["answer"]
+            return Reply()
+        if name == "screenshot":
+            raise NoScreen("These tests look at the text alone.")
+        actions = parse_actions(given["actions"]) if name == "step" else (parse_action(given),)
+        self.waits += [action.type for action in actions] == ["wait"]
+        for action in actions:
+            await self.world.act(action)
+        observation = await self.world.observe(Look())
+        return Reply(text=observation.text or "")
+
+
+@dataclass
+class Play:
+    """A task that is being worked on.
+
+    Attributes:
+        agent: Who works on it.
+        tools: The agent's; they hold the world and the answer.
+        grade: None until the task was graded.
+    """
+
+    agent: Agent
+    tools: Tools
+    environment: Environment
+    grade: Grade | None = None
+
+    async def solve(self, task: Task) -> None:
+        """Do what the solution of a task does, of this one or of another; answer, if it did."""
+        template = self.environment.find_template(task.template)
+        assert template.oracle_function is not None
+        arguments = template.arguments.parse(task.args)
+        wanted = list(inspect.signature(template.oracle_function).parameters)[1:]
+        answer = await template.oracle_function(self.agent, **{n: arguments[n] for n in wanted})
+        if not self.agent.answered:
+            await self.agent.respond("" if answer is None else answer)
+
+
+@asynccontextmanager
+async def playing(task: Task, shared: Shared) -> AsyncIterator[Play]:
+    """Start a task; it is graded at the end of the body, on what was answered in it."""
+    environment = ENVIRONMENTS[task.env]
+    template = environment.find_template(task.template)
+    context = environment.split_context(task.context)
+    opening = Opening(context=context, seed=task.seed, folder=environment.folder, shared=shared)
+    world = await environment.world.open(opening)
+    try:
+        tools = Tools(world)
+        generator = template.run(task.args, world)
+        prompt = read_prompt(await anext(generator), where=template.where)
+        play = Play(Agent(tools, session="here", prompt=prompt.text), tools, environment)
+        yield play
+        assert tools.answer is not None
+        yielded = await generator.asend(template.read_answer(tools.answer))
+        play.grade = read_grade(yielded, where=template.where)
+        with pytest.raises(StopAsyncIteration):
+            await anext(generator)
+    finally:
+        with anyio.CancelScope(shield=True), anyio.move_on_after(10):
+            await world.close()
+
+
+@pytest.fixture(scope="module")
+async def shared(anyio_backend: str) -> AsyncIterator[Shared]:
+    """One Chromium for all worlds of these tests."""
+    services = Shared()
+    yield services
+    with anyio.fail_after(20):
+        await services.close()
+
+
+Played = dict[tuple[str, str], Play | Exception]
+
+
+@pytest.fixture(scope="module")
+async def played(anyio_backend: str, shared: Shared) -> Played:
+    """Every row and every case, played; what failed is told by the test that asks for it."""
+    results: Played = {}
+    turns = anyio.CapacityLimiter(AT_ONCE)
+
+    async def keep(key: tuple[str, str], work: Callable[[], Awaitable[Play]]) -> None:
+        async with turns:
+            try:
+                with anyio.fail_after(60):
+                    results[key] = await work()
+            except Exception as exc:  # noqa: BLE001  # raised again by `grade_of`
+                results[key] = exc
+
+    async with anyio.create_task_group() as group:
+        for row in ROWS:
+            for way in WAYS:
+                group.start_soon(keep, (row.id, way), partial(play_row, row, way, shared))
+        for case in TOO_MUCH:
+            group.start_soon(keep, ("too much", case), partial(play_too_much, case, shared))
+        for case in IN_PART:
+            group.start_soon(keep, ("in part", case), partial(play_in_part, case, shared))
+    return results
+
+
+async def play_row(row: Task, way: str, shared: Shared) -> Play:
+    """Play a row to its grade in one way."""
+    async with playing(row, shared) as play:
+        if way == "oracle":
+            await play.solve(row)
+        elif way == "nop":
+            await play.agent.respond("")
+        else:
+            assert row.validation is not None
+            await play.agent.respond(row.validation.wrong_answer)
+    return play
+
+
+async def play_too_much(case: str, shared: Shared) -> Play:
+    """Solve a row, and then what another task asks for."""
+    row_id, start, other = TOO_MUCH[case]
+    async with playing(ROWS[row_id], shared) as play:
+        await play.solve(ROWS[row_id])
+        await play.agent.custom("goto", url=start)
+        await play.tools.world.page.wait_for_load_state("networkidle")
+        await play.solve(other)  # the first answer stands
+    return play
+
+
+async def play_in_part(case: str, shared: Shared) -> Play:
+    """Start a row, and do what another task asks for."""
+    row_id, other, _ = IN_PART[case]
+    async with playing(ROWS[row_id], shared) as play:
+        await play.solve(other)
+    return play
+
+
+def grade_of(played: Played, *key: str) -> Grade:
+    """The grade of what was played; raises what went wrong on the way to it."""
+    result = played[key[0], key[1]]
+    if isinstance(result, Exception):
+        raise result
+    assert result.grade is not None
+    return result.grade
+
+
+@each_row
+def test_a_row_is_solved_by_its_solution(row: Task, played: Played) -> None:
+    """The template's own solution, through a client's actions, gets exactly 1."""
+    grade = grade_of(played, row.id, "oracle")
+    assert grade.reward == 1.0, grade
+
+
+@each_row
+def test_doing_nothing_gets_nothing(row: Task, played: Played) -> None:
+    """An empty answer at once gets exactly 0: no part of a row holds before it is worked on."""
+    grade = grade_of(played, row.id, "nop")
+    assert grade.reward == 0.0, grade
+
+
+@each_row
+def test_a_wrong_answer_alone_does_not_pass(row: Task, played: Played) -> None:
+    """What sounds right, or claims a deed that was not done, gets less than 1."""
+    grade = grade_of(played, row.id, "wrong_answer")
+    assert grade.reward < 1.0, grade
+
+
+@each_row
+def test_the_steps_of_a_row_are_those_of_its_solution(row: Task, played: Played) -> None:
+    """The number in the metadata is what the solution took, with its answer and without waits."""
+    grade_of(played, row.id, "oracle")
+    play = played[row.id, "oracle"]
+    taken = play.agent.steps - play.tools.waits + 1
+    assert abs(row.metadata["steps"] - taken) <= 1  # a slow page may need one more scroll
+
+
+@each_row
+def test_the_prompt_does_not_hold_the_answer(row: Task, played: Played) -> None:
+    """Where a row asks for an answer, that is not among the words of its prompt."""
+    grade_of(played, row.id, "oracle")
+    play = played[row.id, "oracle"]
+    answer = play.tools.answer
+    assert not answer or not re.search(rf"(?<!\w){re.escape(answer)}(?!\w)", play.agent.prompt)
+
+
+@pytest.mark.parametrize("case", TOO_MUCH)
+def test_doing_too_much_is_not_full_success(case: str, played: Played) -> None:
+    """A row that is solved, with something else done beside it, gets half."""
+    grade = grade_of(played, "too much", case)
+    assert grade.reward == 0.5, grade
+    assert "something else changed" in (grade.content or "")
+
+
+@pytest.mark.parametrize("case", IN_PART)
+def test_a_part_of_a_task_is_worth_its_share(case: str, played: Played) -> None:
+    """What is not as asked costs its share and no more, and the subscores add up to the reward."""
+    grade = grade_of(played, "in part", case)
+    assert grade.reward == pytest.approx(IN_PART[case][2])
+    assert sum(p.value * p.weight for p in grade.subscores) == pytest.approx(grade.reward)
+
+
+PAGES = (
+    "/",
+    "/shop/",
+    "/shop/?category=Lighting&sort=price&stock=1",
+    "/shop/?q=nothing+like+it",
+    "/shop/product/?id=heron-desk-lamp",
+    "/shop/cart/",
+    "/shop/checkout/",
+    "/shop/orders/?placed=AG-58213",
+    "/shop/offers/",
+    "/admin/",
+    "/admin/tickets/?status=Open&page=2",
+    "/admin/tickets/edit/?id=T-2009",
+    "/admin/customers/?sort=spent&order=desc",
+    "/admin/customers/edit/?id=C-105",
+    "/admin/settings/",
+    "/board/",
+    "/board/activity/",
+)
+
+
+@asynccontextmanager
+async def browsing(shared: Shared, **context: Any) -> AsyncIterator[Any]:
+    """A browser on the sites, with a cart that holds something and mara signed in."""
+    filled = BROWSER.split_context(context)
+    opening = Opening(context=filled, folder=BROWSER.folder, shared=shared)
+    world = await BROWSER.world.open(opening)
+    world.state["admin"]["user"] = "mara"
+    line = {"product": "drift-blanket", "variant": "Heather", "quantity": 2}
+    world.state["shop"]["cart"].append(line)
+    try:
+        yield world
+    finally:
+        with anyio.CancelScope(shield=True), anyio.move_on_after(10):
+            await world.close()
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+async def test_pages_have_no_errors_and_fit_their_window(width: int, shared: Shared) -> None:
+    """No page logs an error, lacks a file or a heading, or is wider than a desktop or a phone."""
+    problems: list[str] = []
+    async with browsing(shared, viewport_width=width) as world:
+        page = world.page
+        page.on("pageerror", lambda exc: problems.append(f"{page.url}: {exc}"))
+        page.on(
+            "console",
+            lambda m: problems.append(f"{page.url}: {m.text}") if m.type == "error" else None,
+        )
+        page.on("response", lambda r: problems.append(f"{r.url}: {r.status}") if not r.ok else None)
+        for path in PAGES:
+            with anyio.fail_after(20):
+                await world.goto(path)
+                wide = await page.evaluate("document.documentElement.scrollWidth > innerWidth")
+                headings = await page.locator("h1, h2").count()
+            problems += [f"{path} is wider than {width} px"] if wide else []
+            problems += [] if headings else [f"{path} has no heading"]
+    assert problems == []
+
+
+async def test_every_control_has_a_name(shared: Shared) -> None:
+    """Whatever can be pressed or filled in is called something in the text of its page."""
+    nameless: list[str] = []
+    roles = "button|link|textbox|searchbox|combobox|checkbox|radio|spinbutton|switch"
+    async with browsing(shared) as world:
+        for path in PAGES:
+            with anyio.fail_after(20):
+                await world.goto(path)
+                tree = await world.page.aria_snapshot(mode="ai")
+            nameless += [f"{path}: {s}" for s in re.findall(rf"- (?:{roles}) \[.*", tree)]
+    assert nameless == []
+
+
+async def test_looking_around_changes_nothing_and_tells_no_secret(shared: Shared) -> None:
+    """No GET of the sites' API changes the state or tells a password; the desk needs a login."""
+    paths = (
+        "shop/products",
+        "shop/products/heron-desk-lamp",
+        "shop/cart",
+        "shop/orders",
+        "shop/cart/add",
+        "admin/me",
+        "admin/choices",
+        "admin/tickets",
+        "admin/customers/C-101/delete",
+        "admin/settings",
+        "board/cards",
+        "board/cards/K1/archive",
+        "board/activity",
+    )
+    async with browsing(shared) as world:
+        before = deepcopy(world.state)
+        async with httpx.AsyncClient(
+            base_url=f"{world.site_address}/api/", trust_env=False
+        ) as http:
+            replies = [await http.get(path) for path in paths]
+            assert world.state == before
+            assert not any("lantern-42" in reply.text for reply in replies)
+            world.state["admin"]["user"] = None
+            shut = [await http.get(path) for path in paths if path.startswith("admin/")]
+    assert {reply.status_code for reply in shut} == {401}
+
+
+def test_the_set_is_as_its_page_says() -> None:
+    """The set has rows of both environments and all difficulties, and each can be checked."""
+    assert len(ROWS) >= 24
+    assert {r.env for r in ROWS} == {"letter_count", "browser"}
+    assert {r.metadata["difficulty"] for r in ROWS} == {"easy", "medium", "hard"}
+    assert {r.template for r in ROWS if r.env == "browser"} == set(BROWSER.templates)
+    for r in ROWS:
+        assert r.description
+        assert r.metadata["skills"]
+        assert r.validation is not None
+        assert (r.validation.oracle, r.validation.nop) == (1.0, 0.0)
+        assert r.validation.wrong_answer
+
+
+def test_the_example_of_the_page_is_a_row() -> None:
+    """The row that the README shows is one that can be read, and its fields are all explained."""
+    text = (Path(find_taskset("quickstart")).parent / "README.md").read_text(encoding="utf-8")
+    example = re.search(r"```json\n(.*?)```", text, re.DOTALL)
+    assert example is not None
+    task = Task.model_validate(json.loads(example[1]))
+    ENVIRONMENTS[task.env].find_template(task.template)(**task.args)
+    for name in Task.model_fields:
+        assert f"| `{name}` |" in text

@@ -6,7 +6,7 @@ the SDK on its way out.
 
 from typing import Any
 
-import orjson
+from pydantic_core import to_jsonable_python
 
 from hud_mcp.grade import Outcome, SubScore
 from hud_mcp.observation import Screenshot
@@ -84,7 +84,7 @@ def step_result(stepped: Stepped, session: Session, *, tail: str = "") -> dict[s
     if result.reward is not None:
         meta["reward"] = result.reward
     if result.info and session.reward_policy != "hidden":
-        meta["info"] = orjson.loads(orjson.dumps(result.info, default=str))
+        meta["info"] = to_jsonable_python(result.info, fallback=str)
     if seen.image is not None:
         content.append(_image(seen.image))
         meta["screenshot"] = _size(seen.image)

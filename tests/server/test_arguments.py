@@ -1,0 +1,131 @@
+"""The arguments of a core tool: what frameworks send is understood, what a model got wrong named."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hud_mcp.errors import InvalidTask, LimitReached
+from hud_mcp.server.arguments import clean_arguments
+from hud_mcp.server.schemas import core_tools
+
+SCHEMAS: dict[str, dict[str, Any]] = {tool.name: tool.input_schema for tool in core_tools()}
+
+
+def clean(tool: str, given: dict[str, Any], *, max_bytes: int = 100_000) -> dict[str, Any]:
+    return clean_arguments(tool, SCHEMAS[tool], given, max_bytes=max_bytes)
+
+
+@pytest.mark.parametrize("empty", [None, ""])
+def test_every_optional_argument_may_be_null_or_empty(empty: str | None) -> None:
+    """Some frameworks send all properties of a schema; the others count as absent."""
+    for tool, schema in SCHEMAS.items():
+        required = schema.get("required", [])
+        optional = [name for name in schema["properties"] if name not in (*required, "text")]
+        needed = dict.fromkeys(required, "click")
+        assert clean(tool, dict.fromkeys(optional, empty) | needed) == needed
+
+
+@pytest.mark.parametrize(
+    ("tool", "given", "kept"),
+    [
+        ("response", {"answer": ""}, {"answer": ""}),
+        ("act", {"type": "type", "text": ""}, {"type": "type", "text": ""}),
+        ("act", {"type": "type", "text": None}, {"type": "type"}),
+        ("act", {"type": "wait", "time": 500.0}, {"type": "wait", "time": 500}),
+        ("list_tasks", {"offset": 100.0}, {"offset": 100}),
+        ("act", {"type": "click", "x": 1, "y": 2.5}, {"type": "click", "x": 1, "y": 2.5}),
+        ("start_task", {"seed": 0}, {"seed": 0}),
+        ("start_task", {"arguments": {}}, {"arguments": {}}),
+        ("act", {"type": "type", "text": "a", "enter_after": False}, None),
+        ("act", {"type": "click", "point": {"x": 1, "y": 2}}, None),
+        ("act", {"type": "scroll", "scroll": {"x": 1, "y": 2}}, None),
+        ("act", {"type": "move", "offset": {"x": 1, "y": 2}}, None),
+        ("step", {"actions": {"type": "screenshot"}}, None),
+        ("step", {"actions": []}, None),
+    ],
+)
+def test_what_was_meant_is_kept(
+    tool: str, given: dict[str, Any], kept: dict[str, Any] | None
+) -> None:
+    """Falsy values are values, and the nested form of an action passes to its parser."""
+    cleaned = clean(tool, given)
+    assert cleaned == (given if kept is None else kept)
+    assert [type(v) for v in cleaned.values()] == [type(v) for v in (kept or given).values()]
+
+
+@pytest.mark.parametrize(
+    ("tool", "given", "said"),
+    [
+        ("response", {}, "Invalid arguments for response: 'answer' is required."),
+        ("response", {"answer": None}, "'answer' is required"),
+        ("response", {"answer": 5}, "'answer' must be a string, got 5"),
+        ("response", {"answer": ["a"]}, "'answer' must be a string, got ['a']"),
+        ("response", {"anwser": "5"}, "there is no 'anwser'. Did you mean 'answer'? It takes answ"),
+        ("act", {}, "'type' is required"),
+        ("act", {"type": 3}, "'type' must be a string, got 3"),
+        ("act", {"type": "click", "x": "12"}, "'x' must be a number, got '12'"),
+        ("act", {"type": "click", "x": True}, "'x' must be a number, got True"),
+        ("act", {"type": "press", "keys": "enter"}, "'keys' must be an array, got 'enter'"),
+        ("act", {"type": "wait", "time": 0.5}, "'time' must be an integer, got 0.5"),
+        ("act", {"type": "wait", "time": float("inf")}, "'time' must be an integer, got inf"),
+        ("act", {"type": "type", "enter_after": 1}, "'enter_after' must be a boolean, got 1"),
+        ("step", {"point": {"x": 1, "y": 1}}, "there is no 'point'"),
+        ("start_task", {"seed": "7"}, "'seed' must be an integer, got '7'"),
+        ("start_task", {"seed": True}, "'seed' must be an integer, got True"),
+        ("start_task", {"seed": 2**70}, "Invalid arguments for start_task: Integer exceeds 64-bit"),
+        ("start_task", {"context": {"a": 2**70}}, "Integer exceeds 64-bit range"),
+        ("start_task", {"arguments": "{}"}, "'arguments' must be an object, got '{}'"),
+        ("list_tasks", {"offset": -1}, "'offset' must not be negative, got -1"),
+        ("cancel_task", {"session": 5}, "'session' must be a string, got 5"),
+        ("task_status", {"session": "\ud800"}, "Invalid arguments for task_status: str is not"),
+    ],
+)
+def test_a_wrong_argument_is_named_with_what_came(
+    tool: str, given: dict[str, Any], said: str
+) -> None:
+    """The text is enough for a model to correct its call."""
+    with pytest.raises(InvalidTask) as caught:
+        clean(tool, given)
+    assert said in str(caught.value)
+
+
+def test_several_wrong_arguments_are_named_at_once() -> None:
+    """And only a few of very many."""
+    with pytest.raises(InvalidTask) as caught:
+        clean("act", {"x": "1", "y": "2", **{f"nope{i}": 1 for i in range(50)}})
+    assert "'x' must be" in str(caught.value)
+    assert "'y' must be" in str(caught.value)
+    assert str(caught.value).count("; ") == 4
+
+
+def test_arguments_that_are_too_large_are_refused_by_their_size() -> None:
+    """The text says how large they are and how large they may be."""
+    with pytest.raises(LimitReached, match="response: the arguments have 1013 bytes; at most 100 "):
+        clean("response", {"answer": "x" * 1000}, max_bytes=100)
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=6),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner),
+    max_leaves=4,
+)
+
+
+@given(data=st.data(), tool=st.sampled_from(sorted(SCHEMAS)))
+def test_any_json_is_cleaned_or_refused(data: st.DataObject, tool: str) -> None:
+    """No other exception leaves, cleaning is done once and for all, and kinds are the schema's."""
+    names = st.sampled_from(sorted(SCHEMAS[tool]["properties"])) | st.text(max_size=4)
+    given_arguments = data.draw(st.dictionaries(names, json_values, max_size=5))
+    try:
+        kept = clean(tool, given_arguments)
+    except InvalidTask:
+        return
+    assert clean(tool, kept) == kept
+    assert set(kept) <= set(given_arguments)
+    assert set(SCHEMAS[tool].get("required", ())) <= set(kept)
+    for name, value in kept.items():
+        kind = SCHEMAS[tool]["properties"].get(name, {}).get("type")
+        assert kind != "integer" or type(value) is int
+        assert kind != "boolean" or type(value) is bool

@@ -1,0 +1,135 @@
+"""What clients and models read before they call: flat schemas that every model API takes."""
+
+import re
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from hud_mcp.action import ACTION_TYPES, MAX_WAIT_MS, parse_action
+from hud_mcp.errors import InvalidAction
+from hud_mcp.server.schemas import ACTION, INSTRUCTIONS, core_tools
+from hud_mcp.tool import CORE_TOOLS
+
+TOOLS = core_tools()
+BY_NAME = {tool.name: tool for tool in TOOLS}
+
+
+def nodes(schema: Any) -> list[dict[str, Any]]:
+    """A schema and all schemas in it."""
+    found = [schema]
+    for child in schema.get("properties", {}).values():
+        found += nodes(child)
+    return found + (nodes(schema["items"]) if "items" in schema else [])
+
+
+def test_the_core_tools_are_those_that_no_environment_may_name() -> None:
+    """A tool of an environment's own never hides one of these."""
+    assert {tool.name for tool in TOOLS} == CORE_TOOLS
+
+
+@pytest.mark.parametrize("tool", TOOLS, ids=lambda t: t.name)
+def test_a_schema_is_valid_and_flat(tool: Any) -> None:
+    """Several model APIs reject unions, references and lists of types."""
+    Draft202012Validator.check_schema(tool.input_schema)
+    assert tool.input_schema["type"] == "object"
+    for node in nodes(tool.input_schema):
+        assert not {"oneOf", "anyOf", "allOf", "$ref", "$defs", "not"} & set(node)
+        assert isinstance(node["type"], str)
+        if node["type"] == "array":
+            assert "items" in node
+        if node["type"] == "object" and "properties" in node:
+            assert node["additionalProperties"] is False
+
+
+@pytest.mark.parametrize("tool", TOOLS, ids=lambda t: t.name)
+def test_everything_that_a_model_reads_says_something(tool: Any) -> None:
+    """Titles, descriptions, and what each argument means, within the bounds of hosts."""
+    assert tool.title
+    assert 40 < len(tool.description) <= 1000
+    for name, schema in tool.input_schema["properties"].items():
+        assert schema["description"], name
+    assert tool.meta == {"anthropic/alwaysLoad": True}
+
+
+@pytest.mark.parametrize("tool", TOOLS, ids=lambda t: t.name)
+def test_a_description_names_only_tools_that_exist(tool: Any) -> None:
+    """What it says to call next can be called."""
+    for name in re.findall(r"\b[a-z]+_[a-z]+\b", tool.description):
+        assert name in CORE_TOOLS
+
+
+@pytest.mark.parametrize(
+    ("names", "hint", "value"),
+    [
+        ("list_tasks screenshot task_status", "read_only_hint", True),
+        ("start_task step act response cancel_task", "read_only_hint", False),
+        ("step act cancel_task", "destructive_hint", True),
+        ("start_task response", "destructive_hint", False),
+        ("response cancel_task task_status", "idempotent_hint", True),
+        ("step act start_task", "idempotent_hint", False),
+        ("step act", "open_world_hint", True),
+    ],
+)
+def test_hints_tell_hosts_what_may_be_called_without_asking(
+    names: str, hint: str, value: object
+) -> None:
+    """Only what changes nothing is read-only."""
+    for name in names.split():
+        assert getattr(BY_NAME[name].annotations, hint) is value, name
+
+
+@pytest.mark.parametrize("name", sorted(CORE_TOOLS - {"list_tasks", "start_task"}))
+def test_every_tool_of_a_session_takes_its_id_and_requires_none(name: str) -> None:
+    """It may be left out where a caller holds just one."""
+    schema = BY_NAME[name].input_schema
+    assert "session" in schema["properties"]
+    assert "session" not in schema.get("required", [])
+
+
+@pytest.mark.parametrize("kind", ACTION_TYPES)
+def test_every_field_of_the_schema_belongs_to_some_action(kind: str) -> None:
+    """The parser knows every property, whatever the type it is sent with."""
+    assert kind in ACTION["type"]["enum"]
+    filled: dict[str, Any] = {name: None for name in ACTION} | {"type": kind}
+    try:
+        parse_action(filled)
+    except InvalidAction as exc:
+        assert "has no field" not in str(exc)  # noqa: PT017  # some types need a field
+
+
+EXAMPLES: list[dict[str, Any]] = [
+    {"type": "click", "x": 1, "y": 2, "button": "right", "pattern": [100], "hold_keys": ["ctrl"]},
+    {"type": "click", "ref": "e1"},
+    {"type": "press", "keys": ["ctrl", "a"]},
+    {"type": "keydown", "keys": ["shift"]},
+    {"type": "keyup", "keys": ["shift"]},
+    {"type": "type", "text": "a", "selector": "#q", "enter_after": True},
+    {"type": "scroll", "scroll_x": 1, "scroll_y": -2, "x": 3, "y": 4},
+    {"type": "move", "offset_x": 1, "offset_y": 2},
+    {"type": "wait", "time": MAX_WAIT_MS},
+    {"type": "drag", "path": [{"x": 0, "y": 0}, {"x": 1, "y": 1}]},
+    {"type": "screenshot"},
+    {"type": "position"},
+    {"type": "response", "text": "42"},
+    {"type": "custom", "action": "goto", "args": {"url": "/cart"}},
+]
+
+
+def test_every_type_of_action_can_be_written_as_the_schema_says() -> None:
+    """An action that is valid by the schema and complete is read by the parser."""
+    step = Draft202012Validator(BY_NAME["step"].input_schema)
+    act = Draft202012Validator(BY_NAME["act"].input_schema)
+    for example in EXAMPLES:
+        step.validate({"actions": [example]})
+        act.validate(example)
+        assert parse_action(example).type == example["type"]
+    assert {example["type"] for example in EXAMPLES} == set(ACTION_TYPES)
+    assert {name for example in EXAMPLES for name in example} == set(ACTION)
+
+
+def test_the_instructions_name_every_core_tool() -> None:
+    """A model that reads nothing else knows the way from the list to the grade."""
+    for name in CORE_TOOLS:
+        assert re.search(rf"\b{name}\b", INSTRUCTIONS), name
+    assert len(INSTRUCTIONS) < 2000

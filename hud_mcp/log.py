@@ -58,7 +58,8 @@ def configure_logging(level: str = "info") -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler, _SessionLines()]
     root.setLevel(level.upper())
-    for noisy in ("httpx", "httpcore", "asyncio", "PIL", "mcp.server.lowlevel", "uvicorn.access"):
+    # The SDK's also logs the ids of its HTTP sessions, which are secrets.
+    for noisy in ("httpx", "httpcore", "asyncio", "PIL", "mcp.server", "uvicorn.access"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
 
 

@@ -7,6 +7,7 @@ before the row that refers to them. SQLAlchemy loads when the store is first use
 """
 
 import asyncio
+import logging
 import os
 import queue
 import tempfile
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 __all__ = ["Store", "default_store_url"]
 
 T = TypeVar("T")
+logger = logging.getLogger(__name__)
 
 STORE_VARIABLE = "HUD_MCP_STORE"
 _BATCH = 256
@@ -317,9 +319,8 @@ class Store:
                 with self._open().connect() as connection:
                     return read(connection)
             except (SQLAlchemyError, OSError) as exc:
-                raise StoreFailed(
-                    f"The record at {self._shown} cannot be read: {_why(exc)}"
-                ) from exc
+                logger.exception("cannot read %s", self._shown)
+                raise StoreFailed(f"The record cannot be read: {_why(exc)}.") from exc
 
         return await anyio.to_thread.run_sync(run)
 
@@ -364,9 +365,11 @@ class Store:
                 self._commit([write])
             return
         if not isinstance(error, StoreFailed):
+            # The place is for the log: who reads the error may be an agent elsewhere.
+            logger.error("cannot write to %s: %s", self._shown, error)
             error = StoreFailed(
-                f"The record could not be written to {self._shown}: {_why(error)}. Nothing of this "
-                "call was recorded; free space or make it writable, then call again."
+                f"The record could not be written: {_why(error)}. Nothing of this call was "
+                "recorded; free space or make it writable, then call again."
             )
         batch[0].done.set_exception(error)
 
@@ -391,7 +394,10 @@ def _retrieve(done: "asyncio.Future[None]") -> None:
 
 
 def _why(error: Exception) -> str:
+    """What went wrong, without the file's path."""
     original = getattr(error, "orig", None) or error
+    if isinstance(original, OSError) and original.strerror:
+        return original.strerror
     return str(original).strip().splitlines()[0] if str(original).strip() else repr(original)
 
 

@@ -135,7 +135,7 @@ async def _serve_http(server: Any, options: dict[str, Any], limits: Limits, prin
         click.echo(f"HUD_MCP_URL={url}", file=printed)
         printed.flush()
 
-    await serve_http(
+    ended_by = await serve_http(
         server,
         host=host,
         port=port,
@@ -144,7 +144,7 @@ async def _serve_http(server: Any, options: dict[str, Any], limits: Limits, prin
         announce=announce,
         max_body_bytes=4 * limits.argument_bytes,
     )
-    return 0
+    return 0 if ended_by is None else 128 + ended_by
 
 
 def load(sources: Sequence[str], tasksets: Sequence[str]) -> tuple[list[Any], list[Any]]:

@@ -80,7 +80,13 @@ def _problem(name: str, value: Any, properties: Mapping[str, Any]) -> str | None
         return None
     if not isinstance(value, _TYPES[kind]) or (isinstance(value, bool) and kind != "boolean"):
         return f"{name!r} must be {_article(kind)}, got {_clip(value)}"
-    if kind == "integer" and name == "offset" and value < 0:
+    return _integer_problem(name, value) if kind == "integer" else None
+
+
+def _integer_problem(name: str, value: int) -> str | None:
+    if not -(2**63) <= value < 2**63:
+        return f"{name!r} must be an integer of 64 bits, got {_clip(value)}"
+    if name == "offset" and value < 0:
         return f"{name!r} must not be negative, got {value}"
     return None
 

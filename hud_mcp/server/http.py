@@ -1,9 +1,14 @@
 """Streamable HTTP: both protocol eras on one path, closed to everyone else by default."""
 
 import ipaddress
+import os
 import secrets
+import signal
 import socket
-from collections.abc import Callable, Mapping
+import threading
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from types import FrameType
 from typing import Any
 
 import uvicorn
@@ -18,8 +23,8 @@ from hud_mcp.errors import HudMcpError
 __all__ = ["PATH", "serve_http"]
 
 PATH = "/mcp"
-_GRACE_S = 2
-"""How long open streams may go on after a signal."""
+_GRACE_S = 0.5
+"""How long open streams may go on after a signal. Most wait for something that does not come."""
 
 
 async def serve_http(
@@ -31,8 +36,8 @@ async def serve_http(
     allowed_hosts: tuple[str, ...] = (),
     announce: Callable[[str], None],
     max_body_bytes: int = 4 * 1024 * 1024,
-) -> None:
-    """Serve until SIGINT or SIGTERM.
+) -> signal.Signals | None:
+    """Serve until SIGINT or SIGTERM, and then end in order.
 
     Args:
         server: What is served.
@@ -41,8 +46,11 @@ async def serve_http(
         tokens: Secret to principal. Whoever sends one as a bearer token is that
             principal, and sees no other's sessions. Required unless the host is loopback.
         allowed_hosts: More values of the Host header that are answered, with port or `:*`.
-        announce: Called with the URL once the port is open.
+        announce: Called with the URL once requests are answered.
         max_body_bytes: A larger request is refused (413) before it is parsed.
+
+    Returns:
+        The signal that ended it. The process's exit status is the caller's business.
 
     Raises:
         HudMcpError: The host is not loopback and there is no token, or the port is taken.
@@ -66,12 +74,53 @@ async def serve_http(
         log_config=None,
         access_log=False,
         lifespan="on",
-        timeout_graceful_shutdown=_GRACE_S,
+        timeout_graceful_shutdown=_GRACE_S,  # pyright: ignore[reportArgumentType]  # seconds are floats to asyncio
         server_header=False,
     )
-    announce(f"http://{_shown(host)}:{bound}{PATH}")
+    web = _WebServer(config, lambda: announce(f"http://{_shown(host)}:{bound}{PATH}"))
     with listener:
-        await uvicorn.Server(config).serve(sockets=[listener])
+        await web.serve(sockets=[listener])
+    return web.signal
+
+
+class _WebServer(uvicorn.Server):
+    """Says when it is ready and why it ended.
+
+    uvicorn's own raises the signal once more when it has shut down, which would end the process
+    before its sessions are ended and recorded.
+    """
+
+    def __init__(self, config: uvicorn.Config, on_ready: Callable[[], None]) -> None:
+        super().__init__(config)
+        self.signal: signal.Signals | None = None
+        self._on_ready = on_ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to answer, and say so."""
+        await super().startup(sockets)
+        self._on_ready()
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None]:
+        """Take SIGINT and SIGTERM, and give them back at the end."""
+        if threading.current_thread() is not threading.main_thread():
+            yield  # only the main thread may handle signals
+            return
+        signals = (signal.SIGINT, signal.SIGTERM)
+        before = {number: signal.signal(number, self.handle_exit) for number in signals}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, signal.SIG_DFL if handler is None else handler)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """End in order at the first signal, at once at the second."""
+        del frame
+        if self.signal is not None:
+            os._exit(128 + sig)
+        self.signal = signal.Signals(sig)
+        self.should_exit = True
 
 
 class _Tokens:

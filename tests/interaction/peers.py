@@ -355,7 +355,7 @@ class RawStdio:
     async def send(self, method: str, params: dict[str, Any] | None = None, **more: Any) -> None:
         """Send one message."""
         assert self.process.stdin is not None
-        message = {"jsonrpc": "2.0", "method": method, "params": params or {}, **more}
+        message = {"jsonrpc": "2.0", **more, "method": method, "params": params or {}}
         await self.process.stdin.send(orjson.dumps(message) + b"\n")
 
     async def post(self, tool: str, arguments: dict[str, Any], *, modern: bool = False) -> int:
@@ -439,13 +439,6 @@ async def raw_stdio(
             group.cancel_scope.cancel()
 
 
-async def until(condition: Callable[[], Any], *, within_s: float = PATIENCE_S) -> None:
-    """Wait until something outside of this process is so."""
-    with anyio.fail_after(within_s):
-        while not condition():
-            await anyio.sleep(0.01)
-
-
 @dataclass(frozen=True)
 class Gate:
     """Two files by which a test stops and releases a template or a world in the server."""
@@ -475,6 +468,93 @@ class Gate:
     def open(self) -> None:
         """Let it go on."""
         Path(self.path).touch()
+
+
+@dataclass
+class RawHttp:
+    """A 2025- or 2026-era client of a URL that keeps every byte that it receives."""
+
+    web: httpx2.AsyncClient
+    url: str
+    era: str
+    received: bytearray = field(default_factory=bytearray)
+    session_id: str | None = None
+    last_id: int = 0
+
+    def message(self, method: str, params: dict[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
+        """A request's body and headers."""
+        self.last_id += 1
+        headers = {"accept": "application/json, text/event-stream"}
+        if self.era == MODERN:
+            params = {**params, "_meta": ENVELOPE}
+            headers |= {"mcp-protocol-version": "2026-07-28", "mcp-method": method}
+            if (name := params.get("name") or params.get("uri")) is not None:
+                headers["mcp-name"] = name
+        elif self.session_id is not None:
+            headers |= {"mcp-protocol-version": "2025-11-25", "mcp-session-id": self.session_id}
+        body = {"jsonrpc": "2.0", "id": self.last_id, "method": method, "params": params}
+        return body, headers
+
+    async def request(self, method: str, params: dict[str, Any], **headers: str) -> dict[str, Any]:
+        """Send a request and return its whole answer."""
+        body, sent = self.message(method, params)
+        with anyio.fail_after(PATIENCE_S):
+            reply = await self.web.post(self.url, json=body, headers={**sent, **headers})
+        self.received += str(reply.status_code).encode() + repr(reply.headers.raw).encode()
+        self.received += reply.content
+        self.session_id = reply.headers.get("mcp-session-id", self.session_id)
+        for line in reply.text.splitlines():
+            if line.startswith("data: {"):
+                message = orjson.loads(line.removeprefix("data: "))
+                if "id" in message:
+                    return message
+        return orjson.loads(reply.content)
+
+    async def hello(self) -> None:
+        """Begin, where an era has a beginning."""
+        if self.era == MODERN:
+            await self.request("server/discover", {})
+            return
+        await self.request("initialize", HELLO)
+        body, headers = self.message("notifications/initialized", {})
+        del body["id"]
+        await self.web.post(self.url, json=body, headers=headers)
+
+    async def call(self, tool: str, **arguments: Any) -> dict[str, Any]:
+        """Call a tool and return its result."""
+        answer = await self.request("tools/call", {"name": tool, "arguments": arguments})
+        assert "result" in answer, answer
+        return answer["result"]
+
+    async def drop_when(self, arrived: Gate, tool: str, **arguments: Any) -> None:
+        """Call a tool, and break the connection once the server is at the gate."""
+        body, headers = self.message("tools/call", {"name": tool, "arguments": arguments})
+        async with anyio.create_task_group() as group:
+
+            async def send() -> None:
+                async with httpx2.AsyncClient(headers=self.web.headers, timeout=None) as own:
+                    await own.post(self.url, json=body, headers=headers)
+
+            group.start_soon(send)
+            await arrived.arrived()
+            group.cancel_scope.cancel()
+
+
+@asynccontextmanager
+async def raw_http(url: str, era: str, *, token: str | None = None) -> AsyncIterator[RawHttp]:
+    """Speak to a URL without the SDK."""
+    headers = {} if token is None else {"authorization": f"Bearer {token}"}
+    async with httpx2.AsyncClient(headers=headers, timeout=PATIENCE_S) as web:
+        raw = RawHttp(web, url, era)
+        await raw.hello()
+        yield raw
+
+
+async def until(condition: Callable[[], Any], *, within_s: float = PATIENCE_S) -> None:
+    """Wait until something outside of this process is so."""
+    with anyio.fail_after(within_s):
+        while not condition():
+            await anyio.sleep(0.01)
 
 
 def seconds_since(began: float) -> float:

@@ -1,6 +1,6 @@
 """An environment with a world, prompts of every kind of argument, and tools of its own."""
 
-# ruff: noqa: ANN001, ANN201, ANN202, ASYNC110, ASYNC221, ASYNC230, ASYNC240  # as authors write
+# ruff: noqa: ANN001, ANN201, ANN202, ASYNC230, ASYNC240  # as authors write
 
 from pathlib import Path
 from typing import Literal

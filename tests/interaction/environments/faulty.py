@@ -1,6 +1,6 @@
 """Every fault that a template can have, one template each."""
 
-# ruff: noqa: ANN001, ANN201, ANN202, ASYNC110, ASYNC221, ASYNC230, ASYNC240  # as authors write
+# ruff: noqa: ANN201, ASYNC110, ASYNC221, ASYNC240  # as authors write
 
 import asyncio
 import os

@@ -1,0 +1,563 @@
+"""What a client is told when a call is wrong, late, doubled or cut off, and what is true then."""
+
+# what is waited for happens in another process
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import anyio
+import httpx2
+import psutil
+import pytest
+from mcp.shared.exceptions import MCPError
+from peers import (
+    BOARD,
+    LEGACY,
+    MODERN,
+    Gate,
+    HttpServer,
+    Peer,
+    http_peer,
+    http_server,
+    load_all,
+    load_when,
+    raw_http,
+    raw_stdio,
+)
+
+pytestmark = pytest.mark.anyio
+
+Gates = Callable[[str], Gate]
+
+WRONG: list[tuple[str, dict[str, Any], str]] = [
+    ("list_tasks", {"environment": "bord"}, "Did you mean 'board'?"),
+    ("list_tasks", {"offset": -1}, "'offset' must not be negative, got -1"),
+    ("list_tasks", {"offset": "many"}, "'offset' must be an integer, got 'many'"),
+    ("list_tasks", {"filtre": "x"}, "there is no 'filtre'. Did you mean 'filter'?"),
+    ("start_task", {}, "Give `task`"),
+    ("start_task", {"task": "shopping", "template": "collect"}, "not `template` too"),
+    ("start_task", {"task": "shoping"}, "Did you mean 'shopping'?"),
+    ("start_task", {"template": "colect"}, "Did you mean 'collect'?"),
+    ("start_task", {"template": "collect", "arguments": {"marker": 3}}, "argument 'marker'"),
+    ("start_task", {"template": "collect", "arguments": ["x"]}, "'arguments' must be an object"),
+    ("start_task", {"template": "collect", "arguments": {"mark": "x"}}, "Did you mean 'marker'?"),
+    ("start_task", {"template": "arguments"}, "argument 'name' is required"),
+    ("start_task", {"template": "collect", "context": {"width": 9}}, "width: 9 is not within"),
+    ("start_task", {"template": "collect", "context": {"wdth": 9}}, "Did you mean 'width'?"),
+    ("start_task", {"template": "collect", "seed": "x"}, "'seed' must be an integer"),
+    ("start_task", {"template": "collect", "seed": 2**70}, "64"),
+    ("start_task", {"template": "collect", "seed": 2**63}, "'seed' must be an integer of 64 bits"),
+    ("start_task", {"template": "collect", "environment": "faulty"}, "has no template 'collect'"),
+    ("step", {"actions": "click"}, "expected a list of actions, got 'click'"),
+    ("step", {"actions": [3]}, "actions[0]: expected an object with a 'type', got 3"),
+    ("step", {"actions": [{"type": "clik"}]}, "Did you mean 'click'?"),
+    ("step", {"actions": [{"x": 1, "y": 2}]}, "actions[0]: unknown type None."),
+    ("step", {"actions": [{"type": "wait", "time": 1}, {"type": "click"}]}, "actions[1]: 'click'"),
+    ("step", {"actions": [{"type": "click", "x": 1}]}, "y"),
+    ("step", {"actions": [{"type": "click", "x": "left", "y": 1}]}, "x"),
+    ("step", {"actions": [{"type": "wait", "time": 99_999}]}, "30000"),
+    ("step", {"actions": [{"type": "wait", "tiem": 9}]}, "Did you mean 'time'?"),
+    ("step", {"actions": [{"type": "drag", "path": [{"x": 1, "y": 1}]}]}, "path"),
+    ("step", {"actions": [{"type": "scroll", "scroll_y": 5}]}, "is not an action of environment"),
+    ("step", {"observe": "everything"}, "'everything' is not one of full, changes"),
+    ("step", {"actons": []}, "Did you mean 'actions'?"),
+    ("act", {}, "'type' is required"),
+    ("act", {"type": ""}, "unknown type ''"),
+    ("act", {"type": "press", "keys": "enter"}, "'keys' must be an array"),
+    ("act", {"type": "press"}, "keys"),
+    ("screenshot", {"format": "gif"}, "'gif' is not one of jpeg, png"),
+    ("response", {}, "'answer' is required"),
+    ("response", {"answer": None}, "'answer' is required"),
+    ("response", {"answer": 3}, "'answer' must be a string, got 3"),
+    ("response", {"answer": ["x"]}, "'answer' must be a string"),
+    ("response", {"answer": "x" * 1_048_577}, "at most 1048576 are taken"),
+    ("add_note", {"text": "x" * 1_048_577}, "1048576"),
+    ("task_status", {"verbose": True}, "there is no 'verbose'"),
+]
+
+
+async def test_wrong_arguments_are_named_and_leave_the_session_as_it_was(peer: Peer) -> None:
+    """Each kind of mistake is an error that says what to write, and nothing has happened."""
+    task = await peer.start("collect", marker="wrong", wanted=["tea"])
+    begins = {"list_tasks", "start_task"}
+    for tool, given, words in WRONG:
+        arguments = given if tool in begins else {**given, "session": task.session}
+        told = await peer.error(tool, **arguments)
+        assert words in told, (tool, str(given)[:80], told)
+        assert len(told) < 700, "what was given is clipped"
+        assert "failed inside the server" not in told
+    for tool in ("step", "act", "task_status", "count_notes"):
+        told = await peer.error(tool, session=7, **({"type": "wait"} if tool == "act" else {}))
+        assert "'session' must be a string" in told
+    status = await peer.status(task.session)
+    assert (status["state"], status["steps"]) == ("open", 0)
+    await peer.ok("act", session=task.session, type="type", text="tea", enter_after=True)
+    graded = await peer.ok("response", session=task.session, answer="done")
+    assert graded.structured["reward"] == 1.0
+    assert [s.kind for s in (await peer.record(task)).steps] == ["act", "response"]
+
+
+async def test_null_and_empty_count_as_absent_for_what_is_optional(peer: Peer) -> None:
+    """Frameworks that fill in every property of a schema reach the same as those that do not."""
+    empty: dict[str, Any] = {"environment": None, "filter": "", "offset": None}
+    assert (await peer.ok("list_tasks", **empty)).structured["total"] == 2
+    begun = await peer.ok(
+        "start_task", task="", template="collect", arguments=None, environment="", context=None,
+        seed=None,
+    )  # fmt: skip
+    session = begun.structured["session"]
+    looked = await peer.ok("step", session=session, actions=None, observe="")
+    assert "marker=none clicks=[] notes=[]" in looked.text
+    assert (await peer.ok("screenshot", session=session, format="")).mime_type == "image/jpeg"
+    graded = await peer.ok("response", session=session, answer="")
+    assert graded.structured["reward"] == 0.0
+
+
+async def test_an_unknown_session_and_anothers_session_give_the_same_text(
+    tmp_path: Path,
+) -> None:
+    """No error tells whether an id exists, and none shows one."""
+    options = ("--token", "ann=ann-secret-1", "--token", "ben=ben-secret-2")
+    with http_server(tmp_path, (BOARD,), *options) as server:
+        for era in (LEGACY, MODERN):
+            async with (
+                http_peer(server, era=era, token="ann-secret-1") as ann,
+                http_peer(server, era=era, token="ben-secret-2") as ben,
+            ):
+                task = await ann.start("collect", marker="hers", wanted=["tea"])
+                unknown = "sess-" + "0" * 32
+                for tool, more in (
+                    ("step", {}), ("act", {"type": "wait", "time": 0}), ("screenshot", {}),
+                    ("response", {"answer": "done"}), ("task_status", {}), ("cancel_task", {}),
+                    ("add_note", {"text": "x"}),
+                ):  # fmt: skip
+                    told = await ben.error(tool, session=task.session, **more)
+                    assert told == await ben.error(tool, session=unknown, **more)
+                    assert told.startswith("There is no such session.")
+                for what in ("trajectory", "screenshot"):
+                    with pytest.raises(MCPError, match="Resource not found"):
+                        await ben.client.read_resource(f"hud://sessions/{task.session}/{what}")
+                if era == LEGACY:
+                    assert await ben.error("step") == "No session yet. Call start_task first."
+                await ann.ok("act", session=task.session, type="type", text="tea", enter_after=True)
+                graded = await ann.ok("response", session=task.session, answer="done")
+                assert graded.structured["reward"] == 1.0
+                told = await ben.error("response", session=task.session, answer="done")
+                assert told.startswith("There is no such session.")
+                record = await ann.record(task)
+                assert [s.kind for s in record.steps] == ["act", "response"]
+        # Without a token, or with another one, nothing is answered at all.
+        for token in (None, "ann-secret-2"):
+            assert await refused_status(server, token) == 401
+        assert "sess-" not in server.logged()
+
+
+async def test_a_modern_request_cannot_borrow_a_legacy_connections_session(
+    server: HttpServer,
+) -> None:
+    """The Mcp-Session-Id header means nothing on a 2026-era request."""
+    async with raw_http(server.url, LEGACY) as owner, raw_http(server.url, MODERN) as other:
+        await owner.call("start_task", template="collect", arguments={"marker": "owned"})
+        assert "marker=owned" in (await owner.call("step"))["content"][0]["text"]
+        assert owner.session_id is not None
+        stolen = await other.request(
+            "tools/call", {"name": "step", "arguments": {}}, **{"mcp-session-id": owner.session_id}
+        )
+        assert stolen["result"]["isError"]
+        assert "Pass `session`" in stolen["result"]["content"][0]["text"]
+
+
+async def test_deleting_a_legacy_http_session_leaves_its_task(server: HttpServer) -> None:
+    """DELETE ends the connection; the task goes on under its id from a new client of any era."""
+    async with raw_http(server.url, LEGACY) as raw:
+        begun = await raw.call("start_task", template="collect", arguments={"wanted": ["tea"]})
+        session = begun["structuredContent"]["session"]
+        await raw.call("act", type="type", text="tea", enter_after=True)
+        headers = {"mcp-session-id": raw.session_id or ""}
+        deleted = await raw.web.delete(server.url, headers=headers)
+        assert deleted.status_code == 200
+    for era in (LEGACY, MODERN):
+        async with http_peer(server, era=era) as peer:
+            looked = await peer.ok("step", session=session)
+            assert "notes=['tea']" in looked.text
+    async with http_peer(server, era=LEGACY) as peer:
+        graded = await peer.ok("response", session=session, answer="done")
+        assert graded.structured["reward"] == 1.0
+
+
+async def test_a_refused_action_says_which_and_what_is_true_now(peer: Peer) -> None:
+    """What came before it stands, what came after did not happen, and the session lives on."""
+    task = await peer.start("collect", marker="refused")
+    for name, words in (
+        ("refuse", "actions[1]: custom failed: the board says no The 2 after it were not"),
+        ("raise", "ValueError: the board's own bug"),
+    ):
+        actions = [
+            {"type": "type", "text": "a"},
+            {"type": "custom", "action": name},
+            {"type": "type", "text": "b"},
+            {"type": "type", "text": "c"},
+        ]
+        told = await peer.call("step", session=task.session, actions=actions)
+        assert told.is_error
+        assert words in told.text, told.text
+    last = await peer.ok("act", session=task.session, type="press", keys=["enter"])
+    assert "notes=['aa']" in last.text
+    record = await peer.record(task)
+    assert [s.performed for s in record.steps] == [1, 1, 1]
+    assert "the board says no" in (record.steps[0].error or "")
+    assert "the board's own bug" in (record.steps[1].error or "")
+    await peer.ok("cancel_task", session=task.session)
+
+
+@pytest.mark.parametrize("how", ["break", "break_later"])
+async def test_a_world_that_breaks_ends_its_session_alone(peer: Peer, how: str) -> None:
+    """The client is told in words, later calls too; the record has the step; others go on."""
+    beside = await peer.start("collect", marker="beside")
+    task = await peer.start("collect", marker="broken")
+    actions = [{"type": "type", "text": "a"}, {"type": "custom", "action": how}]
+    told = await peer.error("step", session=task.session, actions=actions)
+    assert "The board fell off the wall. Start the task again." in told
+    receipt = await peer.ended(task.session)
+    assert receipt["outcome"] == "environment_failed"
+    assert "reward" not in receipt
+    for tool, more in (("step", {}), ("response", {"answer": "done"})):
+        told = await peer.error(tool, session=task.session, **more)
+        assert re.match(r"This session ended at \d\d:\d\d:\d\d UTC, because its environment", told)
+    record = await peer.record(task)
+    assert record.outcome == "environment_failed"
+    assert [s.performed for s in record.steps] == [1 if how == "break" else 2]
+    assert "fell off the wall" in (record.steps[0].error or "")
+    assert "marker=beside" in (await peer.ok("step", session=beside.session)).text
+    await peer.ok("cancel_task", session=beside.session)
+
+
+async def test_pipelined_calls_on_one_session_keep_their_order_on_stdio(tmp_path: Path) -> None:
+    """Calls sent without waiting are performed one after the other, in the order of arrival."""
+    letters = "abcdefghijklmnopqrst"
+    async with raw_stdio(tmp_path, (BOARD,)) as raw:
+        await raw.hello()
+        begun = await raw.call("start_task", template="collect", arguments={"wanted": [letters]})
+        session = begun["structuredContent"]["session"]
+        for letter in letters:
+            await raw.post("act", {"session": session, "type": "type", "text": letter})
+        await raw.post("act", {"session": session, "type": "press", "keys": ["enter"]})
+        response = await raw.post("response", {"session": session, "answer": "done"})
+        late = await raw.post("act", {"session": session, "type": "type", "text": "late"})
+        graded = (await raw.answer(response))["result"]
+        assert graded["structuredContent"]["reward"] == 1.0
+        refused = (await raw.answer(late))["result"]
+        assert refused["isError"]
+        typed = [i for i in raw.order if i <= response]
+        assert typed == sorted(typed)
+        trajectory = begun["_meta"]["hud-mcp/start"]["trajectory"]
+    record = await load_when(raw.store, trajectory, lambda r: r.outcome is not None)
+    assert [s.actions[0].get("text") for s in record.steps] == [*letters, None, "done"]
+    assert [s.index for s in record.steps] == list(range(22))
+
+
+async def test_concurrent_calls_on_one_session_are_performed_one_at_a_time(peer: Peer) -> None:
+    """Twenty at once are all answered and each performed once; the world never sees two."""
+    task = await peer.start("collect", marker="crowd")
+    seen: list[str] = []
+
+    async def act(letter: str) -> None:
+        action = {"type": "type", "text": letter}
+        actions = [action, {"type": "wait", "time": 1}]
+        seen.append((await peer.ok("step", session=task.session, actions=actions)).text)
+
+    async with anyio.create_task_group() as group:
+        for letter in "abcdefghijklmnopqrst":
+            group.start_soon(act, letter)
+    assert len(set(seen)) == 20, "each saw another state"
+    record = await peer.record(task)
+    assert [s.index for s in record.steps] == list(range(20))
+    assert sorted(str(s.actions[0]["text"]) for s in record.steps) == list("abcdefghijklmnopqrst")
+    final = (await peer.ok("step", session=task.session)).text
+    assert sorted(final.partition("typed='")[2].strip("'")) == list("abcdefghijklmnopqrst")
+    await peer.ok("cancel_task", session=task.session)
+
+
+async def test_a_call_cancelled_in_the_middle_leaves_a_session_that_goes_on(
+    peer: Peer, gates: Gates
+) -> None:
+    """What was performed is recorded, the rest did not happen, and the next call runs at once."""
+    gate, beside = gates("cancelled"), await peer.start("collect", marker="beside")
+    task = await peer.start("collect", marker="cut", wanted=["ac"])
+    actions = [{"type": "type", "text": "a"}, gate.hold(), {"type": "type", "text": "b"}]
+    async with anyio.create_task_group() as group:
+
+        async def step() -> None:
+            await peer.call("step", session=task.session, actions=actions)
+
+        group.start_soon(step)
+        await gate.arrived()
+        group.cancel_scope.cancel()
+    actions = [{"type": "type", "text": "c", "enter_after": True}]
+    with anyio.fail_after(5):
+        after = await peer.ok("step", session=task.session, actions=actions)
+    assert "notes=['ac']" in after.text
+    graded = await peer.ok("response", session=task.session, answer="done")
+    assert graded.structured["reward"] == 1.0
+    record = await peer.record(task)
+    assert [(s.performed, s.error) for s in record.steps] == [
+        (1, "stopped after 1 of 3 actions"), (1, None), (1, None),
+    ]  # fmt: skip
+    assert "marker=beside" in (await peer.ok("step", session=beside.session)).text
+    await peer.ok("cancel_task", session=beside.session)
+
+
+async def test_a_call_cancelled_while_it_waits_is_not_performed(peer: Peer, gates: Gates) -> None:
+    """A queued call that its client gives up leaves no trace in the world or the record."""
+    gate = gates("queued")
+    task = await peer.start("collect", marker="queue")
+    async with anyio.create_task_group() as holders:
+
+        async def hold() -> None:
+            await peer.ok("step", session=task.session, actions=[gate.hold()])
+
+        holders.start_soon(hold)
+        await gate.arrived()
+        with anyio.move_on_after(0.2):
+            await peer.call("act", session=task.session, type="type", text="given up")
+        gate.open()
+    last = await peer.ok("act", session=task.session, type="type", text="next")
+    assert "typed='next'" in last.text
+    record = await peer.record(task)
+    assert [s.actions[0]["type"] for s in record.steps] == ["custom", "type"]
+    await peer.ok("cancel_task", session=task.session)
+
+
+async def test_a_start_that_is_cancelled_leaves_nothing_but_its_record(
+    peer: Peer, gates: Gates
+) -> None:
+    """The half-made session ends as cancelled, and holds no place."""
+    gate = gates("start")
+    arguments = {"entered": gate.entered, "gate": gate.path}
+    async with anyio.create_task_group() as group:
+
+        async def begin() -> None:
+            await peer.call("start_task", template="gated_start", arguments=arguments)
+
+        group.start_soon(begin)
+        await gate.arrived()
+        group.cancel_scope.cancel()
+    with anyio.fail_after(10):
+        while True:
+            records = [r for r in await load_all(peer.store) if r.task.args == arguments]
+            if records and records[0].outcome is not None:
+                break
+            await anyio.sleep(0.05)
+    assert [r.outcome for r in records] == ["cancelled"]
+    task = await peer.start("total")
+    assert (await peer.ok("response", session=task.session, answer="5")).structured["reward"] == 1.0
+
+
+async def test_the_same_answer_again_gives_the_same_receipt_and_another_is_refused(
+    peer: Peer, gates: Gates
+) -> None:
+    """One grading, whatever comes after it; the refused answer changes nothing."""
+    gate = gates("twice")
+    gate.open()
+    gradings = gate.folder / "gradings"
+    task = await peer.start("gated", entered=gate.entered, gate=gate.path, gradings=str(gradings))
+    first = await peer.ok("response", session=task.session, answer="right")
+    again = await peer.ok("response", session=task.session, answer="right")
+    assert again.structured == first.structured
+    told = await peer.error("response", session=task.session, answer="wrong")
+    assert re.match(r"This session was graded at \d\d:\d\d:\d\d UTC; its grade stands", told)
+    status = await peer.status(task.session)
+    assert status["receipt"]["reward"] == 1.0
+    assert gradings.read_text() == "right\n"
+    record = await peer.record(task)
+    assert [s.kind for s in record.steps] == ["response"]
+
+
+async def test_twenty_identical_answers_at_once_are_graded_once(peer: Peer, gates: Gates) -> None:
+    """All of them get the one receipt; another answer among them is refused."""
+    gate = gates("storm")
+    gradings = gate.folder / "gradings"
+    task = await peer.start("gated", entered=gate.entered, gate=gate.path, gradings=str(gradings))
+    receipts: list[Any] = []
+
+    async def answer() -> None:
+        reply = await peer.ok("response", session=task.session, answer="right")
+        receipts.append(reply.structured)
+
+    async with anyio.create_task_group() as group:
+        for _ in range(20):
+            group.start_soon(answer)
+        await gate.arrived()
+        told = await peer.error("response", session=task.session, answer="wrong")
+        assert re.match(r"An answer was submitted at \d\d:\d\d:\d\d UTC and is being graded", told)
+        told = await peer.error("act", session=task.session, type="type", text="late")
+        assert "is being graded" in told
+        told = await peer.error("cancel_task", session=task.session)
+        assert told == "The task is being graded; it ends with its grade."
+        assert (await peer.status(task.session))["state"] == "grading"
+        gate.open()
+    assert len(receipts) == 20
+    assert all(r == receipts[0] for r in receipts)
+    assert receipts[0]["reward"] == 1.0
+    assert gradings.read_text() == "right\n"
+    record = await peer.record(task)
+    assert [s.kind for s in record.steps] == ["response"]
+
+
+async def test_a_response_that_is_given_up_is_graded_and_its_receipt_kept(
+    peer: Peer, gates: Gates
+) -> None:
+    """Cancelling does not un-submit: task_status and the same answer return the receipt."""
+    gate = gates("given-up")
+    gradings = gate.folder / "gradings"
+    task = await peer.start("gated", entered=gate.entered, gate=gate.path, gradings=str(gradings))
+    async with anyio.create_task_group() as group:
+
+        async def answer() -> None:
+            await peer.call("response", session=task.session, answer="right")
+
+        group.start_soon(answer)
+        await gate.arrived()
+        group.cancel_scope.cancel()
+    assert (await peer.status(task.session))["state"] == "grading"
+    gate.open()
+    receipt = await peer.ended(task.session)
+    assert receipt["reward"] == 1.0
+    again = await peer.ok("response", session=task.session, answer="right")
+    assert again.structured["trajectory"] == receipt["trajectory"]
+    assert gradings.read_text() == "right\n"
+
+
+async def test_a_response_behind_a_long_step_counts_although_its_client_left(
+    server: HttpServer, gates: Gates
+) -> None:
+    """An accepted answer waits its turn in the queue, and is graded without its caller."""
+    for era in (LEGACY, MODERN):
+        gate = gates(f"behind-{era}")
+        async with http_peer(server, era=era) as peer:
+            task = await peer.start("collect", marker="behind", wanted=["tea"])
+            async with anyio.create_task_group() as holders:
+
+                async def hold(peer: Peer = peer, gate: Gate = gate, s: str = task.session) -> None:
+                    actions = [gate.hold(), {"type": "type", "text": "tea", "enter_after": True}]
+                    await peer.ok("step", session=s, actions=actions)
+
+                holders.start_soon(hold)
+                await gate.arrived()
+                with anyio.move_on_after(0.2):
+                    await peer.call("response", session=task.session, answer="done")
+                gate.open()
+            receipt = await peer.ended(task.session)
+            assert receipt["reward"] == 1.0
+
+
+@pytest.mark.parametrize("era", [LEGACY, MODERN])
+async def test_a_client_that_hangs_up_in_the_middle_can_go_on_later(
+    server: HttpServer, gates: Gates, era: str
+) -> None:
+    """A dropped HTTP connection ends a call at most; the id works from a new connection."""
+    gate = gates("hang-up")
+    async with raw_http(server.url, era) as raw:
+        begun = await raw.call("start_task", template="collect", arguments={"wanted": ["tea"]})
+        session = begun["structuredContent"]["session"]
+        trajectory = begun["_meta"]["hud-mcp/start"]["trajectory"]
+        actions = [
+            {"type": "type", "text": "tea"},
+            gate.hold(),
+            {"type": "press", "keys": ["enter"]},
+        ]
+        await raw.drop_when(gate, "step", session=session, actions=actions)
+    gate.open()
+    async with http_peer(server, era=era) as peer:
+        looked = await peer.ok("step", session=session)
+        if "notes=['tea']" not in looked.text:  # the drop has cut the step off, which it may
+            assert "typed='tea'" in looked.text
+            await peer.ok("act", session=session, type="press", keys=["enter"])
+        graded = await peer.ok("response", session=session, answer="done")
+        assert graded.structured["reward"] == 1.0
+    record = await load_when(server.store, trajectory, lambda r: r.outcome is not None)
+    assert [s.index for s in record.steps] == list(range(len(record.steps)))
+    assert record.steps[0].performed in (1, 3)
+    assert (record.steps[0].error is None) == (record.steps[0].performed == 3)
+
+
+@pytest.mark.parametrize("era", [LEGACY, MODERN])
+async def test_a_client_that_hangs_up_while_grading_finds_its_receipt(
+    server: HttpServer, gates: Gates, era: str
+) -> None:
+    """A dropped response is graded; any later connection that has the id reads the receipt."""
+    gate = gates("hang-up-grading")
+    gradings = gate.folder / "gradings"
+    arguments = {"entered": gate.entered, "gate": gate.path, "gradings": str(gradings)}
+    async with raw_http(server.url, era) as raw:
+        begun = await raw.call("start_task", template="gated", arguments=arguments)
+        session = begun["structuredContent"]["session"]
+        await raw.drop_when(gate, "response", session=session, answer="right")
+    gate.open()
+    async with http_peer(server, era=era) as peer:
+        receipt = await peer.ended(session)
+        assert receipt["reward"] == 1.0
+        again = await peer.ok("response", session=session, answer="right")
+        assert again.structured["reward"] == 1.0
+    assert gradings.read_text() == "right\n"
+
+
+@pytest.mark.parametrize("era", [LEGACY, MODERN])
+async def test_what_fifty_megabytes_of_argument_meet_on_stdio(tmp_path: Path, era: str) -> None:
+    """The frame is refused with its id, the memory stays bounded, and the session lives on."""
+    modern = era == MODERN
+    async with raw_stdio(tmp_path, (BOARD,)) as raw:
+        if not modern:
+            await raw.hello()
+        begun = await raw.call("start_task", modern=modern, template="collect")
+        session = begun["structuredContent"]["session"]
+        server = psutil.Process(raw.process.pid)
+        before = server.memory_info().rss
+        for size in (50_000_000, 5_000_000):
+            text = "x" * size
+            asked = await raw.post(
+                "act", {"session": session, "type": "type", "text": text}, modern=modern
+            )
+            answer = await raw.answer(asked)
+            if size > 16_000_000:
+                assert answer["error"]["code"] == -32600
+            else:
+                assert answer["result"]["isError"]
+                assert "at most 1048576 are taken" in answer["result"]["content"][0]["text"]
+        assert server.memory_info().rss - before < 100_000_000
+        looked = await raw.call("step", modern=modern, session=session)
+        assert "typed=''" in looked["content"][0]["text"]
+
+
+@pytest.mark.parametrize("era", [LEGACY, MODERN])
+async def test_what_fifty_megabytes_of_argument_meet_over_http(
+    server: HttpServer, era: str
+) -> None:
+    """413 before it is parsed; the memory stays bounded, and the session lives on."""
+    process = psutil.Process(server.process.pid)
+    async with raw_http(server.url, era) as raw:
+        begun = await raw.call("start_task", template="collect")
+        session = begun["structuredContent"]["session"]
+        before = process.memory_info().rss
+        arguments = {"session": session, "type": "type", "text": "x" * 50_000_000}
+        body, headers = raw.message("tools/call", {"name": "act", "arguments": arguments})
+        reply = await raw.web.post(server.url, json=body, headers=headers)
+        assert reply.status_code == 413
+        assert process.memory_info().rss - before < 100_000_000
+        told = await raw.call("act", session=session, type="type", text="x" * 2_000_000)
+        assert told["isError"]
+        assert "at most 1048576 are taken" in told["content"][0]["text"]
+        looked = await raw.call("step", session=session)
+        assert "typed=''" in looked["content"][0]["text"]
+
+
+async def refused_status(server: HttpServer, token: str | None) -> int:
+    """The HTTP status of a request without the right token."""
+    headers = {"accept": "application/json, text/event-stream"}
+    if token is not None:
+        headers["authorization"] = f"Bearer {token}"
+    async with httpx2.AsyncClient() as web:
+        body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+        return (await web.post(server.url, json=body, headers=headers)).status_code

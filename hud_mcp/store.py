@@ -397,6 +397,8 @@ def _why(error: Exception) -> str:
     """What went wrong, without the file's path."""
     original = getattr(error, "orig", None) or error
     if isinstance(original, OSError) and original.strerror:
+        return original.strerror  # without the path, which is for the log
+    if isinstance(original, OSError) and original.strerror:
         return original.strerror
     return str(original).strip().splitlines()[0] if str(original).strip() else repr(original)
 
@@ -429,7 +431,7 @@ def _open_engine(url: str, path: Path | None) -> "Engine":
         engine = create_engine(url, **options)
     except (ArgumentError, NoSuchModuleError, ImportError) as exc:
         raise StoreFailed(
-            f"{url!r} is not a store: {exc}. Give a file's path, or a URL such as "
+            f"The store cannot be opened: {_why(exc)}. Give a file's path, or a URL such as "
             "postgresql+psycopg://user@host/database (install hud-mcp[postgresql])."
         ) from exc
     if path is not None:

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -28,11 +28,10 @@ from hud_mcp.action import (
     scale_action,
 )
 from hud_mcp.errors import InvalidAction
+from hud_mcp.server.schemas import ACTION
 
-FIELDS = (
-    "type x y point ref selector button pattern hold_keys keys text enter_after scroll scroll_x "
-    "scroll_y offset offset_x offset_y time path action args reasoning logs"
-).split()
+FIELDS = [*ACTION, "point", "scroll", "offset", "reasoning", "logs"]
+"""The flat form's, the nested form's, and what every action may carry."""
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
@@ -49,6 +48,7 @@ raw_actions = st.dictionaries(st.sampled_from(FIELDS) | st.text(max_size=6), jso
 )
 
 
+@settings(max_examples=60)
 @given(raw_actions | json_values)
 @example({"type": "wait", "time": 10**400})
 @example({"type": "click", "x": 10**400, "y": float("nan")})
@@ -65,6 +65,7 @@ def test_any_json_is_an_action_or_an_invalid_action(raw: Any) -> None:
         assert action.type in ACTION_TYPES
 
 
+@settings(max_examples=60)
 @given(raw_actions)
 def test_an_action_survives_its_own_json(raw: dict[str, Any]) -> None:
     """What is recorded of an action reads back as the same action."""
@@ -223,6 +224,7 @@ finite = st.floats(-1e6, 1e6)
 points = st.builds(Point, x=finite, y=finite)
 
 
+@settings(max_examples=30)
 @given(points, points, st.floats(0.1, 10))
 def test_places_are_scaled_and_distances_of_the_wheel_are_not(
     place: Point, far: Point, scale: float

@@ -6,7 +6,7 @@ from datetime import date
 from typing import Annotated, Any, Literal, Protocol
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
@@ -57,6 +57,7 @@ async def every_kind(
 
 
 def arguments(function: Callable[..., Any]) -> Arguments:
+    """Read a signature."""
     return Arguments(function, noun="template 't'")
 
 
@@ -116,7 +117,7 @@ def test_a_default_is_data_even_where_it_looks_like_a_schema() -> None:
 def test_an_argument_may_have_any_name(name: str) -> None:
     """What a library uses for itself is no concern of an author's."""
     scope: dict[str, Any] = {}
-    exec(f"def f({name}: int, other: str = 'a'): ...", scope)  # noqa: S102  # names are the point
+    exec(f"def f({name}: int, other: str = 'a'): ...", scope)  # names are the point
     read = arguments(scope["f"])
     assert read.names == (name, "other")
     assert read.parse({name: 3}) == {name: 3, "other": "a"}
@@ -265,6 +266,7 @@ json_values = st.recursive(
 )
 
 
+@settings(max_examples=50)
 @given(st.dictionaries(st.sampled_from(EVERY.names) | st.text(max_size=3), json_values))
 def test_any_json_is_taken_or_refused_as_an_invalid_task(given: dict[str, Any]) -> None:
     """No other exception leaves, and what is taken names every parameter."""
@@ -291,15 +293,40 @@ class Unrelated(Protocol):
     """A protocol that is no world's."""
 
 
-def positional(a: int, /) -> None: ...
-def variadic(*names: str) -> None: ...
-def keywords(**names: str) -> None: ...
-def no_schema(f: Callable[[], None]) -> None: ...
-def a_protocol(f: Unrelated) -> None: ...
-def an_object(f: object = object()) -> None: ...  # noqa: B008  # the mistake
-def missing_name(a: "Missing") -> None: ...  # noqa: F821  # pyright: ignore[reportUndefinedVariable]
-def missing_attribute(a: "Any.Missing") -> None: ...  # pyright: ignore
-def no_annotation(a: "int |") -> None: ...  # noqa: F722  # pyright: ignore
+def positional(a: int, /) -> None:
+    """Its argument has no name to be given by."""
+
+
+def variadic(*names: str) -> None:
+    """Nor have these."""
+
+
+def keywords(**names: str) -> None:
+    """These are not named in advance."""
+
+
+def no_schema(f: Callable[[], None]) -> None:
+    """Its type is no JSON."""
+
+
+def a_protocol(f: Unrelated) -> None:
+    """Nor is this."""
+
+
+def an_object(f: object = object()) -> None:  # the mistake
+    """Its default is no JSON."""
+
+
+def missing_name(a: "Missing") -> None:  # noqa: F821  # pyright: ignore[reportUndefinedVariable]
+    """Its type is not imported."""
+
+
+def missing_attribute(a: "Any.Missing") -> None:  # pyright: ignore[reportAttributeAccessIssue]
+    """Its type is not there."""
+
+
+def no_annotation(a: "int |") -> None:  # noqa: F722
+    """Its type is no expression."""
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -88,6 +88,7 @@ def test_every_wrong_feature_is_named_at_once() -> None:
         SPACE.fill({"dark": 3, "levels": "x", "z": 1})
 
 
+@settings(max_examples=50)
 @given(
     st.dictionaries(
         st.sampled_from([f.name for f in SPACE.features]) | st.text(max_size=3),

@@ -109,11 +109,11 @@ def test_a_record_is_one_line_whatever_it_says(capsys: pytest.CaptureFixture[str
     """Line ends in a message and a traceback do not break the format, and the place is named."""
     configure_logging("info")
     try:
-        raise ValueError("two\nlines")
+        int("two\nlines")
     except ValueError:
         logger.exception("it\nfailed")
     (line,) = capsys.readouterr().err.splitlines()
-    assert "error   - it failed [ValueError: two lines at " in line
+    assert "error   - it failed [ValueError: invalid literal for int() with base 10: '" in line
     assert f"{__file__}:" in line
 
 

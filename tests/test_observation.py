@@ -83,7 +83,7 @@ def test_a_picture_within_the_budget_is_the_same_object() -> None:
     assert fit_screenshot(shot, Look()) is shot
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(
     width=st.integers(1, 700),
     height=st.integers(1, 700),

@@ -28,6 +28,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def write(path: Path, text: str) -> str:
+    """Write an author's file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
     return str(path)
@@ -70,10 +71,10 @@ def test_two_environments_of_one_name_are_refused(folder: Path) -> None:
     """In two files, and in one: neither hides the other in silence."""
     one = write(folder / "one.py", f"{DECLARES}env = Environment('same')\n")
     two = write(folder / "two.py", f"{DECLARES}env = Environment('same')\n")
-    with pytest.raises(InvalidEnvironment, match="Two environments are named 'same': in .*one.py"):
+    with pytest.raises(InvalidEnvironment, match=r"are named 'same': in .*one.py and in"):
         load_environments([one, two])
     both = write(folder / "both.py", f"{DECLARES}a = Environment('x')\nb = Environment('x')\n")
-    with pytest.raises(InvalidEnvironment, match="both.py declares two environments named 'x'"):
+    with pytest.raises(InvalidEnvironment, match=r"both.py declares two environments named 'x'"):
         load_environments([both])
 
 
@@ -147,5 +148,5 @@ def test_shipped_tasksets_are_found_as_the_readme_names_them(folder: Path) -> No
 @pytest.mark.parametrize("name", ["nope", "other/nope.jsonl", "/nope.jsonl"])
 def test_a_taskset_that_is_not_there_is_named(folder: Path, name: str) -> None:
     """The text lists the shipped ones."""
-    with pytest.raises(SourceNotFound, match="There is no taskset at .* Name a .jsonl file"):
+    with pytest.raises(SourceNotFound, match=r"There is no taskset at .* Name a .jsonl file"):
         find_taskset(name)

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -43,6 +43,7 @@ tasks = st.builds(
 )
 
 
+@settings(max_examples=50)
 @given(tasks)
 def test_a_row_round_trips_through_json(task: Task) -> None:
     """Nothing is lost or changes its type, whether defaults are written or not."""

@@ -14,6 +14,7 @@ from hud_mcp.taskset import Taskset
 
 
 def task(name: str, **fields: Any) -> Task:
+    """A row."""
     return Task.model_validate({"id": name, "env": "e", "template": "t", **fields})
 
 
@@ -36,7 +37,7 @@ rows = st.builds(
 )
 
 
-@settings(max_examples=50)
+@settings(max_examples=30)
 @given(st.lists(rows, max_size=4, unique_by=lambda t: t.id))
 def test_what_is_saved_is_what_is_loaded(
     tmp_path_factory: pytest.TempPathFactory, tasks: list[Task]

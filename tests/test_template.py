@@ -32,6 +32,7 @@ async def count(word: str, letter: str = "r") -> Steps:
 
 
 def template(function: Any, **options: Any) -> Template:
+    """Declare a template."""
     return Template(function, env="e", **options)
 
 
@@ -127,11 +128,13 @@ async def test_the_world_reaches_the_parameter_that_asks_for_it() -> None:
 
 
 def not_async(word: str) -> Any:
+    """Yields, and is not async."""
     yield word
     yield 1
 
 
 async def a_coroutine(word: str) -> Any:
+    """Is async, and does not yield."""
     return word
 
 
@@ -151,11 +154,13 @@ async def one_yield_and_a_nested_one(word: str) -> Steps:
 
 
 async def variadic(*words: str) -> Steps:
+    """Takes what has no name."""
     yield words
     yield 1
 
 
 async def no_schema(thing: EmptyWorld | None) -> Steps:
+    """Takes what is no JSON."""
     yield thing
     yield 1
 
@@ -181,11 +186,13 @@ def test_a_template_that_cannot_work_is_refused_with_its_line(function: Any, sai
 
 
 async def yields_in_a_loop(word: str) -> Steps:
+    """Yields twice by one yield."""
     for value in (word, 1):
         yield value
 
 
 async def yields_in_branches(word: str) -> Steps:
+    """Yields twice by three."""
     if word:
         yield "a"
     else:
@@ -217,6 +224,7 @@ def test_a_function_that_is_no_function_is_an_error_of_the_declaration() -> None
 
 
 async def solve(agent: Any, word: str) -> str:
+    """Solve it."""
     return f"{agent}{word}"
 
 
@@ -227,8 +235,12 @@ def test_an_oracle_belongs_to_its_template() -> None:
     assert made.oracle_function is solve
 
 
-async def asks_for_more(_agent: Any, _word: str, _colour: str) -> None: ...
-def not_a_coroutine(_agent: Any) -> None: ...
+async def asks_for_more(_agent: Any, _word: str, _colour: str) -> None:
+    """Asks for arguments that there are not."""
+
+
+def not_a_coroutine(_agent: Any) -> None:
+    """Cannot be awaited."""
 
 
 @pytest.mark.parametrize(

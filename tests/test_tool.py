@@ -21,6 +21,7 @@ async def add(a: int, b: int = 1) -> int:
 
 
 async def who(world: World, name: str) -> tuple[World, str]:
+    """Say what came."""
     return world, name
 
 
@@ -62,14 +63,17 @@ async def test_wrong_arguments_do_not_run_the_tool(given: dict[str, Any], said: 
 
 
 def not_async(a: int) -> int:
+    """Cannot be awaited."""
     return a
 
 
 async def takes_session(session: str) -> str:
+    """Takes what the server takes."""
     return session
 
 
-async def takes_any(**options: str) -> None: ...
+async def takes_any(**options: str) -> None:
+    """Takes what has no name."""
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 
 def receipt(**fields: Any) -> Receipt:
+    """An end."""
     return Receipt.model_validate(
         {
             "trajectory": "traj-1",
@@ -37,6 +38,7 @@ def receipt(**fields: Any) -> Receipt:
 
 
 def trajectory(**fields: Any) -> Trajectory:
+    """A record that begins."""
     task = Task(id="a", env="e", template="t")
     return Trajectory(id="traj-1", environment="e", task=task, started_at=AT, **fields)
 

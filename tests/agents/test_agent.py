@@ -193,12 +193,14 @@ ENV = Environment("e")
 
 @ENV.template()
 async def spell(word: str, loud: bool = False) -> Any:  # noqa: FBT001, FBT002  # a template's argument
+    """Ask for a word."""
     answer = yield word
     yield float(answer == word and not loud)
 
 
 @ENV.template()
 async def unsolved() -> Any:
+    """Ask for what nobody knows."""
     yield "?"
     yield 0
 
@@ -232,6 +234,6 @@ async def test_a_solution_that_submitted_is_not_submitted_again() -> None:
 
 async def test_a_template_without_an_oracle_is_named_with_its_line() -> None:
     """Its author is told how to declare one."""
-    with pytest.raises(InvalidTask, match="has no oracle; declare one with @unsolved.oracle") as got:
+    with pytest.raises(InvalidTask, match="has no oracle; declare one with @unsolved") as got:
         await OracleAgent([ENV]).solve(Server().agent(), unsolved())
     assert str(got.value).startswith(f"{unsolved.where}: ")

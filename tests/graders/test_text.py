@@ -145,7 +145,9 @@ def test_any_answer_is_graded_with_0_or_1(answer: object, expected: float) -> No
     assert contains(answer, "x") in (0.0, 1.0)
 
 
-@given(st.integers(-(10**12), 10**12), st.sampled_from(["{}", "It is {}.", "{:,}", "{:+} kg", "{}.0"]))
+@given(
+    st.integers(-(10**12), 10**12), st.sampled_from(["{}", "It is {}.", "{:,}", "{:+} kg", "{}.0"])
+)
 def test_a_number_is_read_however_it_is_written(number: int, form: str) -> None:
     """With separators, in a sentence, with a sign or a unit."""
     assert numeric_match(form.format(number), number) == 1

@@ -1,4 +1,4 @@
-"""The arguments of a core tool: what frameworks send is understood, what a model got wrong named."""
+"""A core tool's arguments: frameworks are understood, and a model is told what it got wrong."""
 
 from typing import Any
 
@@ -14,6 +14,7 @@ SCHEMAS: dict[str, dict[str, Any]] = {tool.name: tool.input_schema for tool in c
 
 
 def clean(tool: str, given: dict[str, Any], *, max_bytes: int = 100_000) -> dict[str, Any]:
+    """Clean a call of a core tool."""
     return clean_arguments(tool, SCHEMAS[tool], given, max_bytes=max_bytes)
 
 

@@ -39,6 +39,7 @@ SECRETS = ("8128.5", "expected-answer", "only-for-people", "subscore-name", "rea
 
 
 def receipt(**fields: Any) -> Receipt:
+    """A receipt full of secrets."""
     return Receipt.model_validate(
         {
             "trajectory": "traj-1",
@@ -63,6 +64,7 @@ def receipt(**fields: Any) -> Receipt:
 
 
 def record(**fields: Any) -> Trajectory:
+    """A record full of secrets."""
     step = TrajectoryStep(
         index=0,
         kind="step",
@@ -98,6 +100,7 @@ def record(**fields: Any) -> Trajectory:
 
 
 def picture() -> Screenshot:
+    """A small PNG."""
     out = io.BytesIO()
     Image.new("RGB", (40, 30)).save(out, "PNG")
     return Screenshot.from_bytes(out.getvalue(), scale=2)
@@ -123,6 +126,7 @@ async def session(tmp_path: Path) -> AsyncIterator[Session]:
 
 
 def stepped(observation: Observation | None = None, **fields: Any) -> Stepped:
+    """What a call gave."""
     beside = {k: fields.pop(k) for k in ("performed", "error", "notes") if k in fields}
     result = TaskResult(observation=observation or Observation(), **fields)
     return Stepped(**{"result": result, "performed": 1, **beside})
@@ -136,6 +140,7 @@ def check(result: dict[str, Any]) -> types.CallToolResult:
 
 
 def text_of(result: dict[str, Any]) -> str:
+    """A result's first text."""
     first = result["content"][0]
     assert first["type"] == "text"
     return first["text"]

@@ -91,7 +91,7 @@ def test_every_tool_of_a_session_takes_its_id_and_requires_none(name: str) -> No
 def test_every_field_of_the_schema_belongs_to_some_action(kind: str) -> None:
     """The parser knows every property, whatever the type it is sent with."""
     assert kind in ACTION["type"]["enum"]
-    filled: dict[str, Any] = {name: None for name in ACTION} | {"type": kind}
+    filled: dict[str, Any] = dict.fromkeys(ACTION) | {"type": kind}
     try:
         parse_action(filled)
     except InvalidAction as exc:

@@ -1,0 +1,416 @@
+"""Imports go down only, what is heavy loads only where it is used, and the library has manners.
+
+The checker reads sources; the tests below run it on this package, and on small trees that
+break each rule, to show that it would be seen.
+"""
+
+import ast
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import hud_mcp
+
+ROOT = Path(hud_mcp.__file__).parent.parent
+
+LAYERS = (
+    ("errors",),
+    ("action", "observation", "context", "grade", "capability"),
+    ("world", "arguments", "task", "template", "taskset", "tool", "environment", "source"),
+    ("worlds", "graders"),
+    ("trajectory", "job", "schema", "store"),
+    ("log", "limits", "recorder", "worker", "keeper", "session", "sessions"),
+    ("server", "web", "channel", "rollout", "agents", "gym"),
+    ("cli",),
+    ("__main__",),
+)
+"""From the bottom up; a module imports from its own layer and those before it."""
+
+LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
+VALUES, DECLARATIONS, PARTS, RECORD, LIFE = 1, 2, 3, 4, 5
+
+EXCEPTIONS = {
+    ("environment", "worlds.none"): "an environment that names no world has one, with nothing in it"
+}
+
+NARROW = {"agents.agent": VALUES}
+"""What any script or model may hold in its hand depends on nothing but values."""
+
+HEAVY = {
+    "playwright": ("worlds.browser",),
+    "sqlalchemy": ("schema",),
+    "mcp": ("server",),
+    "gymnasium": ("worlds.gymnasium",),
+    "ray": (),
+}
+"""Slow to load or optional: imported inside functions, but for the modules that exist for them."""
+
+ONLY_IN = {"playwright": "worlds.browser", "mcp.server": "server"}
+"""Imported nowhere else, not even inside a function."""
+
+
+@dataclass(frozen=True)
+class Import:
+    """One import of one name.
+
+    Attributes:
+        importer: The module that imports, without the package's name.
+        module: What is imported, whole.
+        line: Where.
+        at_start: Whether it runs when the importer is loaded.
+        for_types: Whether it only runs for type checkers.
+    """
+
+    importer: str
+    module: str
+    line: int
+    at_start: bool
+    for_types: bool
+
+
+def modules_of(root: Path) -> dict[str, Path]:
+    """Every module of the package under a folder: `server.app`, with `` for the package."""
+    package = root / "hud_mcp"
+    found: dict[str, Path] = {}
+    for path in sorted(package.rglob("*.py")):
+        parts = path.relative_to(package).with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+@cache
+def parse(path: Path) -> ast.Module:
+    """A file's syntax."""
+    return ast.parse(path.read_text(), str(path))
+
+
+def imports_of(importer: str, path: Path) -> Iterator[Import]:
+    """Every import of a file, wherever it stands in it."""
+    package = importer if path.name == "__init__.py" else importer.rpartition(".")[0]
+
+    def walk(node: ast.AST, *, at_start: bool, for_types: bool) -> Iterator[Import]:
+        names: Sequence[str] = ()
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                up = ["hud_mcp", *package.split(".")][: -(node.level - 1) or None]
+                base = ".".join(part for part in (*up, base) if part)
+            names = [f"{base}.{alias.name}" for alias in node.names]
+        for name in names:
+            yield Import(importer, name, getattr(node, "lineno", 0), at_start, for_types)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            at_start = False
+        typing_only = isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+        for child in ast.iter_child_nodes(node):
+            yield from walk(child, at_start=at_start, for_types=for_types or typing_only)
+
+    return walk(parse(path), at_start=True, for_types=False)
+
+
+def belongs(name: str, to: str) -> bool:
+    """Whether a module is another one or lies in it."""
+    return name == to or name.startswith(f"{to}.")
+
+
+def target_of(module: str, modules: dict[str, Path]) -> str | None:
+    """The module of the package that an import means; None for what is not the package's."""
+    if not belongs(module, "hud_mcp"):
+        return None
+    inside = module.removeprefix("hud_mcp").removeprefix(".")
+    while inside and inside not in modules:
+        inside = inside.rpartition(".")[0]  # a name in a module
+    return inside
+
+
+def layer_violation(importer: str, target: str) -> str | None:  # noqa: PLR0911  # one for each rule
+    """What is wrong with one module's using another, or None."""
+    top, below = importer.split(".", maxsplit=1)[0], target.split(".", maxsplit=1)[0]
+    for name in (top, below):
+        if name and name not in LEVEL:
+            return f"{name!r} has no place in the order of layers; give it one"
+    if not importer:
+        return None if not target else "the map of names loads a module only when it is asked"
+    if not target or (importer, target) in EXCEPTIONS:
+        return None
+    highest = NARROW.get(importer, LEVEL[top])
+    if LEVEL[below] > highest:
+        return f"{importer} imports {target}, which lies above it"
+    if LEVEL[top] in (RECORD, LIFE) and LEVEL[below] == PARTS:
+        return f"{importer} imports {target}: the record and the life of a session know no world"
+    if LEVEL[top] == PARTS and LEVEL[below] == PARTS and top != below:
+        return f"{importer} imports {target}: worlds and graders use declarations and values only"
+    return None
+
+
+def violations(root: Path) -> list[str]:
+    """Everything in a tree that breaks a rule, with its file and line."""
+    modules = modules_of(root)
+    found: list[str] = []
+    edges: dict[str, set[str]] = {name: set() for name in modules}
+    for importer, path in modules.items():
+        for each in imports_of(importer, path):
+            where = f"{path.relative_to(root)}:{each.line}: "
+            target = target_of(each.module, modules)
+            if target is None:
+                found += [where + text for text in foreign_violations(each)]
+            elif importer or not each.for_types:
+                if target and target != importer:
+                    edges[importer].add(target)
+                if text := layer_violation(importer, target):
+                    found.append(where + text)
+        where = path.relative_to(root)
+        found += [f"{where}:{text}" for text in manners(importer, parse(path))]
+    found += [f"import cycle: {' → '.join(cycle)}" for cycle in cycles(edges)]
+    return found + environment_violations(root)
+
+
+def foreign_violations(each: Import) -> Iterator[str]:
+    """What is wrong with an import of another package's module."""
+    for name, home in ONLY_IN.items():
+        if belongs(each.module, name) and not belongs(each.importer, home):
+            yield f"only {home} imports {name}"
+    heavy = each.module.split(".")[0]
+    if heavy in HEAVY and each.at_start and not each.for_types:
+        homes = HEAVY[heavy]
+        if not any(belongs(each.importer, home) for home in homes):
+            yield f"{heavy} is imported when {each.importer} is loaded; import it where it is used"
+
+
+def manners(module: str, tree: ast.Module) -> Iterator[str]:
+    """What the library does not do: assert, print, and look away."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assert):
+            yield f"{node.lineno}: an assert is no check; raise an error of the tree"
+        if not isinstance(node, ast.Call):
+            continue
+        called = ast.unparse(node.func)
+        if called == "print" and not belongs(module, "cli"):
+            yield f"{node.lineno}: a library does not print; standard output is the protocol's"
+        given = {ast.unparse(a) for a in node.args}
+        if called in ("suppress", "contextlib.suppress") and given & {"Exception", "BaseException"}:
+            yield f"{node.lineno}: suppress(Exception) hides what went wrong"
+
+
+def cycles(edges: dict[str, set[str]]) -> list[list[str]]:
+    """Every cycle once, beginning with its first module by name."""
+    found: list[list[str]] = []
+
+    def search(path: list[str]) -> None:
+        for target in sorted(edges[path[-1]]):
+            if target == path[0]:
+                found.append([*path, target])
+            elif target > path[0] and target not in path and target not in dead:
+                before = len(found)
+                search([*path, target])
+                if len(found) == before:
+                    dead.add(target)
+
+    for start in sorted(edges):
+        dead: set[str] = set()
+        search([start])
+    return found
+
+
+def environment_violations(root: Path) -> list[str]:
+    """An authored environment uses the public names alone, as a user's does."""
+    tree = parse(root / "hud_mcp" / "__init__.py")
+    public: set[str] = set()
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+            public = set(ast.literal_eval(node.value))
+    found: list[str] = []
+    for path in sorted((root / "environments").rglob("*.py")):
+        for node in ast.walk(parse(path)):
+            where = f"{path.relative_to(root)}:{getattr(node, 'lineno', 0)}: "
+            if isinstance(node, ast.Import):
+                inside = [a.name for a in node.names if a.name.startswith("hud_mcp.")]
+                found += [f"{where}import {name}; use `from hud_mcp import …`" for name in inside]
+            if isinstance(node, ast.ImportFrom) and belongs(node.module or "", "hud_mcp"):
+                if node.module != "hud_mcp":
+                    found.append(f"{where}from {node.module}; use `from hud_mcp import …`")
+                else:
+                    missing = [a.name for a in node.names if a.name not in public]
+                    found += [f"{where}{name} is no public name of hud_mcp" for name in missing]
+    return found
+
+
+def test_the_package_keeps_its_own_rules() -> None:
+    """Layers, cycles, heavy imports, asserts, prints and suppressions, in all of its files."""
+    assert violations(ROOT) == []
+
+
+def test_every_module_has_a_place_in_the_order() -> None:
+    """A new module is given a layer on purpose."""
+    tops = {name.split(".")[0] for name in modules_of(ROOT)} - {""}
+    assert tops <= set(LEVEL)
+
+
+def test_every_exception_is_still_needed() -> None:
+    """An exception with a reason does not outlive it."""
+    modules = modules_of(ROOT)
+    for importer, target in EXCEPTIONS:
+        used = {target_of(i.module, modules) for i in imports_of(importer, modules[importer])}
+        assert target in used
+
+
+CLEAN = {
+    "hud_mcp/__init__.py": """
+        from typing import TYPE_CHECKING
+        if TYPE_CHECKING:
+            from hud_mcp.session import Session
+        __all__ = ["Session"]
+        """,
+    "hud_mcp/errors.py": "import json",
+    "hud_mcp/action.py": "from hud_mcp.errors import HudMcpError",
+    "hud_mcp/context.py": "from hud_mcp.action import Value",
+    "hud_mcp/environment.py": "from hud_mcp.worlds.none import NoWorld",
+    "hud_mcp/store.py": """
+        from typing import TYPE_CHECKING
+        if TYPE_CHECKING:
+            from sqlalchemy import Engine
+        def read():
+            import sqlalchemy
+            from hud_mcp import schema
+        """,
+    "hud_mcp/schema.py": "import sqlalchemy",
+    "hud_mcp/session.py": "from hud_mcp.store import Store",
+    "hud_mcp/worlds/__init__.py": "",
+    "hud_mcp/worlds/none.py": "from hud_mcp.context import Context",
+    "hud_mcp/worlds/browser/__init__.py": "from .world import World",
+    "hud_mcp/worlds/browser/world.py": "import playwright.async_api",
+    "hud_mcp/server/__init__.py": "",
+    "hud_mcp/server/app.py": "from mcp.server.lowlevel import Server\nimport hud_mcp.session",
+    "hud_mcp/agents/__init__.py": "",
+    "hud_mcp/agents/agent.py": "from hud_mcp.action import Action",
+    "hud_mcp/cli/__init__.py": "from hud_mcp.server import app\nprint('help')",
+    "environments/shop.py": "from hud_mcp import Session\nimport hud_mcp",
+}
+
+
+def grow(root: Path, changes: dict[str, str]) -> Path:
+    """Write a small tree that breaks no rule, and then the changes."""
+    for name, text in (CLEAN | changes).items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lines = text.strip("\n").splitlines()
+        indent = min((len(x) - len(x.lstrip()) for x in lines if x.strip()), default=0)
+        path.write_text("\n".join(line[indent:] for line in lines) + "\n")
+    return root
+
+
+def test_a_tree_that_keeps_the_rules_has_no_violations(tmp_path: Path) -> None:
+    """The checker does not cry wolf."""
+    assert violations(grow(tmp_path, {})) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("errors.py", "import hud_mcp.action", "errors imports action, which lies above it"),
+        ("action.py", "def f():\n    from hud_mcp import session", "action imports session"),
+        ("action.py", "class A:\n    from hud_mcp.store import x", "action imports store"),
+        ("action.py", "from . import session", "action imports session"),
+        ("action.py", "if TYPE_CHECKING:\n    from hud_mcp.cli import main", "imports cli"),
+        ("store.py", "from hud_mcp.session import Session", "store imports session"),
+        ("session.py", "from hud_mcp.server.app import f", "session imports server.app"),
+        ("session.py", "import hud_mcp.worlds.none", "know no world"),
+        ("environment.py", "import hud_mcp.worlds.browser", "environment imports worlds.browser"),
+        ("worlds/none.py", "from hud_mcp.session import Session", "worlds.none imports session"),
+        ("worlds/browser/world.py", "from ...store import Store", "worlds.browser.world imports s"),
+        ("graders/text.py", "from hud_mcp.worlds.none import NoWorld", "declarations and values"),
+        ("agents/agent.py", "from hud_mcp.task import Task", "agents.agent imports task"),
+        ("agents/agent.py", "from hud_mcp.task.x import Task", "agents.agent imports task"),
+        ("server/app.py", "from hud_mcp.cli import main", "server.app imports cli"),
+        ("__init__.py", "from hud_mcp.action import Action", "only when it is asked"),
+        ("manager.py", "", ""),
+        ("manager.py", "import hud_mcp.errors", "'manager' has no place in the order of layers"),
+        ("context.py", "import hud_mcp.grade", "import cycle: context → grade → context"),
+        ("rollout.py", "def f():\n    import mcp.server", "only server imports mcp.server"),
+        ("rollout.py", "from mcp.server import Server", "only server imports mcp.server"),
+        ("rollout.py", "from mcp import server", "only server imports mcp.server"),
+        ("rollout.py", "from mcp import Client", "mcp is imported when rollout is loaded"),
+        ("rollout.py", "def f():\n    from mcp import Client", ""),
+        ("session.py", "def f():\n    import playwright", "only worlds.browser imports playwright"),
+        ("worlds/none.py", "import playwright", "playwright is imported when worlds.none is load"),
+        ("store.py", "import sqlalchemy.orm", "sqlalchemy is imported when store is loaded"),
+        ("store.py", "try:\n    import sqlalchemy\nfinally:\n    pass", "sqlalchemy is imported"),
+        ("rollout.py", "import ray", "ray is imported when rollout is loaded"),
+        ("gym.py", "import gymnasium", "gymnasium is imported when gym is loaded"),
+        ("action.py", "def f(x):\n    assert x", "2: an assert is no check"),
+        ("server/app.py", "print('x')", "1: a library does not print"),
+        ("action.py", "with suppress(OSError, Exception):\n    pass", "hides what went wrong"),
+        ("action.py", "with contextlib.suppress(BaseException):\n    pass", "hides what went"),
+    ],
+)
+def test_a_violation_is_seen_with_its_file(tmp_path: Path, name: str, text: str, said: str) -> None:
+    """Each rule, wherever in a file it is broken."""
+    changes = {f"hud_mcp/{name}": text, "hud_mcp/task.py": "", "hud_mcp/rollout.py": ""}
+    changes |= {f"hud_mcp/{name}": text}
+    if "cycle" in said:
+        changes["hud_mcp/grade.py"] = "def f():\n    from hud_mcp.context import Context"
+    found = violations(grow(tmp_path, changes))
+    if said:
+        assert any(said in text for text in found), found
+        assert any(name in text for text in found) or "cycle" in said
+    else:
+        assert found == []
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("import hud_mcp.session", "use `from hud_mcp import …`"),
+        ("def f():\n    from hud_mcp.session import Session", "use `from hud_mcp import …`"),
+        ("from hud_mcp import Secret", "Secret is no public name of hud_mcp"),
+    ],
+)
+def test_an_environment_that_reaches_inside_is_seen(tmp_path: Path, text: str, said: str) -> None:
+    """In a file of its own, or beside others in a folder."""
+    for name in ("environments/mine.py", "environments/mine/env.py"):
+        (found,) = violations(grow(tmp_path / name.replace("/", "-"), {name: text}))
+        assert found.startswith(name)
+        assert said in found
+
+
+def test_a_long_cycle_is_found_once(tmp_path: Path) -> None:
+    """Whatever the module that it is entered by."""
+    changes = {
+        "hud_mcp/task.py": "import hud_mcp.template",
+        "hud_mcp/template.py": "import hud_mcp.tool",
+        "hud_mcp/tool.py": "import hud_mcp.task",
+        "hud_mcp/arguments.py": "import hud_mcp.tool",
+    }
+    assert violations(grow(tmp_path, changes)) == ["import cycle: task → template → tool → task"]
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "import hud_mcp",
+        "import hud_mcp.environment",
+        "from hud_mcp import Environment, Taskset, contains",
+        "from hud_mcp import Browser",
+        "import hud_mcp.store, hud_mcp.session, hud_mcp.sessions",
+        "import hud_mcp.cli",
+    ],
+)
+def test_a_fresh_process_loads_nothing_that_it_does_not_use(program: str) -> None:
+    """An author's file and a command's help do not wait for a browser's or a database's classes."""
+    heavy = ["mcp", "playwright", "sqlalchemy", "PIL", "gymnasium", "ray"]
+    done = subprocess.run(
+        [sys.executable, "-c", f"{program}\nimport sys\nprint(*sys.modules)"],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    assert not set(heavy) & set(done.stdout.split())

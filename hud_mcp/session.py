@@ -39,7 +39,14 @@ from hud_mcp.grade import Outcome
 from hud_mcp.keeper import Ending, Keeper
 from hud_mcp.limits import Limits
 from hud_mcp.log import take_rest
-from hud_mcp.observation import Look, Observation, Screenshot, TaskResult, fit_screenshot
+from hud_mcp.observation import (
+    Look,
+    Observation,
+    Screenshot,
+    TaskResult,
+    clip_text,
+    fit_screenshot,
+)
 from hud_mcp.recorder import Draft, Recorder, StepKind
 from hud_mcp.store import Store
 from hud_mcp.task import Task
@@ -423,26 +430,26 @@ class Session:
         )
 
     async def _run_tool(self, tool: Tool, arguments: dict[str, Any], look: Look) -> Stepped:
+        self._refuse_if_over()
         draft = Draft("tool", [{"tool": tool.name, "args": arguments}])
         try:
             value = await tool.call(arguments, self._live_world)
             seen = await self._observe(look.model_copy(update={"text": False}), deliver_image=False)
-        except HudMcpError as exc:
-            draft.error = str(exc)
-            raise
-        except asyncio.CancelledError:
-            draft.error = f"{tool.name} was stopped"
-            raise
-        except Exception as exc:
-            draft.error = f"{tool.name} failed: {type(exc).__name__}: {exc}"
-            logger.exception("tool %s raised", tool.name)
+            shown = _tool_observation(value, look)
+        except BaseException as exc:
+            draft.error = _why_stopped(exc, f"while {tool.name} ran")
+            ours = isinstance(exc, HudMcpError) or not isinstance(exc, Exception)
+            if not ours:
+                draft.error = f"{tool.name} failed: {draft.error}"
+                logger.exception("tool %s raised", tool.name)
+            await self._recorder.keep(draft)
+            if ours:
+                raise
             raise ActionFailed(draft.error) from None
-        else:
-            draft.performed = 1
-            draft.observation = Observation(text=_tool_text(value), image=seen.image)
-        finally:
-            await self._recorder.add(draft)
-        return Stepped(result=TaskResult(observation=_tool_observation(value)), performed=1)
+        draft.performed = 1
+        draft.observation = Observation(text=shown.text or "", image=seen.image)
+        await self._recorder.add(draft)
+        return Stepped(result=TaskResult(observation=shown), performed=1)
 
     async def _respond(self, answer: str) -> None:
         if self._answer is not None:  # another call's answer was before this one in the queue
@@ -485,9 +492,10 @@ class Session:
         elif look.image is None:
             look = look.model_copy(update={"image": "jpeg", "quality": _RECORD_QUALITY})
         seen = await self._live_world.observe(look)
-        if seen.image is None:
-            return seen
+        text = None if seen.text is None else clip_text(seen.text, look.max_text_chars)
         image = seen.image
+        if image is None:
+            return Observation(text=text)
         if (
             max(image.width_px, image.height_px) > look.max_edge_px
             or len(image.data) > look.max_image_bytes
@@ -496,7 +504,7 @@ class Session:
         if deliver_image:
             self._scale = image.scale
         self.latest = image
-        return Observation(text=seen.text, image=image)
+        return Observation(text=text, image=image)
 
     async def _on_broken(self, exc: EnvironmentFailed) -> None:
         self._keeper.end(Ending(Outcome.ENVIRONMENT_FAILED, error=str(exc), told=str(exc)))
@@ -680,12 +688,15 @@ def ended_text(receipt: Receipt | None, told: str | None = None) -> str:
     return f"This session {how}{why} start_task begins another."
 
 
-def _tool_observation(value: Any) -> Observation:
-    if isinstance(value, Observation):
-        return value
+def _tool_observation(value: Any, look: Look) -> Observation:
+    """What a tool returned, within the budget of an observation."""
     if isinstance(value, Screenshot):
-        return Observation(image=value)
-    return Observation(text=_tool_text(value))
+        value = Observation(image=value)
+    if not isinstance(value, Observation):
+        value = Observation(text=_tool_text(value))
+    text = None if value.text is None else clip_text(value.text, look.max_text_chars)
+    image = None if value.image is None else fit_screenshot(value.image, look)
+    return Observation(text=text, image=image)
 
 
 def _tool_text(value: Any) -> str:
@@ -693,8 +704,4 @@ def _tool_text(value: Any) -> str:
         return "Done."
     if isinstance(value, str):
         return value
-    if isinstance(value, Observation):
-        return value.text or ""
-    if isinstance(value, Screenshot):
-        return ""
     return orjson.dumps(to_jsonable_python(value, fallback=str)).decode()

@@ -104,7 +104,7 @@ async def _serve(options: dict[str, Any], streams: Any, printed: Any) -> int:
     server = build_server(sessions, pictures=Pictures(image=options["image"]))
     try:
         if options["http"]:
-            code = await _serve_http(server, options, sessions.limits, printed)
+            code = await _serve_http(server, options, sessions, printed)
         else:
             reason = await serve_stdio(server, streams)
             code = _SIGNALLED.get(str(reason.value).lower(), 0)
@@ -126,7 +126,7 @@ async def _leave(code: int) -> None:
         os._exit(code)
 
 
-async def _serve_http(server: Any, options: dict[str, Any], limits: Limits, printed: Any) -> int:
+async def _serve_http(server: Any, options: dict[str, Any], sessions: Any, printed: Any) -> int:
     from hud_mcp.server.http import serve_http  # noqa: PLC0415  # not needed on stdio
 
     host, port = read_address(options["http"])
@@ -142,7 +142,8 @@ async def _serve_http(server: Any, options: dict[str, Any], limits: Limits, prin
         tokens=read_tokens(options["tokens"]),
         allowed_hosts=options["hosts"],
         announce=announce,
-        max_body_bytes=4 * limits.argument_bytes,
+        on_stop=sessions.close,
+        max_body_bytes=4 * sessions.limits.argument_bytes,
     )
     return 0 if ended_by is None else 128 + ended_by
 

@@ -6,7 +6,7 @@ import secrets
 import signal
 import socket
 import threading
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Awaitable, Callable, Generator, Mapping
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any
@@ -24,7 +24,7 @@ __all__ = ["PATH", "serve_http"]
 
 PATH = "/mcp"
 _GRACE_S = 0.5
-"""How long open streams may go on after a signal. Most wait for something that does not come."""
+"""How long open streams may go on after that. Most wait for something that does not come."""
 
 
 async def serve_http(
@@ -35,6 +35,7 @@ async def serve_http(
     tokens: Mapping[str, str] | None = None,
     allowed_hosts: tuple[str, ...] = (),
     announce: Callable[[str], None],
+    on_stop: Callable[[], Awaitable[None]],
     max_body_bytes: int = 4 * 1024 * 1024,
 ) -> signal.Signals | None:
     """Serve until SIGINT or SIGTERM, and then end in order.
@@ -47,6 +48,7 @@ async def serve_http(
             principal, and sees no other's sessions. Required unless the host is loopback.
         allowed_hosts: More values of the Host header that are answered, with port or `:*`.
         announce: Called with the URL once requests are answered.
+        on_stop: Called at a signal, while what is under way can still be answered: ends it.
         max_body_bytes: A larger request is refused (413) before it is parsed.
 
     Returns:
@@ -77,7 +79,8 @@ async def serve_http(
         timeout_graceful_shutdown=_GRACE_S,  # pyright: ignore[reportArgumentType]  # seconds are floats to asyncio
         server_header=False,
     )
-    web = _WebServer(config, lambda: announce(f"http://{_shown(host)}:{bound}{PATH}"))
+    url = f"http://{_shown(host)}:{bound}{PATH}"
+    web = _WebServer(config, on_ready=lambda: announce(url), on_stop=on_stop)
     with listener:
         await web.serve(sockets=[listener])
     return web.signal
@@ -90,15 +93,27 @@ class _WebServer(uvicorn.Server):
     before its sessions are ended and recorded.
     """
 
-    def __init__(self, config: uvicorn.Config, on_ready: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        *,
+        on_ready: Callable[[], None],
+        on_stop: Callable[[], Awaitable[None]],
+    ) -> None:
         super().__init__(config)
         self.signal: signal.Signals | None = None
         self._on_ready = on_ready
+        self._on_stop = on_stop
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to answer, and say so."""
         await super().startup(sockets)
         self._on_ready()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End what is under way, then close every connection."""
+        await self._on_stop()
+        await super().shutdown(sockets)
 
     @contextmanager
     def capture_signals(self) -> Generator[None]:

@@ -2,6 +2,7 @@
 
 # ruff: noqa: ASYNC110, ASYNC240  # the files are how a test in another process stops this one
 
+import asyncio
 import io
 import random
 from pathlib import Path
@@ -46,6 +47,7 @@ class Board:
         self.close_text = ""
         self._seed = opening.seed or 0
         self._broken = False
+        self._children: list[asyncio.subprocess.Process] = []
         self._acting = False
         self._log = opening.log
 
@@ -98,6 +100,10 @@ class Board:
             case "hold":
                 Path(args["entered"]).touch()
                 await wait_for_file(args["gate"])
+            case "spawn":
+                child = await asyncio.create_subprocess_exec("sleep", "600")
+                self._children.append(child)
+                return ActionEffect(text=f"spawned {child.pid}")
             case "print":
                 print(args["text"])
             case "reward":
@@ -133,6 +139,10 @@ class Board:
 
     async def close(self) -> None:
         """Take the board down."""
+        for child in self._children:
+            if child.returncode is None:
+                child.kill()
+                await child.wait()
         if self.close_text:
             raise RuntimeError(self.close_text)
 

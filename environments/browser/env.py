@@ -39,7 +39,7 @@ from site_choices import (
     Rank,
     Rating,
     Topic,
-)  # fmt: skip
+)
 from site_grading import Before, grade
 from site_opening import open_board, open_desk, open_page, open_shop
 

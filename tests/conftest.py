@@ -1,6 +1,13 @@
 """What every test shares."""
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# A busy machine is slow, which no test claims that it is not.
+settings.register_profile(
+    "any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("any machine")
 
 
 @pytest.fixture(scope="session")

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import HealthCheck, settings
 
-# A busy machine is slow, which no test claims that it is not.
+# No property is about time, and the machine may be busy.
 settings.register_profile(
     "any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )

@@ -35,6 +35,9 @@ _SEED_SCRIPT = """
 class Browser:
     """Declares that an environment's world is a browser, with a site of its own or on the web.
 
+    Sessions are isolated in cookies, storage, caches, network and state. The clipboard is
+    Chromium's one: what one session copies, another one of the same process can paste.
+
     Args:
         site: A folder to serve at `http://site.localhost/`, from the environment's folder.
         backend: Answers requests for paths under `/api/` with the session's state.

@@ -161,7 +161,7 @@ async def test_the_same_ways_lead_out_where_the_list_allows(
     reached = {line.split()[1] for line in outside.requests}
     expected = {
         "/css", "/script", "/img", "/iframe", "/fetch", "/xhr", "/nocors", "/beacon", "/worker",
-        "/service", "/link", "/redirect", "/form", "/open", "/tab", "/ping", "/refresh", "/ws",
+        "/service", "/link", "/redirect", "/form", "/open", "/tab", "/refresh", "/ws",
         "/events", "/module", "/font", "/background", "/preload",
     }  # fmt: skip
     assert expected <= reached

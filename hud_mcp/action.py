@@ -231,7 +231,9 @@ class ActionEffect(Value):
     """What one performed action did, beyond what the next observation shows."""
 
     text: str | None = Field(default=None, description="A sentence for the agent, or None.")
-    reward: float | None = Field(default=None, description="A reward of this step alone, or None.")
+    reward: float | None = Field(
+        default=None, allow_inf_nan=False, description="A reward of this step alone, or None."
+    )
     terminated: bool = Field(default=False, description="The episode reached its end.")
     truncated: bool = Field(default=False, description="The episode was cut off by a limit.")
     info: dict[str, Any] = Field(default_factory=dict, description="Whatever the world adds.")

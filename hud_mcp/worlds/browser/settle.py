@@ -1,8 +1,9 @@
 """Knowing when a page has settled: by watching it, never by a fixed wait.
 
 A script in every document counts what is about to change the page (short timers, DOM
-changes, scrolling, transitions, a navigation that has begun); the browser's events tell
-of requests in flight. This module owns that script and the rules of when to go on.
+changes, scrolling, transitions, the page's own requests, a navigation that has begun); the
+browser's events tell of all requests in flight. This module owns that script and the rules
+of when to go on.
 """
 
 import secrets
@@ -36,9 +37,9 @@ Outcome = Literal["quiet", "busy", "leaving", "gone", "hung"]
 TRACKER = f"__settled_{secrets.token_hex(6)}"
 """The property of `window` under which a document's tracker is; no page can know it."""
 
-_QUIET = f"""([bound, stays, late]) => {{
+_QUIET = f"""([bound, stays, late, ignored]) => {{
   const tracker = window['{TRACKER}'];
-  return tracker ? tracker.quiet(bound, stays, late) : 'quiet';
+  return tracker ? tracker.quiet(bound, stays, late, ignored) : 'quiet';
 }}"""
 
 TRACKER_SCRIPT = Path(__file__).with_name("tracker.js").read_text().replace("__KEY__", TRACKER)
@@ -69,6 +70,8 @@ async def _until_quiet(tab: "Tab", mark: int, end: float, *, stays: bool, late: 
         bound_s = max(0.1, end - anyio.current_time())
         outcome = await _ask(tab, bound_s, stays=stays, late=late)
         pending = tab.pending_since(mark)
+        if outcome == "busy":
+            tab.ignore(pending)
         if outcome != "quiet" or not pending:
             return outcome
         if not await tab.wait_until(lambda: not tab.pending_since(mark), end):
@@ -82,7 +85,7 @@ async def _ask(tab: "Tab", bound_s: float, *, stays: bool, late: bool) -> Outcom
 
     with anyio.move_on_after(bound_s + EVALUATE_BOUND_S):
         try:
-            return await tab.page.evaluate(_QUIET, [bound_s * 1000, stays, late])
+            return await tab.page.evaluate(_QUIET, [bound_s * 1000, stays, late, tab.ignored])
         except Error:
             return "gone"  # its document was replaced while it answered, or the tab closed
     return "hung"

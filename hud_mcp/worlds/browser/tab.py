@@ -84,6 +84,11 @@ class Tab:
         """Whether a navigation of the page itself brought a document."""
         return self._loaded > mark
 
+    @property
+    def ignored(self) -> list[str]:
+        """The names of the requests that are not waited for."""
+        return sorted(self._ignored)
+
     def ignore(self, requests: Iterable["Request"]) -> None:
         """Never wait again for requests like these: they outlasted the bound once."""
         self._ignored.update(_name(request) for request in requests)

@@ -13,7 +13,8 @@
   const getAnimations = Document.prototype.getAnimations;
   const state = {
     changed: -1e9, acted: -1e9, restless: false, leaving: false, depth: 0,
-    timers: new Set(), frames: new Set(), observed: false,
+    timers: new Set(), frames: new Set(), calls: new Map(), ignored: new Set(),
+    observed: false, parsed: false,
     born: performance.timeOrigin + Math.random(),
   };
   const touch = () => { state.changed = clock(); };
@@ -64,8 +65,48 @@
     watch(root);
     return root;
   });
-  // What the parser did is not news; what scripts do from here on is.
-  document.addEventListener('DOMContentLoaded', () => { state.changed = -1e9; }, true);
+  // What the parser did is not news; what scripts do from here on is. Until this event, scripts
+  // that are deferred, as modules are, have not run.
+  document.addEventListener('DOMContentLoaded', () => {
+    state.changed = -1e9;
+    state.parsed = true;
+  }, true);
+
+  // A request counts until its answer was read, and a task longer: what asks for the next one
+  // runs between the two. The browser tells of requests too, but later than the page knows.
+  let callCount = 0;
+  const begin = name => { state.calls.set(++callCount, name); return callCount; };
+  const end = call => later(() => state.calls.delete(call), 0);
+  const until = (promise, name) => {
+    const call = begin(name);
+    promise.then(() => end(call), () => end(call));
+    return promise;
+  };
+  const naming = (method, url) => {
+    try { return `${method} ${new URL(url, document.baseURI).href.split('?')[0]}`; }
+    catch { return `${method} ?`; }
+  };
+  replace(window, 'fetch', (target, self, args) => {
+    const [what, options] = args;
+    const isRequest = what instanceof Request;
+    const method = String((options && options.method) || (isRequest ? what.method : 'GET'));
+    const name = naming(method.toUpperCase(), isRequest ? what.url : String(what));
+    return until(Reflect.apply(target, self, args), name);
+  });
+  for (const read of ['json', 'text', 'arrayBuffer', 'blob', 'formData']) {
+    replace(Response.prototype, read, (target, self, args) =>
+      until(Reflect.apply(target, self, args), naming('GET', self.url || 'about:blank')));
+  }
+  const opened = new WeakMap();
+  replace(XMLHttpRequest.prototype, 'open', (target, self, args) => {
+    opened.set(self, naming(String(args[0]).toUpperCase(), String(args[1])));
+    return Reflect.apply(target, self, args);
+  });
+  replace(XMLHttpRequest.prototype, 'send', (target, self, args) => {
+    const call = begin(opened.get(self) || 'GET ?');
+    self.addEventListener('loadend', () => end(call), { once: true });
+    try { return Reflect.apply(target, self, args); } catch (error) { end(call); throw error; }
+  });
   for (const name of ['IntersectionObserver', 'ResizeObserver']) {
     Object.defineProperty(window, name, {
       ...Object.getOwnPropertyDescriptor(window, name),
@@ -102,14 +143,22 @@
     }
     return found;
   };
-  state.waiting = () => document.readyState === 'loading' || state.timers.size > 0 || state.frames.size > 0 || moving()
-    || children().some(c => c.waiting());
+  const reading = () => document.readyState === 'loading'
+    || (document.readyState !== 'complete' && !state.parsed);
+  const asking = ignored => [...state.calls.values()].some(
+    name => !state.ignored.has(name) && !ignored.includes(name));
+  state.waiting = ignored => reading() || state.timers.size > 0 || state.frames.size > 0
+    || moving() || asking(ignored) || children().some(c => c.waiting(ignored));
+  state.giveUp = () => {
+    for (const name of state.calls.values()) state.ignored.add(name);
+    children().forEach(c => c.giveUp());
+  };
   state.stillFor = () => Math.min(clock() - state.changed, ...children().map(c => c.stillFor()));
   state.watched = () => state.observed || children().some(c => c.watched());
   state.restlessNow = () => state.restless || children().some(c => c.restlessNow());
   const soon = () => new Promise(done => later(done, 0));  // after what handlers have posted
   state.next = () => new Promise(done => { frame(() => done()); later(done, 60); });
-  state.quiet = async (bound, stays, late) => {
+  state.quiet = async (bound, stays, late, ignored) => {
     const start = clock();
     if (stays) state.leaving = false;
     await soon();
@@ -121,9 +170,9 @@
     for (;;) {
       const age = clock() - start;
       if (state.leaving) return 'leaving';
-      if (age > bound) return 'busy';
+      if (age > bound) { state.giveUp(); return 'busy'; }
       const enough = age > (state.restlessNow() ? RESTLESS_MS : 4 * RESTLESS_MS);
-      if (!state.waiting() && (enough || frames <= 0)) return 'quiet';
+      if (!state.waiting(ignored) && (enough || frames <= 0)) return 'quiet';
       const before = clock();
       await state.next();
       await soon();

@@ -73,6 +73,34 @@ async def test_what_a_click_brings_about_is_there_when_it_returns(
     assert await shown(world) == "done"
 
 
+CHAINED = """
+import { ask } from '/second.js';
+document.getElementById('o').textContent = 'loading';
+const first = await (await fetch('/api/first')).json();
+const second = await ask(first.answer);
+document.getElementById('o').textContent = 'done ' + second.answer;
+"""
+
+
+async def test_a_page_whose_modules_ask_in_a_chain_is_there_when_goto_returns(
+    browse: Browse,
+) -> None:
+    """Modules run after the document was read, and ask after that: both are waited for."""
+    world = await browse(
+        {
+            "index.html": "<p>start</p>",
+            "app/index.html": "<p id=o>-</p><script type=module src=/first.js></script>",
+            "first.js": CHAINED,
+            "second.js": "export const ask = async x => (await fetch('/api/second?x=' + x)).json()",
+        },
+        backend=slow,
+    )
+    for _ in range(5):
+        with anyio.fail_after(15):
+            await world.act(CustomAction(action="goto", args={"url": "/app/"}))
+        assert await shown(world) == "done 42"
+
+
 @pytest.mark.parametrize(
     "html",
     [

@@ -100,6 +100,8 @@ class Board:
             case "hold":
                 Path(args["entered"]).touch()
                 await wait_for_file(args["gate"])
+            case "prize":
+                return ActionEffect(reward=0.263748591, info={"hint": "STEP-INFO-MARK"})
             case "spawn":
                 child = await asyncio.create_subprocess_exec("sleep", "600")
                 self._children.append(child)

@@ -40,6 +40,7 @@ class Gate:
         self.allowed = "empty"
         self.on_refused: Callable[[str], None] = lambda _address: None
         self._server: asyncio.Server | None = None
+        self._closing = False
         self._connections: Any = None
         self._socket = socket.socket()
 
@@ -78,6 +79,7 @@ class Gate:
         if self._server is None:
             self._socket.close()
             return
+        self._closing = True
         self._server.close()
         for connection in list(self._connections.connections):
             connection.transport.abort()
@@ -89,8 +91,12 @@ class Gate:
 
     async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
         """Answer one request, as an ASGI application."""
-        response = await self._respond(scope, receive)
-        await response(scope, receive, send)
+        try:
+            response = await self._respond(scope, receive)
+            await response(scope, receive, send)
+        except asyncio.CancelledError:
+            if not self._closing:
+                raise  # else its connection is gone, and nobody is to be told
 
     async def _respond(self, scope: "Scope", receive: "Receive") -> "Response":
         from starlette.requests import Request  # noqa: PLC0415  # lazy

@@ -197,3 +197,25 @@ def test_a_state_without_a_backend_is_refused() -> None:
     """A state that nothing could change is an author's mistake."""
     with pytest.raises(InvalidEnvironment, match="backend"):
         Browser("site", state={"a": 1})
+
+
+async def test_closing_while_the_backend_works_is_silent(
+    browse: Browse, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A world that closes cuts its backend off, and nothing is logged as an error of it."""
+    entered = anyio.Event()
+
+    async def endless(request: SiteRequest, state: dict[str, Any]) -> dict[str, Any]:
+        entered.set()
+        await anyio.sleep_forever()
+        return {}
+
+    world = await browse("<script>fetch('/api/x')</script>", backend=endless, start=None)
+    async with anyio.create_task_group() as group:
+        group.start_soon(world.page.goto, world.site_url + "/")
+        with anyio.fail_after(10):
+            await entered.wait()
+    with anyio.fail_after(10):
+        await world.close()
+
+    assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == []

@@ -9,10 +9,10 @@ figures do not. The client is a plain loop over lines, the same for all.
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
@@ -49,6 +49,7 @@ class Client:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             bufsize=0,
+            env={**os.environ, "PYTHONPATH": str(PEER.parents[1])},
         )
         if self._process.stdin is None or self._process.stdout is None:
             raise RuntimeError("the server has no pipes")
@@ -118,9 +119,7 @@ class Client:
         return seen
 
 
-def measure(
-    server: str, era: str, *, calls: int, in_flight: int, p50_of: Callable[[list[float]], float]
-) -> Figures:
+def measure(server: str, era: str, *, calls: int, in_flight: int) -> Figures:
     """Measure one server in one round."""
     client = Client(server, era)
     try:
@@ -132,7 +131,7 @@ def measure(
     finally:
         client.close()
     p99 = trips[int(len(trips) * 0.99)]
-    return Figures(server, era, rate, p50_of(trips) * 1e3, p99 * 1e3, cpu * 1e3)
+    return Figures(server, era, rate, median(trips) * 1e3, p99 * 1e3, cpu * 1e3)
 
 
 def summary(rounds: list[Figures]) -> Figures:
@@ -177,11 +176,8 @@ def main() -> None:
     rounds: dict[tuple[str, str], list[Figures]] = {kind: [] for kind in kinds}
     for _ in range(options.rounds):
         for server, era in kinds:
-            rounds[server, era].append(
-                measure(
-                    server, era, calls=options.calls, in_flight=options.in_flight, p50_of=median
-                )
-            )
+            figures = measure(server, era, calls=options.calls, in_flight=options.in_flight)
+            rounds[server, era].append(figures)
     results = [summary(figures) for figures in rounds.values()]
     print(json.dumps([asdict(figures) for figures in results]) if options.json else table(results))
 

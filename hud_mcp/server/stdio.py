@@ -34,7 +34,6 @@ from types import FrameType
 from typing import Any, Final
 
 import anyio
-from mcp.server._otel import OpenTelemetryMiddleware
 from mcp.server.connection import Connection, NotifyOnlyOutbound
 from mcp.server.context import (
     CallNext,
@@ -94,8 +93,8 @@ _MAX_BUFFERS: Final = 64
 _READER_GONE: Final = (errno.EPIPE, errno.ECONNRESET, errno.EIO)
 _MAX_BACKLOG_BYTES: Final = 4 * 1024 * 1024
 _MAX_LEAD_FRAMES: Final = 8
-_CANCEL_S: Final = 0.2
-_SHUTDOWN_S: Final = 1.9
+_CANCEL_S: Final = 0.15
+_FLUSH_S: Final = 1.5
 _MIN_FLUSH_S: Final = 0.05
 _LISTEN: Final = "subscriptions/listen"
 
@@ -115,8 +114,9 @@ class StdioLimits:
 
     Attributes:
         max_frame_bytes: The longest message that is read; a longer one is refused.
-        max_in_flight: How many messages are handled at once; further ones wait. As many
-            `subscriptions/listen` streams may be open beside them.
+        max_in_flight: How many messages are handled at once; further ones wait, and once 4 MiB
+            of them do, the input waits, too. As many `subscriptions/listen` streams may be open
+            beside them.
         max_outgoing_bytes: How much output may wait for a slow reader before new messages wait
             for it, too. Replies of requests already in flight come on top.
         finish_s: How long requests in flight may still finish after the end of the input.
@@ -126,7 +126,7 @@ class StdioLimits:
     max_frame_bytes: int = 16 * 1024 * 1024
     max_in_flight: int = 256
     max_outgoing_bytes: int = 8 * 1024 * 1024
-    finish_s: float = 0.2
+    finish_s: float = 0.15
     lifespan_exit_s: float = 1.5
 
     def __post_init__(self) -> None:
@@ -176,8 +176,8 @@ def claim_stdio() -> Generator[StdioStreams]:
             with _diverted(streams):
                 yield streams
         finally:
-            os.close(streams.stdout_fd)
-            if sys.platform != "win32":  # there, a thread that still reads would block the close
+            if sys.platform != "win32":  # there, a close waits for a thread that reads or writes
+                os.close(streams.stdout_fd)
                 os.close(streams.stdin_fd)
     finally:
         _claim.release()
@@ -226,7 +226,8 @@ def _point(source: int, *, at: int) -> None:
 def _flush_stdout() -> None:
     for stream in (sys.stdout, sys.__stdout__):
         if stream is not None and not stream.closed:
-            stream.flush()
+            with contextlib.suppress(OSError):  # its reader is gone
+                stream.flush()
     if sys.platform != "win32":
         ctypes.CDLL(None).fflush(None)  # what C libraries have printed
 
@@ -651,7 +652,8 @@ class _UntracedRunner(ServerRunner[Any]):
     def _compose_server_middleware(self, inner: CallNext) -> CallNext:
         call = inner
         for middleware in reversed(self.server.middleware):
-            if not isinstance(middleware, OpenTelemetryMiddleware):
+            # By name: the SDK does not export it, and where it is not found it merely stays.
+            if type(middleware).__name__ != "OpenTelemetryMiddleware":
                 call = partial(_call_next_last, middleware, call)
         return call
 
@@ -1032,9 +1034,9 @@ async def serve_stdio(
 
     At the end of the input, requests in flight have `limits.finish_s` to finish; then, or at once
     for any other reason, their handlers are cancelled and each is answered with "Connection
-    closed" (-32000). The lifespan exits, the output is flushed, and all of it takes less than two
-    seconds: a handler or lifespan that does not stop is left behind, with a warning. Cancelling
-    this function ends the same way.
+    closed" (-32000). The lifespan exits, the output is flushed, and with the default limits all
+    of it takes less than two seconds: a handler or lifespan that does not stop is left behind,
+    with a warning. Cancelling this function ends the same way.
 
     Args:
         server: The server; nothing of it is changed.
@@ -1066,52 +1068,72 @@ async def serve_stdio(
         stop(StopReason.EOF)
 
     with _signals(loop, stop):
-        leave = asyncio.Event()
-        lifespan = asyncio.create_task(_live(server, service, leave), name="lifespan")
+        lifespan = _Lifespan(server, service)
         source.start(service.receive, end)
         try:
-            await asyncio.wait((stopped, lifespan), return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait((stopped, lifespan.task), return_when=asyncio.FIRST_COMPLETED)
         finally:
             source.close()
+            reason = stopped.result() if stopped.done() else None
             with anyio.CancelScope(shield=True):
-                await _wind_down(service, output, lifespan, leave, stopped, limits)
-    if not lifespan.cancelled() and lifespan.done():
-        lifespan.result()
+                await _wind_down(service, output, lifespan, limits, reason)
+    lifespan.raise_failure()
     return stopped.result()
 
 
-async def _live(server: Server[Any], service: _Service, leave: asyncio.Event) -> None:
-    # A task of its own, because a scope of ours around the exit alone would not nest with the
-    # scopes that a lifespan holds across its yield; it is bounded from outside instead.
-    async with server.lifespan(server) as state:
-        service.open(state)
-        await leave.wait()
+class _Lifespan:
+    """The server's lifespan, in a task of its own.
+
+    A scope of ours around its exit alone would not nest with the scopes that it may hold across
+    its yield, so it is bounded from outside.
+    """
+
+    def __init__(self, server: Server[Any], service: _Service) -> None:
+        self._server = server
+        self._service = service
+        self._leave = asyncio.Event()
+        self.task = asyncio.create_task(self._live(), name="lifespan")
+
+    async def exit(self, timeout_s: float) -> None:
+        """Let it exit, or cancel a start that is not through; left behind after the timeout."""
+        self._leave.set()
+        if not self._service.is_open:
+            self.task.cancel()
+        await _wait({self.task}, timeout_s)
+        if not self.task.done():
+            logger.warning("the server's lifespan did not exit within %.1f s", timeout_s)
+            self.task.cancel()
+            await _wait({self.task}, _MIN_FLUSH_S)
+
+    def raise_failure(self) -> None:
+        """Raise what it raised, if anything."""
+        if self.task.cancelled() and not self._leave.is_set():
+            raise RuntimeError("the server's lifespan cancelled itself")
+        if self.task.done() and not self.task.cancelled():
+            self.task.result()
+
+    async def _live(self) -> None:
+        async with self._server.lifespan(self._server) as state:
+            self._service.open(state)
+            await self._leave.wait()
 
 
 async def _wind_down(
     service: _Service,
     output: _Output,
-    lifespan: asyncio.Task[None],
-    leave: asyncio.Event,
-    stopped: asyncio.Future[StopReason],
+    lifespan: _Lifespan,
     limits: StdioLimits,
+    reason: StopReason | None,
 ) -> None:
     loop = asyncio.get_running_loop()
-    deadline = loop.time() + _SHUTDOWN_S
+    begun = loop.time()
     service.peer.close()
-    if stopped.done() and stopped.result() is StopReason.EOF:
+    if reason is StopReason.EOF:
         with anyio.move_on_after(limits.finish_s):
             await service.finish()
     await service.close(_CANCEL_S)
-    leave.set()
-    if not service.is_open:
-        lifespan.cancel()
-    await _wait({lifespan}, min(limits.lifespan_exit_s, deadline - loop.time()))
-    if not lifespan.done():
-        logger.warning("the server's lifespan did not exit in time")
-        lifespan.cancel()
-        await _wait({lifespan}, _MIN_FLUSH_S)
-    await output.flush(max(_MIN_FLUSH_S, deadline - loop.time()))
+    await lifespan.exit(limits.lifespan_exit_s)
+    await output.flush(max(_MIN_FLUSH_S, begun + _FLUSH_S - loop.time()))
     output.close()
 
 

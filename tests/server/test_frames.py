@@ -2,6 +2,7 @@
 
 import json
 import tracemalloc
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -41,7 +42,7 @@ def split(chunks: list[bytes], limit: int = 1000) -> list[bytes | Refusal]:
 def chunked(data: bytes, cuts: list[int]) -> list[bytes]:
     """Cut the data at the given places."""
     places = sorted({0, len(data), *(cut % (len(data) + 1) for cut in cuts)})
-    return [data[a:b] for a, b in zip(places, places[1:], strict=False)]
+    return [data[a:b] for a, b in pairwise(places)]
 
 
 @given(st.lists(st.binary(max_size=30)), st.lists(st.integers(0)))

@@ -9,6 +9,7 @@ import json
 import logging
 import os
 import pty
+import random
 import signal
 import socket
 import subprocess
@@ -16,6 +17,7 @@ import sys
 import tty
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +37,7 @@ from mcp_types import (
     TextContent,
     Tool,
 )
+from opentelemetry import trace
 
 import hud_mcp
 from hud_mcp.server.stdio import (
@@ -49,6 +52,7 @@ from hud_mcp.server.stdio import (
 pytestmark = pytest.mark.anyio
 
 Json = dict[str, Any]
+mark: ContextVar[str] = ContextVar("mark", default="none")
 MODERN = {
     "_meta": {
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -99,6 +103,7 @@ class Probe:
             self.started.append("lifespan")
             self.changed.set()
             await anyio.sleep_forever()
+        mark.set("lifespan")
         async with anyio.create_task_group() as tasks:  # a scope held across the yield
             yield
             tasks.cancel_scope.cancel()
@@ -190,13 +195,19 @@ class Probe:
         del ctx, arguments
         return TextContent.model_validate({"type": "text"}).text
 
+    async def _do_context(self, ctx: ServerRequestContext[Any], arguments: Json) -> str:
+        del ctx, arguments
+        before = mark.get()
+        mark.set("handler")
+        return f"{before} {trace.get_current_span().get_span_context().trace_id:x}"
+
     async def _do_print(self, ctx: ServerRequestContext[Any], arguments: Json) -> str:
         del ctx, arguments
         print("stray print")
         sys.__stdout__.write("stray original stdout\n")  # type: ignore[union-attr]
         os.write(1, b"stray write\n")
         ctypes.CDLL(None).printf(b"stray printf\n")
-        subprocess.run(["/bin/sh", "-c", "echo stray child; cat"], check=True)
+        os.system("echo stray child; cat")  # noqa: ASYNC221 - it is over at once
         return f"read {sys.stdin.read()!r}"
 
 
@@ -275,23 +286,28 @@ class Wire:
 
 
 def request(request_id: int | str, method: str, params: Json | None = None) -> Json:
+    """Make a request."""
     return {"jsonrpc": "2.0", "id": request_id, "method": method, "params": params or {}}
 
 
 def call(request_id: int | str, tool: str, *, meta: Json = MODERN, **arguments: Any) -> Json:
+    """Make a tool call; `key` among the arguments is what the probe records it as."""
     return request(request_id, "tools/call", {"name": tool, "arguments": arguments, **meta})
 
 
 def cancel(request_id: int | str) -> Json:
+    """Make a cancellation."""
     params = {"requestId": request_id}
     return {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}
 
 
 def code(message: Json) -> int:
+    """Read an answer's error code."""
     return message["error"]["code"]
 
 
 def text(message: Json) -> str:
+    """Read a tool call's text."""
     return message["result"]["content"][0]["text"]
 
 
@@ -305,6 +321,7 @@ class Served:
         self.ended = anyio.Event()
 
     async def run(self, streams: StdioStreams, limits: StdioLimits) -> None:
+        """Serve to the end, and keep the reason."""
         try:
             self.reason = await serve_stdio(self.probe.server, streams, limits)
         finally:
@@ -342,7 +359,7 @@ def child_env() -> dict[str, str]:
 @asynccontextmanager
 async def child(*arguments: str) -> AsyncIterator[tuple[subprocess.Popen[bytes], Wire]]:
     """Start this file as a server in a process of its own."""
-    process = subprocess.Popen(
+    process = subprocess.Popen(  # noqa: ASYNC220 - its raw pipes are the point
         [sys.executable, __file__, *arguments],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -370,6 +387,7 @@ async def child(*arguments: str) -> AsyncIterator[tuple[subprocess.Popen[bytes],
 
 
 async def drive(mode: str) -> None:
+    """Put a child process through everything a client does."""
     parameters = StdioServerParameters(
         command=sys.executable, args=[__file__], env=child_env(), cwd=Path(__file__).parent
     )
@@ -396,18 +414,20 @@ async def drive(mode: str) -> None:
 
 
 async def check_errors(client: Client) -> None:
+    """See each kind of failure as its error."""
     with pytest.raises(MCPError) as refused:
         await client.call_tool("refuse")
     assert (refused.value.code, refused.value.data) == (-32042, {"why": "because"})
     with pytest.raises(MCPError) as invalid:
         await client.call_tool("invalid")
     assert invalid.value.code == -32602
-    with pytest.raises(MCPError, match="^Internal server error$") as crashed:
+    with pytest.raises(MCPError, match=r"^Internal server error$") as crashed:
         await client.call_tool("crash")
     assert crashed.value.code == -32603
 
 
 async def check_server_to_client(client: Client, told: list[str], *, modern: bool) -> None:
+    """See what the server may send of its own accord in the era."""
     if not modern:
         assert (await client.call_tool("ping")).content == [TextContent(type="text", text="pong")]
         await client.call_tool("announce")
@@ -543,6 +563,38 @@ async def test_a_failing_handler_shows_nothing_of_itself(
             assert answer["error"] == {"code": -32603, "message": "Internal server error"}
     failures = [record.exc_info[1] for record in caplog.records if record.exc_info]
     assert [str(failure) for failure in failures] == ["a secret"] * 2
+
+
+async def test_a_handler_runs_in_the_lifespans_context_and_the_callers_trace() -> None:
+    """Context variables do not leak between requests; a traceparent reaches the handler."""
+    async with serving() as served:
+        trace_id = "4bf92f3577b34da6a3ce929d0e0e4736"
+        traceparent = {"traceparent": f"00-{trace_id}-00f067aa0ba902b7-01"}
+        traced = {"_meta": {**MODERN["_meta"], **traceparent}}
+        for meta, expected in ((MODERN, "0"), (traced, trace_id), (MODERN, "0")):
+            await served.wire.send(call(1, "context", meta=meta))
+            assert text(await served.wire.receive()) == f"lifespan {expected}"
+
+
+async def test_noise_leaves_every_request_answered_once() -> None:
+    """Mutated frames, junk and wrong cancellations cost no request its answer."""
+    noise = random.Random(20)
+    async with serving() as served:
+        await served.wire.send(call("first", "echo", text="x"))
+        await served.wire.receive()
+        for n in range(400):
+            frame = bytearray(json.dumps(call(f"noise-{n}", "echo", text="x")).encode())
+            for _ in range(noise.randrange(1, 4)):
+                frame[noise.randrange(len(frame))] = noise.randrange(256)
+            junk = noise.randbytes(noise.randrange(60)).replace(b"\n", b"")
+            await served.wire.send(bytes(frame) + b"\n", junk + b"\n", cancel(f"no-{n}"))
+            await served.wire.send(call(n, "echo", text=str(n)))
+        await served.wire.send(call("last", "echo", text="x"))
+        found: dict[Any, list[Json]] = {}
+        while len([key for key in found if isinstance(key, int)]) < 400 or "last" not in found:
+            message = await served.wire.receive()
+            found.setdefault(message["id"], []).append(message)
+        assert all([text(answer) for answer in found[n]] == [str(n)] for n in range(400))
 
 
 # ------------------------------------------------------------------------- cancelling, limits
@@ -787,7 +839,7 @@ async def test_waiting_requests_are_answered_when_the_input_ends() -> None:
 async def test_what_does_not_stop_is_left_behind(caplog: pytest.LogCaptureFixture) -> None:
     """A handler that ignores cancellation and a lifespan that hangs take two seconds, not more."""
     caplog.set_level(logging.WARNING)
-    async with serving(Probe(slow_exit=True), within_s=2.2) as served:
+    async with serving(Probe(slow_exit=True), within_s=2.5) as served:
         await served.wire.send(call(1, "stubborn"))
         await served.probe.until(lambda: served.probe.started == ["stubborn"])
         served.wire.hang_up()

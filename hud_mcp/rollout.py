@@ -14,7 +14,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, TextIO
+from typing import Any, Protocol, TextIO, cast
 
 import anyio
 from anyio.streams.text import TextReceiveStream
@@ -274,9 +274,12 @@ async def _connected(client: Any, command: ServerCommand) -> AsyncGenerator[Call
     async with AsyncExitStack() as stack:
         try:
             await stack.enter_async_context(client)
-        except (MCPError, OSError, TimeoutError) as exc:
+        except (MCPError, OSError, TimeoutError, ExceptionGroup) as exc:
+            reason: BaseException = exc
+            while isinstance(reason, BaseExceptionGroup):  # the client connects in a task group
+                reason = cast("BaseExceptionGroup[BaseException]", reason).exceptions[0]
             raise EnvironmentFailed(
-                f"The server did not start: {exc}.\n{_log_end(command.log)}"
+                f"The server did not start: {reason}.\n{_log_end(command.log)}"
             ) from None
         yield call
 

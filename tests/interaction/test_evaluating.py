@@ -1,0 +1,203 @@
+"""`hud-mcp eval` from the command line to the record, the exit status and the report."""
+
+import re
+import shlex
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+import anyio
+import anyio.to_thread
+import orjson
+import psutil
+import pytest
+from peers import BOARD, ROOT, child_environment, load_all
+
+from hud_mcp.job import Job
+from hud_mcp.trajectory import Trajectory
+
+pytestmark = pytest.mark.anyio
+
+AGENT = Path(__file__).resolve().parent / "agents" / "solve.py"
+ROWS = [
+    {"id": "berry", "env": "letter_count", "template": "count",
+     "validation": {"oracle": 1.0, "nop": 0.0}},
+    {"id": "absent", "env": "letter_count", "template": "count",
+     "args": {"word": "hello", "letter": "z"}, "validation": {"oracle": 1.0, "nop": 0.0}},
+    {"id": "lamp", "env": "letter_count", "template": "reverse"},
+]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished evaluation."""
+
+    status: int
+    printed: str
+    records: dict[str, Trajectory]
+    report: Path
+    store: Path
+
+
+async def evaluate(
+    folder: Path, rows: list[dict[str, object]], *options: str, within_s: float = 60
+) -> Run:
+    """Run `hud-mcp eval` on rows in a process of its own, and read its record."""
+    tasks, store, report = folder / "tasks.jsonl", folder / "store.sqlite3", folder / "report.html"
+    tasks.write_bytes(b"\n".join(orjson.dumps(row) for row in rows))  # small
+    return await evaluate_file(str(tasks), store, report, *options, within_s=within_s)
+
+
+async def evaluate_file(
+    tasks: str, store: Path, report: Path, *options: str, within_s: float
+) -> Run:
+    """The same, on a taskset that exists."""
+    command = [sys.executable, "-m", "hud_mcp", "eval", tasks, "--store", str(store)]
+    with anyio.fail_after(within_s):
+        done = await anyio.run_process(
+            [*command, "--report", str(report), *options],
+            check=False,
+            stdin=subprocess.DEVNULL,
+            stderr=subprocess.STDOUT,
+            env=child_environment(COLUMNS="200"),
+        )
+    records = {r.task.id: r for r in await load_all(store)} if store.exists() else {}  # noqa: ASYNC240
+    return Run(done.returncode, done.stdout.decode(), records, report, store)
+
+
+def agent(**behaviours: str) -> tuple[str, str]:
+    """The options for the command agent, which behaves in one way or another on each task."""
+    words = [f"{task}={behaviour}" for task, behaviour in behaviours.items()]
+    return "--agent-command", shlex.join([sys.executable, str(AGENT), *words])
+
+
+async def test_the_oracle_gets_what_the_taskset_expects(tmp_path: Path) -> None:
+    """Status 0, one graded record for each row in one job, a table, and a report that opens."""
+    run = await evaluate(tmp_path, ROWS, "--agent", "oracle", "--name", "smoke run")
+    assert run.status == 0, run.printed
+    assert {i: (r.outcome, r.reward) for i, r in run.records.items()} == {
+        "berry": ("graded", 1.0), "absent": ("graded", 1.0), "lamp": ("graded", 1.0),
+    }  # fmt: skip
+    assert "mean reward 1.000 over 3 graded of 3 tasks." in run.printed
+    jobs = {r.job_id for r in run.records.values()}
+    assert len(jobs) == 1
+    with closing(sqlite3.connect(run.store)) as connection:
+        rows = connection.execute("SELECT row FROM jobs").fetchall()
+    job = Job.model_validate(orjson.loads(rows[0][0]))
+    assert (job.id, job.name, job.agent) == (jobs.pop(), "smoke run", "oracle")
+    html = run.report.read_text()
+    assert str(run.report) in run.printed
+    for words in ("smoke run", "berry", "absent", "lamp"):
+        assert words in html
+    assert "http://" not in re.sub(r"http://www\.w3\.org/\S+", "", html), "it is one file"
+
+
+async def test_the_nop_gets_nothing_and_an_unexpected_reward_is_an_exit_status(
+    tmp_path: Path,
+) -> None:
+    """Status 0 where nothing is expected of it, 1 where a row expects another reward."""
+    run = await evaluate(tmp_path, ROWS, "--agent", "nop")
+    assert run.status == 0, run.printed
+    assert {r.reward for r in run.records.values()} == {0.0}
+    odd = [{**ROWS[0], "validation": {"oracle": 0.5, "nop": 0.25}}, ROWS[2]]
+    folder = tmp_path / "odd"
+    folder.mkdir()
+    run = await evaluate(folder, odd, "--agent", "oracle")
+    assert run.status == 1, run.printed
+    assert "1 of 2 tasks did not end as expected." in run.printed
+    assert run.report.is_file()
+
+
+async def test_an_agent_that_is_a_command_works_as_any_client(tmp_path: Path) -> None:
+    """It finds its task in its environment; its status and its words are in the record.
+
+    Status 0 of the run means that every task was graded, whatever the grade.
+    """
+    behaviours = agent(berry="solve", absent="wrong", lamp="solve_then_fail")
+    run = await evaluate(tmp_path, ROWS, *behaviours)
+    assert run.status == 0, run.printed
+    assert {i: r.reward for i, r in run.records.items()} == {
+        "berry": 1.0, "absent": 0.0, "lamp": 1.0,
+    }  # fmt: skip
+    statuses = {"berry": 0, "absent": 0, "lamp": 7}
+    for task, record in run.records.items():
+        logs = record.logs or ""
+        assert f"agent command: exit status {statuses[task]}" in logs
+        assert f"agent: working on {task}" in logs
+        assert f"agent: was told: Graded: reward {record.reward:g}." in logs
+        assert [s.kind for s in record.steps] == ["response"]
+
+
+async def test_an_agent_that_does_not_answer_leaves_a_cancelled_task(tmp_path: Path) -> None:
+    """A crash, silence or a timeout is recorded with what it said; it is never a reward of 0."""
+    behaviours = agent(berry="crash", absent="silent", lamp="hang")
+    run = await evaluate(tmp_path, ROWS, *behaviours, "--timeout", "5")
+    assert run.status == 1, run.printed
+    assert "no rewards over 0 graded of 3 tasks; 3 cancelled." in run.printed
+    logged = {
+        "berry": ("agent command: exit status 1", "agent: no idea how to do this"),
+        "absent": ("agent command: exit status 0",),
+        "lamp": ("agent command: killed after 5 s", "agent: thinking"),
+    }
+    for task, record in run.records.items():
+        assert record.outcome == "cancelled"
+        assert record.reward is None
+        for words in (f"agent: working on {task}", *logged[task]):
+            assert words in (record.logs or "")
+    assert run.report.is_file()
+    left = [p for p in psutil.process_iter(["cmdline"]) if str(AGENT) in (p.info["cmdline"] or [])]
+    assert left == []
+
+
+async def test_every_class_of_outcome_is_in_the_denominators(tmp_path: Path) -> None:
+    """A row that cannot begin and one without an oracle are counted and named, not dropped."""
+    rows: list[dict[str, object]] = [
+        {"id": "good", "env": "board", "template": "collect"},
+        {"id": "no-oracle", "env": "board", "template": "total"},
+        {"id": "no-room", "env": "board", "template": "collect", "context": {"width": 5}},
+    ]
+    run = await evaluate(tmp_path, rows, "--agent", "oracle", "--env", BOARD)
+    assert run.status == 1, run.printed
+    assert run.records["good"].reward == 1.0
+    assert run.records["no-oracle"].outcome == "cancelled"
+    assert "no-room" not in run.records
+    assert "mean reward 1.000 over 1 graded of 3 tasks; 1 cancelled, 1 environment_failed." in (
+        " ".join(run.printed.split())
+    )
+    assert "has no oracle" in run.printed
+    assert "width: 5 is not within" in run.printed
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ((), "Give --agent oracle, --agent nop, or --agent-command"),
+        (("--agent", "nop", "--agent-command", "true"), "Give --agent oracle"),
+        (("--agent", "nop", "--filter", "zebra"), "No task of"),
+        (("--agent", "nop", "--env", "nowhere.py"), "nowhere.py"),
+    ],
+)
+async def test_a_run_that_cannot_begin_says_why(
+    tmp_path: Path, options: tuple[str, ...], words: str
+) -> None:
+    """One line and a status that is not 0; no traceback."""
+    run = await evaluate(tmp_path, ROWS, *options)
+    assert run.status != 0
+    assert words in run.printed
+    assert "Traceback" not in run.printed
+
+
+@pytest.mark.browser
+async def test_the_oracle_solves_the_whole_quickstart(tmp_path: Path) -> None:
+    """Every shipped task can be solved through the tools of any client, with a real browser."""
+    run = await evaluate_file(
+        "quickstart", tmp_path / "store.sqlite3", tmp_path / "report.html",
+        "--agent", "oracle", within_s=110,
+    )  # fmt: skip
+    assert run.status == 0, run.printed
+    lines = (ROOT / "taskset_data" / "quickstart.jsonl").read_bytes().splitlines()
+    assert set(run.records) == {orjson.loads(line)["id"] for line in lines if line.strip()}
+    assert {r.outcome for r in run.records.values()} == {"graded"}

@@ -171,7 +171,9 @@ def _security(host: str, port: int, more: tuple[str, ...]) -> TransportSecurityS
 
 def _listen(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
+    # Without the protocol's number asyncio does not turn Nagle's algorithm off on what is
+    # accepted, and each reply then waits 40 ms for an acknowledgement that the client delays.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((host, port))

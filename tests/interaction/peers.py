@@ -243,7 +243,11 @@ async def load_all(store: Path) -> list[Trajectory]:
                 return []
             return [row[0] for row in connection.execute("SELECT id FROM sessions ORDER BY rowid")]
 
-    return [await load(store, i) for i in await anyio.to_thread.run_sync(ids)]
+    reader = Store(store)
+    try:
+        return [await reader.load_trajectory(i) for i in await anyio.to_thread.run_sync(ids)]
+    finally:
+        await reader.close()
 
 
 async def load_when(

@@ -39,7 +39,7 @@ def narrow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpServer]:
     """A server whose limits are within reach."""
     limits = {
         "sessions": 6, "sessions_per_caller": 3, "actions_per_step": 2, "argument_bytes": 2000,
-        "queue": 2, "observation_chars": 200, "step_s": 0.5,
+        "queue": 2, "observation_chars": 200, "step_s": 0.5, "reply_s": 0.5,
     }  # fmt: skip
     options = [o for name, value in limits.items() for o in ("--limit", f"{name}={value}")]
     with http_server(tmp_path_factory.mktemp("narrow"), (BOARD,), *options) as running:
@@ -101,6 +101,30 @@ async def test_a_long_observation_is_clipped_and_says_so(narrow: HttpServer) -> 
         assert len(looked.text) <= 200
         assert "more characters" in looked.text
         await peer.ok("cancel_task", session=task.session)
+
+
+async def test_a_grading_that_outlasts_the_reply_goes_on_and_is_asked_for(
+    narrow: HttpServer, gates: Gates
+) -> None:
+    """After reply_s the caller is told to ask again, by each tool that can submit an answer."""
+    async with http_peer(narrow, era=MODERN) as peer:
+        for tool in ("response", "act"):
+            gate = gates(f"slow-{tool}")
+            gradings = str(gate.folder / "gradings")
+            task = await peer.start(
+                "gated", entered=gate.entered, gate=gate.path, gradings=gradings
+            )
+            answer = (
+                {"answer": "right"} if tool == "response" else {"type": "response", "text": "right"}
+            )
+            told = await peer.ok(tool, session=task.session, **answer)
+            assert "is being graded, which takes a while; call task_status" in told.text
+            status = await peer.status(task.session)
+            assert status["state"] == "grading"
+            gate.open()
+            assert (await peer.ended(task.session))["reward"] == 1.0
+            again = await peer.ok("response", session=task.session, answer="right")
+            assert again.structured["reward"] == 1.0
 
 
 async def test_sessions_are_limited_for_a_caller_and_for_all(narrow: HttpServer) -> None:
@@ -203,35 +227,38 @@ async def test_sessions_expire_and_say_so_with_the_time(tmp_path: Path) -> None:
     assert [s.index for s in record.steps] == list(range(len(record.steps)))
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (("--limit", "sesions=3"), "Did you mean 'sessions'?"),
-        (("--limit", "idle_s=never"), "--limit idle_s"),
-        (("--limit", "queue=0"), "--limit queue"),
-        (("--http", "0.0.0.0:0"), "give a --token"),
-        (("--http", "127.0.0.1:http"), "HOST:PORT"),
-        (("--http", "127.0.0.1:0", "--token", "ann=short"), "at least 8 characters"),
-        (("--taskset", "nowhere.jsonl"), "nowhere.jsonl"),
-    ],
-)
-async def test_a_server_that_cannot_start_says_why_and_exits(
-    tmp_path: Path, options: tuple[str, ...], words: str
-) -> None:
+CANNOT_START: list[tuple[tuple[str, ...], str]] = [
+    (("--limit", "sesions=3"), "Did you mean 'sessions'?"),
+    (("--limit", "idle_s=never"), "--limit idle_s"),
+    (("--limit", "queue=0"), "--limit queue"),
+    (("--http", "0.0.0.0:0"), "give a --token"),
+    (("--http", "127.0.0.1:http"), "HOST:PORT"),
+    (("--http", "127.0.0.1:0", "--token", "ann=short"), "at least 8 characters"),
+    (("--taskset", "nowhere.jsonl"), "nowhere.jsonl"),
+]
+
+
+async def test_a_server_that_cannot_start_says_why_and_exits(tmp_path: Path) -> None:
     """One line on stderr, nothing on stdout, status 1, and nothing made."""
     store = tmp_path / "made" / "store.sqlite3"
-    with anyio.fail_after(20):
+
+    async def serve(options: tuple[str, ...], words: str) -> None:
         done = await anyio.run_process(
             [sys.executable, *serve_arguments((BOARD,), store, *options)],
             check=False,
             stdin=subprocess.DEVNULL,
             env=child_environment(),
         )
-    errors = done.stderr.decode()
-    assert done.returncode == 1, errors
-    assert done.stdout == b""
-    assert words in errors
-    assert "Traceback" not in errors
+        errors = done.stderr.decode()
+        assert done.returncode == 1, errors
+        assert done.stdout == b""
+        assert words in errors
+        assert "Traceback" not in errors
+
+    with anyio.fail_after(30):
+        async with anyio.create_task_group() as group:
+            for options, words in CANNOT_START:
+                group.start_soon(serve, options, words)
     assert not store.parent.exists()
 
 

@@ -147,10 +147,16 @@ async def test_scopes_that_a_template_holds_across_its_yields_work(peer: Peer) -
             assert graded.structured["reward"] == reward
 
 
-async def test_a_held_timeout_that_fires_while_suspended_grades(http: Peer) -> None:
+@pytest.mark.parametrize("seconds", [0.0, 0.2])
+@pytest.mark.parametrize(
+    "template", ["grades_at_its_own_deadline", "grades_at_an_asyncio_deadline"]
+)
+async def test_a_held_timeout_that_fires_while_suspended_grades(
+    http: Peer, template: str, seconds: float
+) -> None:
     """A template may end the task at a deadline of its own, with the grade that it then yields."""
     async with neighbour(http):
-        task = await http.start("grades_at_its_own_deadline", seconds=0.2)
+        task = await http.start(template, seconds=seconds)
         receipt = await http.ended(task.session)
         assert (receipt["outcome"], receipt["reward"]) == ("graded", 0.25)
         told = await http.error("act", session=task.session, type="type", text="late")
@@ -158,9 +164,24 @@ async def test_a_held_timeout_that_fires_while_suspended_grades(http: Peer) -> N
         assert await http.error("response", session=task.session, answer="late") == told
     record = await http.record(task)
     assert (record.outcome, record.reward, record.steps) == ("graded", 0.25, ())
-    quick = await http.start("grades_at_its_own_deadline", seconds=60)
+    quick = await http.start(template, seconds=60)
     graded = await http.ok("response", session=quick.session, answer="in time")
     assert graded.structured["reward"] == 1.0
+
+
+async def test_a_held_timeout_that_fires_during_a_step_cuts_it_off(
+    peer: Peer, gates: Callable[[str], Gate]
+) -> None:
+    """The world is the grader's alone from then on; the step's caller is told so."""
+    gate = gates("deadline")
+    task = await peer.start("grades_at_its_own_deadline", seconds=0.5)
+    actions = [{"type": "type", "text": "a"}, gate.hold(), {"type": "type", "text": "b"}]
+    told = await peer.error("step", session=task.session, actions=actions)
+    assert "session" in told
+    assert "over" in told or "graded" in told
+    assert (await peer.ended(task.session))["reward"] == 0.25
+    record = await peer.record(task)
+    assert [(s.performed, s.error) for s in record.steps] == [(1, "stopped after 1 of 3 actions")]
 
 
 async def test_a_held_timeout_whose_error_escapes_is_a_failed_grading(http: Peer) -> None:

@@ -148,6 +148,18 @@ async def grades_at_its_own_deadline(seconds: float = 0.2):
 
 
 @env.template()
+async def grades_at_an_asyncio_deadline(seconds: float = 0.2):
+    """The same with asyncio's own timeout."""
+    try:
+        async with asyncio.timeout(seconds):
+            yield "Answer quickly."
+    except TimeoutError:
+        yield 0.25
+    else:
+        yield 1.0
+
+
+@env.template()
 async def fails_at_its_own_deadline(seconds: float = 0.2):
     """Let a held timeout's error escape."""
     with anyio.fail_after(seconds):

@@ -1,0 +1,74 @@
+"""A client of the SDK's first generation, which most hosts of today are built on."""
+
+import json
+import os
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+import anyio
+import pytest
+from peers import BOARD, ROOT, HttpServer, child_environment, serve_arguments
+
+pytestmark = pytest.mark.anyio
+
+DRIVER = Path(__file__).resolve().parent / "agents" / "sdk1.py"
+FOLDER = ROOT / ".venv-mcp1"
+INSTALL_S = 180
+
+
+@pytest.fixture(scope="session")
+def old_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The interpreter of a virtual environment with `mcp<2`, made once and kept."""
+    folder = FOLDER if os.access(ROOT, os.W_OK) else tmp_path_factory.mktemp("venv-mcp1")
+    python = folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
+    check = [str(python), "-c", "import importlib.metadata as m; print(m.version('mcp'))"]
+    if python.exists():
+        found = subprocess.run(check, capture_output=True, text=True, check=False)
+        if found.returncode == 0 and found.stdout.startswith("1."):
+            return python
+    venv.create(folder, with_pip=True, clear=True)
+    command = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    try:
+        done = subprocess.run(
+            [*command, "mcp<2"], capture_output=True, text=True, check=False, timeout=INSTALL_S
+        )
+        reason = done.stderr.strip().splitlines()[-1:] if done.returncode else None
+    except subprocess.TimeoutExpired:
+        reason = [f"it took longer than {INSTALL_S} s"]
+    if reason is not None:
+        pytest.skip(f"NOT TESTED with a client of mcp<2, which cannot be installed: {reason}")
+    return python
+
+
+@pytest.mark.parametrize("transport", ["stdio", "http"])
+async def test_a_client_of_the_first_sdk_goes_through_a_task(
+    transport: str, old_python: Path, server: HttpServer, tmp_path: Path
+) -> None:
+    """It lists, starts, acts, sees a picture, is told of an error, answers and is graded."""
+    if transport == "stdio":
+        arguments = serve_arguments((BOARD,), tmp_path / "store.sqlite3")
+        # The old SDK passes on only a few variables: the package's place goes by its own one.
+        target = ["env", f"PYTHONPATH={ROOT}", sys.executable, *arguments]
+    else:
+        target = [server.url]
+    environment = child_environment()
+    del environment["PYTHONPATH"]
+    with anyio.fail_after(60):
+        done = await anyio.run_process(
+            [str(old_python), str(DRIVER), transport, *target], check=False, env=environment
+        )
+    assert done.returncode == 0, done.stderr.decode()
+    seen = json.loads(done.stdout)
+    assert seen["sdk"].startswith("1.")
+    assert seen["protocol"] == "2025-11-25"
+    assert {"start_task", "step", "act", "response", "add_note"} <= set(seen["tools"])
+    assert "collect" in seen["prompts"]
+    assert seen["step"] == ["text", "image"]
+    assert seen["text"] == "marker=old clicks=[] notes=['tea'] typed=''"
+    assert seen["error"][0] is True
+    assert "Did you mean 'click'?" in seen["error"][1]
+    assert seen["prompt"] == "What is 4 + 5?"
+    assert seen["reward"] == 1.0
+    assert seen["steps"] == 2

@@ -40,11 +40,11 @@ from mcp_types import (
 from opentelemetry import trace
 
 import hud_mcp
+from hud_mcp.server.pipes import ThreadedOutput
 from hud_mcp.server.stdio import (
     StdioLimits,
     StdioStreams,
     StopReason,
-    _ThreadedOutput,
     claim_stdio,
     serve_stdio,
 )
@@ -720,7 +720,7 @@ async def test_a_thread_writes_where_a_descriptor_cannot_be_watched() -> None:
     """The fallback keeps the order, says when there is room, and ends quietly with its reader."""
     client_in, server_out = os.pipe()
     broken = anyio.Event()
-    output = _ThreadedOutput(server_out, 100_000, broken.set)
+    output = ThreadedOutput(server_out, 100_000, broken.set)
     try:
         with anyio.fail_after(5):
             for n in range(30):

@@ -225,7 +225,7 @@ class Output:
 
     Attributes:
         full: More than the limit waits for the reader; False again once half of it is gone.
-        broken: The reader is gone; whatever is written is dropped.
+        broken: The reader is gone, or this is closed; whatever is written is dropped.
         on_room: Called when `full` becomes False.
     """
 
@@ -266,8 +266,9 @@ class Output:
         return self._waiting_bytes == 0 and not self.broken
 
     def close(self) -> None:
-        """Drop what still waits, and leave the descriptor as it was."""
+        """Drop what still waits and whatever is still written; the descriptor is as it was."""
         self._stop_watching()
+        self.broken = True  # its number may be another file's from now on
         if self._reopened:
             os.close(self._fd)
         else:
@@ -353,7 +354,8 @@ class ThreadedOutput(Output):
             self._frames.put(frame)
 
     def close(self) -> None:
-        """Let the thread end when it has written what it was given."""
+        """Let the thread end when it has written what it was given; drop what comes later."""
+        self.broken = True
         self._frames.put(None)
 
     def _open(self, fd: int) -> None:

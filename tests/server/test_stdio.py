@@ -77,6 +77,7 @@ class Probe:
         self.started: list[str] = []
         self.cancelled: list[str] = []
         self.changed = anyio.Event()
+        self.may_announce = anyio.Event()
         self.exited = False
         self.bus = InMemorySubscriptionBus()
         self._slow_exit = slow_exit
@@ -176,6 +177,15 @@ class Probe:
         del arguments
         await ctx.session.send_tool_list_changed()
         await self.bus.publish(ToolsListChanged())
+        return "announced"
+
+    async def _do_announce_late(self, ctx: ServerRequestContext[Any], arguments: Json) -> str:
+        del arguments
+        with anyio.CancelScope(shield=True):
+            await self.may_announce.wait()
+            await ctx.session.send_tool_list_changed()
+        self.started.append("announced")
+        self.changed.set()
         return "announced"
 
     async def _do_ping(self, ctx: ServerRequestContext[Any], arguments: Json) -> str:
@@ -849,6 +859,22 @@ async def test_what_does_not_stop_is_left_behind(caplog: pytest.LogCaptureFixtur
         assert served.probe.exited
     assert "did not stop" in caplog.text
     assert "did not exit" in caplog.text
+
+
+async def test_what_is_left_behind_writes_to_no_descriptor(tmp_path: Path) -> None:
+    """A notification after the end goes nowhere, not into a file that has the freed number."""
+    async with AsyncExitStack() as stack:
+        served = await stack.enter_async_context(serving())
+        await served.wire.shake_hands()
+        await served.wire.send(call(1, "announce_late", meta={}))
+        await served.probe.until(lambda: served.probe.started == ["announce_late"])
+        served.wire.hang_up()
+        await served.ended.wait()
+        files = [stack.enter_context((tmp_path / str(n)).open("wb")) for n in range(8)]
+        served.probe.may_announce.set()
+        await served.probe.until(lambda: "announced" in served.probe.started)
+        assert [os.fstat(file.fileno()).st_size for file in files] == [0] * 8
+        assert code(await served.wire.receive()) == -32000
 
 
 async def test_a_client_may_leave_before_the_lifespan_has_started() -> None:

@@ -18,6 +18,8 @@ RUN pip install --no-cache-dir . && rm -rf /app
 RUN useradd --create-home --uid 10001 hud
 USER hud
 WORKDIR /home/hud
+# The folder is made before it becomes a volume: a volume takes its owner from what is there.
+RUN mkdir -p /home/hud/store
 ENV PYTHONUNBUFFERED=1 HUD_MCP_STORE=/home/hud/store/store.sqlite3
 VOLUME /home/hud/store
 

@@ -338,10 +338,15 @@ def _nested(raw: Mapping[str, Any], fields: frozenset[str]) -> dict[str, Any]:
     return kept
 
 
+_FLAT = {f"{name}.{axis}": flat for name, x, y in _PAIRS for axis, flat in (("x", x), ("y", y))}
+"""A nested field's name, as the flat form has it."""
+
+
 def _explain(exc: ValidationError, kind: str) -> str:
     parts: list[str] = []
     for error in exc.errors(include_url=False)[:5]:
         path = ".".join(str(p) for p in error["loc"][1:])  # the first names the type
+        path = _FLAT.get(path, path)
         if error["type"] == "missing":
             parts.append(f"{kind!r} needs {path}")
         elif error["type"] == "value_error":

@@ -9,6 +9,7 @@ import logging
 import sys
 from collections.abc import Callable
 from contextvars import ContextVar
+from datetime import datetime
 from typing import TextIO
 
 __all__ = ["LineStream", "configure_logging", "current_log", "current_name", "take_rest"]
@@ -73,10 +74,11 @@ def take_rest(name: str) -> str | None:
 
 
 class LineStream(io.TextIOBase):
-    """A text stream that gives whole lines to the running session's log and passes all on.
+    """A text stream for what is printed: it gives whole lines to the running session's log.
 
     Args:
-        target: Where everything goes too, such as stderr.
+        target: Where everything goes too, such as stderr; a session's lines with the time and
+            the session's short name.
     """
 
     def __init__(self, target: TextIO) -> None:
@@ -94,9 +96,14 @@ class LineStream(io.TextIOBase):
             *lines, rest = (_unfinished.pop(name, "") + text).split("\n")
             for line in lines:
                 take(line[:_MAX_LINE])
+                self._target.write(
+                    f"{datetime.now().astimezone():%H:%M:%S} print   {name} {line}"[:_MAX_LINE]
+                    + "\n"
+                )
             if rest:
                 _unfinished[name] = rest[-_MAX_LINE:]
-        self._target.write(text)
+        else:
+            self._target.write(text)
         return len(text)
 
     def flush(self) -> None:

@@ -13,7 +13,7 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, cast
 
 import anyio
 import anyio.to_thread
@@ -21,7 +21,7 @@ import orjson
 from pydantic_core import to_jsonable_python
 
 from hud_mcp import __version__
-from hud_mcp.action import Action, ResponseAction, scale_action
+from hud_mcp.action import Action, ActionEffect, ResponseAction, scale_action
 from hud_mcp.environment import Environment
 from hud_mcp.errors import (
     ActionFailed,
@@ -80,6 +80,12 @@ class Caller:
 
     principal: str | None = None
     connection: str | None = None
+
+    def is_same(self, other: "Caller") -> bool:
+        """Whether both are known to be one: by principal where there is one, else by connection."""
+        if self.principal is not None or other.principal is not None:
+            return self.principal == other.principal
+        return self.connection is not None and self.connection == other.connection
 
 
 @dataclass(frozen=True)
@@ -342,6 +348,8 @@ class Session:
 
     async def finish(self, ending: Ending, *, abort: bool = False) -> None:
         """End the session with a given ending, and wait until its world is closed."""
+        if self.receipt is None:
+            self.told = ending.told  # for the calls that this cuts off
         if abort or self.state == "starting":
             self._keeper.abort(ending)
         else:
@@ -404,7 +412,8 @@ class Session:
             for action in actions:
                 if isinstance(action, ResponseAction):
                     return action.text
-                draft.add(await self._live_world.act(scale_action(action, scale)))
+                effect = await self._live_world.act(scale_action(action, scale))
+                draft.add(_in_picture_pixels(effect, scale))
                 if draft.terminated or draft.truncated:
                     break
         except ActionFailed as exc:
@@ -605,8 +614,9 @@ class Session:
         allowed = self.environment.world.actions | {"response"}
         for i, action in enumerate(actions):
             if action.type not in allowed:
+                where = f"actions[{i}]: " if len(actions) > 1 else ""
                 raise InvalidAction(
-                    f"actions[{i}]: {action.type!r} is not an action of environment "
+                    f"{where}{action.type!r} is not an action of environment "
                     f"{self.environment.name!r}; it takes {', '.join(sorted(allowed))}. None was "
                     "performed."
                 )
@@ -657,6 +667,18 @@ def _why_stopped(exc: BaseException, where: str) -> str:
     return str(exc) if isinstance(exc, HudMcpError) else f"{type(exc).__name__}: {exc}"
 
 
+def _in_picture_pixels(effect: ActionEffect, scale: float) -> ActionEffect:
+    """Say a place in pixels of the picture that the agent was shown."""
+    point = effect.info.get("point")
+    if scale == 1 or not isinstance(point, dict):
+        return effect
+    place = {
+        axis: round(value / scale, 1) for axis, value in cast("dict[str, float]", point).items()
+    }
+    text = f"The pointer is at ({place['x']:g}, {place['y']:g})."
+    return effect.model_copy(update={"text": text, "info": {**effect.info, "point": place}})
+
+
 def _which_failed(actions: Sequence[Action], performed: int, exc: Exception) -> str:
     failed = actions[performed]
     if len(actions) == 1:
@@ -674,7 +696,8 @@ def digest(text: str) -> str:
 def ended_text(receipt: Receipt | None, told: str | None = None) -> str:
     """Say how a session ended, when, and what to do next; nothing of its reward."""
     if receipt is None:
-        return "This session is over. start_task begins another."
+        why = f": {told}" if told else "."
+        return f"This session is over{why} start_task begins another."
     at = f"at {receipt.ended_at:%H:%M:%S} UTC"
     how = {
         Outcome.GRADED: f"was graded {at}; its grade stands",

@@ -12,6 +12,7 @@ from hud_mcp.environment import Environment
 from hud_mcp.errors import (
     EnvironmentFailed,
     HudMcpError,
+    InvalidContext,
     InvalidTask,
     LimitReached,
     SessionEnded,
@@ -34,8 +35,10 @@ __all__ = ["Sessions"]
 logger = logging.getLogger(__name__)
 
 _SWEEP_S = 1.0
-_CLOSE_S = 4.0
-"""How long closing waits for all worlds together."""
+_CLOSE_S = 1.8
+"""How long closing takes at the most: hosts kill a server some 2 s after they have left it."""
+_END_S = 1.2
+"""How much of it the sessions have to end, and to be recorded."""
 _REMEMBERED = 1024
 """Ended sessions that are kept in memory; the store knows them all."""
 
@@ -53,8 +56,8 @@ class Sessions:
         job_id: The job that every session belongs to, or None.
 
     Raises:
-        InvalidTask: A taskset names an environment that is not there, or two tasks have
-            one id.
+        InvalidTask: A listed task names an environment, a template or an argument that is
+            not there, or two tasks have one id.
     """
 
     def __init__(
@@ -73,8 +76,8 @@ class Sessions:
         self.reward_policy = reward_policy
         self.job_id = job_id
         self.tasks = Taskset([t for s in tasksets for t in s], name="The taskset")
-        for name in self.tasks.environment_names:
-            self.find_environment(name)
+        for task in self.tasks:
+            self._check(task)
         self._shared = Shared()
         self._sessions: dict[str, Session] = {}
         self._failed: set[Session] = set()  # in starting; kept until they are closed
@@ -234,9 +237,9 @@ class Sessions:
 
     def held(self, caller: Caller) -> list[Session]:
         """The sessions that this caller can be recognised to have started and that live."""
-        if caller.connection is None:
-            return []
-        return [s for s in self._sessions.values() if s.caller == caller and s.state != "ended"]
+        return [
+            s for s in self._sessions.values() if s.caller.is_same(caller) and s.state != "ended"
+        ]
 
     def untouched(self, task: Task, caller: Caller) -> Session | None:
         """A session of this caller for the same task that nobody has acted on, or None."""
@@ -253,14 +256,15 @@ class Sessions:
             self._reaper = None
         ending = Ending(Outcome.LOST, told="The server was stopped.")
         every = [*self._sessions.values(), *self._failed]
-        with anyio.move_on_after(_CLOSE_S, shield=True):
+        deadline = anyio.current_time() + _CLOSE_S
+        with anyio.move_on_after(_END_S, shield=True):
             async with anyio.create_task_group() as group:
                 for session in every:
                     if not session.is_closed:
                         group.start_soon(_end, session, ending)
                     elif session.owes:
                         group.start_soon(_settle, session)
-        with anyio.move_on_after(_CLOSE_S, shield=True):
+        with anyio.move_on_after(max(0.4, deadline - anyio.current_time()), shield=True):
             try:
                 await self._shared.close()
             except ExceptionGroup:  # what was open with it is closed, and the rest goes on
@@ -268,7 +272,7 @@ class Sessions:
             for name in self._started:
                 await _stop_environment(self.environments[name])
         with anyio.CancelScope(shield=True):
-            await self.store.close()
+            await self.store.close(within_s=max(0.2, deadline - anyio.current_time()))
 
     def _only(self, caller: Caller) -> Session:
         if caller.connection is None:
@@ -287,6 +291,19 @@ class Sessions:
         if mine:
             return mine[-1]
         raise SessionNotFound("No session yet. Call start_task first.")
+
+    def _check(self, task: Task) -> None:
+        """Refuse a listed task that could not be started.
+
+        Raises:
+            InvalidTask: Naming it, and what is wrong with it.
+        """
+        try:
+            environment = self.find_environment(task.env)
+            environment.find_template(task.template).arguments.parse(task.args)
+            environment.context_space.fill(task.context)
+        except (InvalidTask, InvalidContext) as exc:
+            raise InvalidTask(f"The task {task.id!r} cannot be offered. {exc}") from None
 
     def _policy(self, environment: Environment, template: str | None) -> str:
         return self.reward_policy or template or environment.reward or "on_submit"
@@ -322,7 +339,7 @@ class Sessions:
         if self._closing:
             raise LimitReached("The server is shutting down; nothing was started.")
         living = [s for s in self._sessions.values() if s.state != "ended"]
-        mine = [s for s in living if s.caller == caller and caller.connection is not None]
+        mine = [s for s in living if s.caller.is_same(caller)]
         for group, limit, whose in (
             (mine, self.limits.sessions_per_caller, "yours"),
             (living, self.limits.sessions, "all callers'"),

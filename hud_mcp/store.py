@@ -286,14 +286,22 @@ class Store:
         path = anyio.Path(self.screenshot_path(record))
         return await path.read_bytes() if await path.is_file() else None
 
-    async def close(self) -> None:
-        """Finish what was accepted, then let the database go. Closing twice is no error."""
+    async def close(self, *, within_s: float | None = None) -> None:
+        """Finish what was accepted, then let the database go. Closing twice is no error.
+
+        Args:
+            within_s: How long to wait for it; what a locked database has not taken by then is
+                lost with the process. None for as long as it takes.
+        """
         with self._lock:
             thread, self._thread = self._thread, None
         if thread is not None:
             self._queue.put(None)
             with anyio.CancelScope(shield=True):
-                await anyio.to_thread.run_sync(thread.join)
+                await anyio.to_thread.run_sync(thread.join, within_s)
+            if thread.is_alive():
+                logger.warning("the record is still being written; the process does not wait")
+                return
         engine, self._engine = self._engine, None
         if engine is not None:
             engine.dispose()
@@ -398,8 +406,6 @@ def _why(error: Exception) -> str:
     original = getattr(error, "orig", None) or error
     if isinstance(original, OSError) and original.strerror:
         return original.strerror  # without the path, which is for the log
-    if isinstance(original, OSError) and original.strerror:
-        return original.strerror
     return str(original).strip().splitlines()[0] if str(original).strip() else repr(original)
 
 
@@ -415,9 +421,21 @@ def _save_file(path: Path, data: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         Path(temporary).replace(path)
+        _sync_folder(path.parent)
     except OSError:
         Path(temporary).unlink(missing_ok=True)
         raise
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make a new name in a folder durable, where the system lets a folder be opened."""
+    if os.name == "nt":
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def _open_engine(url: str, path: Path | None) -> "Engine":
@@ -428,7 +446,7 @@ def _open_engine(url: str, path: Path | None) -> "Engine":
         path.parent.mkdir(parents=True, exist_ok=True)
     try:
         options = {"connect_args": {"timeout": _BUSY_S}} if path else {"pool_pre_ping": True}
-        engine = create_engine(url, **options)
+        engine = create_engine(url, hide_parameters=True, **options)
     except (ArgumentError, NoSuchModuleError, ImportError) as exc:
         raise StoreFailed(
             f"The store cannot be opened: {_why(exc)}. Give a file's path, or a URL such as "

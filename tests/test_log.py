@@ -43,7 +43,8 @@ def test_what_is_printed_is_passed_on_and_logged_line_by_line() -> None:
 
     in_session("halves", lines, work)
     assert lines == ["one", "two", ""]
-    assert target.getvalue() == "one\ntwo\n\nthree"
+    printed = [line.partition(" ")[2] for line in target.getvalue().splitlines()]
+    assert printed == ["print   halves one", "print   halves two", "print   halves "]
 
 
 def test_half_a_line_can_be_taken_once_its_session_has_ended() -> None:

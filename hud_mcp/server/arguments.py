@@ -64,9 +64,17 @@ def clean_arguments(
 
 
 def _whole(value: Any, schema: Mapping[str, Any] | None) -> Any:
-    """An integer that a framework without integers sent as 5.0."""
-    wanted = schema is not None and schema.get("type") == "integer"
-    return int(value) if wanted and isinstance(value, float) and value.is_integer() else value
+    """What was meant by an integer sent as 5.0, or an object or a list sent as its JSON text."""
+    kind = None if schema is None else schema.get("type")
+    if kind == "integer" and isinstance(value, float) and value.is_integer():
+        return int(value)
+    if kind in ("object", "array") and isinstance(value, str):
+        try:
+            read = orjson.loads(value)
+        except orjson.JSONDecodeError:
+            return value
+        return read if isinstance(read, _TYPES[kind]) else value
+    return value
 
 
 def _problem(name: str, value: Any, properties: Mapping[str, Any]) -> str | None:

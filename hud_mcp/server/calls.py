@@ -8,9 +8,15 @@ from typing import Any, TypeVar
 
 import anyio
 
-from hud_mcp.action import Action, ResponseAction, parse_action, parse_actions
+from hud_mcp.action import (
+    Action,
+    ResponseAction,
+    ScreenshotFetch,
+    parse_action,
+    parse_actions,
+)
 from hud_mcp.environment import Environment
-from hud_mcp.errors import InvalidTask, SessionEnded
+from hud_mcp.errors import InvalidTask, SessionEnded, did_you_mean
 from hud_mcp.grade import Outcome
 from hud_mcp.observation import ImageFormat, Look
 from hud_mcp.server.results import (
@@ -152,11 +158,16 @@ async def list_tasks(call: Call) -> dict[str, Any]:
     if offset + len(page) < len(tasks):
         rest = len(tasks) - offset - len(page)
         lines.append(f"… {rest} more; call again with offset={offset + len(page)}.")
-    heading = f"{len(tasks)} tasks:" if tasks else "No listed tasks match; templates do:"
-    lines = [heading, *lines, "Templates:"]
-    lines += [
-        f"{t.id}({', '.join(t.arguments.names)}): {t.description} [{e}]" for e, t in templates
-    ]
+    if not tasks and not templates:
+        known = ", ".join(sessions.environments)
+        text = f"Nothing matches. Leave out the filter to see all; the environments are: {known}."
+        return structured_result(value, text)
+    lines = [f"{len(tasks)} tasks:", *lines] if tasks else []
+    lines += ["Templates:"] if templates else []
+    for env, template in templates:
+        said = f": {template.description}" if template.description else ""
+        names = ", ".join(template.arguments.names)
+        lines.append(f"{template.id}({names}){said} [{env}]")
     lines.append("Begin with start_task.")
     return structured_result(value, "\n".join(lines))
 
@@ -337,7 +348,13 @@ def _template_as_task(sessions: Sessions, given: Mapping[str, Any]) -> Task:
     """A template's id in place of a task's: what was meant is clear."""
     name: str = given["task"]
     if not any(name in e.templates for e in sessions.environments.values()):
-        return sessions.tasks[name]  # raises, with the closest id
+        known = [
+            *sessions.tasks.ids,
+            *(t for e in sessions.environments.values() for t in e.templates),
+        ]
+        raise InvalidTask(
+            f"There is no task {name!r}.{did_you_mean(name, known)} list_tasks shows what there is."
+        )
     return sessions.mint(
         name,
         {},
@@ -359,7 +376,9 @@ async def _step(
             deliver_image=shows,
         )
         if not stepped.answered:
-            return step_result(stepped, session)
+            blind = not image and isinstance(actions[0], ScreenshotFetch)
+            tail = "act shows no picture; call screenshot, or step." if blind else ""
+            return step_result(stepped, session, tail=tail)
         answer = next(a.text for a in actions if isinstance(a, ResponseAction))
         receipt = await session.respond(answer, wait_s=call.sessions.limits.reply_s)
     return step_result(stepped, session, tail=_graded_line(session, receipt))

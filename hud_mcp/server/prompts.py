@@ -8,7 +8,7 @@ import orjson
 from mcp_types import INVALID_PARAMS
 
 from hud_mcp.environment import Environment
-from hud_mcp.errors import HudMcpError, did_you_mean
+from hud_mcp.errors import HudMcpError, InvalidTask, did_you_mean
 from hud_mcp.server.calls import begun_text
 from hud_mcp.session import Caller, Session
 from hud_mcp.sessions import Sessions
@@ -99,12 +99,7 @@ class Prompts:
         from mcp.shared.exceptions import MCPError  # noqa: PLC0415  # loads with the server only
 
         if name == "task" and len(self._sessions.tasks):
-            extra = sorted(set(arguments) - {"id"})
-            if extra or "id" not in arguments:
-                raise MCPError(
-                    code=INVALID_PARAMS, message="The prompt 'task' takes one argument: id."
-                )
-            return self._sessions.tasks[arguments["id"]]
+            return self._listed_task(arguments)
         if name not in self._templates:
             hint = did_you_mean(name, self._templates)
             raise MCPError(code=INVALID_PARAMS, message=f"Unknown prompt: {name}.{hint}")
@@ -112,6 +107,17 @@ class Prompts:
         return self._sessions.mint(
             template.id, template.arguments.parse_text(arguments), environment=environment.name
         )
+
+    def _listed_task(self, arguments: Mapping[str, str]) -> Task:
+        given = arguments.get("id", "")
+        if set(arguments) - {"id"} or given not in self._sessions.tasks.ids:
+            known = ", ".join(sorted(arguments)) or "nothing"
+            hint = did_you_mean(given, self._sessions.tasks.ids)
+            raise InvalidTask(
+                f"The prompt 'task' takes one argument, `id`, the id of a listed task; got {known}"
+                f"{f' with id {given!r}' if given else ''}.{hint} list_tasks shows them."
+            )
+        return self._sessions.tasks[given]
 
 
 def _messages(session: Session) -> list[types.PromptMessage]:

@@ -83,7 +83,7 @@ def step_result(stepped: Stepped, session: Session, *, tail: str = "") -> dict[s
     }
     if result.reward is not None:
         meta["reward"] = result.reward
-    if result.info and session.reward_policy != "hidden":
+    if result.info and session.reward_policy == "per_step":
         meta["info"] = to_jsonable_python(result.info, fallback=str)
     if seen.image is not None:
         content.append(_image(seen.image))

@@ -77,7 +77,8 @@ def test_what_was_meant_is_kept(
         ("start_task", {"seed": True}, "'seed' must be an integer, got True"),
         ("start_task", {"seed": 2**70}, "Invalid arguments for start_task: Integer exceeds 64-bit"),
         ("start_task", {"context": {"a": 2**70}}, "Integer exceeds 64-bit range"),
-        ("start_task", {"arguments": "{}"}, "'arguments' must be an object, got '{}'"),
+        ("start_task", {"arguments": "{"}, "'arguments' must be an object, got '{'"),
+        ("start_task", {"arguments": "[1]"}, "'arguments' must be an object, got '[1]'"),
         ("list_tasks", {"offset": -1}, "'offset' must not be negative, got -1"),
         ("cancel_task", {"session": 5}, "'session' must be a string, got 5"),
         ("task_status", {"session": "\ud800"}, "Invalid arguments for task_status: str is not"),
@@ -130,3 +131,9 @@ def test_any_json_is_cleaned_or_refused(data: st.DataObject, tool: str) -> None:
         kind = SCHEMAS[tool]["properties"].get(name, {}).get("type")
         assert kind != "integer" or type(value) is int
         assert kind != "boolean" or type(value) is bool
+
+
+def test_an_object_or_a_list_may_come_as_its_json_text() -> None:
+    """Several frameworks send nested arguments as text; what is meant is clear."""
+    assert clean("step", {"actions": '[{"type": "wait"}]'}) == {"actions": [{"type": "wait"}]}
+    assert clean("start_task", {"arguments": '{"a": 1}'}) == {"arguments": {"a": 1}}

@@ -223,7 +223,9 @@ async def test_a_step_s_meta_has_what_a_harness_counts(session: Session) -> None
 
 
 async def test_what_a_world_adds_is_sent_as_json_whatever_it_is(session: Session) -> None:
-    """A world of any library reports numbers as keys and objects of its own."""
+    """Only with the rewards of single steps, which it may tell; keys and values of any kind."""
+    assert "info" not in step_result(stepped(info={"score": 9}), session)["_meta"]["hud-mcp/step"]
+    session.reward_policy = "per_step"
     info = {"inventory": {1: 2}, "kind": Path("x"), "many": {3}, "other": object}
     result = step_result(stepped(info=info), session)
     check(result)

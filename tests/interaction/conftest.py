@@ -1,7 +1,8 @@
 """The servers that tests share, and connections to them in every transport and era."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AsyncExitStack
+from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from pathlib import Path
 
@@ -41,17 +42,35 @@ async def peers(
     The modern ones negotiate, as the SDK's clients do by default; elsewhere the version is pinned.
     """
     found: dict[Way, Peer] = {}
-    async with AsyncExitStack() as stack:
-        for way in WAYS:
-            mode = LEGACY if way.era == LEGACY else "auto"
-            if way.transport == "http":
-                opened = http_peer(server, era=mode)
-            else:
-                folder = tmp_path_factory.mktemp(str(way))
-                opened = stdio_peer(folder, SOURCES, "--taskset", str(TASKS), era=mode)
-            peer = await stack.enter_async_context(opened)
-            found[way] = replace(peer, way=way)
-        yield found
+    leave = asyncio.Event()
+    tasks: list[asyncio.Task[None]] = []
+    for way in WAYS:
+        mode = LEGACY if way.era == LEGACY else "auto"
+        if way.transport == "http":
+            opened = http_peer(server, era=mode)
+        else:
+            folder = tmp_path_factory.mktemp(str(way))
+            opened = stdio_peer(folder, SOURCES, "--taskset", str(TASKS), era=mode)
+        ready: asyncio.Future[Peer] = asyncio.get_running_loop().create_future()
+        tasks.append(asyncio.create_task(_hold(opened, ready, leave)))
+        found[way] = replace(await ready, way=way)
+    yield found
+    leave.set()
+    await asyncio.gather(*tasks)
+
+
+async def _hold(
+    opened: AbstractAsyncContextManager[Peer], ready: asyncio.Future[Peer], leave: asyncio.Event
+) -> None:
+    """Keep a connection open in a task of its own: if it breaks, it takes no other test with it."""
+    try:
+        async with opened as peer:
+            ready.set_result(peer)
+            await leave.wait()
+    except BaseException as exc:
+        if not ready.done():
+            ready.set_exception(exc)
+        raise
 
 
 @pytest.fixture(params=WAYS, ids=str)

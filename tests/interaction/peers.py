@@ -233,15 +233,16 @@ async def load(store: Path, trajectory: str) -> Trajectory:
         await reader.close()
 
 
-async def load_all(store: Path) -> list[Trajectory]:
-    """Read every record of a store."""
+async def load_all(store: Path, *, template: str | None = None) -> list[Trajectory]:
+    """Read every record of a store, or those of one template."""
 
     def ids() -> list[str]:
         with contextlib.closing(sqlite3.connect(store)) as connection:
             query = "SELECT name FROM sqlite_master WHERE name = 'sessions'"
             if connection.execute(query).fetchone() is None:  # nothing was ever recorded
                 return []
-            return [row[0] for row in connection.execute("SELECT id FROM sessions ORDER BY rowid")]
+            query = "SELECT id FROM sessions WHERE ? IN ('', task ->> 'template') ORDER BY rowid"
+            return [row[0] for row in connection.execute(query, (template or "",))]
 
     reader = Store(store)
     try:

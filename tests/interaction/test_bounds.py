@@ -180,7 +180,7 @@ async def test_a_session_that_only_a_prompt_started_gives_its_place_away(
 
 async def test_sessions_expire_and_say_so_with_the_time(tmp_path: Path) -> None:
     """Idle, total and provisional times end a session as expired; a busy one is not idle."""
-    limits = ("--limit", "idle_s=2.5", "--limit", "total_s=6", "--limit", "provisional_s=1")
+    limits = ("--limit", "idle_s=1.5", "--limit", "total_s=4", "--limit", "provisional_s=0.5")
     gate = Gate(tmp_path, "busy")
     with http_server(tmp_path, (BOARD,), *limits) as server:
         async with http_peer(server, era=LEGACY) as peer:
@@ -214,12 +214,12 @@ async def test_sessions_expire_and_say_so_with_the_time(tmp_path: Path) -> None:
                 with anyio.fail_after(20):
                     while len(said) < 4:
                         await anyio.sleep(0.05)
-            assert time.monotonic() - began > 6
+            assert time.monotonic() - began > 4
     at = r"This session expired at \d\d:\d\d:\d\d UTC: "
     end = r" start_task begins another\."
-    assert re.fullmatch(at + r"Nobody acted on it for 1 s\." + end, said["previewed"])
-    assert re.fullmatch(at + r"It was idle for 2\.5 s\." + end, said["idle"])
-    assert re.fullmatch(at + r"It was open for 6 s, the longest allowed\." + end, said["used"])
+    assert re.fullmatch(at + r"Nobody acted on it for 0\.5 s\." + end, said["previewed"])
+    assert re.fullmatch(at + r"It was idle for 1\.5 s\." + end, said["idle"])
+    assert re.fullmatch(at + r"It was open for 4 s, the longest allowed\." + end, said["used"])
     assert "longest allowed" in said["busy"] or "session is over" in said["busy"]
     record = await load_when(server.store, used.trajectory, lambda r: r.outcome is not None)
     assert record.outcome == "expired"

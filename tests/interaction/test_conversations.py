@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from mcp.shared.exceptions import MCPError
-from peers import BOARD, LEGACY, Held, Peer, Way, http_peer, stdio_peer
+from peers import BOARD, LEGACY, WAYS, Held, Peer, Way, http_peer, stdio_peer
 from PIL import Image
 
 pytestmark = pytest.mark.anyio
@@ -187,10 +187,12 @@ async def test_an_answer_is_read_as_the_type_that_the_template_asks_for(peer: Pe
         assert graded.structured["content"] == f"read as {kind}: {answer}"
 
 
+@pytest.mark.parametrize("way", [WAYS[1], WAYS[2]], ids=str)
 async def test_a_large_screen_is_shrunk_to_what_models_see_and_clicks_are_mapped_back(
-    peer: Peer,
+    way: Way, peers: dict[Way, Peer]
 ) -> None:
     """A 3000 x 2000 noisy screen fits every host's budget, and its pixels are clicked truly."""
+    peer = peers[way]
     begun = await peer.ok(
         "start_task",
         template="collect",

@@ -14,7 +14,7 @@ import anyio.to_thread
 import orjson
 import psutil
 import pytest
-from peers import BOARD, ROOT, child_environment, load_all
+from peers import BOARD, FAULTY, ROOT, child_environment, load_all
 
 from hud_mcp.job import Job
 from hud_mcp.trajectory import Trajectory
@@ -95,19 +95,13 @@ async def test_the_oracle_gets_what_the_taskset_expects(tmp_path: Path) -> None:
     assert "http://" not in re.sub(r"http://www\.w3\.org/\S+", "", html), "it is one file"
 
 
-async def test_the_nop_gets_nothing_and_an_unexpected_reward_is_an_exit_status(
-    tmp_path: Path,
-) -> None:
-    """Status 0 where nothing is expected of it, 1 where a row expects another reward."""
-    run = await evaluate(tmp_path, ROWS, "--agent", "nop")
-    assert run.status == 0, run.printed
-    assert {r.reward for r in run.records.values()} == {0.0}
-    odd = [{**ROWS[0], "validation": {"oracle": 0.5, "nop": 0.25}}, ROWS[2]]
-    folder = tmp_path / "odd"
-    folder.mkdir()
-    run = await evaluate(folder, odd, "--agent", "oracle")
+async def test_a_reward_that_is_not_expected_is_an_exit_status(tmp_path: Path) -> None:
+    """The nop gets nothing; a row that expects something else of it is counted, with status 1."""
+    odd = {**ROWS[1], "validation": {"oracle": 1.0, "nop": 0.25}}
+    run = await evaluate(tmp_path, [ROWS[0], odd, ROWS[2]], "--agent", "nop")
     assert run.status == 1, run.printed
-    assert "1 of 2 tasks did not end as expected." in run.printed
+    assert {r.reward for r in run.records.values()} == {0.0}
+    assert "1 of 3 tasks did not end as expected." in run.printed
     assert run.report.is_file()
 
 
@@ -134,13 +128,13 @@ async def test_an_agent_that_is_a_command_works_as_any_client(tmp_path: Path) ->
 async def test_an_agent_that_does_not_answer_leaves_a_cancelled_task(tmp_path: Path) -> None:
     """A crash, silence or a timeout is recorded with what it said; it is never a reward of 0."""
     behaviours = agent(berry="crash", absent="silent", lamp="hang")
-    run = await evaluate(tmp_path, ROWS, *behaviours, "--timeout", "5")
+    run = await evaluate(tmp_path, ROWS, *behaviours, "--timeout", "4")
     assert run.status == 1, run.printed
     assert "no rewards over 0 graded of 3 tasks; 3 cancelled." in run.printed
     logged = {
         "berry": ("agent command: exit status 1", "agent: no idea how to do this"),
         "absent": ("agent command: exit status 0",),
-        "lamp": ("agent command: killed after 5 s", "agent: thinking"),
+        "lamp": ("agent command: killed after 4 s", "agent: thinking"),
     }
     for task, record in run.records.items():
         assert record.outcome == "cancelled"
@@ -153,27 +147,30 @@ async def test_an_agent_that_does_not_answer_leaves_a_cancelled_task(tmp_path: P
 
 
 async def test_every_class_of_outcome_is_in_the_denominators(tmp_path: Path) -> None:
-    """A row that cannot begin and one without an oracle are counted and named, not dropped."""
+    """A row that does not begin and one without an oracle are counted and named, not dropped."""
     rows: list[dict[str, object]] = [
         {"id": "good", "env": "board", "template": "collect"},
         {"id": "no-oracle", "env": "board", "template": "total"},
-        {"id": "no-room", "env": "board", "template": "collect", "context": {"width": 5}},
+        {"id": "no-start", "env": "faulty", "template": "raises_in_setup"},
     ]
-    run = await evaluate(tmp_path, rows, "--agent", "oracle", "--env", BOARD)
+    run = await evaluate(tmp_path, rows, "--agent", "oracle", "--env", BOARD, "--env", FAULTY)
     assert run.status == 1, run.printed
-    assert run.records["good"].reward == 1.0
-    assert run.records["no-oracle"].outcome == "cancelled"
-    assert "no-room" not in run.records
+    assert {i: (str(r.outcome), r.reward) for i, r in run.records.items()} == {
+        "good": ("graded", 1.0),
+        "no-oracle": ("cancelled", None),
+        "no-start": ("environment_failed", None),
+    }
     assert "mean reward 1.000 over 1 graded of 3 tasks; 1 cancelled, 1 environment_failed." in (
         " ".join(run.printed.split())
     )
     assert "has no oracle" in run.printed
-    assert "width: 5 is not within" in run.printed
+    assert "The setup of template 'raises_in_setup' failed" in run.printed
 
 
 @pytest.mark.parametrize(
     ("options", "words"),
     [
+        (("--agent", "nop", "--env", BOARD, "--filter", "berry"), "letter_count"),
         ((), "Give --agent oracle, --agent nop, or --agent-command"),
         (("--agent", "nop", "--agent-command", "true"), "Give --agent oracle"),
         (("--agent", "nop", "--filter", "zebra"), "No task of"),

@@ -116,13 +116,12 @@ async def test_a_template_that_does_not_begin_is_refused_and_recorded(
     peer: Peer, template: str, told: str, logged: str
 ) -> None:
     """start_task and prompts/get say that it failed; the record says where; no session is held."""
-    before = len(await load_all(peer.store))
+    before = len(await load_all(peer.store, template=template))
     async with neighbour(peer):
         assert await peer.error("start_task", template=template) == told
-    records = await load_all(peer.store)
-    mine = [r for r in records[before:] if r.task.template == template]
-    assert len(mine) == 1
-    record = mine[0]
+    records = await load_all(peer.store, template=template)
+    assert len(records) == before + 1
+    record = records[-1]
     assert record.outcome == "environment_failed"
     assert record.prompt is None
     assert logged in (record.error or "")

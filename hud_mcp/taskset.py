@@ -9,7 +9,7 @@ import orjson
 from pydantic import ValidationError
 
 from hud_mcp.errors import InvalidTask, SourceNotFound, did_you_mean
-from hud_mcp.task import Task
+from hud_mcp.task import Task, Validation
 
 __all__ = ["Taskset"]
 
@@ -134,9 +134,16 @@ def _read_row(line: bytes, where: str) -> Task:
     except ValidationError as exc:
         first = exc.errors(include_url=False)[0]
         path = ".".join(str(p) for p in first["loc"])
-        hint = did_you_mean(path, Task.model_fields) if first["type"] == "extra_forbidden" else ""
+        known = _fields_at(first["loc"][:-1])
+        extra = first["type"] == "extra_forbidden"
+        hint = did_you_mean(str(first["loc"][-1]), known) if extra else ""
         message = "there is no such field" if hint or "extra" in first["type"] else first["msg"]
         raise InvalidTask(
-            f"{where}: {path}: {message.lower()}.{hint} The fields are: "
-            f"{', '.join(Task.model_fields)}."
+            f"{where}: {path}: {message.lower()}.{hint} The fields are: {', '.join(known)}."
         ) from None
+
+
+def _fields_at(path: tuple[int | str, ...]) -> list[str]:
+    """The names of the fields of what a path into a row leads to."""
+    inside = path and path[0] == "validation"
+    return list((Validation if inside else Task).model_fields)

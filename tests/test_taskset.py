@@ -78,6 +78,10 @@ GOOD = b'{"id": "a", "env": "e", "template": "t"}\n'
             b'{"id": "b", "env": "e", "template": "t", "reward": 1}',
             ":1: reward: there is no such field. The fields are:",
         ),
+        (
+            b'{"id": "b", "env": "e", "template": "t", "validation": {"oracel": 1}}',
+            ":1: validation.oracel: there is no such field. Did you mean 'oracle'?",
+        ),
         (b'{"id": 5, "env": "e", "template": "t"}', ":1: id: input should be a valid string."),
         (GOOD + b"\n" + GOOD, ":3: the id 'a' is taken by line 1; give each row an id of its own"),
     ],

@@ -7,7 +7,7 @@ import ast
 import inspect
 import textwrap
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar, cast
 
 import orjson
@@ -28,6 +28,17 @@ Oracle = Callable[..., Awaitable[Any]]
 """Solves a task through the same tools as any client: `async (agent, **arguments)`."""
 
 
+_JSON_KINDS = {
+    "array": "a list",
+    "boolean": "true or false",
+    "integer": "a whole number",
+    "number": "a number",
+    "object": "an object",
+    "string": "text",
+}
+_SHOWN_CHARS = 80
+
+
 @dataclass(frozen=True)
 class Answer(Generic[T]):
     """A typed answer.
@@ -36,10 +47,12 @@ class Answer(Generic[T]):
         content: The answer as the template's `returns` type; the raw string where it
             could not be read as that type.
         raw: What the agent submitted.
+        is_valid: Whether `content` is of the declared type, and not the raw string instead.
     """
 
     content: T
     raw: str
+    is_valid: bool = field(default=True, compare=False)
 
 
 @dataclass(frozen=True)
@@ -163,7 +176,23 @@ class Template:
         try:
             return Answer(content=self._returns.validate_python(raw), raw=raw)
         except ValidationError:
-            return Answer(content=raw, raw=raw)
+            return Answer(content=raw, raw=raw, is_valid=False)
+
+    def answer_problem(self, raw: str) -> str | None:
+        """Say what is wrong with a submitted answer; None where it is of the declared type."""
+        if self._returns is None or self.read_answer(raw).is_valid:
+            return None
+        kind = _JSON_KINDS.get((self.returns_schema or {}).get("type", ""), "a value")
+        got = repr(raw if len(raw) <= _SHOWN_CHARS else raw[:_SHOWN_CHARS] + "…")
+        problem = ""
+        try:
+            self._returns.validate_json(raw)
+        except ValidationError as exc:
+            first = exc.errors(include_url=False)[0]
+            path = ".".join(str(part) for part in first["loc"])
+            if path:
+                problem = f" In it, {path}: {first['msg'].lower()}."
+        return f"The answer should be {kind} (JSON), got {got}.{problem}"
 
     def run(self, args: Mapping[str, Any], world: Any) -> AsyncGenerator[Any, Any]:
         """Create the generator; nothing of it has run.
@@ -214,15 +243,15 @@ def _read_message(item: Any) -> PromptMessage | None:
         return item
     if isinstance(item, str):
         return PromptMessage("user", item)
-    role, content = _field(item, "role"), _field(item, "content")
+    role, content = _part_of(item, "role"), _part_of(item, "content")
     if not isinstance(content, str):
-        content = _field(content, "text")
+        content = _part_of(content, "text")
     if role not in ("user", "assistant") or not isinstance(content, str):
         return None
     return PromptMessage(str(role), content)
 
 
-def _field(item: Any, name: str) -> Any:
+def _part_of(item: Any, name: str) -> Any:
     """A field of a mapping, or an attribute of any other object; None where there is none."""
     if isinstance(item, Mapping):
         return cast("Mapping[str, Any]", item).get(name)

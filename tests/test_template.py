@@ -305,6 +305,29 @@ def test_an_answer_is_read_as_the_declared_type_or_kept_as_text(
     assert type(answer.content) is type(content)
 
 
+@pytest.mark.parametrize(
+    ("returns", "raw", "said"),
+    [
+        (float, "2.5", None),
+        (float, "abc", "The answer should be a number (JSON), got 'abc'."),
+        (bool, "perhaps", "The answer should be true or false (JSON), got 'perhaps'."),
+        (Total, '{"amount": "x"}', "In it, amount: input should be a valid number"),
+        (list[int], '[1, "x"]', "In it, 1: input should be a valid integer"),
+        (float, "x" * 999, "x" * 80 + "…'."),
+        (None, "abc", None),
+    ],
+)
+def test_an_answer_of_another_type_is_told_what_was_expected(
+    returns: Any, raw: str, said: str | None
+) -> None:
+    """The sentence is for the agent, and `is_valid` tells the template the same."""
+    made = template(count, returns=returns)
+    problem = made.answer_problem(raw)
+    assert (problem is None) if said is None else said in (problem or "")
+    if returns is not None:
+        assert made.read_answer(raw).is_valid is (said is None)
+
+
 def test_an_answer_without_a_declared_type_is_the_string() -> None:
     """The template receives exactly what was submitted."""
     assert COUNT.read_answer(' "5"\n') == ' "5"\n'

@@ -39,7 +39,8 @@ class Arguments:
         skip: Leading parameters that are neither world nor argument.
 
     Raises:
-        InvalidTemplate: A parameter is variadic, or its type has no JSON schema.
+        InvalidTemplate: A parameter is variadic, has neither annotation nor default, or is of
+            a type without a JSON schema.
     """
 
     def __init__(self, function: Callable[..., Any], *, noun: str, skip: int = 0) -> None:
@@ -55,7 +56,7 @@ class Arguments:
                     f"{self.where}: {noun} takes {parameter} ({parameter.kind.description}); "
                     "arguments are given by name, so that a schema can describe each."
                 )
-            hint = hints.get(parameter.name, Any)
+            hint = hints[parameter.name] if parameter.name in hints else self._infer(parameter)
             if isinstance(hint, type) and _is_world(hint):
                 self.world_types[parameter.name] = hint
                 continue
@@ -139,6 +140,16 @@ class Arguments:
                     f"{self.noun}: argument {name!r} should be of finite numbers, got "
                     f"{_clip(value)}."
                 ) from None
+
+    def _infer(self, parameter: inspect.Parameter) -> Any:
+        """The type of a parameter without an annotation: its default's, where that is simple."""
+        if parameter.default is parameter.empty:
+            raise InvalidTemplate(
+                f"{self.where}: {self.noun}: the parameter {parameter.name!r} has no annotation; "
+                "annotate it with its type, or with the world's class to receive the world."
+            )
+        kind: type = type(parameter.default)
+        return kind if kind in (str, int, float, bool) else Any
 
     def _hints(self, function: Callable[..., Any]) -> dict[str, Any]:
         try:

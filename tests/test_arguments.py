@@ -329,9 +329,23 @@ def no_annotation(a: "int |") -> None:  # noqa: F722
     """Its type is no expression."""
 
 
+async def unannotated(browser, product="lamp") -> None:  # noqa: ANN001  # pyright: ignore[reportMissingParameterType, reportUnknownParameterType]
+    """Its first parameter was meant to be the world."""
+
+
+def test_an_argument_without_annotation_is_of_its_default_s_type() -> None:
+    """A simple default says which type was meant."""
+
+    def buy(product="lamp", count=2, *, gift=False) -> None: ...  # noqa: ANN001  # pyright: ignore[reportMissingParameterType, reportUnknownParameterType]
+
+    kinds = {n: p["type"] for n, p in arguments(buy).schema["properties"].items()}
+    assert kinds == {"product": "string", "count": "integer", "gift": "boolean"}
+
+
 @pytest.mark.parametrize(
     ("function", "said"),
     [
+        (unannotated, "the parameter 'browser' has no annotation; annotate it with its type, or"),
         (positional, "takes a: int (positional-only); arguments are given by name"),
         (variadic, "takes *names: str (variadic positional)"),
         (keywords, "takes **names: str (variadic keyword)"),

@@ -11,7 +11,7 @@ import anyio
 from hud_mcp.action import ClickAction, DragAction, Point, TypeAction
 from hud_mcp.errors import ActionFailed
 from hud_mcp.worlds.browser.devtools import send
-from hud_mcp.worlds.browser.keys import is_in_layout, playwright_keys
+from hud_mcp.worlds.browser.keys import is_in_layout, playwright_keys, split_chords
 from hud_mcp.worlds.browser.tab import Tab
 from hud_mcp.worlds.browser.target import Place
 
@@ -120,7 +120,7 @@ class Hands:
 
     async def key_up(self, tab: Tab, names: Sequence[str]) -> None:
         """Let keys go; one that is not held counts as done."""
-        for name in names:
+        for name in split_chords(names):
             forms = {*playwright_keys([name]), *playwright_keys([name], held=["Shift"])}
             for key in [k for k in self.held if k in forms] or playwright_keys([name]):
                 await _up(tab, key)

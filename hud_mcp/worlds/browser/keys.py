@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from hud_mcp.errors import ActionFailed, did_you_mean
 
-__all__ = ["is_in_layout", "playwright_keys"]
+__all__ = ["is_in_layout", "playwright_keys", "split_chords"]
 
 _NAMED = {
     "backspace": "Backspace", "tab": "Tab", "enter": "Enter", "return": "Enter", "\n": "Enter",
@@ -79,18 +79,31 @@ def playwright_keys(names: Sequence[str], held: Sequence[str] = ()) -> list[str]
     With Shift down, a letter is its capital and 1 is !, as on a keyboard.
 
     Args:
-        names: pyautogui's names or Playwright's, in any case, or one character each.
+        names: Keys or chords such as `ctrl+a`; pyautogui's names or Playwright's, in any
+            case, or one character each.
         held: What is down already, by Playwright's names.
 
     Raises:
         ActionFailed: There is no such key; the text has the closest name.
     """
     down = list(held)
-    for name in names:
+    for name in split_chords(names):
         key = _playwright_key(name)
         shift = any(other.startswith("Shift") for other in down)
         down.append(_SHIFTED.get(key, key) if shift else key)
     return down[len(held) :]
+
+
+def split_chords(names: Sequence[str]) -> list[str]:
+    """Return single keys for what may be chords: `ctrl+a` is two keys, and so is `ctrl++`."""
+    keys: list[str] = []
+    for name in names:
+        rest = name.removesuffix("++")
+        if rest and rest != "+":
+            keys += [part.strip() or part for part in rest.split("+")]
+        if rest != name or name == "+":
+            keys.append("+")
+    return keys
 
 
 def _playwright_key(name: str) -> str:

@@ -63,10 +63,21 @@ def check_point(page: "Page", point: Point) -> Place:
         ActionFailed: It is outside the viewport.
     """
     size = page.viewport_size or {"width": 0, "height": 0}
-    if not (0 <= point.x < size["width"] and 0 <= point.y < size["height"]):
+    # No numbers: the agent counts in pixels of its picture, which may be scaled.
+    beyond = [
+        f"{axis} is beyond the {edge} edge of the page"
+        for axis, edge, is_beyond in (
+            ("x", "left", point.x < 0),
+            ("x", "right", point.x >= size["width"]),
+            ("y", "top", point.y < 0),
+            ("y", "bottom", point.y >= size["height"]),
+        )
+        if is_beyond
+    ]
+    if beyond:
         raise ActionFailed(
-            f"({point.x:g}, {point.y:g}) is outside the page, which is {size['width']}x"
-            f"{size['height']} pixels. Scroll, and take a new screenshot."
+            f"{' and '.join(beyond)}. x goes from 0 to the picture's width, y from 0 to its "
+            "height. Scroll, and take a new screenshot."
         )
     return Place(point.x, point.y)
 

@@ -187,7 +187,10 @@ class BrowserWorld:
             return ActionEffect()
         if isinstance(action, PositionFetch):
             at = self._hands.pointer
-            return ActionEffect(text=f"The pointer is at ({at.x:g}, {at.y:g}).")
+            return ActionEffect(
+                text=f"The pointer is at ({at.x:g}, {at.y:g}).",
+                info={"point": {"x": at.x, "y": at.y}},
+            )
         return None
 
     async def _perform(self, tab: Tab, action: Action) -> None:

@@ -160,6 +160,33 @@ def test_every_key_of_the_common_language_is_known(name: str) -> None:
         assert playwright_keys([name])
 
 
+@pytest.mark.parametrize(
+    ("names", "keys"),
+    [
+        (["ctrl+a"], ["Control", "a"]),
+        (["ctrl++"], ["Control", "+"]),
+        (["+"], ["+"]),
+        (["ctrl + shift+k"], ["Control", "Shift", "K"]),
+        (["ctrl", "+"], ["Control", "+"]),
+    ],
+)
+def test_a_chord_may_be_written_with_plus_signs(names: list[str], keys: list[str]) -> None:
+    """A plus sign joins keys, except where it is the key."""
+    assert playwright_keys(names) == keys
+
+
+async def test_a_chord_with_a_plus_sign_is_pressed_held_and_let_go(browse: Browse) -> None:
+    """`keydown`, `keyup`, `press` and `hold_keys` read it alike."""
+    world = await browse(LOGGING + "<p id=p>x</p>")
+    await act(world, KeyDownAction(keys=("ctrl+shift",)), ClickAction(selector="#p"))
+    await act(world, KeyUpAction(keys=("ctrl+shift",)), ClickAction(selector="#p"))
+    await act(world, ClickAction(selector="#p", hold_keys=("ctrl+shift",)))
+    held = [entry[2:] for entry in await seen(world, "click")]
+    assert held == [[True, True], [False, False], [True, True]]
+    await act(world, PressAction(keys=("ctrl+k",)))
+    assert (await seen(world, "keydown"))[-1][1:] == ["k", False, True]
+
+
 async def test_keys_outside_of_a_us_keyboard_arrive_too(browse: Browse) -> None:
     """F13 is a key event, and é a character."""
     world = await browse(LOGGING + "<input id=i autofocus>")
@@ -239,6 +266,7 @@ async def test_moving_hovers_and_the_pointer_knows_where_it_is(browse: Browse) -
     await act(world, MoveAction(point=Point(x=300, y=200)), MoveAction(offset=Point(x=-5, y=10)))
     effect = await world.act(PositionFetch())
     assert effect.text == "The pointer is at (295, 210)."
+    assert effect.info == {"point": {"x": 295, "y": 210}}
 
 
 async def test_dragging_moves_native_and_scripted_things(browse: Browse) -> None:
@@ -266,12 +294,14 @@ async def test_waiting_and_looking_do_nothing_to_the_page(browse: Browse) -> Non
     assert [await seen(world, kind) for kind in ("click", "keydown", "wheel")] == [[], [], []]
 
 
-async def test_a_place_outside_of_the_page_is_refused_with_its_size(browse: Browse) -> None:
-    """The error names the place and the size of the page, for clicks and for drags."""
+async def test_a_place_outside_of_the_page_is_refused_with_the_edge(browse: Browse) -> None:
+    """The error names the edge, and no CSS pixels, for clicks and for drags."""
     world = await browse(context={"viewport_width": 640, "viewport_height": 480})
-    assert "640x480" in await refusal(world, ClickAction(point=Point(x=640, y=10)))
+    told = await refusal(world, ClickAction(point=Point(x=640, y=10)))
+    assert "x is beyond the right edge of the page" in told
+    assert "640" not in told
     path = (Point(x=1, y=1), Point(x=-1, y=5))
-    assert "(-1, 5)" in await refusal(world, DragAction(path=path))
+    assert "x is beyond the left edge" in await refusal(world, DragAction(path=path))
 
 
 async def test_a_target_that_is_not_there_says_how_many_are(browse: Browse) -> None:

@@ -4,13 +4,16 @@ This module owns the finding and the loading; declaring is the file's own busine
 """
 
 import importlib.util
+import inspect
+import re
 import sys
+import traceback
 from collections.abc import Iterable
 from pathlib import Path
 from types import ModuleType
 
 from hud_mcp.environment import Environment
-from hud_mcp.errors import InvalidEnvironment, SourceNotFound, did_you_mean
+from hud_mcp.errors import HudMcpError, InvalidEnvironment, SourceNotFound, did_you_mean
 
 __all__ = [
     "default_sources",
@@ -19,6 +22,17 @@ __all__ = [
     "shipped_environments",
     "shipped_folder",
 ]
+
+
+_OPTIONS = sorted(
+    {
+        name
+        for declared in (Environment.__init__, Environment.template, Environment.tool)
+        for name in inspect.signature(declared).parameters
+    }
+    - {"self"}
+)
+"""What a declaration takes, to suggest from."""
 
 
 def shipped_folder(name: str) -> Path:
@@ -53,7 +67,8 @@ def load_environments(sources: Iterable[str]) -> list[Environment]:
 
     Raises:
         SourceNotFound: Nothing is there; the text lists what is.
-        InvalidEnvironment: The file declares none, or two environments have one name.
+        InvalidEnvironment: The file fails to load or declares none, or two
+            environments have one name.
     """
     loaded: dict[str, Environment] = {}
     for source in sources:
@@ -147,10 +162,32 @@ def _import(path: Path) -> ModuleType:
         sys.path.insert(0, folder)  # an author's file imports what lies beside it
     try:
         spec.loader.exec_module(module)
+    except HudMcpError:
+        del sys.modules[name]
+        raise
+    except Exception as exc:
+        del sys.modules[name]
+        raise InvalidEnvironment(_why_not_loaded(exc, resolved)) from exc
     except BaseException:
         del sys.modules[name]
         raise
     return module
+
+
+def _why_not_loaded(exc: Exception, path: Path) -> str:
+    """Say where in the author's files an exception comes from, and what it is."""
+    folder = str(path.parent)
+    if isinstance(exc, SyntaxError):
+        where = f"{exc.filename or path}:{exc.lineno or 1}"
+        return f"{where}: {exc.msg}. Correct this line, then start again."
+    frames = traceback.extract_tb(exc.__traceback__)
+    own = [frame for frame in frames if Path(frame.filename).is_relative_to(folder)]
+    where = f"{own[-1].filename}:{own[-1].lineno}" if own else str(path)
+    hint = " Install it, or correct its name." if isinstance(exc, ImportError) else ""
+    unexpected = re.search(r"unexpected keyword argument '(\w+)'", str(exc))
+    if unexpected:
+        hint = did_you_mean(unexpected[1], _OPTIONS)
+    return f"{where}: {type(exc).__name__}: {exc}.{hint}"
 
 
 def _declared_in(module: ModuleType) -> list[Environment]:

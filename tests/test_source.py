@@ -85,10 +85,29 @@ def test_a_file_without_an_environment_is_refused(folder: Path) -> None:
         load_environments([path])
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("x = 1\ndef f(:\n", "env.py:2: invalid syntax. Correct this line"),
+        ("import no_such_module\n", "env.py:1: ModuleNotFoundError: No module named"),
+        ("1 / 0\n", "env.py:1: ZeroDivisionError: division by zero."),
+        (f"{DECLARES}e = Environment(wrld=1)\n", "env.py:2: TypeError: Environment.__init__() got"),
+        (f"{DECLARES}e = Environment(wrld=1)\n", "Did you mean 'world'?"),
+        (f"{DECLARES}e = Environment()\n@e.template(retuns=float)\ndef f(): ...\n", "'returns'?"),
+    ],
+)
+def test_a_file_that_fails_to_load_is_told_by_its_line(folder: Path, text: str, said: str) -> None:
+    """Every exception of an author's file becomes one sentence with the place and the advice."""
+    path = write(folder / "env.py", text)
+    with pytest.raises(InvalidEnvironment) as caught:
+        load_environments([path])
+    assert said in str(caught.value)
+
+
 def test_a_file_that_raises_can_be_mended_and_loaded(folder: Path) -> None:
     """A failed import leaves no half of a module behind."""
     path = write(folder / "env.py", "raise RuntimeError('broken')\n")
-    with pytest.raises(RuntimeError, match="broken"):
+    with pytest.raises(InvalidEnvironment, match=r"env.py:1: RuntimeError: broken"):
         load_environments([path])
     write(folder / "env.py", f"{DECLARES}env = Environment('mended, at last'[:6])\n")
     assert load_environments([path])[0].name == "mended"

@@ -1,8 +1,12 @@
 """`hud-mcp eval`: an agent through a taskset, with progress, a table and a report."""
 
+import os
+import signal
 import sys
+import tempfile
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -17,11 +21,11 @@ from hud_mcp import rollout
 from hud_mcp.agents.command import CommandAgent
 from hud_mcp.agents.nop import NopAgent
 from hud_mcp.agents.oracle import OracleAgent
-from hud_mcp.errors import HudMcpError
+from hud_mcp.errors import HudMcpError, InvalidTask
 from hud_mcp.grade import Outcome
 from hud_mcp.job import Job
 from hud_mcp.log import configure_logging
-from hud_mcp.rollout import Rollout, ServerCommand
+from hud_mcp.rollout import Rollout, ServerCommand, Solver
 from hud_mcp.source import find_taskset, load_environments, shipped_environments
 from hud_mcp.store import Store
 from hud_mcp.task import Task
@@ -73,9 +77,11 @@ async def _evaluate(options: dict[str, Any]) -> int:
     chosen = tasks.filter(options["pattern"]) if options["pattern"] else tasks
     if not len(chosen):
         raise HudMcpError(
-            f"No task of {path} is like {options['pattern']!r}; `hud-mcp tasks` lists them."
+            f"No task of {path} is like {options['pattern']!r}; `hud-mcp tasks` lists them, and * "
+            "matches anything."
         )
     sources = _sources(options["sources"], chosen, path)
+    solver = _built_in(options["agent"], sources, chosen)
     store = Store(options["store"])
     agent = options["agent"] or options["agent_command"]
     job = Job(name=options["name"] or f"{tasks.name} {agent}", taskset=tasks.name, agent=agent)
@@ -84,52 +90,103 @@ async def _evaluate(options: dict[str, Any]) -> int:
     report = options["report_path"] or user_data_path("hud-mcp") / "reports" / f"{job.id}.html"
     report.parent.mkdir(parents=True, exist_ok=True)
     log_path = report.with_suffix(".log")
+    expected = {t.id: _expected(t, options["agent"]) for t in chosen}
+    live = _Live(console, len(chosen))
     try:
-        with log_path.open("w") as log:
+        with log_path.open("w") as log, tempfile.TemporaryDirectory(prefix="hud-mcp-") as folder:
+            rows = Path(folder) / path.name
+            chosen.save(rows)  # the server loads what this run needs, and nothing else
             server = ServerCommand(
-                sources, path, store.url, job.id, log, ("--image", options["image"])
+                sources, rows, store.url, job.id, log, ("--image", options["image"])
             )
-            done = await _run(options, server, list(chosen), store, console)
-        expected = {t.id: _expected(t, options["agent"]) for t in chosen}
+            with live:
+                signalled = await _until_signalled(
+                    partial(_run, options, server, chosen, store, live, built_in=solver)
+                )
+        done = [live.done[t.id] for t in chosen if t.id in live.done]
         _print_results(console, done, expected)
         await write_report(store, job.id, report, expected=expected)
     finally:
         await store.close()
-    wrong = [r for r in done if not _as_expected(r, expected[r.task.id], options["agent"])]
     console.print(f"Job {job.id}. Server log: {log_path}", style="dim", soft_wrap=True)
     console.print(f"Report: {report.resolve()}", soft_wrap=True)
+    if signalled is not None:
+        text = f"Interrupted: {len(done)} of {len(chosen)} tasks ended; the others were cut off."
+        console.print(text, style="red")
+        return 128 + signalled
+    wrong = [r for r in done if not _as_expected(r, expected[r.task.id], options["agent"])]
     if wrong:
         console.print(f"{len(wrong)} of {len(done)} tasks did not end as expected.", style="red")
     return 1 if wrong else 0
 
 
+def _built_in(agent: str | None, sources: Sequence[str], tasks: Taskset) -> Solver | None:
+    """The built-in agent of that name, or None for a command's.
+
+    Raises:
+        InvalidTask: The oracle is wanted, and templates have none.
+    """
+    if agent is None:
+        return None
+    if agent == "nop":
+        return NopAgent()
+    environments = {e.name: e for e in load_environments(sources)}
+    wanted = {(t.env, t.template) for t in tasks if t.env in environments}
+    templates = [environments[env].find_template(template) for env, template in sorted(wanted)]
+    without = [f"{t.id} ({t.where})" for t in templates if t.oracle_function is None]
+    if without:
+        raise InvalidTask(
+            f"These templates have no oracle: {', '.join(without)}. Declare one with "
+            "@<template>.oracle, or leave their tasks out with --filter."
+        )
+    return OracleAgent(environments.values())
+
+
+async def _until_signalled(work: Callable[[], Awaitable[None]]) -> int | None:
+    """Run until it ends or a signal says to stop, and then in order; return the signal."""
+    if os.name == "nt":  # there, only Ctrl-C comes, as an exception
+        await work()
+        return None
+    caught: int | None = None
+    async with anyio.create_task_group() as group:
+
+        async def watch() -> None:
+            nonlocal caught
+            with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+                async for number in signals:
+                    caught = int(number)
+                    group.cancel_scope.cancel()
+
+        group.start_soon(watch)
+        await work()
+        group.cancel_scope.cancel()
+    return caught
+
+
 async def _run(
     options: dict[str, Any],
     server: ServerCommand,
-    tasks: Sequence[Task],
+    tasks: Taskset,
     store: Store,
-    console: Console,
-) -> list[Rollout]:
-    with _Live(console, len(tasks)) as live:
-        shared: dict[str, Any] = {
-            "store": store,
-            "max_concurrent": options["max_concurrent"],
-            "on_start": live.on_start,
-            "on_end": live.on_end,
-        }
-        if options["agent_command"]:
-            async with rollout.http_server(server) as (call, url, token):
-                solver = CommandAgent(
-                    options["agent_command"], url=url, token=token, timeout_s=options["timeout"]
-                )
-                return await rollout.roll_out(tasks, solver=solver, call_tool=call, **shared)
-        built_in = {
-            "oracle": lambda: OracleAgent(load_environments(server.sources)),
-            "nop": NopAgent,
-        }
+    live: "_Live",
+    *,
+    built_in: Solver | None,
+) -> None:
+    shared: dict[str, Any] = {
+        "store": store,
+        "max_concurrent": options["max_concurrent"],
+        "on_start": live.on_start,
+        "on_end": live.on_end,
+    }
+    if built_in is not None:
         async with rollout.stdio_server(server) as call:
-            solver = built_in[options["agent"]]()
-            return await rollout.roll_out(tasks, solver=solver, call_tool=call, **shared)
+            await rollout.roll_out(list(tasks), solver=built_in, call_tool=call, **shared)
+        return
+    async with rollout.http_server(server) as (call, url, token):
+        solver = CommandAgent(
+            options["agent_command"], url=url, token=token, timeout_s=options["timeout"]
+        )
+        await rollout.roll_out(list(tasks), solver=solver, call_tool=call, **shared)
 
 
 class _Live:
@@ -138,7 +195,7 @@ class _Live:
     def __init__(self, console: Console, total: int) -> None:
         self._console = console
         self._total = total
-        self._count = 0
+        self.done: dict[str, Rollout] = {}
         self._running: list[str] = []
         columns = (
             TextColumn("{task.description}"),
@@ -164,9 +221,9 @@ class _Live:
 
     def on_end(self, done: Rollout) -> None:
         self._running.remove(done.task.id)
-        self._count += 1
+        self.done[done.task.id] = done
         reward = "" if done.reward is None else f" {done.reward:g}"
-        line = f"[{self._count}/{self._total}] {done.task.id}: {done.outcome}{reward}"
+        line = f"[{len(self.done)}/{self._total}] {done.task.id}: {done.outcome}{reward}"
         style = _STYLES.get(done.outcome, "red")
         self._progress.console.print(
             f"{line} ({done.seconds:.1f} s)", style=style, markup=False, highlight=False

@@ -3,9 +3,10 @@
 import asyncio
 import logging
 import os
+import re
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TextIO
 
 import anyio
 import click
@@ -14,11 +15,15 @@ from pydantic import ValidationError
 from hud_mcp.errors import HudMcpError, did_you_mean
 from hud_mcp.limits import Limits
 from hud_mcp.log import LineStream, configure_logging
-from hud_mcp.server.stdio import claim_stdio
+from hud_mcp.server.pipes import claim_stdio
 
 __all__ = ["command"]
 
 logger = logging.getLogger(__name__)
+
+_TOKEN_CHARS = 8
+"""Shorter secrets are guessed."""
+_NAMED_TOKEN = re.compile(rf"([A-Za-z0-9_-]+)=(.{{{_TOKEN_CHARS},}})")
 
 _SIGNALLED = {"sigint": 130, "sigterm": 143}
 _LEAVE_S = 0.3
@@ -74,14 +79,24 @@ def command(**options: Any) -> None:
 
 def _run(options: dict[str, Any], streams: Any) -> int:
     configure_logging(options["log_level"])
-    printed, sys.stdout = sys.stdout, LineStream(sys.stderr)
+    # Over HTTP too, nothing but the address is on standard output: whoever started the
+    # server may read that line and no more, and a full pipe would stop a template's child.
+    printed = _private_stdout() if streams is None else sys.stdout
+    sys.stdout = LineStream(sys.stderr)
     try:
         return anyio.run(_serve, options, streams, printed)
     except HudMcpError as exc:
         click.echo(f"Error: {exc}", err=True)
         return 1
     finally:
-        sys.stdout = printed
+        sys.stdout = sys.__stdout__
+
+
+def _private_stdout() -> TextIO:
+    """Keep standard output for ourselves; what children and libraries write goes to stderr."""
+    private = os.dup(1)  # not inherited by children
+    os.dup2(2, 1)
+    return os.fdopen(private, "w")
 
 
 async def _serve(options: dict[str, Any], streams: Any, printed: Any) -> int:
@@ -220,10 +235,15 @@ def read_tokens(given: Sequence[str]) -> dict[str, str]:
     """
     tokens: dict[str, str] = {}
     for item in given:
-        name, _, secret = item.rpartition("=")
-        if len(secret) < 8:  # noqa: PLR2004  # shorter ones are guessed
+        named = _NAMED_TOKEN.fullmatch(item)  # a secret may hold = itself, as base64 does
+        name, secret = (named[1], named[2]) if named else ("token", item)
+        if len(secret) < _TOKEN_CHARS:
             raise HudMcpError(
-                "A --token needs at least 8 characters; make one with `openssl rand`."
+                f"A --token needs at least {_TOKEN_CHARS} characters; make one with `openssl rand "
+                "-hex 32`."
             )
-        tokens[secret] = name or "token"
+        if tokens.setdefault(secret, name) != name:
+            raise HudMcpError(
+                f"{tokens[secret]!r} and {name!r} have the same --token; give each one."
+            )
     return tokens

@@ -147,24 +147,33 @@ async def test_an_agent_that_does_not_answer_leaves_a_cancelled_task(tmp_path: P
 
 
 async def test_every_class_of_outcome_is_in_the_denominators(tmp_path: Path) -> None:
-    """A row that does not begin and one without an oracle are counted and named, not dropped."""
+    """A row that does not begin is counted and named, not dropped."""
+    rows: list[dict[str, object]] = [
+        {"id": "good", "env": "board", "template": "collect"},
+        {"id": "no-start", "env": "faulty", "template": "raises_in_setup"},
+    ]
+    run = await evaluate(tmp_path, rows, "--agent", "nop", "--env", BOARD, "--env", FAULTY)
+    assert run.status == 1, run.printed
+    assert {i: (str(r.outcome), r.reward) for i, r in run.records.items()} == {
+        "good": ("graded", 0.0),
+        "no-start": ("environment_failed", None),
+    }
+    assert "mean reward 0.000 over 1 graded of 2 tasks; 1 environment_failed." in (
+        " ".join(run.printed.split())
+    )
+    assert "The setup of template 'raises_in_setup' failed" in run.printed
+
+
+async def test_templates_without_an_oracle_are_named_before_anything_runs(tmp_path: Path) -> None:
+    """No server is started and no task is spent to find out that it cannot be solved."""
     rows: list[dict[str, object]] = [
         {"id": "good", "env": "board", "template": "collect"},
         {"id": "no-oracle", "env": "board", "template": "total"},
-        {"id": "no-start", "env": "faulty", "template": "raises_in_setup"},
     ]
-    run = await evaluate(tmp_path, rows, "--agent", "oracle", "--env", BOARD, "--env", FAULTY)
-    assert run.status == 1, run.printed
-    assert {i: (str(r.outcome), r.reward) for i, r in run.records.items()} == {
-        "good": ("graded", 1.0),
-        "no-oracle": ("cancelled", None),
-        "no-start": ("environment_failed", None),
-    }
-    assert "mean reward 1.000 over 1 graded of 3 tasks; 1 cancelled, 1 environment_failed." in (
-        " ".join(run.printed.split())
-    )
-    assert "has no oracle" in run.printed
-    assert "The setup of template 'raises_in_setup' failed" in run.printed
+    run = await evaluate(tmp_path, rows, "--agent", "oracle", "--env", BOARD)
+    assert run.status == 1
+    assert "These templates have no oracle: total (" in run.printed
+    assert run.records == {}
 
 
 @pytest.mark.parametrize(

@@ -148,8 +148,7 @@ class Arguments:
                 f"{self.where}: {self.noun}: the parameter {parameter.name!r} has no annotation; "
                 "annotate it with its type, or with the world's class to receive the world."
             )
-        kind: type = type(parameter.default)
-        return kind if kind in (str, int, float, bool) else Any
+        return next((k for k in (bool, int, float, str) if type(parameter.default) is k), Any)
 
     def _hints(self, function: Callable[..., Any]) -> dict[str, Any]:
         try:

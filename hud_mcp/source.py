@@ -109,6 +109,8 @@ def _load(source: str) -> list[Environment]:
     place, wanted = _split(source)
     path = _find_file(place)
     environments = _declared_in(_import(path))
+    for environment in environments:
+        _check_world(environment)
     if not environments:
         raise InvalidEnvironment(f"{path} declares no Environment; write `env = Environment(…)`.")
     if wanted is None:
@@ -121,6 +123,17 @@ def _load(source: str) -> list[Environment]:
             f"{', '.join(names)}."
         )
     return chosen
+
+
+def _check_world(environment: Environment) -> None:
+    """Let a kind of world that can tell early what it misses do so, with the file's name."""
+    check = getattr(environment.world, "check", None)
+    if check is None:
+        return
+    try:
+        check(environment.folder)
+    except InvalidEnvironment as exc:
+        raise InvalidEnvironment(f"{environment.file}: {exc}") from None
 
 
 def _split(source: str) -> tuple[str, str | None]:

@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from hud_mcp.source import shipped_environments
+from hud_mcp.tool import CORE_TOOLS
+
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text()
 PAGE = "<!doctype html><title>Shop</title><h1>Shop</h1><p>The {} costs {} EUR.</p>"
@@ -63,7 +66,7 @@ def test_the_frameworks_example_prints_the_prompt_and_the_reward(tmp_path: Path)
     block = next(b for b in blocks("python") if "stdio_client" in b)
     command = tmp_path / "hud-mcp"
     command.write_text(
-        f"#!/bin/sh\nPYTHONPATH={ROOT} exec {sys.executable} -m hud_mcp \"$@\" --store "
+        f'#!/bin/sh\nPYTHONPATH={ROOT} exec {sys.executable} -m hud_mcp "$@" --store '
         f"{tmp_path}/store.sqlite3\n"
     )
     command.chmod(0o755)
@@ -80,8 +83,6 @@ def test_the_frameworks_example_prints_the_prompt_and_the_reward(tmp_path: Path)
 
 def test_the_claude_desktop_block_is_json_that_names_a_shipped_environment() -> None:
     """README: the configuration block is valid, and serves what `hud-mcp serve` knows."""
-    from hud_mcp.source import shipped_environments
-
     (block,) = blocks("json")
     server = json.loads(block)["mcpServers"]["hud-mcp"]
 
@@ -110,8 +111,6 @@ def test_every_command_of_the_readme_exists_with_its_options(line: str, tmp_path
 
 def test_the_tools_table_names_every_core_tool() -> None:
     """README: "The tools" lists what every server has, no more and no less."""
-    from hud_mcp.tool import CORE_TOOLS
-
     section = README.partition("## The tools")[2].partition("\n## ")[0]
     named = set(re.findall(r"^\| `(\w+)` \|", section, flags=re.MULTILINE))
 

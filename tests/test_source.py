@@ -104,6 +104,17 @@ def test_a_file_that_fails_to_load_is_told_by_its_line(folder: Path, text: str, 
     assert said in str(caught.value)
 
 
+def test_a_site_that_is_not_there_is_told_before_anything_opens(folder: Path) -> None:
+    """A misspelt folder is an author's mistake, found when the file loads."""
+    (folder / "site").mkdir()
+    text = (
+        "from hud_mcp import Browser, Environment\nenv = Environment('a', world=Browser('siet/'))\n"
+    )
+    path = write(folder / "env.py", text)
+    with pytest.raises(InvalidEnvironment, match=r"env\.py: .*'siet.*Did you mean 'site'\?"):
+        load_environments([path])
+
+
 def test_a_file_that_raises_can_be_mended_and_loaded(folder: Path) -> None:
     """A failed import leaves no half of a module behind."""
     path = write(folder / "env.py", "raise RuntimeError('broken')\n")

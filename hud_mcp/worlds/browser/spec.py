@@ -9,7 +9,7 @@ import anyio
 
 from hud_mcp.action import ACTION_TYPES
 from hud_mcp.context import ContextFeature, ContextSpace
-from hud_mcp.errors import ActionFailed, EnvironmentFailed, InvalidEnvironment
+from hud_mcp.errors import ActionFailed, EnvironmentFailed, InvalidEnvironment, did_you_mean
 from hud_mcp.world import Opening
 from hud_mcp.worlds.browser.allow import AllowList
 from hud_mcp.worlds.browser.chromium import Chromium, find_chromium
@@ -128,12 +128,30 @@ class Browser:
             raise
         return world
 
+    def check(self, folder: Path) -> None:
+        """Refuse a site whose folder is not there, before anything is opened.
+
+        Args:
+            folder: Where the environment's file is.
+
+        Raises:
+            InvalidEnvironment: Naming the folder as it was written, and a close one.
+        """
+        if self._site is None or (folder / self._site).is_dir():
+            return
+        beside = [p.name for p in folder.iterdir() if p.is_dir()] if folder.is_dir() else []
+        hint = did_you_mean(Path(self._site).name, beside)
+        raise InvalidEnvironment(
+            f"Browser(site={str(self._site)!r}): there is no such folder beside the environment's "
+            f"file.{hint}"
+        )
+
     def _root(self, opening: Opening) -> Path | None:
         if self._site is None:
             return None
         root = opening.folder / self._site
-        if not root.is_dir():
-            raise EnvironmentFailed(f"The site's folder {root} is not there.")
+        if not root.is_dir():  # not its path: this text reaches the agent
+            raise EnvironmentFailed(f"The site's folder {str(self._site)!r} is not there.")
         return root
 
     def _initial_state(self, opening: Opening) -> dict[str, Any]:

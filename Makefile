@@ -1,5 +1,5 @@
 # Every target sets up what it needs: a virtual environment in .venv and a Chromium.
-PYTHON ?= python3.11
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed

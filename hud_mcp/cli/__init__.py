@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from hud_mcp import __version__
-from hud_mcp.errors import HudMcpError, sole_cause
+from hud_mcp.errors import HudMcpError, did_you_mean, sole_cause
 
 __all__ = ["main"]
 
@@ -25,7 +25,11 @@ class _Commands(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
-            return None
+            hint = did_you_mean(cmd_name, _COMMANDS)
+            raise click.UsageError(
+                f"There is no command {cmd_name!r}.{hint} There are: {', '.join(_COMMANDS)}.",
+                ctx,
+            )
         return import_module(f"hud_mcp.cli.{cmd_name}").command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -148,18 +148,19 @@ async def _until_signalled(work: Callable[[], Awaitable[None]]) -> int | None:
         await work()
         return None
     caught: int | None = None
-    async with anyio.create_task_group() as group:
+    # Outside of what is cancelled: a second signal does not cut the end of the run short.
+    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        async with anyio.create_task_group() as group:
 
-        async def watch() -> None:
-            nonlocal caught
-            with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+            async def watch() -> None:
+                nonlocal caught
                 async for number in signals:
                     caught = int(number)
                     group.cancel_scope.cancel()
 
-        group.start_soon(watch)
-        await work()
-        group.cancel_scope.cancel()
+            group.start_soon(watch)
+            await work()
+            group.cancel_scope.cancel()
     return caught
 
 

@@ -43,3 +43,6 @@ def _print_table(chosen: Taskset, tasks: Taskset) -> None:
     console = Console()
     console.print(table)
     console.print(f"{len(chosen)} of {len(tasks)} tasks; --show ID prints one.", style="dim")
+    if not len(chosen):
+        text = f"Nothing is like that; * matches anything. Some ids: {', '.join(tasks.ids[:5])}."
+        console.print(text, style="dim", markup=False)

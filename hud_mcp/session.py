@@ -546,14 +546,16 @@ class Session:
             self.log(rest)
         self.ended_at = utc_now()
         self.told = ending.told
-        self.receipt = self._make_receipt(ending)
+        receipt = self._make_receipt(ending)
         if ending.error:
             logger.warning("%s: %s", ending.outcome, ending.error)
-        self.state = "ended"
         try:
-            await self._recorder.end(self.receipt)
+            await self._recorder.end(receipt)
         except StoreFailed as exc:
             logger.error("%s", exc)  # noqa: TRY400  # its text says everything
+        # Only now may anyone read it: a receipt is stored before it is sent.
+        self.receipt = receipt
+        self.state = "ended"
         self.latest = None
         self.ended.set()
         self._worker.refuse_waiting()

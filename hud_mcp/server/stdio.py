@@ -278,6 +278,7 @@ async def serve_stdio(
         Why it ended. The process's exit status is the caller's business.
 
     Raises:
+        RuntimeError: The lifespan ended by itself.
         Exception: Whatever the lifespan raised; everything has ended in order all the same.
     """
     loop = asyncio.get_running_loop()
@@ -309,7 +310,9 @@ async def serve_stdio(
             with anyio.CancelScope(shield=True):
                 await _wind_down(service, output, lifespan, limits, reason)
     lifespan.raise_failure()
-    return stopped.result()
+    if reason is None:
+        raise RuntimeError("the server's lifespan ended while it was being served")
+    return reason
 
 
 class _Lifespan:
@@ -338,8 +341,6 @@ class _Lifespan:
 
     def raise_failure(self) -> None:
         """Raise what it raised, if anything."""
-        if self.task.cancelled() and not self._leave.is_set():
-            raise RuntimeError("the server's lifespan cancelled itself")
         if self.task.done() and not self.task.cancelled():
             self.task.result()
 

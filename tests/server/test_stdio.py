@@ -904,6 +904,24 @@ async def test_a_lifespan_that_fails_to_start_is_the_callers_error() -> None:
             await served.ended.wait()
 
 
+async def test_a_lifespan_that_ends_by_itself_is_named_as_the_cause() -> None:
+    """A lifespan that is cancelled from within ends the server with an error that says so."""
+
+    @asynccontextmanager
+    async def leave(server: Server[Any]) -> AsyncIterator[None]:
+        del server
+        task = asyncio.current_task()
+        assert task is not None
+        asyncio.get_running_loop().call_soon(task.cancel)
+        yield
+
+    probe = Probe()
+    probe.server.lifespan = leave
+    with pytest.RaisesGroup(pytest.RaisesExc(RuntimeError, match="lifespan ended")):
+        async with serving(probe) as served:
+            await served.ended.wait()
+
+
 async def test_a_client_that_stops_reading_ends_it_quietly(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

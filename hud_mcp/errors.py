@@ -24,6 +24,7 @@ __all__ = [
     "SessionBusy",
     "SessionEnded",
     "SessionNotFound",
+    "SessionTaken",
     "SourceNotFound",
     "StoreFailed",
     "did_you_mean",
@@ -85,6 +86,10 @@ class SessionEnded(HudMcpError):
 
 class SessionBusy(HudMcpError):
     """Too many calls already wait on this session. Nothing was done; call again later."""
+
+
+class SessionTaken(HudMcpError):
+    """Another server process runs this session. Nothing was done, and nothing recorded here."""
 
 
 class AlreadyAnswered(HudMcpError):

@@ -13,7 +13,14 @@ from hud_mcp.grade import Outcome, SubScore
 from hud_mcp.observation import Screenshot
 from hud_mcp.task import Task
 
-__all__ = ["Receipt", "ScreenshotRecord", "Trajectory", "TrajectoryStep", "utc_now"]
+__all__ = [
+    "Receipt",
+    "ScreenshotRecord",
+    "Trajectory",
+    "TrajectoryStep",
+    "TrajectorySummary",
+    "utc_now",
+]
 
 
 def utc_now() -> datetime:
@@ -56,6 +63,18 @@ class TrajectoryStep(Value):
         default=(), description="As the agent sent them; a tool call as its name and arguments."
     )
     performed: int = Field(default=0, ge=0, description="How many of them were performed.")
+    scale: float = Field(
+        default=1.0, gt=0, description="CSS pixels per pixel, of the places in these actions."
+    )
+    look: dict[str, Any] = Field(
+        default_factory=dict, description="What was observed, where that is not the default."
+    )
+    delivered_image: bool = Field(
+        default=False, description="Whether the agent was shown the picture."
+    )
+    interrupted: bool = Field(
+        default=False, description="Whether an action may have been cut off half-way."
+    )
     observation_text: str | None = None
     screenshot: ScreenshotRecord | None = None
     observation_url: str | None = Field(
@@ -102,6 +121,34 @@ class Receipt(Value):
     package_version: str
     task_digest: str
     environment_digest: str
+
+
+class TrajectorySummary(Value):
+    """What a list shows of one session: everything but its prompt, its steps and its log."""
+
+    id: str
+    job_id: str | None = None
+    environment: str
+    task: Task
+    context: dict[str, Any] = Field(default_factory=dict)
+    seed: int | None = None
+    step_count: int = 0
+    receipt: Receipt | None = None
+    reward_policy: str | None = None
+    answered: bool = Field(default=False, description="Whether an answer was submitted.")
+    live_token: str | None = Field(default=None, repr=False)
+    started_at: datetime
+    ended_at: datetime | None = None
+
+    @property
+    def outcome(self) -> Outcome | None:
+        """How it ended; None while it goes on."""
+        return self.receipt.outcome if self.receipt else None
+
+    @property
+    def reward(self) -> float | None:
+        """None until graded, and where it never was."""
+        return self.receipt.reward if self.receipt else None
 
 
 class Trajectory(Value):

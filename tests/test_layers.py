@@ -24,7 +24,7 @@ LAYERS = (
     ("action", "observation", "context", "grade", "capability"),
     ("world", "arguments", "task", "template", "taskset", "tool", "environment", "source"),
     ("worlds", "graders"),
-    ("trajectory", "job", "schema", "store"),
+    ("trajectory", "job", "store"),
     ("log", "limits", "recorder", "worker", "keeper", "session", "sessions"),
     ("server", "web", "channel", "rollout", "agents", "gym"),
     ("cli",),
@@ -44,7 +44,8 @@ NARROW = {"agents.agent": VALUES}
 
 HEAVY = {
     "playwright": ("worlds.browser",),
-    "sqlalchemy": ("schema",),
+    "sqlalchemy": ("store.schema", "store.migrations"),
+    "alembic": ("store.migrations",),
     "mcp": ("server",),
     "gymnasium": ("worlds.gymnasium",),
     "ray": (),
@@ -272,15 +273,15 @@ CLEAN = {
     "hud_mcp/action.py": "from hud_mcp.errors import HudMcpError",
     "hud_mcp/context.py": "from hud_mcp.action import Value",
     "hud_mcp/environment.py": "from hud_mcp.worlds.none import NoWorld",
-    "hud_mcp/store.py": """
+    "hud_mcp/store/__init__.py": """
         from typing import TYPE_CHECKING
         if TYPE_CHECKING:
             from sqlalchemy import Engine
         def read():
             import sqlalchemy
-            from hud_mcp import schema
+            from hud_mcp.store import schema
         """,
-    "hud_mcp/schema.py": "import sqlalchemy",
+    "hud_mcp/store/schema.py": "import sqlalchemy",
     "hud_mcp/session.py": "from hud_mcp.store import Store",
     "hud_mcp/worlds/__init__.py": "",
     "hud_mcp/worlds/none.py": "from hud_mcp.context import Context",

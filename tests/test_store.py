@@ -330,7 +330,7 @@ async def test_a_value_that_no_database_takes_fails_alone(store: Store) -> None:
     with anyio.fail_after(10):
         with pytest.raises(StoreFailed, match="surrogates not allowed"):
             await store.set_prompt("traj-1", "\udcff")
-        with pytest.raises(StoreFailed, match="FOREIGN KEY"):
+        with pytest.raises(StoreFailed, match="no session 'nobody'"):
             await store.add_step("nobody", step(0))
         await store.set_prompt("traj-1", "Do it.")
     assert (await store.load_trajectory("traj-1")).prompt == "Do it."
@@ -377,6 +377,7 @@ async def test_closing_finishes_what_was_accepted(store: Store, tmp_path: Path) 
         assert len((await store.load_trajectory("traj-1")).steps) == 10
         await store.close()
         await store.close()
+        assert await store.claim_session("traj-1")
         await store.add_step("traj-1", step(10))
 
 
@@ -435,7 +436,7 @@ async def test_a_store_of_a_newer_version_is_refused_and_left_as_it_is(tmp_path:
     before = path.read_bytes()
 
     newer = Store(path)
-    said = "has version 99, this program reads up to 1; update hud-mcp, or name another store"
+    said = "has version 99, this program reads up to 2; update hud-mcp, or name another store"
     with pytest.raises(StoreFailed, match=said):
         await newer.load_trajectory("traj-1")
     with pytest.raises(StoreFailed, match=said):

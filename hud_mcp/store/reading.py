@@ -1,0 +1,257 @@
+"""What is read from the tables, as values. Each function takes an open connection."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from hud_mcp.errors import StoreFailed
+from hud_mcp.job import Job
+from hud_mcp.store.lease import Lease, aware
+from hud_mcp.task import Task
+from hud_mcp.trajectory import Receipt, Trajectory, TrajectoryStep, TrajectorySummary
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection, Row, Select
+
+__all__ = [
+    "count_lines",
+    "list_jobs",
+    "load_job",
+    "load_job_tasks",
+    "load_steps",
+    "load_summaries",
+    "load_trajectories",
+    "session_by_secret",
+    "session_row",
+    "snapshot",
+    "waiting_sessions",
+]
+
+ValueT = TypeVar("ValueT", bound=BaseModel)
+
+
+def session_row(connection: "Connection", trajectory_id: str) -> "Row[Any] | None":
+    """A session's row by the record's id."""
+    from sqlalchemy import select  # noqa: PLC0415  # SQLAlchemy loads here
+
+    from hud_mcp.store.schema import sessions  # noqa: PLC0415  # the same
+
+    return connection.execute(select(sessions).where(sessions.c.id == trajectory_id)).one_or_none()
+
+
+def session_by_secret(connection: "Connection", secret_digest: str) -> "Row[Any] | None":
+    """A session's row by the hash of its id."""
+    from sqlalchemy import select  # noqa: PLC0415  # SQLAlchemy loads here
+
+    from hud_mcp.store.schema import sessions  # noqa: PLC0415  # the same
+
+    return connection.execute(
+        select(sessions).where(sessions.c.secret_digest == secret_digest)
+    ).one_or_none()
+
+
+def waiting_sessions(
+    connection: "Connection", lease: Lease, environments: Sequence[str]
+) -> "list[Row[Any]]":
+    """The rows of sessions that go on and that no living server owns; buries dead servers."""
+    from sqlalchemy import select  # noqa: PLC0415  # SQLAlchemy loads here
+
+    from hud_mcp.store.schema import sessions  # noqa: PLC0415  # the same
+
+    going_on = sessions.c.ended_at.is_(None)
+    owners = select(sessions.c.owner).where(going_on, sessions.c.owner.is_not(None)).distinct()
+    for owner in connection.execute(owners).scalars().all():
+        if not lease.is_alive(connection, owner):
+            lease.bury(connection, owner)
+    waiting = select(sessions).where(
+        going_on, sessions.c.owner.is_(None), sessions.c.environment.in_(list(environments))
+    )
+    return list(connection.execute(waiting.order_by(sessions.c.started_at)))
+
+
+def snapshot(connection: "Connection", trajectory_id: str) -> tuple[int, bytes | None]:
+    """A session's last snapshot and the step after which it was taken; (-1, None) without one."""
+    from sqlalchemy import select  # noqa: PLC0415  # SQLAlchemy loads here
+
+    from hud_mcp.store.schema import snapshots  # noqa: PLC0415  # the same
+
+    row = connection.execute(
+        select(snapshots.c.step, snapshots.c.data).where(snapshots.c.session_id == trajectory_id)
+    ).one_or_none()
+    return (-1, None) if row is None else (row.step, row.data)
+
+
+def count_lines(connection: "Connection", trajectory_id: str) -> int:
+    """How many lines a session's own log has."""
+    from sqlalchemy import func, select  # noqa: PLC0415  # SQLAlchemy loads here
+
+    from hud_mcp.store.schema import logs  # noqa: PLC0415  # the same
+
+    last = connection.execute(
+        select(func.max(logs.c.line)).where(logs.c.session_id == trajectory_id)
+    ).scalar_one()
+    return 0 if last is None else last + 1
+
+
+def load_job(connection: "Connection", job_id: str) -> Job | None:
+    """A job, or None."""
+    from sqlalchemy import select  # noqa: PLC0415  # SQLAlchemy loads here
+
+    from hud_mcp.store.schema import jobs  # noqa: PLC0415  # the same
+
+    row = connection.execute(select(jobs.c.row).where(jobs.c.id == job_id)).scalar_one_or_none()
+    return None if row is None else _read(Job, row, f"job {job_id}")
+
+
+def list_jobs(connection: "Connection", limit: int) -> list[Job]:
+    """The newest jobs, newest first."""
+    from sqlalchemy import select  # noqa: PLC0415  # SQLAlchemy loads here
+
+    from hud_mcp.store.schema import jobs  # noqa: PLC0415  # the same
+
+    query = select(jobs.c.id, jobs.c.row).order_by(jobs.c.created_at.desc()).limit(limit)
+    return [_read(Job, row.row, f"job {row.id}") for row in connection.execute(query)]
+
+
+def load_job_tasks(connection: "Connection", job_id: str) -> list[Task]:
+    """The tasks that a job is to run, in order; none where they were not recorded."""
+    from sqlalchemy import select  # noqa: PLC0415  # SQLAlchemy loads here
+
+    from hud_mcp.store.schema import job_tasks  # noqa: PLC0415  # the same
+
+    query = select(job_tasks).where(job_tasks.c.job_id == job_id).order_by(job_tasks.c.position)
+    return [
+        _read(Task, row.row, f"task {row.position} of {job_id}")
+        for row in connection.execute(query)
+    ]
+
+
+def load_summaries(
+    connection: "Connection",
+    *,
+    job_id: str | None = None,
+    live_token: str | None = None,
+    newest_first: bool = False,
+    limit: int | None = None,
+) -> list[TrajectorySummary]:
+    """Trajectories without their steps, in the order in which they began."""
+    from sqlalchemy import func, select  # noqa: PLC0415  # SQLAlchemy loads here
+
+    from hud_mcp.store.schema import sessions, steps  # noqa: PLC0415  # the same
+
+    count = select(func.count()).where(steps.c.session_id == sessions.c.id).scalar_subquery()
+    started = sessions.c.started_at
+    query = select(sessions, count.label("step_count")).order_by(
+        started.desc() if newest_first else started, sessions.c.id
+    )
+    if live_token is not None:
+        query = query.where(sessions.c.live_token == live_token)
+    else:
+        query = query.where(
+            sessions.c.job_id.is_(None) if job_id is None else sessions.c.job_id == job_id
+        )
+    return [_summary(row) for row in connection.execute(query.limit(limit))]
+
+
+def load_steps(
+    connection: "Connection", screenshots: Path, trajectory_id: str, start: int, stop: int | None
+) -> list[TrajectoryStep]:
+    """The steps from `start` up to but not including `stop`."""
+    from sqlalchemy import select  # noqa: PLC0415  # SQLAlchemy loads here
+
+    from hud_mcp.store.schema import steps  # noqa: PLC0415  # the same
+
+    query = select(steps).where(steps.c.session_id == trajectory_id, steps.c.step >= start)
+    if stop is not None:
+        query = query.where(steps.c.step < stop)
+    rows = connection.execute(query.order_by(steps.c.step))
+    return [_read_step(row, screenshots) for row in rows]
+
+
+def load_trajectories(
+    connection: "Connection",
+    screenshots: Path,
+    *,
+    ids: Sequence[str] | None = None,
+    job_id: str | None = None,
+) -> list[Trajectory]:
+    """Whole records, in the order in which they began."""
+    from sqlalchemy import select  # noqa: PLC0415  # SQLAlchemy loads here
+
+    from hud_mcp.store.schema import logs, sessions, steps  # noqa: PLC0415  # the same
+
+    wanted = sessions.c.job_id == job_id if ids is None else sessions.c.id.in_(list(ids))
+    rows = connection.execute(select(sessions).where(wanted).order_by(sessions.c.started_at)).all()
+    step_rows: dict[str, list[TrajectoryStep]] = {row.id: [] for row in rows}
+    lines: dict[str, list[str]] = {row.id: [] for row in rows}
+    chosen: Select[Any] = select(sessions.c.id).where(wanted)
+    query = select(steps).where(steps.c.session_id.in_(chosen)).order_by(steps.c.step)
+    for row in connection.execute(query):
+        step_rows[row.session_id].append(_read_step(row, screenshots))
+    query = select(logs).where(logs.c.session_id.in_(chosen)).order_by(logs.c.at, logs.c.id)
+    for row in connection.execute(query):
+        lines[row.session_id].append(f"{aware(row.at):%H:%M:%S} {row.text}")
+    return [_read_trajectory(row, step_rows[row.id], lines[row.id]) for row in rows]
+
+
+def _read_step(row: "Row[Any]", screenshots: Path) -> TrajectoryStep:
+    step = _read(TrajectoryStep, row.row, f"step {row.step} of {row.session_id}")
+    if step.screenshot is None:
+        return step
+    url = (screenshots / step.screenshot.name).resolve().as_uri()
+    return step.model_copy(update={"observation_url": url})
+
+
+def _read_trajectory(row: "Row[Any]", steps: list[TrajectoryStep], lines: list[str]) -> Trajectory:
+    return Trajectory(
+        id=row.id,
+        job_id=row.job_id,
+        environment=row.environment,
+        environment_version=row.environment_version,
+        task=_read(Task, row.task, f"the task of {row.id}"),
+        context=row.context,
+        seed=row.seed,
+        prompt=row.prompt,
+        steps=tuple(steps),
+        logs="\n".join(lines) or None,
+        receipt=_read(Receipt, row.receipt, f"the receipt of {row.id}") if row.receipt else None,
+        started_at=aware(row.started_at),
+        ended_at=aware(row.ended_at) if row.ended_at else None,
+    )
+
+
+def _summary(row: "Row[Any]") -> TrajectorySummary:
+    return TrajectorySummary(
+        id=row.id,
+        job_id=row.job_id,
+        environment=row.environment,
+        task=_read(Task, row.task, f"the task of {row.id}"),
+        context=row.context,
+        seed=row.seed,
+        step_count=row.step_count,
+        receipt=_read(Receipt, row.receipt, f"the receipt of {row.id}") if row.receipt else None,
+        reward_policy=row.reward_policy,
+        answered=row.answered_at is not None,
+        live_token=row.live_token,
+        started_at=aware(row.started_at),
+        ended_at=aware(row.ended_at) if row.ended_at else None,
+    )
+
+
+def _read(kind: type[ValueT], row: Any, name: str) -> ValueT:
+    """A value from its JSON; one that a hand has damaged is named.
+
+    Raises:
+        StoreFailed: Saying which row, and what is wrong with it.
+    """
+    try:
+        return kind.model_validate(row)
+    except ValidationError as exc:
+        first = exc.errors(include_url=False)[0]
+        where = ".".join(str(part) for part in first["loc"]) or "the row"
+        raise StoreFailed(
+            f"The record is damaged: {name}: {where}: {first['msg']}. Mend that row, or restore "
+            "the store from a copy."
+        ) from exc

@@ -141,6 +141,11 @@ class TrajectorySummary(Value):
     ended_at: datetime | None = None
 
     @property
+    def task_id(self) -> str:
+        """The task's id."""
+        return self.task.id
+
+    @property
     def outcome(self) -> Outcome | None:
         """How it ended; None while it goes on."""
         return self.receipt.outcome if self.receipt else None

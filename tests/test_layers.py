@@ -24,7 +24,7 @@ LAYERS = (
     ("action", "observation", "context", "grade", "capability"),
     ("world", "arguments", "task", "template", "taskset", "tool", "environment", "source"),
     ("worlds", "graders"),
-    ("trajectory", "job", "store"),
+    ("bootstrap", "statistics", "step", "receipt", "transcript", "trajectory", "job", "store"),
     ("log", "limits", "recorder", "worker", "keeper", "session", "sessions"),
     ("server", "web", "channel", "rollout", "agents", "gym"),
     ("cli",),

@@ -21,6 +21,8 @@ __all__ = [
     "InvalidTemplate",
     "LimitReached",
     "NoScreen",
+    "NotInstalled",
+    "OutputExists",
     "SessionBusy",
     "SessionEnded",
     "SessionNotFound",
@@ -102,6 +104,14 @@ class LimitReached(HudMcpError):
 
 class StoreFailed(HudMcpError):
     """The record could not be written or read; the text says what is true now."""
+
+
+class OutputExists(HudMcpError):
+    """Something is in the place that was to be written to. Nothing was written."""
+
+
+class NotInstalled(HudMcpError):
+    """An optional part of the package is needed; the text names it. Nothing was done."""
 
 
 def sole_cause(error: BaseException) -> BaseException:

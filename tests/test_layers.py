@@ -26,7 +26,7 @@ LAYERS = (
     ("worlds", "graders"),
     ("bootstrap", "statistics", "step", "receipt", "transcript", "trajectory", "job", "store"),
     ("log", "limits", "recorder", "worker", "keeper", "session", "sessions"),
-    ("server", "web", "channel", "rollout", "agents", "gym"),
+    ("server", "web", "channel", "rollout", "agents", "gym", "export"),
     ("cli",),
     ("__main__",),
 )
@@ -48,6 +48,7 @@ HEAVY = {
     "alembic": ("store.migrations",),
     "mcp": ("server",),
     "gymnasium": ("worlds.gymnasium",),
+    "pyarrow": (),
     "ray": (),
 }
 """Slow to load or optional: imported inside functions, but for the modules that exist for them."""

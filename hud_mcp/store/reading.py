@@ -26,6 +26,7 @@ __all__ = [
     "session_by_secret",
     "session_row",
     "snapshot",
+    "trajectory_ids",
     "waiting_sessions",
 ]
 
@@ -153,6 +154,16 @@ def load_summaries(
             sessions.c.job_id.is_(None) if job_id is None else sessions.c.job_id == job_id
         )
     return [_summary(row) for row in connection.execute(query.limit(limit))]
+
+
+def trajectory_ids(connection: "Connection", job_id: str) -> list[str]:
+    """The ids of a job's trajectories, in the order in which they began."""
+    from sqlalchemy import select  # noqa: PLC0415  # SQLAlchemy loads here
+
+    from hud_mcp.store.schema import sessions  # noqa: PLC0415  # the same
+
+    query = select(sessions.c.id).where(sessions.c.job_id == job_id)
+    return list(connection.execute(query.order_by(sessions.c.started_at, sessions.c.id)).scalars())
 
 
 def load_steps(

@@ -508,6 +508,23 @@ class Store:
             raise SourceNotFound(f"The store has no job {job_id!r}.")
         return found
 
+    async def load_job_ids(self, job_id: str) -> tuple[Job, list[str]]:
+        """Return a job and the ids of its trajectories, in the order in which they began.
+
+        Raises:
+            SourceNotFound: There is no such job.
+            StoreFailed: The store cannot be read, or the job's row is damaged.
+        """
+
+        def read(connection: "Connection") -> "tuple[Job, list[str]] | None":
+            job = reading.load_job(connection, job_id)
+            return None if job is None else (job, reading.trajectory_ids(connection, job_id))
+
+        found = await self._read(read)
+        if found is None:
+            raise SourceNotFound(f"The store has no job {job_id!r}.")
+        return found
+
     async def list_jobs(self, limit: int = 1000) -> list[Job]:
         """Return the newest jobs, newest first.
 

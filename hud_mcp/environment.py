@@ -150,6 +150,7 @@ class Environment:
         *,
         name: str | None = None,
         read_only: bool = False,
+        replayable: bool = True,
     ) -> Any:
         """Register an async function as a tool that agents may call; with or without options.
 
@@ -157,13 +158,15 @@ class Environment:
             function: The function, where the decorator is used without parentheses.
             name: The tool's name; the function's by default.
             read_only: Tells clients that it changes nothing.
+            replayable: Whether it may be called again when a session is brought back after its
+                server has ended; False for what acts outside of the world, such as sending mail.
 
         Raises:
             InvalidEnvironment: It cannot be a tool, or the name is taken.
         """
 
         def register(function: ToolT) -> ToolT:
-            made = Tool(function, name=name, read_only=read_only)
+            made = Tool(function, name=name, read_only=read_only, replayable=replayable)
             if made.name in self._tools:
                 taken = self._tools[made.name].where
                 raise InvalidEnvironment(

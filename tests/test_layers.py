@@ -25,7 +25,7 @@ LAYERS = (
     ("world", "arguments", "task", "template", "taskset", "tool", "environment", "source"),
     ("worlds", "graders"),
     ("bootstrap", "statistics", "step", "receipt", "transcript", "trajectory", "job", "store"),
-    ("log", "limits", "recorder", "worker", "keeper", "session", "sessions"),
+    ("log", "limits", "recorder", "worker", "keeper", "ending", "replay", "session", "sessions"),
     ("server", "web", "channel", "rollout", "agents", "gym", "export"),
     ("cli",),
     ("__main__",),

@@ -117,6 +117,7 @@ async def _serve(options: dict[str, Any], streams: Any, printed: Any) -> int:
         reward_policy=options["reward"],
         job_id=options["job"],
     )
+    sessions.begin()
     server = build_server(sessions, pictures=Pictures(image=options["image"]))
     try:
         if options["http"]:

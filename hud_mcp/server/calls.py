@@ -15,6 +15,7 @@ from hud_mcp.action import (
     parse_action,
     parse_actions,
 )
+from hud_mcp.ending import digest, ended_text
 from hud_mcp.environment import Environment
 from hud_mcp.errors import InvalidTask, SessionEnded, did_you_mean
 from hud_mcp.grade import Outcome
@@ -81,7 +82,24 @@ class Call:
 
     async def session(self) -> Session:
         """The session that the call means."""
-        return await self.sessions.live(self.arguments.get("session"), self.caller)
+        found = await self.find()
+        if isinstance(found, Receipt):
+            raise SessionEnded(ended_text(found))
+        return found
+
+    async def find(self) -> Session | Receipt:
+        """The session that the call means, or its receipt where it ended in another process.
+
+        Bringing one back that another process began can take long: that is reported.
+        """
+        session_id = self.arguments.get("session")
+        here = self.sessions.here(session_id, self.caller)
+        if here is not None:
+            return here
+        if not session_id:
+            return await self.sessions.find(None, self.caller)
+        async with self.heartbeat("bringing the session back"):
+            return await self.sessions.find(session_id, self.caller)
 
     def look(self, *, image: bool, text: bool = True, kind: ImageFormat | None = None) -> Look:
         """What to observe for this call."""
@@ -218,7 +236,7 @@ async def screenshot(call: Call) -> dict[str, Any]:
 
 async def response(call: Call) -> dict[str, Any]:
     """Submit the answer."""
-    found = await call.sessions.find(call.arguments.get("session"), call.caller)
+    found = await call.find()
     answer = call.arguments["answer"]
     if isinstance(found, Receipt):
         return await _stored_receipt(found, answer)
@@ -229,7 +247,7 @@ async def response(call: Call) -> dict[str, Any]:
 
 async def task_status(call: Call) -> dict[str, Any]:
     """Tell where a session stands."""
-    found = await call.sessions.find(call.arguments.get("session"), call.caller)
+    found = await call.find()
     if isinstance(found, Receipt):
         shown = receipt_view(found, found.reward_policy)
         text = f"The session has ended: {found.outcome.value}."
@@ -257,7 +275,7 @@ async def task_status(call: Call) -> dict[str, Any]:
 
 async def cancel_task(call: Call) -> dict[str, Any]:
     """End a session without a grade."""
-    found = await call.sessions.find(call.arguments.get("session"), call.caller)
+    found = await call.find()
     outcome = found.outcome if isinstance(found, Receipt) else None
     if isinstance(found, Session):
         await found.cancel()
@@ -408,8 +426,6 @@ def _ended_line(session: Session) -> str:
 
 
 async def _stored_receipt(receipt: Receipt, answer: str) -> dict[str, Any]:
-    from hud_mcp.session import digest, ended_text  # noqa: PLC0415
-
     if receipt.outcome is not Outcome.GRADED or receipt.answer_digest != digest(answer):
         raise SessionEnded(ended_text(receipt))
     shown = receipt_view(receipt, receipt.reward_policy)

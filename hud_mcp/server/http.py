@@ -1,5 +1,6 @@
 """Streamable HTTP: both protocol eras on one path, closed to everyone else by default."""
 
+import asyncio
 import ipaddress
 import os
 import secrets
@@ -104,16 +105,31 @@ class _WebServer(uvicorn.Server):
         self.signal: signal.Signals | None = None
         self._on_ready = on_ready
         self._on_stop = on_stop
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stopping: asyncio.Task[None] | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to answer, and say so."""
+        self._loop = asyncio.get_running_loop()
         await super().startup(sockets)
         self._on_ready()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """End what is under way, then close every connection."""
-        await self._on_stop()
+        if self._stopping is None:
+            await self._on_stop()
         await super().shutdown(sockets)
+
+    def _stop(self) -> None:
+        self._stopping = asyncio.ensure_future(self._end_work())
+
+    async def _end_work(self) -> None:
+        try:
+            await self._on_stop()
+        finally:
+            # Not before: event streams end by themselves as soon as this is set, and the
+            # replies that were still to come on them would be lost.
+            self.should_exit = True
 
     @contextmanager
     def capture_signals(self) -> Generator[None]:
@@ -135,7 +151,10 @@ class _WebServer(uvicorn.Server):
         if self.signal is not None:
             os._exit(128 + sig)
         self.signal = signal.Signals(sig)
-        self.should_exit = True
+        if self._loop is None:
+            self.should_exit = True
+        else:
+            self._loop.call_soon_threadsafe(self._stop)
 
 
 class _Tokens:

@@ -124,6 +124,11 @@ class Store:
         prefix = "sqlite:///"
         return Path(self.url.removeprefix(prefix)) if self.url.startswith(prefix) else None
 
+    @property
+    def exists(self) -> bool:
+        """Whether there is anything to look into; a database by URL is taken to be there."""
+        return self._sqlite_path is None or self._sqlite_path.exists()
+
     # Jobs.
 
     async def add_job(self, job: Job, tasks: Sequence[Task] = ()) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from hud_mcp.errors import StoreFailed
+from hud_mcp.grade import Outcome
 from hud_mcp.job import Job
 from hud_mcp.store.lease import Lease, aware
 from hud_mcp.task import Task
@@ -17,9 +18,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "count_lines",
+    "count_rewards",
     "list_jobs",
     "load_job",
     "load_job_tasks",
+    "load_lines",
     "load_steps",
     "load_summaries",
     "load_trajectories",
@@ -94,6 +97,34 @@ def count_lines(connection: "Connection", trajectory_id: str) -> int:
         select(func.max(logs.c.line)).where(logs.c.session_id == trajectory_id)
     ).scalar_one()
     return 0 if last is None else last + 1
+
+
+def load_lines(connection: "Connection", trajectory_id: str, after: int) -> list[tuple[int, str]]:
+    """The lines of a session's log that were written after another, with their numbers."""
+    from sqlalchemy import select  # noqa: PLC0415  # SQLAlchemy loads here
+
+    from hud_mcp.store.schema import logs  # noqa: PLC0415  # the same
+
+    query = select(logs).where(logs.c.session_id == trajectory_id, logs.c.id > after)
+    rows = connection.execute(query.order_by(logs.c.id))
+    return [(row.id, f"{aware(row.at):%H:%M:%S} {row.text}") for row in rows]
+
+
+def count_rewards(connection: "Connection") -> dict[str | None, tuple[int, int, float | None]]:
+    """Of each job, and of the sessions without one: how many, how many graded, the mean reward."""
+    from sqlalchemy import case, func, select  # noqa: PLC0415  # SQLAlchemy loads here
+
+    from hud_mcp.store.schema import sessions  # noqa: PLC0415  # the same
+
+    outcome, reward = (sessions.c.receipt[name] for name in ("outcome", "reward"))
+    graded = outcome.as_string() == Outcome.GRADED.value
+    query = select(
+        sessions.c.job_id,
+        func.count(),
+        func.count(case((graded, 1))),
+        func.avg(case((graded, reward.as_float()))),
+    ).group_by(sessions.c.job_id)
+    return {job: (all_of, some, mean) for job, all_of, some, mean in connection.execute(query)}
 
 
 def load_job(connection: "Connection", job_id: str) -> Job | None:

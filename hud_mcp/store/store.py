@@ -470,6 +470,24 @@ class Store:
         found = await self._read(lambda c: reading.load_summaries(c, live_token=live_token))
         return found[0] if found else None
 
+    async def load_lines(self, trajectory_id: str, after: int = 0) -> list[tuple[int, str]]:
+        """Return the lines of a log that were written after the one of that number, numbered.
+
+        Raises:
+            StoreFailed: The store cannot be read.
+        """
+        return await self._read(lambda c: reading.load_lines(c, trajectory_id, after))
+
+    async def count_rewards(self) -> dict[str | None, tuple[int, int, float | None]]:
+        """Return how many sessions each job has, how many are graded, and their mean reward.
+
+        Under None are those of the sessions that belong to no job.
+
+        Raises:
+            StoreFailed: The store cannot be read.
+        """
+        return await self._read(reading.count_rewards)
+
     async def load_job(self, job_id: str) -> tuple[Job, list[Trajectory]]:
         """Return a job and its trajectories, in the order in which they began.
 

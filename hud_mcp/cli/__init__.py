@@ -14,6 +14,7 @@ _COMMANDS = {
     "serve": "Serve environments over MCP, on stdio or HTTP.",
     "eval": "Run an agent through a taskset and report.",
     "tasks": "List the tasks of a taskset, or show one.",
+    "export": "Write a job or a trajectory as JSON Lines, Parquet, ATIF, HTML or GIF.",
 }
 
 

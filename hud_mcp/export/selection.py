@@ -1,0 +1,95 @@
+"""What is exported: the trajectories of a job, or one of them; read one after the other."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+from pydantic import ValidationError
+
+from hud_mcp.errors import SourceNotFound, StoreFailed, did_you_mean
+from hud_mcp.export.summary import OnProgress, Tally
+from hud_mcp.job import Job
+from hud_mcp.store import Store
+from hud_mcp.trajectory import Trajectory
+
+__all__ = ["Selection", "read", "select"]
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What is exported.
+
+    Attributes:
+        id: The job's or the trajectory's, as it was asked for.
+        job: The job; None for a trajectory that belongs to none.
+        trajectory_ids: In the order in which they began.
+        whole_job: Whether a job was asked for, and not one trajectory.
+    """
+
+    id: str
+    job: Job | None
+    trajectory_ids: tuple[str, ...]
+    whole_job: bool
+
+
+async def select(store: Store, source_id: str) -> Selection:
+    """Find a job, or a trajectory, by its id.
+
+    Raises:
+        SourceNotFound: There is neither, or the job has no trajectory yet.
+        StoreFailed: The store cannot be read.
+    """
+    try:
+        job, ids = await store.load_job_ids(source_id)
+    except SourceNotFound:
+        return await _select_one(store, source_id)
+    if not ids:
+        raise SourceNotFound(
+            f"Job {source_id!r} has no trajectories yet; there is nothing to export."
+        )
+    return Selection(source_id, job, tuple(ids), whole_job=True)
+
+
+async def _select_one(store: Store, trajectory_id: str) -> Selection:
+    try:
+        found = await store.load_trajectory(trajectory_id)
+    except SourceNotFound:
+        known = [job.id for job in await store.list_jobs()]
+        newest = f" The newest job is {known[0]}." if known else " It has no jobs at all."
+        hint = did_you_mean(trajectory_id, known) or newest
+        raise SourceNotFound(
+            f"The store has no job and no trajectory {trajectory_id!r}.{hint} `hud-mcp jobs` "
+            "lists jobs, `hud-mcp jobs ID` their trajectories; --store names another store."
+        ) from None
+    job = (await store.load_job_ids(found.job_id))[0] if found.job_id else None
+    return Selection(trajectory_id, job, (trajectory_id,), whole_job=False)
+
+
+async def read(
+    store: Store, selection: Selection, tally: Tally, on_progress: OnProgress | None
+) -> AsyncIterator[Trajectory]:
+    """Read what was selected, holding one trajectory at a time.
+
+    One that a hand has damaged is named in the tally and left out.
+
+    Raises:
+        StoreFailed: The store cannot be read, or the only trajectory is damaged.
+    """
+    total = len(selection.trajectory_ids)
+    for number, trajectory_id in enumerate(selection.trajectory_ids, 1):
+        try:
+            trajectory = await store.load_trajectory(trajectory_id)
+        except (StoreFailed, ValueError) as exc:
+            if not selection.whole_job or not _is_damage(exc):
+                raise
+            tally.damaged.append(f"{trajectory_id}: {exc}")
+        else:
+            tally.add(trajectory)
+            yield trajectory
+        if on_progress is not None:
+            on_progress(number, total)
+
+
+def _is_damage(error: Exception) -> bool:
+    """Whether a row is wrong, and not the store as a whole."""
+    cause = error.__cause__ if isinstance(error, StoreFailed) else error
+    return isinstance(cause, ValidationError | ValueError)

@@ -208,7 +208,10 @@ class WorldSpec(Protocol):
 
     @property
     def replayable(self) -> bool:
-        """Whether the same context, seed and actions bring back the same state."""
+        """Whether the same context, seed, actions and looks bring back the same state.
+
+        And the same observations, up to how pictures are drawn. No seed is a seed too.
+        """
         ...
 
     @property

@@ -21,3 +21,6 @@ class Job(Value):
     agent: str | None = None
     metadata: dict[str, Any] = Field(default_factory=dict)
     created_at: datetime = Field(default_factory=utc_now)
+    damage: str | None = Field(
+        default=None, description="In a list: why the rest of its row cannot be read; or None."
+    )

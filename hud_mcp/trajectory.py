@@ -139,6 +139,9 @@ class TrajectorySummary(Value):
     live_token: str | None = Field(default=None, repr=False)
     started_at: datetime
     ended_at: datetime | None = None
+    damage: str | None = Field(
+        default=None, description="What of its row cannot be read, and is left out here; or None."
+    )
 
     @property
     def task_id(self) -> str:

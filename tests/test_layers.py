@@ -44,7 +44,7 @@ NARROW = {"agents.agent": VALUES}
 
 HEAVY = {
     "playwright": ("worlds.browser",),
-    "sqlalchemy": ("store.schema", "store.migrations"),
+    "sqlalchemy": ("store.columns", "store.schema", "store.migrations"),
     "alembic": ("store.migrations",),
     "mcp": ("server",),
     "gymnasium": ("worlds.gymnasium",),

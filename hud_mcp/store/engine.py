@@ -2,17 +2,20 @@
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from hud_mcp.errors import StoreFailed
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
 
-__all__ = ["open_engine", "why"]
+__all__ = ["begin_write", "concerns_all", "open_engine", "passes", "remedy", "why"]
 
 _BUSY_S = 15
 """How long a commit waits for another process's lock on a SQLite file."""
+
+_CONNECT_S = 10
+"""How long a database is waited for that does not answer."""
 
 _OPENING_LOCK = 4_873_120
 """The advisory lock of PostgreSQL under which the tables are made or changed."""
@@ -32,11 +35,23 @@ def open_engine(url: str, path: Path | None) -> "Engine":
     from sqlalchemy import create_engine, event  # noqa: PLC0415  # SQLAlchemy loads here
     from sqlalchemy.exc import ArgumentError, NoSuchModuleError  # noqa: PLC0415  # the same
 
+    from hud_mcp.store.columns import to_json  # noqa: PLC0415  # the same
+
     if path is not None:
         path.parent.mkdir(parents=True, exist_ok=True)
+    elif url.startswith(("sqlite:", "sqlite+pysqlite:")):
+        raise StoreFailed(
+            "The store cannot be opened: a database in memory keeps nothing. Give a file's path."
+        )
     try:
-        options = {"connect_args": {"timeout": _BUSY_S}} if path else {"pool_pre_ping": True}
-        engine = create_engine(url, hide_parameters=True, **options)
+        options = {} if path else {"pool_pre_ping": True}
+        engine = create_engine(
+            url,
+            hide_parameters=True,
+            json_serializer=to_json,
+            connect_args=_connect_args(url),
+            **options,
+        )
     except (ArgumentError, NoSuchModuleError, ImportError) as exc:
         raise StoreFailed(
             f"The store cannot be opened: {why(exc)}. Give a file's path, or a URL such as "
@@ -58,12 +73,76 @@ def open_engine(url: str, path: Path | None) -> "Engine":
     return engine
 
 
+def begin_write(connection: "Connection") -> None:
+    """Begin a transaction that writes. SQLite's takes its lock now, not between two statements."""
+    if connection.dialect.name == "sqlite":
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+
 def why(error: Exception) -> str:
-    """What went wrong, without the file's path."""
+    """What went wrong, without the place, which is for the log."""
+    if _is_unreachable(error):
+        return "the database cannot be reached"
     original = getattr(error, "orig", None) or error
     if isinstance(original, OSError) and original.strerror:
-        return original.strerror  # without the path, which is for the log
+        return original.strerror  # without the path
     return str(original).strip().splitlines()[0] if str(original).strip() else repr(original)
+
+
+def remedy(error: Exception) -> str:
+    """What to do about it, before the call is made again."""
+    if _is_locked(error):
+        return "let the process that holds its lock finish, or end it"
+    if _is_unreachable(error):
+        return "start the database, or correct the store's URL"
+    return "free space or make it writable"
+
+
+def concerns_all(error: Exception) -> bool:
+    """Whether every other write would fail for the same reason, perhaps after as long a wait."""
+    return _is_locked(error) or _is_unreachable(error)
+
+
+def passes(error: Exception) -> bool:
+    """Whether the same transaction may well succeed at once.
+
+    It was chosen to end a deadlock, or the database was started again under it.
+    """
+    original = getattr(error, "orig", None)
+    if getattr(original, "sqlstate", None) in {"40001", "40P01"}:
+        return True
+    return bool(getattr(error, "connection_invalidated", False))
+
+
+def _is_locked(error: Exception) -> bool:
+    import sqlite3  # noqa: PLC0415  # not where the record is in PostgreSQL
+
+    original = getattr(error, "orig", None)
+    if not isinstance(original, sqlite3.OperationalError):
+        return False
+    primary = (getattr(original, "sqlite_errorcode", None) or 0) & 0xFF
+    return primary in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+
+
+def _is_unreachable(error: Exception) -> bool:
+    """Whether no connection could be made to a database that is a server."""
+    from sqlalchemy.exc import OperationalError  # noqa: PLC0415  # SQLAlchemy loads here
+
+    if not isinstance(error, OperationalError) or error.statement is not None:
+        return False
+    return hasattr(error.orig, "sqlstate")
+
+
+def _connect_args(url: str) -> dict[str, Any]:
+    """What a driver is told beyond the URL, which has the last word."""
+    from sqlalchemy import make_url  # noqa: PLC0415  # SQLAlchemy loads here
+
+    parsed = make_url(url)
+    name, value = {
+        "sqlite": ("timeout", _BUSY_S),
+        "postgresql": ("connect_timeout", _CONNECT_S),
+    }.get(parsed.get_backend_name(), ("", 0))
+    return {name: value} if name and name not in parsed.query else {}
 
 
 def _use_wal(connection: Any) -> None:
@@ -123,23 +202,51 @@ def _make_or_migrate(connection: "Connection") -> None:
 
 
 def _version(connection: "Connection") -> int | None:
-    """The version of the tables; None where there are none."""
-    from sqlalchemy import inspect, select  # noqa: PLC0415  # SQLAlchemy loads here
+    """The version of the tables; None where there are none.
 
-    from hud_mcp.store.schema import versions  # noqa: PLC0415  # the same
+    Raises:
+        StoreFailed: The database has tables of these names that are another program's.
+    """
+    from sqlalchemy import inspect  # noqa: PLC0415  # SQLAlchemy loads here
 
-    if not inspect(connection).has_table("versions"):
+    from hud_mcp.store import schema  # noqa: PLC0415  # the same
+
+    inspector = inspect(connection)
+    taken = set(schema.metadata.tables) & set(inspector.get_table_names())
+    if not taken:
         return None
-    return connection.execute(select(versions.c.version)).scalar_one_or_none()
+    rows: list[Any] = []
+    if "versions" in taken:
+        rows = list(connection.exec_driver_sql("SELECT * FROM versions").fetchmany(2))
+    if len(rows) != 1 or len(rows[0]) != 1 or not isinstance(rows[0][0], int):
+        raise StoreFailed(
+            f"The store cannot be opened: the database has tables of another program "
+            f"({', '.join(sorted(taken))}). Give hud-mcp a database of its own."
+        )
+    return cast("int", rows[0][0])
 
 
 def _migrate(connection: "Connection", version: int) -> None:
-    """Run the revisions after a version."""
+    """Run the revisions after a version.
+
+    Raises:
+        StoreFailed: One failed; the transaction is to be rolled back.
+    """
     from alembic import command  # noqa: PLC0415  # only where there is something to migrate
     from alembic.config import Config  # noqa: PLC0415  # the same
+    from alembic.util import CommandError  # noqa: PLC0415  # the same
+    from sqlalchemy.exc import SQLAlchemyError  # noqa: PLC0415  # SQLAlchemy loads here
 
     config = Config()
-    config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
+    # Alembic reads a percent sign as the beginning of a variable.
+    folder = str(Path(__file__).parent / "migrations").replace("%", "%%")
+    config.set_main_option("script_location", folder)
     config.attributes["connection"] = connection
-    command.stamp(config, f"{version:04d}")
-    command.upgrade(config, "head")
+    try:
+        command.stamp(config, f"{version:04d}")
+        command.upgrade(config, "head")
+    except (SQLAlchemyError, CommandError) as exc:
+        raise StoreFailed(
+            f"The store of version {version} could not be brought up to date: {why(exc)}. It is "
+            "as it was; mend it, or name another store with --store."
+        ) from exc

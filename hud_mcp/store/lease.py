@@ -1,14 +1,19 @@
 """Which server process owns which session, so that two never run the same one.
 
 A session names its owner. A server that has died lets go of what it owned: on its own
-machine its lock file is free at once, whatever its clock says; from elsewhere, its last
-sign of life is too old. Every write of a session also checks that its writer still owns
-it: a server that was suspended for longer than the lease finds out, and changes nothing.
+machine its lock file is free at once; else its last sign of life is too old. On one machine
+that age is taken from the monotonic clock, which all its processes share and nobody sets;
+between machines from the database's clock. Every write of a session also checks that its
+writer still owns it: a server that was suspended for longer than the lease finds out, and
+changes nothing.
 """
 
+import hashlib
 import logging
 import secrets
-from datetime import UTC, datetime, timedelta
+import time
+from datetime import datetime, timedelta
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,17 +21,20 @@ from hud_mcp.trajectory import utc_now
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock
-    from sqlalchemy import ColumnElement, Connection
+    from sqlalchemy import ColumnElement, Connection, Row
 
-__all__ = ["BEAT_S", "LEASE_S", "Lease", "db_now", "take"]
+__all__ = ["LEASE_S", "Lease", "aware", "take"]
 
 logger = logging.getLogger(__name__)
 
-BEAT_S = 5.0
-"""How often a server that owns sessions gives a sign of life."""
-
 LEASE_S = 30.0
-"""A server that has given none for this long owns nothing any more."""
+"""A server that has given no sign of life for this long owns nothing any more."""
+
+_BEATS = 6
+"""How many signs of life a server gives in that time."""
+
+_BURYING_LOCK = 4_873_121
+"""The advisory lock of PostgreSQL under which servers are looked at: one looks at a time."""
 
 
 class Lease:
@@ -34,17 +42,25 @@ class Lease:
 
     Args:
         folder: Where lock files are; every server of this machine on this store has its own.
+        lease_s: How long a server may be silent before it owns nothing any more.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self.server_id = f"srv-{secrets.token_hex(8)}"
+    def __init__(self, folder: Path, lease_s: float = LEASE_S) -> None:
+        self.server_id = _new_id()
         self._folder = folder
+        self._lease_s = lease_s
         self._lock: BaseFileLock | None = None
+        self._graves: list[Path] = []
 
     @property
     def is_held(self) -> bool:
         """Whether this server is entered."""
         return self._lock is not None
+
+    @property
+    def beat_s(self) -> float:
+        """How often this server gives a sign of life while it is entered."""
+        return self._lease_s / _BEATS
 
     def enter(self, connection: "Connection") -> None:
         """Enter this server, if it is not entered. Runs in the writer's thread."""
@@ -52,59 +68,52 @@ class Lease:
             return
         from filelock import FileLock  # noqa: PLC0415  # only where a session is started
 
-        from hud_mcp.store.schema import servers  # noqa: PLC0415  # SQLAlchemy loads here
-
+        # Never an id that was used before: somebody may just be burying it.
+        self.server_id = _new_id()
         self._folder.mkdir(parents=True, exist_ok=True)
         lock = FileLock(self._path(self.server_id), thread_local=False)
         lock.acquire(timeout=0)
-        now = db_now(connection)
-        connection.execute(
-            servers.insert().values(id=self.server_id, started_at=utc_now(), beat_at=now)
-        )
         self._lock = lock
+        self._insert(connection)
+        self._bury_the_dead(connection)
 
     def forget(self) -> None:
-        """Undo an entry whose transaction failed."""
-        if self._lock is not None:
-            self._lock.release(force=True)
+        """Undo an entry whose transaction failed, or that was taken out."""
+        lock, self._lock = self._lock, None
+        if lock is None:
+            return
+        try:
+            lock.release(force=True)
             self._path(self.server_id).unlink(missing_ok=True)
-            self._lock = None
+        except OSError as exc:  # on Windows, where another process looks at it
+            logger.debug("the lock file of %s stays: %s", self.server_id, exc)
 
     def beat(self, connection: "Connection") -> None:
         """Give a sign of life; a server that was taken for dead is entered again."""
         from hud_mcp.store.schema import servers  # noqa: PLC0415  # SQLAlchemy loads here
 
-        now = db_now(connection)
+        values = {"beat_at": _db_now(connection), "beat_s": time.monotonic()}
         mine = servers.c.id == self.server_id
-        if connection.execute(servers.update().where(mine).values(beat_at=now)).rowcount == 0:
-            connection.execute(
-                servers.insert().values(id=self.server_id, started_at=utc_now(), beat_at=now)
-            )
+        if connection.execute(servers.update().where(mine).values(**values)).rowcount == 0:
+            self._insert(connection)
 
     def leave(self, connection: "Connection") -> None:
         """Let go of every session, and take the entry out."""
         _let_go(connection, self.server_id, utc_now())
 
     def is_alive(self, connection: "Connection", server_id: str) -> bool:
-        """Whether another server can still be at work on what it owns."""
+        """Whether a server can still be at work on what it owns."""
         from sqlalchemy import select  # noqa: PLC0415  # SQLAlchemy loads here
 
         from hud_mcp.store.schema import servers  # noqa: PLC0415  # the same
 
-        if server_id == self.server_id:
+        if server_id == self.server_id and self.is_held:
             return True
-        path = self._path(server_id)
-        if path.exists() and _is_free(path):
+        _look_alone(connection)
+        row = connection.execute(select(servers).where(servers.c.id == server_id)).one_or_none()
+        if row is None or _is_free(self._path(server_id)):
             return False
-        if connection.dialect.name == "sqlite" and not path.exists():
-            return False  # all servers of a file are on its machine
-        beat_at = connection.execute(
-            select(servers.c.beat_at).where(servers.c.id == server_id)
-        ).scalar_one_or_none()
-        if beat_at is None:
-            return False
-        now: datetime = connection.execute(select(db_now(connection))).scalar_one()
-        return aware(now) - aware(beat_at) < timedelta(seconds=LEASE_S)
+        return _silent_s(connection, row) < self._lease_s
 
     def bury(self, connection: "Connection", server_id: str) -> None:
         """Let go of what a dead server owned."""
@@ -116,10 +125,39 @@ class Lease:
             select(servers.c.beat_at).where(servers.c.id == server_id)
         ).scalar_one_or_none()
         logger.info("server %s has ended; its sessions can go on elsewhere", server_id)
-        _let_go(connection, server_id, aware(beat_at) if beat_at else utc_now())
-        path = self._path(server_id)
-        if path.exists() and _is_free(path):  # one that is only suspended still counts on it
-            path.unlink(missing_ok=True)
+        _let_go(connection, server_id, beat_at or utc_now())
+        self._graves.append(self._path(server_id))
+
+    def conclude(self, *, committed: bool) -> None:
+        """Remove the lock files of those that were buried, once the database knows of it."""
+        graves, self._graves = self._graves, []
+        for path in graves if committed else ():
+            if _is_free(path):  # one that is only suspended still counts on it
+                path.unlink(missing_ok=True)
+
+    def _bury_the_dead(self, connection: "Connection") -> None:
+        """Take out what servers left behind that were killed while they owned nothing."""
+        from sqlalchemy import select  # noqa: PLC0415  # SQLAlchemy loads here
+
+        from hud_mcp.store.schema import servers  # noqa: PLC0415  # the same
+
+        others = select(servers.c.id).where(servers.c.id != self.server_id).order_by(servers.c.id)
+        for other in connection.execute(others).scalars().all():
+            if not self.is_alive(connection, other):
+                self.bury(connection, other)
+
+    def _insert(self, connection: "Connection") -> None:
+        from hud_mcp.store.schema import servers  # noqa: PLC0415  # SQLAlchemy loads here
+
+        connection.execute(
+            servers.insert().values(
+                id=self.server_id,
+                machine=machine(),
+                started_at=utc_now(),
+                beat_at=_db_now(connection),
+                beat_s=time.monotonic(),
+            )
+        )
 
     def _path(self, server_id: str) -> Path:
         return self._folder / f"{server_id}.lock"
@@ -135,26 +173,40 @@ def take(connection: "Connection", lease: Lease, trajectory_id: str) -> bool:
     from hud_mcp.store.schema import sessions  # noqa: PLC0415  # the same
 
     lease.enter(connection)
-    owner = connection.execute(
-        select(sessions.c.owner).where(sessions.c.id == trajectory_id)
-    ).scalar_one_or_none()
-    if owner == lease.server_id:
+    goes_on = (sessions.c.id == trajectory_id, sessions.c.ended_at.is_(None))
+    row = connection.execute(select(sessions.c.owner).where(*goes_on)).one_or_none()
+    if row is None:
+        return False
+    if row.owner == lease.server_id:
         return True
-    if owner is not None:
-        if lease.is_alive(connection, owner):
+    if row.owner is not None:
+        if lease.is_alive(connection, row.owner):
             return False
-        lease.bury(connection, owner)
-    free = (
-        sessions.c.id == trajectory_id,
-        sessions.c.owner.is_(None),
-        sessions.c.ended_at.is_(None),
-    )
-    taken = connection.execute(sessions.update().where(*free).values(owner=lease.server_id))
-    return taken.rowcount == 1
+        lease.bury(connection, row.owner)
+    # Of several who saw it free, the database lets one through.
+    free = sessions.update().where(*goes_on, sessions.c.owner.is_(None))
+    return connection.execute(free.values(owner=lease.server_id)).rowcount == 1
 
 
-def db_now(connection: "Connection") -> "ColumnElement[Any]":
-    """The time by which signs of life are compared: one clock for all servers of a store."""
+@cache
+def machine() -> str:
+    """This machine since it was started: its processes share a monotonic clock."""
+    import platform  # noqa: PLC0415  # only where a session is started
+    import uuid  # noqa: PLC0415  # the same
+
+    try:
+        name = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii")
+    except OSError:
+        name = f"{platform.node()} {uuid.getnode()}"
+    return hashlib.sha256(name.encode()).hexdigest()[:32]
+
+
+def _new_id() -> str:
+    return f"srv-{secrets.token_hex(8)}"
+
+
+def _db_now(connection: "Connection") -> "ColumnElement[Any]":
+    """The time by which signs of life from other machines are compared: one clock for all."""
     from sqlalchemy import func, literal  # noqa: PLC0415  # SQLAlchemy loads here
 
     from hud_mcp.store.schema import servers  # noqa: PLC0415  # the same
@@ -164,28 +216,59 @@ def db_now(connection: "Connection") -> "ColumnElement[Any]":
     return literal(utc_now(), servers.c.beat_at.type)
 
 
-def aware(at: datetime) -> datetime:
-    """SQLite gives times back without their zone; all of ours are UTC."""
-    return at if at.tzinfo else at.replace(tzinfo=UTC)
+def _silent_s(connection: "Connection", server: "Row[Any]") -> float:
+    """How long ago a server gave its last sign of life, as far as it could give one."""
+    from sqlalchemy import func, select  # noqa: PLC0415  # SQLAlchemy loads here
+
+    from hud_mcp.store.schema import servers  # noqa: PLC0415  # the same
+
+    now = connection.execute(select(_db_now(connection))).scalar_one()
+    silent_s = (now - server.beat_at).total_seconds()
+    if server.machine == machine():
+        silent_s = time.monotonic() - server.beat_s
+    if connection.dialect.name == "postgresql":
+        # While the database was down, nobody could write one.
+        start = func.pg_postmaster_start_time(type_=servers.c.beat_at.type)
+        up: timedelta = now - connection.execute(select(start)).scalar_one()
+        silent_s = min(silent_s, up.total_seconds())
+    return silent_s
 
 
-def _let_go(connection: "Connection", server_id: str, at: datetime) -> None:
+def _look_alone(connection: "Connection") -> None:
+    """Let one server at a time look at the others' lock files, for to look at one is to hold it.
+
+    SQLite has one writer anyway.
+    """
+    if connection.dialect.name == "postgresql":
+        connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_BURYING_LOCK})")
+
+
+def _let_go(connection: "Connection", server_id: str, at: Any) -> None:
     from hud_mcp.store.schema import servers, sessions  # noqa: PLC0415  # SQLAlchemy loads here
 
-    connection.execute(
-        sessions.update().where(sessions.c.owner == server_id).values(owner=None, released_at=at)
-    )
+    going_on = (sessions.c.owner == server_id, sessions.c.ended_at.is_(None))
+    connection.execute(sessions.update().where(*going_on).values(owner=None, released_at=at))
     connection.execute(servers.delete().where(servers.c.id == server_id))
 
 
 def _is_free(path: Path) -> bool:
-    """Whether nobody holds a lock file: its process has ended, however it ended."""
+    """Whether there is a lock file that nobody holds: its process has ended, however it ended."""
     from filelock import FileLock, Timeout  # noqa: PLC0415  # only where a session is taken over
 
+    if not path.exists():
+        return False
     lock = FileLock(path, thread_local=False)
     try:
         lock.acquire(timeout=0)
     except Timeout:
         return False
+    except OSError as exc:  # another user's: its signs of life decide
+        logger.debug("cannot look at %s: %s", path, exc)
+        return False
     lock.release()
     return True
+
+
+def aware(at: datetime) -> datetime:
+    """A time as the tables give it, which is aware already."""
+    return at

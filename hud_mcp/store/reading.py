@@ -1,6 +1,7 @@
 """What is read from the tables, as values. Each function takes an open connection."""
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -9,12 +10,12 @@ from pydantic import BaseModel, ValidationError
 from hud_mcp.errors import StoreFailed
 from hud_mcp.grade import Outcome
 from hud_mcp.job import Job
-from hud_mcp.store.lease import Lease, aware
+from hud_mcp.store.lease import Lease
 from hud_mcp.task import Task
 from hud_mcp.trajectory import Receipt, Trajectory, TrajectoryStep, TrajectorySummary
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection, Row, Select
+    from sqlalchemy import ColumnElement, Connection, Row, Select
 
 __all__ = [
     "count_lines",
@@ -26,6 +27,7 @@ __all__ = [
     "load_steps",
     "load_summaries",
     "load_trajectories",
+    "read_receipt",
     "session_by_secret",
     "session_row",
     "snapshot",
@@ -34,6 +36,9 @@ __all__ = [
 ]
 
 ValueT = TypeVar("ValueT", bound=BaseModel)
+
+_UNKNOWN = datetime(1970, 1, 1, tzinfo=UTC)
+"""In the place of a time that is damaged."""
 
 
 def session_row(connection: "Connection", trajectory_id: str) -> "Row[Any] | None":
@@ -107,16 +112,19 @@ def load_lines(connection: "Connection", trajectory_id: str, after: int) -> list
 
     query = select(logs).where(logs.c.session_id == trajectory_id, logs.c.id > after)
     rows = connection.execute(query.order_by(logs.c.id))
-    return [(row.id, f"{aware(row.at):%H:%M:%S} {row.text}") for row in rows]
+    return [(row.id, _line(row)) for row in rows]
 
 
 def count_rewards(connection: "Connection") -> dict[str | None, tuple[int, int, float | None]]:
     """Of each job, and of the sessions without one: how many, how many graded, the mean reward."""
-    from sqlalchemy import case, func, select  # noqa: PLC0415  # SQLAlchemy loads here
+    from sqlalchemy import JSON, case, func, select, type_coerce  # noqa: PLC0415  # SQLAlchemy loads here
 
     from hud_mcp.store.schema import sessions  # noqa: PLC0415  # the same
 
-    outcome, reward = (sessions.c.receipt[name] for name in ("outcome", "reward"))
+    receipt: ColumnElement[Any] = sessions.c.receipt
+    if connection.dialect.name == "sqlite":  # a damaged one must not fail the others
+        receipt = type_coerce(case((func.json_valid(receipt), receipt)), JSON)
+    outcome, reward = (receipt[name] for name in ("outcome", "reward"))
     graded = outcome.as_string() == Outcome.GRADED.value
     query = select(
         sessions.c.job_id,
@@ -143,8 +151,8 @@ def list_jobs(connection: "Connection", limit: int) -> list[Job]:
 
     from hud_mcp.store.schema import jobs  # noqa: PLC0415  # the same
 
-    query = select(jobs.c.id, jobs.c.row).order_by(jobs.c.created_at.desc()).limit(limit)
-    return [_read(Job, row.row, f"job {row.id}") for row in connection.execute(query)]
+    query = select(jobs).order_by(jobs.c.created_at.desc()).limit(limit)
+    return [_listed_job(row) for row in connection.execute(query)]
 
 
 def load_job_tasks(connection: "Connection", job_id: str) -> list[Task]:
@@ -176,7 +184,7 @@ def load_summaries(
     count = select(func.count()).where(steps.c.session_id == sessions.c.id).scalar_subquery()
     started = sessions.c.started_at
     query = select(sessions, count.label("step_count")).order_by(
-        started.desc() if newest_first else started, sessions.c.id
+        *((started.desc(), sessions.c.id.desc()) if newest_first else (started, sessions.c.id))
     )
     if live_token is not None:
         query = query.where(sessions.c.live_token == live_token)
@@ -234,8 +242,23 @@ def load_trajectories(
         step_rows[row.session_id].append(_read_step(row, screenshots))
     query = select(logs).where(logs.c.session_id.in_(chosen)).order_by(logs.c.at, logs.c.id)
     for row in connection.execute(query):
-        lines[row.session_id].append(f"{aware(row.at):%H:%M:%S} {row.text}")
+        lines[row.session_id].append(_line(row))
     return [_read_trajectory(row, step_rows[row.id], lines[row.id]) for row in rows]
+
+
+def read_receipt(row: "Row[Any]") -> Receipt | None:
+    """The receipt in a session's row.
+
+    Raises:
+        StoreFailed: It is damaged.
+    """
+    return None if row.receipt is None else _read(Receipt, row.receipt, f"the receipt of {row.id}")
+
+
+def _line(row: "Row[Any]") -> str:
+    if not isinstance(row.at, datetime):
+        raise _damage(f"log line {row.id} of {row.session_id}", f"at: {row.at.why}")
+    return f"{row.at:%H:%M:%S} {row.text}"
 
 
 def _read_step(row: "Row[Any]", screenshots: Path) -> TrajectoryStep:
@@ -247,39 +270,63 @@ def _read_step(row: "Row[Any]", screenshots: Path) -> TrajectoryStep:
 
 
 def _read_trajectory(row: "Row[Any]", steps: list[TrajectoryStep], lines: list[str]) -> Trajectory:
-    return Trajectory(
-        id=row.id,
-        job_id=row.job_id,
-        environment=row.environment,
-        environment_version=row.environment_version,
-        task=_read(Task, row.task, f"the task of {row.id}"),
-        context=row.context,
-        seed=row.seed,
-        prompt=row.prompt,
-        steps=tuple(steps),
-        logs="\n".join(lines) or None,
-        receipt=_read(Receipt, row.receipt, f"the receipt of {row.id}") if row.receipt else None,
-        started_at=aware(row.started_at),
-        ended_at=aware(row.ended_at) if row.ended_at else None,
-    )
+    fields = {
+        "id": row.id,
+        "job_id": row.job_id,
+        "environment": row.environment,
+        "environment_version": row.environment_version,
+        "task": _read(Task, row.task, f"the task of {row.id}"),
+        "context": row.context,
+        "seed": row.seed,
+        "prompt": row.prompt,
+        "steps": tuple(steps),
+        "logs": "\n".join(lines) or None,
+        "receipt": read_receipt(row),
+        "started_at": row.started_at,
+        "ended_at": row.ended_at,
+    }
+    return _read(Trajectory, fields, f"session {row.id}")
 
 
 def _summary(row: "Row[Any]") -> TrajectorySummary:
-    return TrajectorySummary(
-        id=row.id,
-        job_id=row.job_id,
-        environment=row.environment,
-        task=_read(Task, row.task, f"the task of {row.id}"),
-        context=row.context,
-        seed=row.seed,
-        step_count=row.step_count,
-        receipt=_read(Receipt, row.receipt, f"the receipt of {row.id}") if row.receipt else None,
-        reward_policy=row.reward_policy,
-        answered=row.answered_at is not None,
-        live_token=row.live_token,
-        started_at=aware(row.started_at),
-        ended_at=aware(row.ended_at) if row.ended_at else None,
-    )
+    """A row in short; where it is damaged, all that can still be read of it."""
+    fields = {
+        "id": row.id,
+        "job_id": row.job_id,
+        "environment": row.environment,
+        "task": row.task,
+        "context": row.context,
+        "seed": row.seed,
+        "step_count": row.step_count,
+        "receipt": row.receipt,
+        "reward_policy": row.reward_policy,
+        "answered": row.answered_at is not None,
+        "live_token": row.live_token,
+        "started_at": row.started_at,
+        "ended_at": row.ended_at,
+    }
+    try:
+        return TrajectorySummary.model_validate(fields)
+    except ValidationError as exc:
+        bad = {error["loc"][0] for error in exc.errors(include_url=False)}
+        damage = str(_damage(f"session {row.id}", _first(exc)))
+    instead = {
+        "environment": "?",
+        "task": Task(id=row.id, env="?", template="?"),
+        "reward_policy": "hidden",
+        "started_at": _UNKNOWN,
+    }
+    sound = {name: value for name, value in fields.items() if name not in bad}
+    return TrajectorySummary.model_validate({**instead, **sound, "damage": damage})
+
+
+def _listed_job(row: "Row[Any]") -> Job:
+    """A job for a list; where its row is damaged, that it is there."""
+    try:
+        return _read(Job, row.row, f"job {row.id}")
+    except StoreFailed as exc:
+        at = row.created_at if isinstance(row.created_at, datetime) else _UNKNOWN
+        return Job(id=row.id, name="(damaged)", created_at=at, damage=str(exc))
 
 
 def _read(kind: type[ValueT], row: Any, name: str) -> ValueT:
@@ -288,12 +335,27 @@ def _read(kind: type[ValueT], row: Any, name: str) -> ValueT:
     Raises:
         StoreFailed: Saying which row, and what is wrong with it.
     """
+    from hud_mcp.store.columns import Damaged  # noqa: PLC0415  # SQLAlchemy loads here
+
+    if isinstance(row, Damaged):
+        raise _damage(name, row.why)
     try:
         return kind.model_validate(row)
     except ValidationError as exc:
-        first = exc.errors(include_url=False)[0]
-        where = ".".join(str(part) for part in first["loc"]) or "the row"
-        raise StoreFailed(
-            f"The record is damaged: {name}: {where}: {first['msg']}. Mend that row, or restore "
-            "the store from a copy."
-        ) from exc
+        raise _damage(name, _first(exc)) from exc
+
+
+def _first(error: ValidationError) -> str:
+    """What is wrong first."""
+    from hud_mcp.store.columns import Damaged  # noqa: PLC0415  # SQLAlchemy loads here
+
+    first = error.errors(include_url=False)[0]
+    where = ".".join(str(part) for part in first["loc"]) or "the row"
+    given = first["input"]
+    return f"{where}: {given.why if isinstance(given, Damaged) else first['msg']}"
+
+
+def _damage(name: str, what: str) -> StoreFailed:
+    return StoreFailed(
+        f"The record is damaged: {name}: {what}. Mend that row, or restore the store from a copy."
+    )

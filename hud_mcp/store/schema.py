@@ -5,10 +5,9 @@ compares what the revisions make with what is declared.
 """
 
 from sqlalchemy import (
-    JSON,
     BigInteger,
     Column,
-    DateTime,
+    Float,
     ForeignKey,
     Index,
     Integer,
@@ -18,7 +17,10 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    text,
 )
+
+from hud_mcp.store.columns import Json, Utc
 
 __all__ = [
     "VERSION",
@@ -44,16 +46,18 @@ servers = Table(
     "servers",
     metadata,
     Column("id", String(64), primary_key=True),
-    Column("started_at", DateTime(timezone=True), nullable=False),
-    Column("beat_at", DateTime(timezone=True), nullable=False),  # its last sign of life
+    Column("machine", String(64), nullable=False),  # since it was started
+    Column("started_at", Utc, nullable=False),
+    Column("beat_at", Utc, nullable=False),  # its last sign of life, by the database's clock
+    Column("beat_s", Float(53), nullable=False),  # the same, by its machine's monotonic clock
 )
 
 jobs = Table(
     "jobs",
     metadata,
     Column("id", String(64), primary_key=True),
-    Column("created_at", DateTime(timezone=True), nullable=False),
-    Column("row", JSON, nullable=False),  # the Job
+    Column("created_at", Utc, nullable=False),
+    Column("row", Json, nullable=False),  # the Job
 )
 
 job_tasks = Table(
@@ -61,7 +65,7 @@ job_tasks = Table(
     metadata,
     Column("job_id", String(64), ForeignKey("jobs.id"), primary_key=True),
     Column("position", Integer, primary_key=True),
-    Column("row", JSON, nullable=False),  # the Task
+    Column("row", Json, nullable=False),  # the Task
 )
 
 sessions = Table(
@@ -74,22 +78,28 @@ sessions = Table(
     Column("environment", String(64), nullable=False),
     Column("environment_version", String(64), nullable=False),
     Column("environment_digest", String(64)),
-    Column("task", JSON, nullable=False),
-    Column("context", JSON, nullable=False),
+    Column("task", Json, nullable=False),
+    Column("context", Json, nullable=False),
     Column("seed", BigInteger),
     Column("prompt", Text),
     Column("reward_policy", String(16)),
     Column("live_token", String(64)),  # opens the live page, and nothing else
-    Column("owner", String(64)),  # the server that runs it; none where it waits for one
-    Column("answered_at", DateTime(timezone=True)),
-    Column("released_at", DateTime(timezone=True)),  # when its last server let go of it
-    Column("receipt", JSON),
-    Column("started_at", DateTime(timezone=True), nullable=False),
-    Column("ended_at", DateTime(timezone=True)),
+    Column("owner", String(64)),  # the server that runs it, or ended it; none where it waits
+    Column("answered_at", Utc),
+    Column("released_at", Utc),  # when its last server let go of it
+    Column("receipt", Json),
+    Column("started_at", Utc, nullable=False),
+    Column("ended_at", Utc),
     UniqueConstraint("secret_digest", name="sessions_secret"),
     UniqueConstraint("live_token", name="sessions_live"),
-    Index("sessions_job", "job_id"),
-    Index("sessions_owner", "owner"),
+    # A list is in the order of start, and all that go on are found among many that have ended.
+    Index("sessions_job", "job_id", "started_at", "id"),
+    Index(
+        "sessions_going_on",
+        "owner",
+        sqlite_where=text("ended_at IS NULL"),
+        postgresql_where=text("ended_at IS NULL"),
+    ),
 )
 
 steps = Table(
@@ -97,7 +107,7 @@ steps = Table(
     metadata,
     Column("session_id", String(64), ForeignKey("sessions.id"), primary_key=True),
     Column("step", Integer, primary_key=True),
-    Column("row", JSON, nullable=False),  # the TrajectoryStep
+    Column("row", Json, nullable=False),  # the TrajectoryStep
 )
 
 snapshots = Table(
@@ -114,7 +124,7 @@ logs = Table(
     Column("id", Integer, primary_key=True, autoincrement=True),
     Column("session_id", String(64), ForeignKey("sessions.id"), nullable=False),
     Column("line", Integer),  # its number in the session's own log; none where others added it
-    Column("at", DateTime(timezone=True), nullable=False),
+    Column("at", Utc, nullable=False),
     Column("text", Text, nullable=False),
     UniqueConstraint("session_id", "line", name="logs_line"),
     Index("logs_session", "session_id"),

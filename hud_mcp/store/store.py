@@ -7,10 +7,12 @@ refers to them. SQLAlchemy loads when the store is first used.
 
 import logging
 import os
+import re
 import threading
+import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -21,10 +23,12 @@ from platformdirs import user_data_path
 from hud_mcp.errors import SessionTaken, SourceNotFound, StoreFailed
 from hud_mcp.job import Job
 from hud_mcp.observation import Screenshot
-from hud_mcp.store import reading
+from hud_mcp.store import reading, writing
 from hud_mcp.store.engine import open_engine, why
-from hud_mcp.store.lease import Lease, aware, take
+from hud_mcp.store.files import read_file
+from hud_mcp.store.lease import LEASE_S, Lease, take
 from hud_mcp.store.writer import Write, Writer
+from hud_mcp.store.writing import storable
 from hud_mcp.task import Task
 from hud_mcp.trajectory import (
     Receipt,
@@ -32,6 +36,7 @@ from hud_mcp.trajectory import (
     Trajectory,
     TrajectoryStep,
     TrajectorySummary,
+    utc_now,
 )
 
 if TYPE_CHECKING:
@@ -43,6 +48,11 @@ T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
 STORE_VARIABLE = "HUD_MCP_STORE"
+
+_SQLITE_FILE = re.compile(
+    r"sqlite(\+pysqlite)?:///(?!:memory:|file:)(?P<path>[^?]+)(?P<query>\?.*)?"
+)
+_POSTGRESQL = re.compile(r"^postgres(ql)?://")
 
 
 def default_store_url() -> str:
@@ -106,23 +116,38 @@ class Store:
             `postgresql+psycopg://…`).
         screenshots: The folder of pictures; beside a SQLite file by default, else in the
             user's data folder.
+        lease_s: How long a server may give no sign of life before another one may take its
+            sessions over; the same for all servers of a store.
     """
 
-    def __init__(self, url: str | Path | None = None, *, screenshots: Path | None = None) -> None:
-        given = str(url) if url else default_store_url()
-        self.url = given if "://" in given else f"sqlite:///{Path(given).expanduser()}"
-        path = self._sqlite_path
-        folder = path.parent if path else user_data_path("hud-mcp")
+    def __init__(
+        self,
+        url: str | Path | None = None,
+        *,
+        screenshots: Path | None = None,
+        lease_s: float = LEASE_S,
+    ) -> None:
+        self.url, self._sqlite_path = _place(str(url) if url else default_store_url())
+        # One folder however the file is called: a link to it must not be another store.
+        real = Path(os.path.realpath(self._sqlite_path)).parent if self._sqlite_path else None
+        folder = real or user_data_path("hud-mcp")
         self.screenshots = screenshots or folder / "screenshots"
+        self._servers = folder / "servers"
+        self._lease_s = lease_s
+        self._begin()
+        _stores.add(self)
+
+    def _begin(self) -> None:
+        """Be as a new store that nothing was asked of."""
         self._opening = threading.Lock()
         self._engine: Engine | None = None
-        self._lease = Lease(folder / "servers")
+        self._lease = Lease(self._servers, self._lease_s)
         self._writer = Writer(self._open, self._lease, self._shown)
 
-    @property
-    def _sqlite_path(self) -> Path | None:
-        prefix = "sqlite:///"
-        return Path(self.url.removeprefix(prefix)) if self.url.startswith(prefix) else None
+    def renew_after_fork(self) -> None:
+        """Leave what a forked process has inherited: its connections and lease are its parent's."""
+        _inherited.append((self._engine, self._lease, self._writer))
+        self._begin()
 
     @property
     def exists(self) -> bool:
@@ -141,9 +166,9 @@ class Store:
         def run(connection: "Connection") -> None:
             from hud_mcp.store import schema  # noqa: PLC0415  # SQLAlchemy loads here
 
-            row = job.model_dump(mode="json")
+            row = job.model_dump(mode="json", exclude={"damage"})
             connection.execute(
-                schema.jobs.insert().values(id=job.id, created_at=_utc(job.created_at), row=row)
+                schema.jobs.insert().values(id=job.id, created_at=job.created_at, row=row)
             )
             rows = [
                 {"job_id": job.id, "position": i, "row": t.model_dump(mode="json")}
@@ -165,7 +190,7 @@ class Store:
         def run(connection: "Connection") -> int:
             from hud_mcp.store.schema import jobs  # noqa: PLC0415  # SQLAlchemy loads here
 
-            row = job.model_dump(mode="json")
+            row = job.model_dump(mode="json", exclude={"damage"})
             changed = connection.execute(jobs.update().where(jobs.c.id == job.id).values(row=row))
             return changed.rowcount
 
@@ -209,7 +234,7 @@ class Store:
                     reward_policy=reward_policy,
                     live_token=live_token,
                     owner=self._lease.server_id,
-                    started_at=_utc(trajectory.started_at),
+                    started_at=trajectory.started_at,
                 )
             )
 
@@ -251,13 +276,13 @@ class Store:
         """
 
         def run(connection: "Connection") -> None:
-            if not self._insert_step(connection, trajectory_id, step):
+            server = self._lease.server_id
+            if not writing.insert_step(connection, server, trajectory_id, step):
                 return
-            changes: dict[str, Any] = {"answered_at": _utc(step.ended_at)} if answers else {}
-            if changes:
-                self._update(connection, trajectory_id, changes)
+            if answers:
+                writing.update(connection, server, trajectory_id, {"answered_at": step.ended_at})
             if snapshot is not None:
-                _put_snapshot(connection, trajectory_id, step.index, snapshot)
+                writing.put_snapshot(connection, trajectory_id, step.index, snapshot)
 
         files: list[tuple[Path, bytes]] = []
         if screenshot is not None:
@@ -282,62 +307,28 @@ class Store:
 
         Raises:
             StoreFailed: Nothing was written.
+            SessionTaken: The same; the log's own lines are another server's to write.
         """
         if not lines:
             return
 
-        def run(connection: "Connection") -> None:
-            from sqlalchemy import func, select  # noqa: PLC0415  # SQLAlchemy loads here
+        await self._writer.write(
+            Write(lambda c: writing.add_logs(c, self._lease.server_id, trajectory_id, lines, first))
+        )
 
-            from hud_mcp.store.schema import logs  # noqa: PLC0415  # the same
-
-            skip = 0
-            if first is not None:
-                mine = logs.c.session_id == trajectory_id
-                last = connection.execute(select(func.max(logs.c.line)).where(mine)).scalar_one()
-                skip = max(0, last + 1 - first) if last is not None else 0
-            rows = [
-                {
-                    "session_id": trajectory_id,
-                    "line": None if first is None else first + i,
-                    "at": _utc(at),
-                    "text": _printable(line),
-                }
-                for i, (at, line) in enumerate(lines)
-                if i >= skip
-            ]
-            if rows:
-                connection.execute(logs.insert(), rows)
-
-        await self._writer.write(Write(run))
-
-    async def end_session(self, trajectory_id: str, receipt: Receipt) -> None:
+    async def end_session(self, trajectory_id: str, receipt: Receipt) -> Receipt:
         """Record how a session ended, once: an end that is there already stays.
+
+        Returns:
+            The receipt that stands.
 
         Raises:
             StoreFailed: Nothing was written. Calling again is safe.
             SessionTaken: Nothing was written; another server owns the session.
         """
-
-        def run(connection: "Connection") -> None:
-            from sqlalchemy import select  # noqa: PLC0415  # SQLAlchemy loads here
-
-            from hud_mcp.store.schema import sessions, snapshots  # noqa: PLC0415  # the same
-
-            ended = connection.execute(
-                select(sessions.c.ended_at).where(sessions.c.id == trajectory_id)
-            ).scalar_one_or_none()
-            if ended is not None:
-                return
-            changes = {
-                "receipt": receipt.model_dump(mode="json"),
-                "ended_at": _utc(receipt.ended_at),
-                "owner": None,
-            }
-            self._update(connection, trajectory_id, changes)
-            connection.execute(snapshots.delete().where(snapshots.c.session_id == trajectory_id))
-
-        await self._writer.write(Write(run))
+        return await self._writer.write(
+            Write(lambda c: writing.end(c, self._lease.server_id, trajectory_id, receipt))
+        )
 
     async def release_session(self, trajectory_id: str) -> None:
         """Let go of a session, so that another server can go on with it.
@@ -346,7 +337,7 @@ class Store:
             StoreFailed: It is still this server's.
         """
         try:
-            await self._update_session(trajectory_id, owner=None, released_at=datetime.now(UTC))
+            await self._update_session(trajectory_id, owner=None, released_at=utc_now())
         except SessionTaken:
             logger.debug("%s is another server's already", trajectory_id)
 
@@ -375,8 +366,8 @@ class Store:
                 environment=row.environment,
                 has_prompt=row.prompt is not None,
                 answered=row.answered_at is not None,
-                since=aware(row.released_at or row.started_at),
-                started_at=aware(row.started_at),
+                since=row.released_at or row.started_at,
+                started_at=row.started_at,
             )
             for row in rows
         ]
@@ -429,7 +420,7 @@ class Store:
             row = reading.session_by_secret(connection, secret_digest)
             if row is None or row.principal != principal:
                 return None
-            return row.id, Receipt.model_validate(row.receipt) if row.receipt else None
+            return row.id, reading.read_receipt(row)
 
         return await self._read(read)
 
@@ -573,9 +564,13 @@ class Store:
         return self.screenshots / record.name
 
     async def read_screenshot(self, record: ScreenshotRecord) -> bytes | None:
-        """Return a recorded picture, encoded; None where its file is gone."""
-        path = anyio.Path(self.screenshot_path(record))
-        return await path.read_bytes() if await path.is_file() else None
+        """Return a recorded picture, encoded; None where its file is gone or damaged.
+
+        Raises:
+            OSError: The file is there and cannot be read.
+        """
+        path = self.screenshot_path(record)
+        return await anyio.to_thread.run_sync(read_file, path, record.sha256)
 
     async def close(self, *, within_s: float | None = None) -> None:
         """Finish what was accepted, let go of this server's sessions, then of the database.
@@ -594,43 +589,9 @@ class Store:
             engine.dispose()
 
     async def _update_session(self, trajectory_id: str, **changes: Any) -> None:
-        await self._writer.write(Write(lambda c: self._update(c, trajectory_id, changes)))
-
-    def _update(
-        self, connection: "Connection", trajectory_id: str, changes: dict[str, Any]
-    ) -> None:
-        """Change the row of a session that goes on and is this server's."""
-        from hud_mcp.store.schema import sessions  # noqa: PLC0415  # SQLAlchemy loads here
-
-        mine = sessions.c.owner == self._lease.server_id
-        row = sessions.update().where(sessions.c.id == trajectory_id, mine).values(**changes)
-        if connection.execute(row).rowcount == 0:
-            raise _not_mine(connection, trajectory_id)
-
-    def _insert_step(
-        self, connection: "Connection", trajectory_id: str, step: TrajectoryStep
-    ) -> bool:
-        """Add a step to a session of this server; return False where it is there already."""
-        from sqlalchemy import exists, literal, select  # noqa: PLC0415  # SQLAlchemy loads here
-
-        from hud_mcp.store.schema import sessions, steps  # noqa: PLC0415  # the same
-
-        row = step.model_dump(mode="json", exclude_defaults=True)
-        here = (steps.c.session_id == trajectory_id, steps.c.step == step.index)
-        mine = exists().where(
-            sessions.c.id == trajectory_id, sessions.c.owner == self._lease.server_id
+        await self._writer.write(
+            Write(lambda c: writing.update(c, self._lease.server_id, trajectory_id, changes))
         )
-        values = select(
-            literal(trajectory_id), literal(step.index), literal(row, steps.c.row.type)
-        ).where(~exists().where(*here), mine)
-        added = connection.execute(
-            steps.insert().from_select(["session_id", "step", "row"], values)
-        )
-        if added.rowcount:
-            return True
-        if connection.execute(select(steps.c.step).where(*here)).first() is None:
-            raise _not_mine(connection, trajectory_id)
-        return False
 
     async def _read(self, read: "Callable[[Connection], T]") -> T:
         def run() -> T:
@@ -647,7 +608,7 @@ class Store:
 
     @property
     def _shown(self) -> str:
-        return str(self._sqlite_path or self.url.rpartition("@")[2])
+        return str(self._sqlite_path or self.url.partition("?")[0].rpartition("@")[2])
 
     def _open(self) -> "Engine":
         # A lock of its own: opening may wait on a file, and the event loop must not.
@@ -657,37 +618,27 @@ class Store:
             return self._engine
 
 
-def _not_mine(connection: "Connection", trajectory_id: str) -> Exception:
-    """Why a session's row could not be changed."""
-    if reading.session_row(connection, trajectory_id) is None:
-        return StoreFailed(f"The store has no session {trajectory_id!r}; nothing was recorded.")
-    return SessionTaken(
-        "This server does not run this session any more: another one took it over, or it has "
-        "ended. Call again; nothing was recorded here."
-    )
+_stores: "weakref.WeakSet[Store]" = weakref.WeakSet()
+_inherited: list[object] = []
+"""What a forked process must not let go of: to close its parent's file would be to unlock it."""
 
 
-def _put_snapshot(connection: "Connection", trajectory_id: str, step: int, data: bytes) -> None:
-    from hud_mcp.store.schema import snapshots  # noqa: PLC0415  # SQLAlchemy loads here
-
-    here = snapshots.c.session_id == trajectory_id
-    changed = connection.execute(snapshots.update().where(here).values(step=step, data=data))
-    if changed.rowcount == 0:
-        connection.execute(
-            snapshots.insert().values(session_id=trajectory_id, step=step, data=data)
-        )
+def _after_fork() -> None:
+    for store in list(_stores):
+        store.renew_after_fork()
 
 
-def storable(text: str) -> str:
-    """A text as every database takes it: PostgreSQL's has no place for a NUL."""
-    return text.replace("\0", "\ufffd")
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
-def _printable(line: str) -> str:
-    """A name that is not UTF-8 prints as lone surrogates, which no database takes."""
-    return storable(line.encode("utf-8", "replace").decode())
-
-
-def _utc(at: datetime) -> datetime:
-    """SQLite drops the zone of what it is given."""
-    return at.astimezone(UTC)
+def _place(given: str) -> tuple[str, Path | None]:
+    """A store's URL in its usual form, and its file where it is SQLite's."""
+    if "://" not in given:
+        path = Path(given).expanduser().absolute()
+        return f"sqlite:///{path}", path
+    match = _SQLITE_FILE.fullmatch(given)
+    if match is not None:
+        path = Path(match["path"]).absolute()
+        return f"sqlite:///{path}{match['query'] or ''}", path
+    return _POSTGRESQL.sub("postgresql+psycopg://", given), None

@@ -15,9 +15,9 @@ import anyio
 import anyio.to_thread
 
 from hud_mcp.errors import SessionTaken, StoreFailed
-from hud_mcp.store.engine import why
+from hud_mcp.store.engine import begin_write, concerns_all, passes, remedy, why
 from hud_mcp.store.files import save_file
-from hud_mcp.store.lease import BEAT_S, Lease
+from hud_mcp.store.lease import Lease
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
@@ -28,6 +28,12 @@ logger = logging.getLogger(__name__)
 
 _BATCH = 256
 """Writes that share one commit at most; more would make the first one wait."""
+
+_TRIES = 3
+"""How often a transaction is tried that may well succeed the next time."""
+
+_BEAT_AGAIN_S = 0.5
+"""How soon a sign of life is tried again that could not be given."""
 
 
 @dataclass
@@ -61,6 +67,7 @@ class Writer:
         self._queue: queue.SimpleQueue[Write | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
+        self._is_silent = False
 
     async def write(self, write: Write) -> Any:
         """Hand over and wait; what was handed over happens, even if the wait is cancelled.
@@ -69,12 +76,13 @@ class Writer:
             StoreFailed: Nothing of this write was written.
             SessionTaken: The same; another server owns the session.
         """
+        write.done.set_running_or_notify_cancel()  # nobody else can end it from here on
         with self._lock:
+            self._queue.put(write)
             if self._thread is None:
                 name = "hud-mcp-store"
                 self._thread = threading.Thread(target=self._run, name=name, daemon=True)
                 self._thread.start()
-        self._queue.put(write)
         # asyncio's own bridge wakes the loop once for a whole batch; anyio's blocks the thread.
         waiting = asyncio.wrap_future(write.done)
         waiting.add_done_callback(_retrieve)
@@ -87,29 +95,36 @@ class Writer:
             Whether the thread has ended in time.
         """
         with self._lock:
-            thread, self._thread = self._thread, None
-        if thread is None:
-            return True
-        self._queue.put(None)
+            thread = self._thread
+            if thread is None:
+                return True
+            self._queue.put(None)
         with anyio.CancelScope(shield=True):
             await anyio.to_thread.run_sync(thread.join, within_s)
         return not thread.is_alive()
 
     def _run(self) -> None:
-        """Take what waits, make it durable, tell everyone."""
-        beat_at_s = time.monotonic() + BEAT_S
-        stopping = False
-        while not stopping:
+        """Take what waits, make it durable, tell everyone; end when there is nothing more."""
+        beat_at_s = 0.0
+        while True:
             batch, stopping = self._gather(beat_at_s)
+            held = self._lease.is_held
             if batch:
                 self._commit(batch)
-            if self._lease.is_held and time.monotonic() >= beat_at_s:
-                self._beat()
-                beat_at_s = time.monotonic() + BEAT_S
-        self._leave()
+            if self._lease.is_held and not held:  # entering was a sign of life
+                beat_at_s = time.monotonic() + self._lease.beat_s
+            elif self._lease.is_held and time.monotonic() >= beat_at_s:
+                next_s = self._lease.beat_s if self._beat() else _BEAT_AGAIN_S
+                beat_at_s = time.monotonic() + next_s
+            if stopping:
+                self._leave()
+                with self._lock:  # nothing is handed over to a thread that has decided to end
+                    if self._queue.empty():
+                        self._thread = None
+                        return
 
     def _gather(self, until_s: float) -> tuple[list[Write], bool]:
-        """Take what waits; return it, and whether nothing comes after it."""
+        """Take what waits; return it, and whether the thread was asked to end after it."""
         batch: list[Write] = []
         wait_s = max(0.0, until_s - time.monotonic()) if self._lease.is_held else None
         try:
@@ -124,49 +139,78 @@ class Writer:
         return batch, True
 
     def _commit(self, batch: list[Write]) -> None:
-        held = self._lease.is_held
-        results, error = self._try_commit(batch)
+        """Commit together, or one by one: one bad write must not fail its neighbours."""
+        error = self._try_commit(batch)
         if error is None:
-            for write, result in zip(batch, results, strict=True):
-                write.done.set_result(result)
             return
-        if not held:  # an entry was made in the transaction that failed
-            self._lease.forget()
-        if len(batch) > 1:  # one bad write must not fail its neighbours
-            for write in batch:
-                self._commit([write])
+        if len(batch) == 1:
+            self._fail(batch, error)
             return
+        for i, write in enumerate(batch):
+            # What fails every write is waited for once, not once for each of them.
+            alone = error if concerns_all(error) else self._try_commit([write])
+            if alone is not None and concerns_all(alone):
+                self._fail(batch[i:], alone)
+                return
+            if alone is not None:
+                self._fail([write], alone)
+
+    def _fail(self, batch: list[Write], error: Exception) -> None:
         if not isinstance(error, StoreFailed | SessionTaken):
             # The place is for the log: who reads the error may be an agent elsewhere.
             logger.error("cannot write to %s: %s", self._shown, error)
             error = StoreFailed(
                 f"The record could not be written: {why(error)}. Nothing of this call was "
-                "recorded; free space or make it writable, then call again."
+                f"recorded; {remedy(error)}, then call again."
             )
-        batch[0].done.set_exception(error)
+        for write in batch:
+            write.done.set_exception(error)
 
-    def _try_commit(self, batch: list[Write]) -> tuple[list[Any], Exception | None]:
-        try:
-            for write in batch:
-                for path, data in write.files:
-                    save_file(path, data)
-            with self._open().begin() as connection:
-                return [write.run(connection) for write in batch], None
-        except Exception as exc:  # noqa: BLE001  # were the thread to end, every write would hang
-            return [], exc
+    def _try_commit(self, batch: list[Write]) -> Exception | None:
+        """Make writes durable and tell of it; return why it could not be."""
+        left = _TRIES
+        while True:
+            held = self._lease.is_held
+            try:
+                for write in batch:
+                    for path, data in write.files:
+                        save_file(path, data)
+                with self._open().begin() as connection:
+                    begin_write(connection)
+                    results = [write.run(connection) for write in batch]
+            except Exception as exc:  # noqa: BLE001  # were the thread to end, every write would hang
+                self._lease.conclude(committed=False)
+                if not held:  # an entry was made in the transaction that failed
+                    self._lease.forget()
+                left -= 1
+                if not (left and passes(exc)):
+                    return exc
+            else:
+                self._lease.conclude(committed=True)
+                for write, result in zip(batch, results, strict=True):
+                    write.done.set_result(result)
+                return None
 
-    def _beat(self) -> None:
+    def _beat(self) -> bool:
+        """Give a sign of life; return whether it was given."""
         try:
             with self._open().begin() as connection:
+                begin_write(connection)
                 self._lease.beat(connection)
         except Exception as exc:  # noqa: BLE001  # the next one may come through
-            logger.warning("no sign of life could be written to %s: %s", self._shown, exc)
+            if not self._is_silent:
+                logger.warning("no sign of life could be written to %s: %s", self._shown, exc)
+            self._is_silent = True
+            return False
+        self._is_silent = False
+        return True
 
     def _leave(self) -> None:
         if not self._lease.is_held:
             return
         try:
             with self._open().begin() as connection:
+                begin_write(connection)
                 self._lease.leave(connection)
         except Exception as exc:  # noqa: BLE001  # the free lock file says the same
             logger.warning("%s still names this server: %s", self._shown, exc)

@@ -12,8 +12,10 @@ def upgrade() -> None:
     op.create_table(
         "servers",
         sa.Column("id", sa.String(64), primary_key=True),
+        sa.Column("machine", sa.String(64), nullable=False),
         sa.Column("started_at", sa.DateTime(timezone=True), nullable=False),
         sa.Column("beat_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("beat_s", sa.Float(53), nullable=False),
     )
     op.create_table(
         "job_tasks",
@@ -36,7 +38,16 @@ def upgrade() -> None:
         sessions.add_column(sa.Column("released_at", sa.DateTime(timezone=True)))
         sessions.alter_column("seed", type_=sa.BigInteger)
         sessions.create_unique_constraint("sessions_live", ["live_token"])
-        sessions.create_index("sessions_owner", ["owner"])
+        sessions.drop_index("sessions_job")
+        sessions.create_index("sessions_job", ["job_id", "started_at", "id"])
+    going_on = sa.text("ended_at IS NULL")
+    op.create_index(
+        "sessions_going_on",
+        "sessions",
+        ["owner"],
+        sqlite_where=going_on,
+        postgresql_where=going_on,
+    )
     with op.batch_alter_table("logs") as logs:
         logs.add_column(sa.Column("line", sa.Integer))
         logs.create_unique_constraint("logs_line", ["session_id", "line"])

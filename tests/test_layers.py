@@ -24,7 +24,7 @@ LAYERS = (
     ("action", "observation", "context", "grade", "capability"),
     ("world", "arguments", "task", "template", "taskset", "tool", "environment", "source"),
     ("worlds", "graders"),
-    ("bootstrap", "statistics", "step", "receipt", "transcript", "trajectory", "job", "store"),
+    ("bootstrap", "statistics", "record", "transcript", "trajectory", "job", "store"),
     ("log", "limits", "recorder", "worker", "keeper", "ending", "replay", "session", "sessions"),
     ("server", "web", "channel", "rollout", "agents", "gym", "export"),
     ("cli",),

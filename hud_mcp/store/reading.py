@@ -1,13 +1,14 @@
 """What is read from the tables, as values. Each function takes an open connection."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from hud_mcp.errors import StoreFailed
+from hud_mcp.errors import SourceNotFound, StoreFailed, did_you_mean
 from hud_mcp.grade import Outcome
 from hud_mcp.job import Job
 from hud_mcp.store.lease import Lease
@@ -18,12 +19,15 @@ if TYPE_CHECKING:
     from sqlalchemy import ColumnElement, Connection, Row, Select
 
 __all__ = [
+    "RunRow",
     "count_lines",
     "count_rewards",
+    "find_id",
     "list_jobs",
     "load_job",
     "load_job_tasks",
     "load_lines",
+    "load_runs",
     "load_steps",
     "load_summaries",
     "load_trajectories",
@@ -39,6 +43,31 @@ ValueT = TypeVar("ValueT", bound=BaseModel)
 
 _UNKNOWN = datetime(1970, 1, 1, tzinfo=UTC)
 """In the place of a time that is damaged."""
+
+_PLURALS = {"job": "jobs", "trajectory": "trajectories"}
+_SHOWN_IDS = 5
+"""How many ids an error names."""
+
+
+@dataclass(frozen=True)
+class RunRow:
+    """A run in short, without what it was asked and did.
+
+    Attributes:
+        id: The trajectory's id.
+        task_id: The task's id.
+        outcome: How it ended; None while it goes on.
+        reward: None unless it was graded.
+        started_at: When it began.
+        damaged: Whether something of its row cannot be read; what that is, is absent here.
+    """
+
+    id: str
+    task_id: str
+    outcome: Outcome | None
+    reward: float | None
+    started_at: datetime
+    damaged: bool
 
 
 def session_row(connection: "Connection", trajectory_id: str) -> "Row[Any] | None":
@@ -117,13 +146,11 @@ def load_lines(connection: "Connection", trajectory_id: str, after: int) -> list
 
 def count_rewards(connection: "Connection") -> dict[str | None, tuple[int, int, float | None]]:
     """Of each job, and of the sessions without one: how many, how many graded, the mean reward."""
-    from sqlalchemy import JSON, case, func, select, type_coerce  # noqa: PLC0415  # SQLAlchemy loads here
+    from sqlalchemy import case, func, select  # noqa: PLC0415  # SQLAlchemy loads here
 
     from hud_mcp.store.schema import sessions  # noqa: PLC0415  # the same
 
-    receipt: ColumnElement[Any] = sessions.c.receipt
-    if connection.dialect.name == "sqlite":  # a damaged one must not fail the others
-        receipt = type_coerce(case((func.json_valid(receipt), receipt)), JSON)
+    receipt = _sound_json(connection, sessions.c.receipt)
     outcome, reward = (receipt[name] for name in ("outcome", "reward"))
     graded = outcome.as_string() == Outcome.GRADED.value
     query = select(
@@ -173,6 +200,7 @@ def load_summaries(
     *,
     job_id: str | None = None,
     live_token: str | None = None,
+    task_id: str | None = None,
     newest_first: bool = False,
     limit: int | None = None,
 ) -> list[TrajectorySummary]:
@@ -188,6 +216,8 @@ def load_summaries(
     )
     if live_token is not None:
         query = query.where(sessions.c.live_token == live_token)
+    elif task_id is not None:
+        query = query.where(sessions.c.task["id"].as_string() == task_id)
     else:
         query = query.where(
             sessions.c.job_id.is_(None) if job_id is None else sessions.c.job_id == job_id
@@ -203,6 +233,58 @@ def trajectory_ids(connection: "Connection", job_id: str) -> list[str]:
 
     query = select(sessions.c.id).where(sessions.c.job_id == job_id)
     return list(connection.execute(query.order_by(sessions.c.started_at, sessions.c.id)).scalars())
+
+
+def load_runs(connection: "Connection", job_id: str) -> tuple[list[str], list[RunRow]]:
+    """The ids of the tasks that a job is to run, and its runs; a fraction of their rows is read."""
+    from sqlalchemy import select  # noqa: PLC0415  # SQLAlchemy loads here
+
+    from hud_mcp.store.schema import job_tasks, sessions  # noqa: PLC0415  # the same
+
+    task_id = _sound_json(connection, job_tasks.c.row)["id"]
+    query = select(task_id).where(job_tasks.c.job_id == job_id).order_by(job_tasks.c.position)
+    task_ids = connection.execute(query).scalars()
+    receipt = _sound_json(connection, sessions.c.receipt)
+    fields = select(
+        sessions.c.id,
+        sessions.c.started_at,
+        _sound_json(connection, sessions.c.task)["id"].label("task_id"),
+        sessions.c.receipt.is_not(None).label("has_receipt"),
+        receipt["outcome"].label("outcome"),
+        receipt["reward"].label("reward"),
+    )
+    rows = connection.execute(fields.where(sessions.c.job_id == job_id))
+    return [t for t in task_ids if isinstance(t, str)], [_run_row(row) for row in rows]
+
+
+def find_id(
+    connection: "Connection", kind: Literal["job", "trajectory"], text: str, *, try_next: str
+) -> str:
+    """The whole id that a text stands for: it is the id, or begins no other one.
+
+    Raises:
+        SourceNotFound: There is none, or there are several; the text names them.
+    """
+    from sqlalchemy import select  # noqa: PLC0415  # SQLAlchemy loads here
+
+    from hud_mcp.store.schema import jobs, sessions  # noqa: PLC0415  # the same
+
+    id_, at = (
+        (jobs.c.id, jobs.c.created_at) if kind == "job" else (sessions.c.id, sessions.c.started_at)
+    )
+    newest = select(id_).order_by(at.desc()).limit(1000)
+    begun = newest.where(id_.startswith(text, autoescape=True))
+    # SQLite's LIKE does not tell small letters from capitals.
+    found = [i for i in connection.execute(begun).scalars() if i.startswith(text)]
+    if text in found or len(found) == 1:
+        return text if text in found else found[0]
+    if found and text:
+        shown = ", ".join(found[:_SHOWN_IDS]) + (", …" if len(found) > _SHOWN_IDS else "")
+        raise SourceNotFound(
+            f"{text!r} begins the ids of {len(found)} {_PLURALS[kind]}: {shown}. Give more of it."
+        )
+    hint = did_you_mean(text, connection.execute(newest).scalars())
+    raise SourceNotFound(f"The store has no {kind} {text!r}.{hint} {try_next}")
 
 
 def load_steps(
@@ -327,6 +409,33 @@ def _listed_job(row: "Row[Any]") -> Job:
     except StoreFailed as exc:
         at = row.created_at if isinstance(row.created_at, datetime) else _UNKNOWN
         return Job(id=row.id, name="(damaged)", created_at=at, damage=str(exc))
+
+
+def _run_row(row: Any) -> RunRow:
+    known = row.outcome in list(Outcome)
+    numeric = row.reward is None or isinstance(row.reward, int | float)
+    timed = isinstance(row.started_at, datetime)
+    named = isinstance(row.task_id, str)
+    return RunRow(
+        id=row.id,
+        task_id=row.task_id if named else row.id,
+        outcome=Outcome(row.outcome) if known and numeric else None,
+        reward=row.reward if known and numeric else None,
+        started_at=row.started_at if timed else _UNKNOWN,
+        damaged=not (timed and named and ((known and numeric) or not row.has_receipt)),
+    )
+
+
+def _sound_json(connection: "Connection", column: "ColumnElement[Any]") -> "ColumnElement[Any]":
+    """A column whose fields are asked for; a damaged value must not fail the others.
+
+    PostgreSQL lets nobody write what is no JSON.
+    """
+    from sqlalchemy import JSON, case, func, type_coerce  # noqa: PLC0415  # SQLAlchemy loads here
+
+    if connection.dialect.name != "sqlite":
+        return column
+    return type_coerce(case((func.json_valid(column), column)), JSON)
 
 
 def _read(kind: type[ValueT], row: Any, name: str) -> ValueT:

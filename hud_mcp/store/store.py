@@ -27,6 +27,7 @@ from hud_mcp.store import reading, writing
 from hud_mcp.store.engine import open_engine, why
 from hud_mcp.store.files import read_file
 from hud_mcp.store.lease import LEASE_S, Lease, take
+from hud_mcp.store.reading import RunRow
 from hud_mcp.store.writer import Write, Writer
 from hud_mcp.store.writing import storable
 from hud_mcp.task import Task
@@ -469,6 +470,16 @@ class Store:
         """
         return await self._read(lambda c: reading.load_lines(c, trajectory_id, after))
 
+    async def list_runs(self, task_id: str, limit: int = 100) -> list[TrajectorySummary]:
+        """Return the newest trajectories of a task, whatever their jobs, newest first.
+
+        Raises:
+            StoreFailed: The store cannot be read.
+        """
+        return await self._read(
+            lambda c: reading.load_summaries(c, task_id=task_id, newest_first=True, limit=limit)
+        )
+
     async def count_rewards(self) -> dict[str | None, tuple[int, int, float | None]]:
         """Return how many sessions each job has, how many are graded, and their mean reward.
 
@@ -521,6 +532,36 @@ class Store:
         if found is None:
             raise SourceNotFound(f"The store has no job {job_id!r}.")
         return found
+
+    async def load_runs(self, job_id: str) -> tuple[list[str], list[RunRow]]:
+        """Return the ids of the tasks that a job is to run, and its runs in short.
+
+        Raises:
+            StoreFailed: The store cannot be read, or a receipt is damaged.
+        """
+        return await self._read(lambda c: reading.load_runs(c, job_id))
+
+    async def find_job_id(self, text: str) -> str:
+        """Return the whole id of the job that a text stands for: an id, or how only one begins.
+
+        Raises:
+            SourceNotFound: There is none, or there are several; the text names what is close.
+            StoreFailed: The store cannot be read.
+        """
+        hint = "`hud-mcp jobs` lists them."
+        self._look_for_it()
+        return await self._read(lambda c: reading.find_id(c, "job", text, try_next=hint))
+
+    async def find_trajectory_id(self, text: str) -> str:
+        """Return the whole id of the trajectory that a text stands for, as `find_job_id` does.
+
+        Raises:
+            SourceNotFound: There is none, or there are several; the text names what is close.
+            StoreFailed: The store cannot be read.
+        """
+        hint = "`hud-mcp jobs ID` lists those of a job."
+        self._look_for_it()
+        return await self._read(lambda c: reading.find_id(c, "trajectory", text, try_next=hint))
 
     async def load_job_ids(self, job_id: str) -> tuple[Job, list[str]]:
         """Return a job and the ids of its trajectories, in the order in which they began.
@@ -592,6 +633,14 @@ class Store:
         await self._writer.write(
             Write(lambda c: writing.update(c, self._lease.server_id, trajectory_id, changes))
         )
+
+    def _look_for_it(self) -> None:
+        """Raise where there is nothing to read: reading must not make an empty store."""
+        if not self.exists:
+            raise SourceNotFound(
+                f"There is no store at {self._shown}. Name another one with --store or "
+                f"{STORE_VARIABLE}; `hud-mcp eval` makes one."
+            )
 
     async def _read(self, read: "Callable[[Connection], T]") -> T:
         def run() -> T:

@@ -18,6 +18,7 @@ from hud_mcp.action import Described, DragAction, Point, Targeted, parse_action
 from hud_mcp.errors import InvalidAction
 from hud_mcp.grade import Outcome, SubScore
 from hud_mcp.job import Job
+from hud_mcp.statistics import NOT_BEGUN, UNFINISHED, Estimate, JobStatistics, job_statistics
 from hud_mcp.task import Task
 from hud_mcp.trajectory import (
     Receipt,
@@ -26,7 +27,7 @@ from hud_mcp.trajectory import (
     TrajectoryStep,
     TrajectorySummary,
 )
-from hud_mcp.web.words import as_text, describe_action, learn_names
+from hud_mcp.web.words import RefNames, as_text, describe_action
 
 __all__ = [
     "Json",
@@ -36,13 +37,11 @@ __all__ = [
     "expected_rewards",
     "is_hash",
     "job_data",
-    "outcome_counts",
     "trajectory_row",
 ]
 
 Json = dict[str, Any]
 
-UNFINISHED = "unfinished"
 _HASH = re.compile(r"[0-9a-f]{64}")
 
 
@@ -72,22 +71,79 @@ def expected_rewards(job: Job, tasks: Iterable[Task]) -> dict[str, float | None]
     return wanted or None
 
 
-def job_data(job: Job | None, rows: Sequence[Json], versions: Iterable[str] = ()) -> Json:
-    """The head of a job's page.
+def job_data(
+    job: Job | None,
+    tasks: Iterable[Task],
+    found: Sequence[Trajectory | TrajectorySummary],
+    rows: Sequence[Json],
+) -> Json:
+    """The head of a job's page; rows that a later try stands in for are marked as such.
 
     Args:
-        job: What was run; None for sessions that belong to no job.
-        rows: Its trajectories, as `trajectory_row` gives them.
-        versions: Of the programs that recorded them.
+        job: What was run; None for sessions that belong to no job, which are all counted.
+        tasks: What it is to run; none where that was not recorded.
+        found: Its trajectories.
+        rows: The same, as `trajectory_row` gives them.
     """
-    rewards = [row["reward"] for row in rows if row["reward"] is not None]
+    versions = {t.receipt.package_version for t in found if t.receipt}
+    head = {"job": _job(job), "versions": sorted(versions) or [__version__]}
+    if job is None:
+        rewards = [row["reward"] for row in rows if row["reward"] is not None]
+        mean = fmean(rewards) if rewards else None
+        return {
+            **head,
+            "mean": mean,
+            "rewarded": len(rewards),
+            "wanted": len(rows),
+            "outcomes": _outcome_counts(row["outcome"] for row in rows),
+            "statistics": [],
+        }
+    runs = [_Run(t) for t in found]
+    figures = job_statistics((t.id for t in tasks), runs, group=job.group)
+    counted = {run for task in figures.tasks for run in task.runs}
+    for row in rows:
+        row["earlier"] = row["id"] not in counted
+    outcomes = dict(figures.outcomes)
+    if not outcomes[NOT_BEGUN]:
+        del outcomes[NOT_BEGUN]
     return {
-        "job": _job(job),
-        "versions": sorted(set(versions)) or [__version__],
-        "mean": fmean(rewards) if rewards else None,
-        "rewarded": len(rewards),
-        "outcomes": outcome_counts(row["outcome"] for row in rows),
+        **head,
+        "mean": figures.mean.value if figures.mean else None,
+        "rewarded": figures.mean.runs if figures.mean else 0,
+        "wanted": figures.wanted,
+        "outcomes": outcomes,
+        "statistics": _figures(figures),
     }
+
+
+class _Run:
+    """A trajectory as its figures are computed from it."""
+
+    def __init__(self, found: Trajectory | TrajectorySummary) -> None:
+        self.id = found.id
+        self.task_id = found.task.id
+        self.outcome = found.outcome
+        self.reward = found.reward
+        self.started_at = found.started_at
+
+
+def _figures(figures: JobStatistics) -> list[Json]:
+    """What stands below the mean: how sure it is, pass rates, and what was tried before."""
+    told: list[Json] = []
+    if figures.mean is not None and figures.mean.low is not None:
+        told.append(_figure("mean reward", figures.mean))
+    for rate in figures.passes:
+        if rate.pass_at_k is not None:
+            told.append(_figure(f"pass@{rate.k}", rate.pass_at_k))
+        if rate.pass_hat_k is not None and rate.k > 1:
+            told.append(_figure(f"pass^{rate.k}", rate.pass_hat_k))
+    if figures.earlier_tries:
+        told.append({"name": "earlier tries, not counted", "value": figures.earlier_tries})
+    return told
+
+
+def _figure(name: str, estimate: Estimate) -> Json:
+    return {"name": name, **estimate.model_dump()}
 
 
 def _job(job: Job | None) -> Json:
@@ -104,8 +160,7 @@ def _job(job: Job | None) -> Json:
     }
 
 
-def outcome_counts(outcomes: Iterable[str]) -> dict[str, int]:
-    """How many ended in each way, with every way named."""
+def _outcome_counts(outcomes: Iterable[str]) -> dict[str, int]:
     counts = dict.fromkeys([*(outcome.value for outcome in Outcome), UNFINISHED], 0)
     for outcome in outcomes:
         counts[outcome] += 1
@@ -141,6 +196,8 @@ def trajectory_row(
         "started_at": _iso(found.started_at),
         "seconds": _seconds(found.started_at, ended) if ended else None,
         "step_count": step_count,
+        "earlier": False,
+        "damage": getattr(found, "damage", None),
     }
 
 
@@ -210,7 +267,7 @@ class StepRows:
         self.rows: list[Json] = []
         self.pictures: dict[str, ScreenshotRecord] = {}
         self._started_at = started_at
-        self._names: dict[str, str] = {}
+        self._names = RefNames()
         self._before: Json | None = None
         # CSS pixels per pixel of the picture that the agent's places are on, where a step
         # does not say it. A picture that was only taken for the record may be of another size.
@@ -236,7 +293,7 @@ class StepRows:
         self._before = after or self._before
         if shot is not None and step.kind in ("step", "screenshot"):
             self._scale = shot.scale
-        learn_names(step.observation_text or "", self._names)
+        self._names.read(step.observation_text)
         return row
 
 

@@ -17,6 +17,7 @@ import anyio.to_thread
 
 from hud_mcp.job import Job
 from hud_mcp.store import Store
+from hud_mcp.task import Task
 from hud_mcp.trajectory import ScreenshotRecord, Trajectory
 from hud_mcp.web.pages import report_page
 from hud_mcp.web.record import Json, StepRows, detail, is_hash, job_data
@@ -53,10 +54,11 @@ async def write_report(
         OSError: The file cannot be written.
     """
     job, trajectories = await store.load_job(job_id)
+    _, tasks, _ = await store.load_job_summary(job_id)
     picture = partial(_read_picture, store)
 
     def write() -> None:
-        html = render_report(job, trajectories, picture, expected=expected)
+        html = render_report(job, trajectories, picture, tasks=tasks, expected=expected)
         path.parent.mkdir(parents=True, exist_ok=True)
         partial_path = path.with_name(f".{path.name}.partial")
         try:
@@ -74,6 +76,7 @@ def render_report(
     trajectories: Sequence[Trajectory],
     picture: ReadPicture,
     *,
+    tasks: Sequence[Task] = (),
     expected: Mapping[str, float | None] | None = None,
     picture_limit_bytes: int = PICTURE_LIMIT_BYTES,
 ) -> str:
@@ -83,12 +86,13 @@ def render_report(
         job: What was run.
         trajectories: Its records, in the order to number them in.
         picture: Reads a picture's file; None where there is none. It is asked once per hash.
+        tasks: What it is to run; those of the trajectories where that was not recorded.
         expected: The reward that each task should get, by its id; None where any will do.
         picture_limit_bytes: Pictures beyond this sum are left out, and the page says so;
             the first ones of every trajectory come first.
     """
     known, elements = _embed_pictures(trajectories, picture, picture_limit_bytes)
-    data = {**report_data(job, trajectories, expected=expected), "pictures": known}
+    data = {**report_data(job, trajectories, tasks=tasks, expected=expected), "pictures": known}
     return report_page(_inert(data), elements)
 
 
@@ -96,6 +100,7 @@ def report_data(
     job: Job,
     trajectories: Sequence[Trajectory],
     *,
+    tasks: Sequence[Task] = (),
     expected: Mapping[str, float | None] | None = None,
 ) -> Json:
     """Return what the page shows, without the pictures, as JSON values.
@@ -103,11 +108,11 @@ def report_data(
     Args:
         job: What was run.
         trajectories: Its records, in the order to number them in.
+        tasks: What it is to run; those of the trajectories where that was not recorded.
         expected: The reward that each task should get, by its id; None where any will do.
     """
     rows = [_whole(trajectory, expected) for trajectory in trajectories]
-    versions = (t.receipt.package_version for t in trajectories if t.receipt)
-    head = job_data(job, rows, versions)
+    head = job_data(job, tasks, trajectories, rows)
     return {**head, "expects": expected is not None, "trajectories": rows}
 
 

@@ -2,13 +2,13 @@
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from hud_mcp.action import ClickAction, DragAction, Targeted, parse_action
 from hud_mcp.errors import InvalidAction
 
-__all__ = ["as_text", "describe_action", "learn_names"]
+__all__ = ["RefNames", "as_text", "describe_action"]
 
 _TEXT_LIMIT = 20_000
 """Characters of one JSON value that somebody else chose, such as a grade's `info`."""
@@ -29,17 +29,46 @@ def describe_action(action: Mapping[str, Any], names: Mapping[str, str] | None =
         parsed = parse_action(action)
     except InvalidAction:
         return as_text(dict(action)) or "nothing"
-    words = _WORDS[parsed.type](parsed, names or {})
+    words = _WORDS[parsed.type](parsed, {} if names is None else names)
     held = getattr(parsed, "hold_keys", None)
     return f"{words} while holding {'+'.join(held)}" if held else words
 
 
-def learn_names(text: str, names: dict[str, str]) -> None:
-    """Keep what each ref of a text stands for; a text of a whole page replaces the others."""
-    found = {ref: name.removesuffix(":") for name, ref in _REF_LINE.findall(text)}
-    if found and "Changed since the last text:" not in text:
-        names.clear()
-    names.update(found)
+class RefNames(Mapping[str, str]):
+    """What the refs of the texts that were read so far stand for, such as `button "Buy"`.
+
+    A text is only looked through when a name is wanted: most are never.
+    """
+
+    def __init__(self) -> None:
+        self._names: dict[str, str] = {}
+        self._unread: list[str] = []
+
+    def read(self, text: str | None) -> None:
+        """Take in a text; one of a whole page replaces what was before it."""
+        if text is None or "[ref=" not in text:
+            return
+        if "Changed since the last text:" not in text:
+            self._names.clear()
+            self._unread.clear()
+        self._unread.append(text)
+
+    def __getitem__(self, ref: str) -> str:
+        """The name of what a ref stands for."""
+        return self._read_all()[ref]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._read_all())
+
+    def __len__(self) -> int:
+        return len(self._read_all())
+
+    def _read_all(self) -> dict[str, str]:
+        for text in self._unread:
+            found = _REF_LINE.findall(text)
+            self._names.update({ref: name.removesuffix(":") for name, ref in found})
+        self._unread.clear()
+        return self._names
 
 
 def as_text(value: Mapping[str, Any] | Iterable[Any] | None) -> str | None:

@@ -1,7 +1,7 @@
 // Which page is shown, for whatever gives it the record: a server, or the file itself.
 //
 // A source has: home ('jobs' or 'job'), jobs(), job(id, { fresh }), trajectory(id) which gives
-// { trajectory, steps }, picture(shot), preload(shot), refresh_s.
+// { trajectory, steps }, picture(shot); a server also has preload(shot), runs(task) and refresh_s.
 
 import { ComparePage } from './compare.js';
 import { $, isTyping, say } from './dom.js';
@@ -124,6 +124,8 @@ export class App {
       if (this.detail.shown !== trajectory) return;
       this.detail.place(data.trajectories);
       document.title = `${titleOf(trajectory)} · ${data.job.name}`;
+      const runs = await this.source.runs?.(trajectory.task);
+      if (runs && this.detail.shown === trajectory) this.detail.offer(runs);
     } catch (error) {
       this.complain(error);
     }

@@ -123,6 +123,7 @@ new App({
     const trajectory = await ask('/api/trajectory', { id });
     return { trajectory, steps: new PagedSteps(trajectory) };
   },
+  runs: async task => (await ask('/api/runs', { task })).runs,
   picture,
   preload,
 }).start();

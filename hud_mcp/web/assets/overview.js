@@ -14,7 +14,7 @@ export class Overview {
     this.table = new Table({
       columns: COLUMNS, noun: 'task', sort: 'number',
       ids: { columns: 'columns', rows: 'rows', shown: 'shown', sort: 'sort' },
-      rowClass: ({ trajectory }) => (trajectory.surprise ? 'surprise' : null),
+      rowClass: ({ trajectory }) => [trajectory.surprise && 'surprise', trajectory.earlier && 'earlier'].filter(Boolean).join(' ') || null,
     });
     this.table.filter = row => this.isWanted(row);
     $('filters').addEventListener('submit', event => event.preventDefault());
@@ -78,7 +78,8 @@ export class Overview {
   }
 
   drawPlot() {
-    const rows = this.job?.trajectories ?? [];
+    // A try that a later one stands in for is in the table alone.
+    const rows = (this.job?.trajectories ?? []).map((row, index) => ({ ...row, number: index + 1 })).filter(row => !row.earlier);
     $('chart').hidden = rows.length === 0;
     drawPlot({ node: $('plot'), legend: $('legend'), rows, choose: bar => this.pick(bar) });
   }
@@ -114,13 +115,21 @@ function drawHead(data) {
   $('outcomes').replaceChildren(...Object.entries(data.outcomes).map(([outcome, count]) =>
     el('div', { class: `count ${outcome}`, 'data-none': count === 0 },
       el('dt', {}, wordsOf(outcome)), el('dd', {}, count.toLocaleString('en')))));
-  facts($('statistics'), data.statistics ?? []);
+  $('statistics').replaceChildren(...data.statistics.map(figure));
   $('job-metadata').hidden = !job.metadata;
   $('job-metadata-text').textContent = job.metadata ?? '';
 }
 
+/** A figure, its interval, and what it is made of. */
+function figure({ name, value, low, high, runs, tasks }) {
+  const interval = low === null || low === undefined ? '' : ` (${low.toFixed(2)} to ${high.toFixed(2)})`;
+  const made = runs === undefined ? null : `${plural(runs, 'run')} of ${plural(tasks, 'task')}`;
+  const text = runs === undefined ? String(value) : value.toFixed(3);
+  return el('div', {}, el('dt', {}, name), el('dd', { title: made }, text, el('span', { class: 'quiet' }, interval)));
+}
+
 function meanText(data) {
-  const total = data.trajectories.length.toLocaleString('en');
+  const total = data.wanted.toLocaleString('en');
   if (!data.rewarded) return `no graded task of ${total}`;
   return `mean reward over ${data.rewarded.toLocaleString('en')} graded of ${total}`;
 }
@@ -164,7 +173,9 @@ function searchText(trajectory) {
 function taskCell(trajectory) {
   const brief = [wordsOf(trajectory.outcome), trajectory.environment,
     plural(trajectory.step_count, 'step'), secondsText(trajectory.seconds)].join(' · ');
-  return [el('a', { href: linkTo(trajectory) }, titleOf(trajectory)), el('span', { class: 'brief' }, brief)];
+  const notes = [trajectory.earlier && 'an earlier try, not counted', trajectory.damage && `damaged: ${trajectory.damage}`];
+  return [el('a', { href: linkTo(trajectory) }, titleOf(trajectory)), el('span', { class: 'brief' }, brief),
+    ...notes.filter(Boolean).map(words => el('span', { class: 'note' }, words))];
 }
 
 function rewardCell(trajectory) {

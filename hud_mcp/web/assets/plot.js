@@ -62,17 +62,17 @@ function drawColumn(row, index, column, y) {
   const middle = CHART.left + column * (index + 0.5);
   const box = { x: middle - width / 2, width };
   const every = column >= 20 ? 1 : column >= 12 ? 5 : 10;
-  const label = (index + 1) % every === 0 || every === 1 ? String(index + 1) : '';
+  const label = row.number % every === 0 || every === 1 ? String(row.number) : '';
   return svg('a', { href: linkTo(row), tabindex: -1, class: row.surprise ? 'column surprise' : 'column' },
-    svg('title', {}, columnTitle(row, index)),
+    svg('title', {}, columnTitle(row)),
     svg('rect', { class: 'reach', x: CHART.left + column * index, y: 0, width: column, height: CHART.height }),
     row.reward === null ? drawFailure(row, box, middle, y) : drawReward(row, box, middle, y),
     svg('text', { class: 'number', x: middle, y: CHART.height - 5, 'text-anchor': 'middle' }, label));
 }
 
-function columnTitle(row, index) {
+function columnTitle(row) {
   const end = row.reward === null ? `${wordsOf(row.outcome)}, no reward` : `reward ${rewardText(row.reward)}`;
-  return `${index + 1}  ${titleOf(row)}: ${end}${row.surprise ? `, ${expectedText(row)}` : ''}`;
+  return `${row.number}  ${titleOf(row)}: ${end}${row.surprise ? `, ${expectedText(row)}` : ''}`;
 }
 
 function drawReward(row, box, middle, y) {

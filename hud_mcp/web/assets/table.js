@@ -4,7 +4,7 @@
 import { $, el } from './dom.js';
 import { plural } from './words.js';
 
-const MANY_ROWS = 150;
+const MANY_ROWS = 150, PIECE = 250;
 
 /** The ids of the heads: column-reward, job-column-mean. */
 const prefix = ids => ids.columns.slice(0, -1);
@@ -76,7 +76,7 @@ export class Table {
     const { value } = this.columns.find(column => column.key === this.sort);
     shown.sort(compareBy(value, this.descending));
     $(this.ids.rows).classList.toggle('many', shown.length > MANY_ROWS);
-    $(this.ids.rows).replaceChildren(...shown.map(row => this.nodeOf(row)));
+    this.fill(shown);
     $(this.ids.shown).textContent = shown.length === this.rows.length
       ? plural(shown.length, this.noun)
       : `${shown.length.toLocaleString('en')} of ${plural(this.rows.length, this.noun)} shown`;
@@ -85,6 +85,18 @@ export class Table {
       $(`${prefix(this.ids)}-${key}`).setAttribute('aria-sort', order);
     }
     if (this.ids.sort) $(this.ids.sort).value = this.sort;
+  }
+
+  /** Puts the first rows in place at once, and the others piece by piece, so that nothing stalls. */
+  fill(shown) {
+    const body = $(this.ids.rows);
+    clearTimeout(this.filling);
+    body.replaceChildren(...shown.slice(0, PIECE).map(row => this.nodeOf(row)));
+    const add = start => {
+      body.append(...shown.slice(start, start + PIECE).map(row => this.nodeOf(row)));
+      if (start + PIECE < shown.length) this.filling = setTimeout(add, 0, start + PIECE);
+    };
+    if (shown.length > PIECE) this.filling = setTimeout(add, 0, PIECE);
   }
 
   /** Moves the focus among the rows' links: the next, the one before, the first, the last. */

@@ -3,7 +3,7 @@
 import { $, el, facts, say } from './dom.js';
 import { gradeOf } from './grade.js';
 import { Player } from './player.js';
-import { linkTo, linkToPair, moment, momentText, rewardText, secondsText, titleOf, verdict, wordsOf } from './words.js';
+import { linkTo, linkToPair, moment, momentText, plural, rewardText, secondsText, titleOf, verdict, wordsOf } from './words.js';
 
 export class TrajectoryPage {
   constructor(source, failed) {
@@ -35,14 +35,19 @@ export class TrajectoryPage {
       if (other) link.setAttribute('href', linkTo(other));
       else link.removeAttribute('href');
     }
-    const others = rows.filter(row => row.task === this.shown.task && row.id !== this.shown.id);
+    this.offer(rows.filter(row => row.task === this.shown.task));
+    const live = index < 0 ? null : rows[index].live;
+    $('watch').hidden = !live;
+    if (live) $('watch').setAttribute('href', `/live/${live}`);
+  }
+
+  /** Offers other runs of the task to compare with. */
+  offer(runs) {
+    const others = runs.filter(row => row.id !== this.shown.id);
     $('compare-choice').hidden = others.length === 0;
     $('compare-with').replaceChildren(el('option', { value: '' }, 'another run'),
       ...others.map(row => el('option', { value: linkToPair(this.shown, row) }, runWords(row))));
     $('compare-with').value = '';
-    const live = index < 0 ? null : rows[index].live;
-    $('watch').hidden = !live;
-    if (live) $('watch').setAttribute('href', `/live/${live}`);
   }
 
   close() {
@@ -61,7 +66,8 @@ export class TrajectoryPage {
 
 function runWords(row) {
   const end = row.reward === null ? wordsOf(row.outcome) : `reward ${rewardText(row.reward)}`;
-  return `${momentText(row.started_at)}: ${end}, ${row.step_count} steps`;
+  const words = `${momentText(row.started_at)}: ${end}, ${plural(row.step_count, 'step')}`;
+  return row.job_name ? `${words}, ${row.job_name}` : words;
 }
 
 function drawTask(trajectory) {

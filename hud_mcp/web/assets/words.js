@@ -10,6 +10,7 @@ export const WORDS = {
   grading_failed: 'grading failed',
   lost: 'lost',
   unfinished: 'unfinished',
+  not_begun: 'not begun',
 };
 
 export const plural = (count, word) =>

@@ -12,7 +12,7 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from hud_mcp.errors import HudMcpError, SourceNotFound, sole_cause
+from hud_mcp.errors import HudMcpError, sole_cause
 from hud_mcp.export import (
     ExportSummary,
     export_atif,
@@ -22,6 +22,7 @@ from hud_mcp.export import (
     export_parquet,
 )
 from hud_mcp.export.gif import WIDTH_PX
+from hud_mcp.export.selection import select
 from hud_mcp.log import configure_logging
 from hud_mcp.store import Store
 
@@ -54,7 +55,7 @@ _ENDINGS = {"jsonl": ".jsonl", "parquet": "-parquet", "atif": "-atif", "html": "
     help="gif: the most that it may be wide, in pixels.",
 )
 def command(job: str, kind: str, out: Path | None, **options: Any) -> None:
-    """Export a JOB, or one trajectory, by its id.
+    """Export a JOB, or one trajectory, by its id or by how only its id begins.
 
     Also while it runs. The exit status is 1 if a trajectory was damaged and left out.
     """
@@ -66,20 +67,19 @@ def command(job: str, kind: str, out: Path | None, **options: Any) -> None:
 
 async def _export(source_id: str, kind: str, out: Path | None, options: dict[str, Any]) -> int:
     store = Store(options["store"])
-    if not store.exists:
-        raise SourceNotFound(
-            f"There is no store at {store.url.removeprefix('sqlite:///')}; name one with --store."
-        )
-    path = out or Path(f"{_file_name(source_id)}{await _ending(store, source_id, kind)}")
-    work = _exporter(kind, options)
+    path = out
     try:
+        selection = await select(store, source_id)
+        path = out or Path(f"{selection.id}{_ending(kind, whole_job=selection.whole_job)}")
         with _progress() as progress:
             bar = progress.add_task(f"exporting as {kind}", total=None)
             show: Callable[[int, int], None] = lambda done, total: progress.update(  # noqa: E731
                 bar, completed=done, total=total
             )
-            run = partial(work, store, source_id, path, force=options["force"], on_progress=show)
-            summary = await _until_terminated(run)
+            work = partial(_exporter(kind, options), store, selection.id, path)
+            summary = await _until_signalled(
+                partial(work, force=options["force"], on_progress=show)
+            )
     except OSError as exc:
         raise HudMcpError(
             f"{path} cannot be written: {exc.strerror or exc}. Nothing of it stays."
@@ -103,17 +103,20 @@ def _exporter(kind: str, options: dict[str, Any]) -> Callable[..., Awaitable[Exp
     return known[kind]
 
 
-async def _until_terminated(work: Callable[[], Awaitable[ExportSummary]]) -> ExportSummary:
-    """Run; where SIGTERM comes, take back what was written, and end as it asks."""
-    if sys.platform == "win32":
+async def _until_signalled(work: Callable[[], Awaitable[ExportSummary]]) -> ExportSummary:
+    """Run; at Ctrl-C or SIGTERM, take back what was written, and end as it asks."""
+    if sys.platform == "win32":  # there, only Ctrl-C comes, as an exception
         return await work()
     done: list[ExportSummary] = []
+    caught = signal.SIGINT
     try:
         async with anyio.create_task_group() as group:
 
             async def watch() -> None:
-                with anyio.open_signal_receiver(signal.SIGTERM) as signals:
-                    async for _ in signals:
+                nonlocal caught
+                with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+                    async for number in signals:
+                        caught = number
                         group.cancel_scope.cancel()
 
             group.start_soon(watch)
@@ -122,23 +125,14 @@ async def _until_terminated(work: Callable[[], Awaitable[ExportSummary]]) -> Exp
     except BaseExceptionGroup as failed:
         raise sole_cause(failed) from None
     if not done:
-        raise SystemExit(128 + signal.SIGTERM)
+        raise SystemExit(128 + caught)
     return done[0]
 
 
-async def _ending(store: Store, source_id: str, kind: str) -> str:
-    if kind != "gif":
-        return _ENDINGS[kind]
-    try:
-        await store.load_job_ids(source_id)
-    except SourceNotFound:
-        return ".gif"
-    return "-gif"
-
-
-def _file_name(source_id: str) -> str:
-    """An id as a file's name: one that leads elsewhere does not exist anyway."""
-    return source_id.replace("/", "_").replace("\\", "_")[:200]
+def _ending(kind: str, *, whole_job: bool) -> str:
+    if kind == "gif":
+        return "-gif" if whole_job else ".gif"
+    return _ENDINGS[kind]
 
 
 def _progress() -> Progress:

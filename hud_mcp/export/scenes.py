@@ -7,7 +7,7 @@ from typing import Any, Literal
 from hud_mcp.action import DragAction, Point, Targeted, parse_action
 from hud_mcp.errors import InvalidAction
 from hud_mcp.trajectory import ScreenshotRecord, Trajectory, TrajectoryStep
-from hud_mcp.web.words import describe_action, learn_names
+from hud_mcp.web.words import RefNames, describe_action
 
 __all__ = ["Mark", "Scene", "choose", "scenes_of"]
 
@@ -83,14 +83,14 @@ def scenes_of(trajectory: Trajectory) -> list[Scene]:
     scenes = [opening]
     picture: ScreenshotRecord | None = None
     seen = text
-    names: dict[str, str] = {}
+    names = RefNames()
     for step in trajectory.steps:
         if step.actions or picture is not None:
             scene = _step_scene(step, len(trajectory.steps), picture, seen, names)
             scenes.append(replace(scene, heading=task.id))
         picture = step.screenshot or picture
         seen = step.observation_text or seen
-        learn_names(step.observation_text or "", names)
+        names.read(step.observation_text)
     return [*scenes, replace(_end_scene(trajectory, picture, seen), heading=task.id)]
 
 

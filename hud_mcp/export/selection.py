@@ -3,9 +3,7 @@
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
-from pydantic import ValidationError
-
-from hud_mcp.errors import SourceNotFound, StoreFailed, did_you_mean
+from hud_mcp.errors import SourceNotFound, StoreFailed
 from hud_mcp.export.summary import OnProgress, Tally
 from hud_mcp.job import Job
 from hud_mcp.store import Store
@@ -19,7 +17,7 @@ class Selection:
     """What is exported.
 
     Attributes:
-        id: The job's or the trajectory's, as it was asked for.
+        id: The job's or the trajectory's, whole.
         job: The job; None for a trajectory that belongs to none.
         trajectory_ids: In the order in which they began.
         whole_job: Whether a job was asked for, and not one trajectory.
@@ -32,34 +30,30 @@ class Selection:
 
 
 async def select(store: Store, source_id: str) -> Selection:
-    """Find a job, or a trajectory, by its id.
+    """Find a job, or a trajectory, by its id or by how only its id begins.
 
     Raises:
         SourceNotFound: There is neither, or the job has no trajectory yet.
         StoreFailed: The store cannot be read.
     """
     try:
-        job, ids = await store.load_job_ids(source_id)
-    except SourceNotFound:
-        return await _select_one(store, source_id)
+        job_id = await store.find_job_id(source_id)
+    except SourceNotFound as no_job:
+        return await _select_one(store, source_id, no_job)
+    job, ids = await store.load_job_ids(job_id)
     if not ids:
-        raise SourceNotFound(
-            f"Job {source_id!r} has no trajectories yet; there is nothing to export."
-        )
-    return Selection(source_id, job, tuple(ids), whole_job=True)
+        raise SourceNotFound(f"Job {job_id!r} has no trajectories yet; there is nothing to export.")
+    return Selection(job_id, job, tuple(ids), whole_job=True)
 
 
-async def _select_one(store: Store, trajectory_id: str) -> Selection:
+async def _select_one(store: Store, text: str, no_job: SourceNotFound) -> Selection:
     try:
-        found = await store.load_trajectory(trajectory_id)
-    except SourceNotFound:
-        known = [job.id for job in await store.list_jobs()]
-        newest = f" The newest job is {known[0]}." if known else " It has no jobs at all."
-        hint = did_you_mean(trajectory_id, known) or newest
-        raise SourceNotFound(
-            f"The store has no job and no trajectory {trajectory_id!r}.{hint} `hud-mcp jobs` "
-            "lists jobs, `hud-mcp jobs ID` their trajectories; --store names another store."
-        ) from None
+        trajectory_id = await store.find_trajectory_id(text)
+    except SourceNotFound as exc:
+        # Both say what is close; an empty store says the same twice.
+        parts = dict.fromkeys((str(no_job), str(exc)))
+        raise SourceNotFound(" ".join(parts)) from None
+    found = await store.load_trajectory(trajectory_id)
     job = (await store.load_job_ids(found.job_id))[0] if found.job_id else None
     return Selection(trajectory_id, job, (trajectory_id,), whole_job=False)
 
@@ -78,7 +72,7 @@ async def read(
     for number, trajectory_id in enumerate(selection.trajectory_ids, 1):
         try:
             trajectory = await store.load_trajectory(trajectory_id)
-        except (StoreFailed, ValueError) as exc:
+        except StoreFailed as exc:
             if not selection.whole_job or not _is_damage(exc):
                 raise
             tally.damaged.append(f"{trajectory_id}: {exc}")
@@ -89,7 +83,6 @@ async def read(
             on_progress(number, total)
 
 
-def _is_damage(error: Exception) -> bool:
-    """Whether a row is wrong, and not the store as a whole."""
-    cause = error.__cause__ if isinstance(error, StoreFailed) else error
-    return isinstance(cause, ValidationError | ValueError)
+def _is_damage(error: StoreFailed) -> bool:
+    """Whether a row is wrong, and not the store as a whole: then a database's error is the cause."""
+    return error.__cause__ is None or isinstance(error.__cause__, ValueError)

@@ -123,6 +123,7 @@ class Session:
         job_id: The job that it belongs to, or None.
         provisional: Whether it expires early until somebody acts on it.
         held: The record of a session that another server process began, to go on with.
+        session_id: The id that its caller chose for it; one is drawn where it is None.
     """
 
     def __init__(
@@ -138,9 +139,10 @@ class Session:
         job_id: str | None = None,
         provisional: bool = False,
         held: HeldSession | None = None,
+        session_id: str | None = None,
     ) -> None:
         begun = held.trajectory if held else None
-        self.id = "" if held else f"sess-{secrets.token_hex(16)}"
+        self.id = "" if held else session_id or f"sess-{secrets.token_hex(16)}"
         self.secret_digest = held.secret_digest if held else digest(self.id)
         self.live_token = held.live_token if held else secrets.token_hex(16)
         self.trajectory_id = begun.id if begun else f"traj-{secrets.token_hex(8)}"
@@ -299,7 +301,9 @@ class Session:
         self._keeper.start()
         try:
             prompt = await asyncio.shield(self._keeper.prompt)
-            if storable(prompt.text) != held.trajectory.prompt:
+            if held.trajectory.prompt is None:  # nobody was told of it yet
+                await self._store.set_prompt(self.trajectory_id, prompt.text)
+            elif storable(prompt.text) != held.trajectory.prompt:
                 raise WorldLost("its template asks something else now")
             self.prompt = prompt
             self._worker.start()

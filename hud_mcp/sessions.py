@@ -2,13 +2,14 @@
 
 import asyncio
 import logging
+import re
 import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 import anyio
 
-from hud_mcp.ending import digest, make_receipt
+from hud_mcp.ending import digest, ended_text, make_receipt
 from hud_mcp.environment import Environment
 from hud_mcp.errors import (
     EnvironmentFailed,
@@ -51,6 +52,7 @@ _ADOPT_S = 10.0
 """How often to look for sessions that no server runs any more."""
 _FIRST_LOOK_S = 3.0
 """When to look first: the database loads after the first requests are answered."""
+_CHOSEN_ID = re.compile(r"sess-[0-9a-f]{32,64}")
 _REMEMBERED = 1024
 """Ended sessions that are kept in memory; the store knows them all."""
 
@@ -173,7 +175,14 @@ class Sessions:
             found.context_space.fill(context)
         return task.model_copy(update={"context": dict(context or {}), "seed": seed})
 
-    async def start(self, task: Task, *, caller: Caller, provisional: bool = False) -> Session:
+    async def start(
+        self,
+        task: Task,
+        *,
+        caller: Caller,
+        provisional: bool = False,
+        session_id: str | None = None,
+    ) -> Session:
         """Start a session and return it with its prompt.
 
         Args:
@@ -181,9 +190,13 @@ class Sessions:
             caller: Who starts it.
             provisional: Whether it expires early, and goes first when a limit is
                 reached, until somebody acts on it.
+            session_id: An id that the caller chose, so that the same call again, after a reply
+                that was lost, returns the session that the first one began.
 
         Raises:
             InvalidTask, InvalidContext: The task does not fit its environment. Nothing ran.
+            SessionEnded, SessionBusy: The chosen id is of a session that has ended, or that
+                cannot be had here now.
             LimitReached: Too many sessions are open.
             EnvironmentFailed: The setup failed; that is recorded.
             StoreFailed: Nothing can be recorded, so nothing was started.
@@ -194,6 +207,10 @@ class Sessions:
         template = environment.find_template(task.template)
         template.arguments.parse(task.args)
         environment.context_space.fill(task.context)
+        if session_id is not None:
+            begun = await self._begun(session_id, task, caller)
+            if begun is not None:
+                return begun
         await self._initialize(environment)
         await self._make_room(caller)  # last: nothing else may start between this and the next line
         session = Session(
@@ -206,6 +223,7 @@ class Sessions:
             reward_policy=self._policy(environment, template.reward),
             job_id=self.job_id,
             provisional=provisional,
+            session_id=session_id,
         )
         self._sessions[session.secret_digest] = session
         self._watch()
@@ -217,6 +235,27 @@ class Sessions:
             raise
         logger.info("session %s: %s started", session.name, task.id)
         return session
+
+    async def _begun(self, session_id: str, task: Task, caller: Caller) -> Session | None:
+        """The session that an earlier call with this id began; None where none has."""
+        if not _CHOSEN_ID.fullmatch(session_id):
+            raise InvalidTask(
+                "A session's id that a caller chooses is `sess-` and 32 to 64 hex digits, drawn "
+                "at random. Nothing was started."
+            )
+        try:
+            found = await self.find(session_id, caller)
+        except SessionNotFound:
+            return None
+        if isinstance(found, Receipt):
+            raise SessionEnded(ended_text(found))
+        if found.receipt is not None:
+            raise SessionEnded(ended_text(found.receipt, found.told))
+        if found.task != task:
+            raise InvalidTask("This id is of a session with another task. Nothing was started.")
+        if found.prompt is None:
+            raise SessionBusy("The session is still being prepared; call again.")
+        return found
 
     async def find(self, session_id: str | None, caller: Caller) -> Session | Receipt:
         """Return a caller's session.

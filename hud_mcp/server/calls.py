@@ -2,8 +2,7 @@
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from fnmatch import fnmatchcase
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import anyio
@@ -30,11 +29,13 @@ from hud_mcp.server.results import (
 from hud_mcp.session import Caller, Session
 from hud_mcp.sessions import Sessions
 from hud_mcp.task import Task
+from hud_mcp.taskset import is_like
 from hud_mcp.tool import Tool
 from hud_mcp.trajectory import Receipt
 
 __all__ = ["CALLS", "Call", "Pictures", "begun_text", "call_environment_tool", "environment_tools"]
 
+CHOSEN_SESSION = "hud-mcp/session"
 _PAGE = 100
 """Tasks in one reply of list_tasks."""
 _HEARTBEAT_S = 5.0
@@ -72,6 +73,7 @@ class Call:
             argument is optional.
         progress: Reports a sign of life.
         pictures: How pictures are sent.
+        meta: What came beside the arguments, for programs.
     """
 
     sessions: Sessions
@@ -79,6 +81,7 @@ class Call:
     arguments: Mapping[str, Any]
     progress: Progress
     pictures: Pictures
+    meta: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     async def session(self) -> Session:
         """The session that the call means."""
@@ -144,9 +147,7 @@ async def list_tasks(call: Call) -> dict[str, Any]:
     def wanted(env: str, *names: str) -> bool:
         if environment is not None and env != environment:
             return False
-        return pattern is None or any(
-            fnmatchcase(n, pattern) or pattern in n for n in (env, *names)
-        )
+        return pattern is None or is_like(pattern, env, *names)
 
     tasks = [t for t in sessions.tasks if wanted(t.env, t.id, t.template)]
     page = tasks[offset : offset + _PAGE]
@@ -191,10 +192,17 @@ async def list_tasks(call: Call) -> dict[str, Any]:
 
 
 async def start_task(call: Call) -> dict[str, Any]:
-    """Start a task."""
+    """Start a task.
+
+    A program may choose the session's id itself, as `hud-mcp/session` of the request's `_meta`,
+    so that a start whose reply was lost can be repeated: it then returns the same session.
+    """
     task = chosen_task(call.sessions, call.arguments)
+    chosen = call.meta.get(CHOSEN_SESSION)
     async with call.heartbeat("preparing the task"):
-        session = await call.sessions.start(task, caller=call.caller)
+        session = await call.sessions.start(
+            task, caller=call.caller, session_id=None if chosen is None else str(chosen)
+        )
     value = {
         "session": session.id,
         "task": task.id,

@@ -184,5 +184,5 @@ function drawBar(bar, index, column, y, choose) {
   svg('text', {
     class: 'number', 'text-anchor': 'middle', y: CHART.height - 5,
     x: bar.exact || bar.kind === 'failure' ? middle : CHART.left + column * index,
-  }, bar.label));
+  }, column < 36 && !bar.exact && bar.kind === 'reward' && bar.label !== '0.50' ? '' : bar.label));
 }

@@ -42,6 +42,7 @@ def make_receipt(
         info=info,
         answer_digest=None if answer is None else digest(answer),
         error=ending.error or (None if grade else ending.told),
+        told=None if grade else ending.told,
         started_at=started_at,
         ended_at=ended_at,
         reward_policy=reward_policy,
@@ -70,5 +71,6 @@ def ended_text(receipt: Receipt | None, told: str | None = None) -> str:
         Outcome.GRADING_FAILED: f"ended {at} without a grade, because grading failed",
         Outcome.LOST: f"was lost {at}",
     }[receipt.outcome]
+    told = told or receipt.told
     why = f": {told}" if told and receipt.outcome is not Outcome.GRADED else "."
     return f"This session {how}{why} start_task begins another."

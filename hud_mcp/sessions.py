@@ -5,6 +5,7 @@ import logging
 import re
 import time
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import anyio
@@ -389,14 +390,11 @@ class Sessions:
                 "Another server process runs this session. Call that one; or stop it, and call "
                 "here again."
             )
+        caller = Caller(connection=connection)
         try:
             held = await self.store.hold(trajectory_id)  # as its last owner left it
-            reason = _changed(environment, held)
-            if reason is not None:
-                return await self._end_held(held, Outcome.LOST, reason)
-            await self._initialize(environment)
-            caller = Caller(principal=held.principal, connection=connection)
-            await self._make_room(caller)
+            caller = replace(caller, principal=held.principal)
+            await self._prepare(environment, held, caller)
         except BaseException:
             with anyio.CancelScope(shield=True):
                 await self.store.release_session(trajectory_id)
@@ -418,6 +416,18 @@ class Sessions:
         steps = len(held.trajectory.steps)
         logger.info("session %s: brought back after %d steps", session.name, steps)
         return session
+
+    async def _prepare(self, environment: Environment, held: HeldSession, caller: Caller) -> None:
+        """See to it that a session of this server can go on in an environment.
+
+        Raises:
+            SessionEnded: It cannot; it has ended as lost.
+        """
+        reason = _changed(environment, held)
+        if reason is not None:
+            raise SessionEnded(ended_text(await self._end_held(held, Outcome.LOST, reason)))
+        await self._initialize(environment)
+        await self._make_room(caller)
 
     async def _claim(self, trajectory_id: str) -> bool:
         """Make a session this server's; one that is just being let go of is waited for."""

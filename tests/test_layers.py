@@ -22,7 +22,7 @@ ROOT = Path(hud_mcp.__file__).parent.parent
 LAYERS = (
     ("errors",),
     ("action", "observation", "context", "grade", "capability"),
-    ("world", "arguments", "task", "template", "taskset", "tool", "environment", "source"),
+    ("world", "arguments", "task", "template", "taskset", "tool", "imported", "environment", "source"),
     ("worlds", "graders"),
     ("bootstrap", "statistics", "record", "transcript", "trajectory", "job", "store"),
     ("log", "limits", "recorder", "worker", "keeper", "ending", "replay", "session", "sessions"),

@@ -209,6 +209,7 @@ async def start_task(call: Call) -> dict[str, Any]:
         "environment": task.env,
         "prompt": session.prompt.text if session.prompt else "",
         "next": begun_text(session),
+        **_live(call.sessions, session),
     }
     meta = {"hud-mcp/start": {"trajectory": session.trajectory_id}}
     return structured_result(value, f"{value['prompt']}\n\n{value['next']}", meta)
@@ -267,6 +268,7 @@ async def task_status(call: Call) -> dict[str, Any]:
         "environment": found.environment.name,
         "prompt": found.prompt.text if found.prompt else "",
         "steps": found.steps,
+        **_live(call.sessions, found),
     }
     lines = [f"Task {found.task.id}: {found.state}, {found.steps} steps."]
     if found.receipt is not None:
@@ -368,6 +370,15 @@ def begun_text(session: Session) -> str:
     tools = ", ".join(session.environment.tools)
     also = f" Its own tools: {tools}." if tools else ""
     return f'[session: {session.id}] {how} Pass session="{session.id}" to every call.{also}'
+
+
+def _live(sessions: Sessions, session: Session) -> dict[str, Any]:
+    """Where people can watch a session, if that is served."""
+    if sessions.live_base is None or session.live_token is None:
+        return {}
+    from hud_mcp.web.live import live_url  # noqa: PLC0415  # only where there is one
+
+    return {"live_url": live_url(sessions.live_base, session.live_token)}
 
 
 def _template_as_task(sessions: Sessions, given: Mapping[str, Any]) -> Task:

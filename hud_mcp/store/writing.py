@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from hud_mcp.errors import SessionTaken, StoreFailed
+from hud_mcp.grade import Outcome
 from hud_mcp.store import reading
 from hud_mcp.trajectory import Receipt, TrajectoryStep
 
@@ -141,7 +142,8 @@ def end(connection: "Connection", server_id: str, trajectory_id: str, receipt: R
         return reading.read_receipt(row) or receipt
     changes = {"receipt": receipt.model_dump(mode="json"), "ended_at": receipt.ended_at}
     update(connection, server_id, trajectory_id, changes)
-    connection.execute(snapshots.delete().where(snapshots.c.session_id == trajectory_id))
+    if receipt.outcome is not Outcome.GRADED:  # of a graded one, it is what can be graded again
+        connection.execute(snapshots.delete().where(snapshots.c.session_id == trajectory_id))
     return receipt
 
 

@@ -18,7 +18,6 @@ from peers import (
     MODERN,
     Gate,
     RawHttp,
-    http_peer,
     http_server,
     load,
     load_all,

@@ -152,6 +152,16 @@ class Browser:
             raise
         return world
 
+    def files(self, folder: Path) -> list[Path]:
+        """The site's files: what the environment's digest covers beside its source.
+
+        Args:
+            folder: Where the environment's file is.
+        """
+        if self._site is None:
+            return []
+        return [p for p in (folder / self._site).rglob("*") if p.is_file()]
+
     def check(self, folder: Path) -> None:
         """Refuse a site whose folder is not there, before anything is opened.
 

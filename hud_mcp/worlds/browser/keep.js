@@ -44,11 +44,16 @@ async ([key, limit]) => {
     } catch { /* the same */ }
   }
 
+  const orders = new Map();
+  const place = (node, parent) => {
+    if (!orders.has(parent)) orders.set(parent, new Map([...parent.children].map((n, i) => [n, i])));
+    return orders.get(parent).get(node);
+  };
   const path = node => {
     const steps = [];
     for (let n = node; n.parentNode && n.parentNode !== document; ) {
       const parent = n.parentNode;
-      steps.unshift([...parent.children].indexOf(n));
+      steps.unshift(place(n, parent));
       n = parent;
       if (parent instanceof ShadowRoot) { steps.unshift('s'); n = parent.host; }
     }

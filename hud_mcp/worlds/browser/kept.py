@@ -24,10 +24,10 @@ __all__ = [
     "KeptLook",
     "KeptStorage",
     "KeptTab",
-    "copy_json",
     "pack",
     "too_large",
     "unpack",
+    "write_state",
 ]
 
 FORM = 1
@@ -88,7 +88,7 @@ class Kept(Value):
     shown: int | None = Field(description="Which tab is shown, counted from 0.")
     cookies: list[Any]
     storage: dict[str, str] = Field(description="What localStorage holds, by origin.")
-    databases: dict[str, list[Any]] = Field(description="IndexedDB, in Playwright's form.")
+    databases: dict[str, str] = Field(description="IndexedDB, as JSON of Playwright's form.")
     accept_dialogs: bool
     dialog_text: str | None
     notes: tuple[tuple[str, bool], ...] = Field(description="Each with whether it was read.")
@@ -97,7 +97,7 @@ class Kept(Value):
     look: KeptLook | None
     refs: dict[str, int] = Field(description="The highest number of a ref, by frame.")
     visits: int = Field(description="How many documents the site answered with.")
-    state: Any = Field(description="The backend's.")
+    state: str = Field(description="The backend's, as JSON.")
 
 
 async def pack(kept: Kept) -> bytes:
@@ -153,16 +153,16 @@ def too_large(what: str, chars: int) -> LimitReached:
     )
 
 
-def copy_json(state: Mapping[str, Any]) -> Any:
-    """Return a state as it comes back from JSON, which must be as it is.
+def write_state(state: Mapping[str, Any]) -> str:
+    """Return a state as JSON, if it comes back from there as it is.
 
     Raises:
         InvalidEnvironment: Naming the first value that would not.
     """
     try:
-        copy = json.loads(json.dumps(state))
-        if copy == state:
-            return copy
+        text = json.dumps(state, separators=(",", ":"))
+        if json.loads(text) == state:
+            return text
     except (TypeError, ValueError, RecursionError):
         pass
     where, found = _first_problem(state, "state") or ("state", "a value that differs from itself")
@@ -189,12 +189,12 @@ def _first_problem(value: Any, where: str, depth: int = 0) -> tuple[str, str] | 
 
 
 def _largest(kept: Kept) -> tuple[str, int]:
-    parts = {"the site's state": len(json.dumps(kept.state))}
+    parts = {"the site's state": len(kept.state)}
     parts["the cookies"] = len(json.dumps(kept.cookies))
     for origin, text in kept.storage.items():
         parts[f"localStorage of {origin}"] = len(text)
     for origin, databases in kept.databases.items():
-        parts[f"IndexedDB of {origin}"] = len(json.dumps(databases))
+        parts[f"IndexedDB of {origin}"] = len(databases)
     for tab in kept.tabs:
         for origin, text in tab.sessions.items():
             parts[f"sessionStorage of {origin}"] = len(text)

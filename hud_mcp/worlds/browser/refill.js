@@ -6,7 +6,7 @@
   const kept = JSON.parse(text);
 
   const equalise = (area, pairs) => {
-    const wanted = new Map(pairs);
+    const wanted = new Map(JSON.parse(pairs));
     let differs = false;
     for (const name of Object.keys(area)) {
       if (!wanted.has(name)) { area.removeItem(name); differs = true; }

@@ -70,7 +70,7 @@ class Restoration:
         for tab in tabs:
             await tab.page.goto("about:blank")
         self.gate.resume(kept.visits)
-        become(self.state, kept.state)
+        become(self.state, json.loads(kept.state))
         await self.context.set_storage_state(self._storage_state())
         for tab, was, origins in zip(tabs, kept.tabs, visited, strict=True):
             await _lay_history(tab, was, origins)
@@ -80,7 +80,7 @@ class Restoration:
         for tab in tabs:
             tab.refs = Refs(kept.refs, (), ())
         await self._settle_storage(tabs)
-        become(self.state, kept.state)
+        become(self.state, json.loads(kept.state))
         news = [text for problem in problems for text in problem]
         self.tabs.replace_notes([*kept.notes, *((text, False) for text in news)])
         return await self._resume_reading(shown, failed=bool(news))
@@ -111,7 +111,7 @@ class Restoration:
                     {"name": name, "value": value}
                     for name, value in json.loads(self.kept.storage.get(origin, "[]"))
                 ],
-                "indexedDB": self.kept.databases.get(origin, []),
+                "indexedDB": json.loads(self.kept.databases.get(origin, "[]")),
             }
             for origin in {**self.kept.storage, **self.kept.databases}
         ]
@@ -181,7 +181,8 @@ async def _lay_history(tab: Tab, was: KeptTab, visited: set[str]) -> None:
     given: set[str] = set()
 
     async def visit(url: str) -> None:
-        await page.goto(url, wait_until="commit", timeout=LOAD_BOUND_MS)
+        # As far as its end: going on any earlier may take its place in the history.
+        await page.goto(url, wait_until="load", timeout=LOAD_BOUND_MS)
         if (origin := origin_of(url)) and origin not in given:
             given.add(origin)
             pairs = was.sessions.get(origin, "[]")
@@ -203,7 +204,7 @@ async def _lay_history(tab: Tab, was: KeptTab, visited: set[str]) -> None:
         if later := len(urls) - 1 - was.index:
             history = await send(cdp, "Page.getNavigationHistory")
             entry = history["entries"][max(0, history["currentIndex"] - later)]
-            async with page.expect_navigation(wait_until="commit", timeout=LOAD_BOUND_MS):
+            async with page.expect_navigation(wait_until="load", timeout=LOAD_BOUND_MS):
                 await send(cdp, "Page.navigateToHistoryEntry", {"entryId": entry["id"]})
     finally:
         await page.unroute("**/*", answer)

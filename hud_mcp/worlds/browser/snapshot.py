@@ -26,8 +26,8 @@ from hud_mcp.worlds.browser.kept import (
     KeptLook,
     KeptStorage,
     KeptTab,
-    copy_json,
     too_large,
+    write_state,
 )
 from hud_mcp.worlds.browser.refs import highest_refs
 from hud_mcp.worlds.browser.settle import TRACKER
@@ -37,14 +37,17 @@ from hud_mcp.worlds.browser.text import Reading
 from hud_mcp.worlds.browser.together import together
 
 if TYPE_CHECKING:
-    from playwright.async_api import BrowserContext, Frame
+    from playwright.async_api import BrowserContext, Frame, StorageState
 
 __all__ = ["MAX_HISTORY", "Snapshots"]
 
 DOCUMENT_BOUND_S = 2.0
 """How long a page may take to say what it holds; one that hangs keeps its address only."""
 
-STORAGE_BOUND_S = 8.0
+FRAME_BOUND_S = 0.4
+"""The same for a frame in it: one that never arrives must not cost every step seconds."""
+
+STORAGE_BOUND_S = 4.0
 """How long Playwright may take to visit the origins that have been left."""
 
 MAX_HISTORY = 20
@@ -107,7 +110,7 @@ class Snapshots:
         self._state = state
         self._touched: set[str] = set()
         self._storage: dict[str, str] = {}
-        self._databases: dict[str, list[Any]] = {}
+        self._databases: dict[str, str] = {}
         self._refs: dict[str, int] = {}
 
     async def take(self, last: Reading | None) -> Kept:
@@ -121,7 +124,7 @@ class Snapshots:
             InvalidEnvironment: The state is not JSON.
             Error: Playwright's.
         """
-        state = copy_json(self._state)
+        state = write_state(self._state)
         pages = [_Page(tab) for tab in self._tabs.all]
         if len(pages) > MAX_TABS:
             raise LimitReached(
@@ -186,25 +189,30 @@ class Snapshots:
                 wanted.add(origin)
             else:
                 self._databases.pop(origin, None)
-        left = self._touched - now
-        if wanted or left:
-            await self._ask_playwright(wanted, left)
+        opened = {o for page in pages if (o := origin_of(page.tab.page.url))}
+        left = self._touched - now - opened
+        learnt = await self._ask_playwright(wanted, left) if wanted or left else True
         # What is open may be written to, until the next time.
-        self._touched = {o for page in pages if (o := origin_of(page.tab.page.url))}
+        self._touched = opened if learnt else opened | left
 
-    async def _ask_playwright(self, wanted: set[str], left: set[str]) -> None:
-        with anyio.fail_after(STORAGE_BOUND_S):
+    async def _ask_playwright(self, wanted: set[str], left: set[str]) -> bool:
+        """Learn what origins that were left store; False where a page hangs and holds it up."""
+        stored: StorageState | None = None
+        with anyio.move_on_after(STORAGE_BOUND_S):
             stored = await self._context.storage_state(indexed_db=True)
+        if stored is None:
+            return False
         found = {item["origin"]: cast("dict[str, Any]", item) for item in stored.get("origins", ())}
         for origin in wanted | left:
             item = found.get(origin, {})
             if databases := item.get("indexedDB"):
-                self._databases[origin] = databases
+                self._databases[origin] = json.dumps(databases, separators=(",", ":"))
             else:
                 self._databases.pop(origin, None)
             if origin in left:
                 pairs = [[p["name"], p["value"]] for p in item.get("localStorage", ())]
                 _put(self._storage, origin, json.dumps(pairs, separators=(",", ":")))
+        return True
 
     def _kept_look(self, last: Reading | None, shown: _Page | None) -> KeptLook | None:
         if last is None:
@@ -286,7 +294,7 @@ async def _read_document(document: _Document, frame: "Frame") -> None:
     from playwright.async_api import Error  # noqa: PLC0415  # loads on use
 
     said: Any = None
-    with anyio.move_on_after(DOCUMENT_BOUND_S):
+    with anyio.move_on_after(FRAME_BOUND_S if document.frame.place else DOCUMENT_BOUND_S):
         try:
             said = await frame.evaluate(_KEEP, [TRACKER, MAX_CHARS])
         except Error:

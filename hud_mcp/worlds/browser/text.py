@@ -80,7 +80,7 @@ async def read_page(page: "Page", *, max_chars: int, long: bool = False) -> Read
         if size > max_chars and not whole:
             lines = _in_view(lines if long else await _tree(page, boxes=True), height)
     return Reading(
-        title=" ".join(facts["title"].split()),
+        title=" ".join(facts["title"].encode("utf-8", "replace").decode().split()),
         url=page.url,
         document=facts["born"],
         scrolled=_scrolled(page, facts),

@@ -171,7 +171,7 @@ class JobStatistics(Value):
 
     def _figures(self) -> list[str]:
         runs, tasks = _count(self.wanted, "run"), _count(len(self.tasks), "task")
-        of = f"{runs} ({self.group} of each of {tasks})" if self.group > 1 else runs
+        of = f"{runs} ({self.group} x {tasks})" if self.group > 1 else runs
         if self.mean is None:
             lines = [f"mean reward  none: nothing is graded of {of}"]
         else:
@@ -193,9 +193,9 @@ class JobStatistics(Value):
         if self.confidence is None:
             return f"{estimate.value:.3f}"
         if estimate.low is None or estimate.high is None:
-            reason = "one task" if estimate.tasks == 1 else "all tasks are alike"
+            reason = "one task" if estimate.tasks == 1 else "all alike"
             return f"{estimate.value:.3f} (no interval: {reason})"
-        interval = f"{self.confidence:.0%} interval {estimate.low:.3f} to {estimate.high:.3f}"
+        interval = f"{self.confidence:.0%}: {estimate.low:.3f} to {estimate.high:.3f}"
         return f"{estimate.value:.3f} ({interval})"
 
     def _classes(self) -> list[str]:

@@ -537,7 +537,7 @@ class Store:
         """Return the ids of the tasks that a job is to run, and its runs in short.
 
         Raises:
-            StoreFailed: The store cannot be read, or a receipt is damaged.
+            StoreFailed: The store cannot be read.
         """
         return await self._read(lambda c: reading.load_runs(c, job_id))
 

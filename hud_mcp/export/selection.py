@@ -84,5 +84,5 @@ async def read(
 
 
 def _is_damage(error: StoreFailed) -> bool:
-    """Whether a row is wrong, and not the store as a whole: then a database's error is the cause."""
+    """Whether a row is wrong; where the store as a whole is, a database's error is the cause."""
     return error.__cause__ is None or isinstance(error.__cause__, ValueError)

@@ -375,7 +375,7 @@ async def test_a_lost_connection_is_taken_up_where_it_broke(run: Run, browser: B
         await expect(seen.page.locator("#position")).to_have_text("3 / 3")
         await expect(seen.page.locator("#notice")).to_be_hidden()
         await seen.page.get_by_text("All steps in words").click()
-        assert await seen.page.locator("#outline li").count() == 3
+        await expect(seen.page.locator("#outline li")).to_have_count(3)
         seen.problems[:] = [p for p in seen.problems if "net::ERR" not in p]
 
 

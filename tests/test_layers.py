@@ -22,7 +22,7 @@ ROOT = Path(hud_mcp.__file__).parent.parent
 LAYERS = (
     ("errors",),
     ("action", "observation", "context", "grade", "capability"),
-    ("world", "arguments", "task", "template", "taskset", "tool", "environment", "source"),
+    ("world", "arguments", "task", "template", "taskset", "tool", "environment", "source", "carl"),
     ("worlds", "graders"),
     ("trajectory", "job", "schema", "store"),
     ("log", "limits", "recorder", "worker", "keeper", "session", "sessions"),
@@ -46,7 +46,10 @@ HEAVY = {
     "playwright": ("worlds.browser",),
     "sqlalchemy": ("schema",),
     "mcp": ("server",),
-    "gymnasium": ("worlds.gymnasium",),
+    "gymnasium": ("worlds.gymnasium", "carl"),
+    "numpy": ("worlds.gymnasium", "carl"),
+    "Box2D": ("carl",),
+    "ConfigSpace": (),
     "ray": (),
 }
 """Slow to load or optional: imported inside functions, but for the modules that exist for them."""
@@ -400,11 +403,12 @@ def test_a_long_cycle_is_found_once(tmp_path: Path) -> None:
         "from hud_mcp import Browser",
         "import hud_mcp.store, hud_mcp.session, hud_mcp.sessions",
         "import hud_mcp.cli",
+        "from hud_mcp.carl import ContextFeature, RandomSelector",
     ],
 )
 def test_a_fresh_process_loads_nothing_that_it_does_not_use(program: str) -> None:
     """An author's file and a command's help do not wait for a browser's or a database's classes."""
-    heavy = ["mcp", "playwright", "sqlalchemy", "PIL", "gymnasium", "ray"]
+    heavy = ["mcp", "playwright", "sqlalchemy", "PIL", "gymnasium", "numpy", "ConfigSpace", "ray"]
     done = subprocess.run(
         [sys.executable, "-c", f"{program}\nimport sys\nprint(*sys.modules)"],
         capture_output=True,

@@ -59,15 +59,17 @@ class ContextSampler:
         """Draw contexts, each complete, under 0, 1, 2 and so on.
 
         Args:
-            n_contexts: How many. Two calls give what one call of both numbers gives.
+            n_contexts: How many.
 
         Raises:
             InvalidContext: One that was drawn is not allowed by the context space.
         """
         if n_contexts == 0:
             return {}
-        drawn = self._space.sample_configuration(n_contexts)
-        rows = cast("list[Mapping[str, Any]]", [drawn] if n_contexts == 1 else drawn)
+        # A size of 1 is about to change its meaning there; without a size it is one.
+        one = n_contexts == 1
+        drawn = self._space.sample_configuration(None if one else n_contexts)
+        rows = cast("list[Mapping[str, Any]]", [drawn] if one else drawn)
         return {
             i: self.context_space.fill({k: plain_value(v) for k, v in dict(row).items()})
             for i, row in enumerate(rows)

@@ -11,7 +11,7 @@ import hud_mcp.carl
 from hud_mcp.carl import CARLEnv
 from hud_mcp.context import ContextFeature, Scalar
 
-__all__ = ["Change", "change_of", "features_of", "other_value"]
+__all__ = ["Change", "change_of", "features_of", "make", "other_value"]
 
 SEED = 3
 STEPS = {"CARLCarRacing": 60}

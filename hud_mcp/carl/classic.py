@@ -18,6 +18,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from gymnasium import spaces
+from gymnasium.envs.classic_control import acrobot
 from gymnasium.envs.classic_control.acrobot import AcrobotEnv
 from gymnasium.envs.classic_control.cartpole import CartPoleEnv
 from gymnasium.envs.classic_control.continuous_mountain_car import Continuous_MountainCarEnv
@@ -25,7 +26,7 @@ from gymnasium.envs.classic_control.mountain_car import MountainCarEnv
 from gymnasium.envs.classic_control.pendulum import PendulumEnv
 
 from hud_mcp.carl.environment import CARLEnv
-from hud_mcp.carl.private import adopt
+from hud_mcp.carl.private import adopt, private_class
 from hud_mcp.context import Context, ContextFeature
 
 __all__ = [
@@ -103,6 +104,25 @@ class CARLCartPole(CARLEnv):
         env.polemass_length = env.masspole * env.length
 
 
+def _wrap(angle: float, low: float, high: float) -> float:
+    """Turn an angle into its bounds.
+
+    Gymnasium takes one turn off at a time. A fast and light link comes to so many turns
+    in a step of the integration that this takes minutes, or does not end.
+    """
+    turn = high - low
+    if abs(angle) > _MANY_TURNS * turn:
+        angle = math.remainder(angle, turn)
+    while angle > high:
+        angle -= turn
+    while angle < low:
+        angle += turn
+    return angle
+
+
+_MANY_TURNS = 100
+
+
 class _Acrobot(AcrobotEnv):
     INITIAL_ANGLE_LOWER = INITIAL_VELOCITY_LOWER = -0.1
     INITIAL_ANGLE_UPPER = INITIAL_VELOCITY_UPPER = 0.1
@@ -144,14 +164,16 @@ class CARLAcrobot(CARLEnv):
                 _feature("MAX_VEL_1", 4 * math.pi, 0.4 * math.pi, 40 * math.pi, "rad/s."),
                 _feature("MAX_VEL_2", 9 * math.pi, 0.9 * math.pi, 90 * math.pi, "rad/s."),
                 _feature("torque_noise_max", 0, 0, 1, "Noise on each torque, up to this."),
-                _feature("INITIAL_ANGLE_LOWER", -0.1, None, None, "rad."),
-                _feature("INITIAL_ANGLE_UPPER", 0.1, None, None, "rad."),
-                _feature("INITIAL_VELOCITY_LOWER", -0.1, None, None, "rad/s."),
-                _feature("INITIAL_VELOCITY_UPPER", 0.1, None, None, "rad/s."),
+                _feature("INITIAL_ANGLE_LOWER", -0.1, -2 * math.pi, 2 * math.pi, "rad."),
+                _feature("INITIAL_ANGLE_UPPER", 0.1, -2 * math.pi, 2 * math.pi, "rad."),
+                _feature("INITIAL_VELOCITY_LOWER", -0.1, -90 * math.pi, 90 * math.pi, "rad/s."),
+                _feature("INITIAL_VELOCITY_UPPER", 0.1, -90 * math.pi, 90 * math.pi, "rad/s."),
             )
         )
 
     def _adopt(self, unwrapped: Any) -> None:
+        turning, _ = private_class(AcrobotEnv, acrobot, {"wrap": _wrap})
+        adopt(unwrapped, turning)
         adopt(unwrapped, _Acrobot)
 
     def _state_space(self, contexts: Mapping[Any, Context]) -> spaces.Space[Any]:

@@ -112,6 +112,23 @@ def test_features_without_an_effect_are_not_offered() -> None:
             make(name, contexts={0: {gone: 5}})
 
 
+def test_a_link_that_spins_beyond_measure_is_still_a_step() -> None:
+    """Where one step of the integration comes to more turns than can be taken off one by one."""
+    spinning = {
+        "MAX_VEL_1": 40 * math.pi,
+        "MAX_VEL_2": 90 * math.pi,
+        "LINK_LENGTH_1": 10.0,
+        "LINK_MASS_2": 10.0,
+        "LINK_MOI": 0.1,
+        "INITIAL_VELOCITY_LOWER": 280.0,
+        "INITIAL_VELOCITY_UPPER": 280.0,
+    }
+    env = make("CARLAcrobot", contexts={0: spinning})
+    env.reset(seed=1)
+    for _ in range(50):
+        assert env.step(2)[0] in env.observation_space
+
+
 OTHER: dict[str, dict[str, Any]] = {
     "CARLLunarLander": {"GRAVITY_Y": -3.0, "LEG_H": 15, "SCALE": 40.0, "MAIN_ENGINE_POWER": 40},
     "CARLBipedalWalker": {"LEG_H": 0.6, "FRICTION": 0.1, "SCALE": 20.0, "GRAVITY_X": 5},

@@ -404,6 +404,7 @@ def test_a_long_cycle_is_found_once(tmp_path: Path) -> None:
         "import hud_mcp.store, hud_mcp.session, hud_mcp.sessions",
         "import hud_mcp.cli",
         "from hud_mcp.carl import ContextFeature, RandomSelector",
+        "from hud_mcp import Gymnasium, GymnasiumWorld; Gymnasium('CartPole-v1')",
     ],
 )
 def test_a_fresh_process_loads_nothing_that_it_does_not_use(program: str) -> None:

@@ -5,7 +5,7 @@ interleaved, so that what drifts on the machine drifts for all; a figure is the 
 rounds, and the ratios hold where the figures do not. CartPole's thousand actions are those of
 a controller that keeps the pole up; LunarLander's are random, until it crashes.
 
-    python benchmarks/gymnasium.py [--rounds 15] [--steps 1000] [--json]
+    python benchmarks/stepping.py [--rounds 15] [--steps 1000] [--json]
 """
 
 import argparse
@@ -22,8 +22,7 @@ from statistics import median
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-# This file has the name of what it measures: its own folder is searched last.
-sys.path[:] = [str(ROOT), *(p for p in sys.path if Path(p or ".").resolve() != ROOT / "benchmarks")]
+sys.path.insert(0, str(ROOT))
 
 import gymnasium  # noqa: E402  # the path comes first
 from mcp.client.client import Client  # noqa: E402  # the same

@@ -22,11 +22,11 @@ ROOT = Path(hud_mcp.__file__).parent.parent
 LAYERS = (
     ("errors",),
     ("action", "observation", "context", "grade", "capability"),
-    ("world", "arguments", "task", "template", "taskset", "tool", "environment", "source", "carl"),
+    tuple("world arguments task template taskset tool imported environment source carl".split()),
     ("worlds", "graders"),
-    ("trajectory", "job", "schema", "store"),
-    ("log", "limits", "recorder", "worker", "keeper", "session", "sessions"),
-    ("server", "web", "channel", "rollout", "agents", "gym"),
+    ("bootstrap", "statistics", "record", "transcript", "trajectory", "job", "store"),
+    ("log", "limits", "recorder", "worker", "keeper", "ending", "replay", "session", "sessions"),
+    ("server", "web", "channel", "rollout", "agents", "gym", "export"),
     ("cli",),
     ("__main__",),
 )
@@ -44,12 +44,14 @@ NARROW = {"agents.agent": VALUES}
 
 HEAVY = {
     "playwright": ("worlds.browser",),
-    "sqlalchemy": ("schema",),
+    "sqlalchemy": ("store.columns", "store.schema", "store.migrations"),
+    "alembic": ("store.migrations",),
     "mcp": ("server",),
     "gymnasium": ("worlds.gymnasium", "carl"),
     "numpy": ("worlds.gymnasium", "carl"),
     "Box2D": ("carl",),
     "ConfigSpace": (),
+    "pyarrow": (),
     "ray": (),
 }
 """Slow to load or optional: imported inside functions, but for the modules that exist for them."""
@@ -275,15 +277,15 @@ CLEAN = {
     "hud_mcp/action.py": "from hud_mcp.errors import HudMcpError",
     "hud_mcp/context.py": "from hud_mcp.action import Value",
     "hud_mcp/environment.py": "from hud_mcp.worlds.none import NoWorld",
-    "hud_mcp/store.py": """
+    "hud_mcp/store/__init__.py": """
         from typing import TYPE_CHECKING
         if TYPE_CHECKING:
             from sqlalchemy import Engine
         def read():
             import sqlalchemy
-            from hud_mcp import schema
+            from hud_mcp.store import schema
         """,
-    "hud_mcp/schema.py": "import sqlalchemy",
+    "hud_mcp/store/schema.py": "import sqlalchemy",
     "hud_mcp/session.py": "from hud_mcp.store import Store",
     "hud_mcp/worlds/__init__.py": "",
     "hud_mcp/worlds/none.py": "from hud_mcp.context import Context",

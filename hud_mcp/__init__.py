@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from hud_mcp.trajectory import Trajectory
     from hud_mcp.world import Opening, World, WorldSpec
     from hud_mcp.worlds.browser import Browser, BrowserWorld, SiteRequest, SiteResponse
+    from hud_mcp.worlds.gymnasium import Gymnasium, GymnasiumWorld
     from hud_mcp.worlds.none import NoWorld
 
 # Importing a name from here loads its module and nothing else: a template file that
@@ -70,6 +71,7 @@ _HOMES = {
     "trajectory": "Trajectory",
     "world": "Opening World WorldSpec",
     "worlds.browser": "Browser BrowserWorld SiteRequest SiteResponse",
+    "worlds.gymnasium": "Gymnasium GymnasiumWorld",
     "worlds.none": "NoWorld",
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names.split()}
@@ -90,6 +92,8 @@ __all__ = [
     "DragAction",
     "Environment",
     "Grade",
+    "Gymnasium",
+    "GymnasiumWorld",
     "Job",
     "JobStatistics",
     "KeyDownAction",

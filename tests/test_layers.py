@@ -22,7 +22,7 @@ ROOT = Path(hud_mcp.__file__).parent.parent
 LAYERS = (
     ("errors",),
     ("action", "observation", "context", "grade", "capability"),
-    ("world", "arguments", "task", "template", "taskset", "tool", "imported", "environment", "source"),
+    tuple("world arguments task template taskset tool imported environment source carl".split()),
     ("worlds", "graders"),
     ("bootstrap", "statistics", "record", "transcript", "trajectory", "job", "store"),
     ("log", "limits", "recorder", "worker", "keeper", "ending", "replay", "session", "sessions"),
@@ -47,7 +47,10 @@ HEAVY = {
     "sqlalchemy": ("store.columns", "store.schema", "store.migrations"),
     "alembic": ("store.migrations",),
     "mcp": ("server",),
-    "gymnasium": ("worlds.gymnasium",),
+    "gymnasium": ("worlds.gymnasium", "carl"),
+    "numpy": ("worlds.gymnasium", "carl"),
+    "Box2D": ("carl",),
+    "ConfigSpace": (),
     "pyarrow": (),
     "ray": (),
 }
@@ -402,11 +405,13 @@ def test_a_long_cycle_is_found_once(tmp_path: Path) -> None:
         "from hud_mcp import Browser",
         "import hud_mcp.store, hud_mcp.session, hud_mcp.sessions",
         "import hud_mcp.cli",
+        "from hud_mcp.carl import ContextFeature, RandomSelector",
+        "from hud_mcp import Gymnasium, GymnasiumWorld; Gymnasium('CartPole-v1')",
     ],
 )
 def test_a_fresh_process_loads_nothing_that_it_does_not_use(program: str) -> None:
     """An author's file and a command's help do not wait for a browser's or a database's classes."""
-    heavy = ["mcp", "playwright", "sqlalchemy", "PIL", "gymnasium", "ray"]
+    heavy = ["mcp", "playwright", "sqlalchemy", "PIL", "gymnasium", "numpy", "ConfigSpace", "ray"]
     done = subprocess.run(
         [sys.executable, "-c", f"{program}\nimport sys\nprint(*sys.modules)"],
         capture_output=True,

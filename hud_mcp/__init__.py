@@ -35,12 +35,14 @@ if TYPE_CHECKING:
     from hud_mcp.grade import Grade, Outcome, SubScore
     from hud_mcp.graders.text import contains, exact_match, numeric_match
     from hud_mcp.observation import Look, Observation, Screenshot, TaskResult
+    from hud_mcp.sandbox import SandboxLimits
     from hud_mcp.task import Task, Validation
     from hud_mcp.taskset import Taskset
     from hud_mcp.template import Answer, Prompt, PromptMessage, Template
     from hud_mcp.world import Opening, World, WorldSpec
     from hud_mcp.worlds.browser import Browser, BrowserWorld, SiteRequest, SiteResponse
     from hud_mcp.worlds.none import NoWorld
+    from hud_mcp.worlds.shell import CommandResult, Shell, ShellWorld
 
 # Importing a name from here loads its module and nothing else: a template file that
 # only counts letters does not wait for a browser's classes.
@@ -55,12 +57,14 @@ _HOMES = {
     "grade": "Grade Outcome SubScore",
     "graders.text": "contains exact_match numeric_match",
     "observation": "Look Observation Screenshot TaskResult",
+    "sandbox": "SandboxLimits",
     "task": "Task Validation",
     "taskset": "Taskset",
     "template": "Answer Prompt PromptMessage Template",
     "world": "Opening World WorldSpec",
     "worlds.browser": "Browser BrowserWorld SiteRequest SiteResponse",
     "worlds.none": "NoWorld",
+    "worlds.shell": "CommandResult Shell ShellWorld",
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names.split()}
 
@@ -73,6 +77,7 @@ __all__ = [
     "BrowserWorld",
     "Capability",
     "ClickAction",
+    "CommandResult",
     "Context",
     "ContextFeature",
     "ContextSpace",
@@ -94,9 +99,12 @@ __all__ = [
     "Prompt",
     "PromptMessage",
     "ResponseAction",
+    "SandboxLimits",
     "Screenshot",
     "ScreenshotFetch",
     "ScrollAction",
+    "Shell",
+    "ShellWorld",
     "SiteRequest",
     "SiteResponse",
     "SubScore",

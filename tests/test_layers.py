@@ -23,6 +23,7 @@ LAYERS = (
     ("errors",),
     ("action", "observation", "context", "grade", "capability"),
     ("world", "arguments", "task", "template", "taskset", "tool", "environment", "source"),
+    ("sandbox",),
     ("worlds", "graders"),
     ("trajectory", "job", "schema", "store"),
     ("log", "limits", "recorder", "worker", "keeper", "session", "sessions"),
@@ -33,10 +34,14 @@ LAYERS = (
 """From the bottom up; a module imports from its own layer and those before it."""
 
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
-VALUES, DECLARATIONS, PARTS, RECORD, LIFE = 1, 2, 3, 4, 5
+VALUES, DECLARATIONS, SANDBOX, PARTS, RECORD, LIFE = 1, 2, 3, 4, 5, 6
 
 EXCEPTIONS = {
-    ("environment", "worlds.none"): "an environment that names no world has one, with nothing in it"
+    (
+        "environment",
+        "worlds.none",
+    ): "an environment that names no world has one, with nothing in it",
+    ("environment", "worlds.shell"): "env.workspace, which is HUD's, makes the world a shell",
 }
 
 NARROW = {"agents.agent": VALUES}
@@ -47,6 +52,7 @@ HEAVY = {
     "sqlalchemy": ("schema",),
     "mcp": ("server",),
     "gymnasium": ("worlds.gymnasium",),
+    "asyncssh": (),
     "ray": (),
 }
 """Slow to load or optional: imported inside functions, but for the modules that exist for them."""
@@ -143,7 +149,7 @@ def layer_violation(importer: str, target: str) -> str | None:  # noqa: PLR0911 
     highest = NARROW.get(importer, LEVEL[top])
     if LEVEL[below] > highest:
         return f"{importer} imports {target}, which lies above it"
-    if LEVEL[top] in (RECORD, LIFE) and LEVEL[below] == PARTS:
+    if LEVEL[top] in (RECORD, LIFE) and LEVEL[below] in (SANDBOX, PARTS):
         return f"{importer} imports {target}: the record and the life of a session know no world"
     if LEVEL[top] == PARTS and LEVEL[below] == PARTS and top != below:
         return f"{importer} imports {target}: worlds and graders use declarations and values only"

@@ -122,6 +122,13 @@ def launch_isolated(limits: SandboxLimits, readonly: Mapping[str, Path]) -> Gene
             *_interior(launch),
         ]
         for guest, source in readonly.items():
+            if not source.exists():
+                raise EnvironmentFailed(f"What is to be seen at {guest} is not there.")
+            if launch.user is not None and not _anyone_may_enter(source):
+                raise EnvironmentFailed(
+                    f"What is to be seen at {guest} cannot be read by everyone, and a sandbox of a "
+                    "server that is root runs as nobody: open its folders, or copy it elsewhere."
+                )
             launch.argv += ["--ro-bind", str(source), guest]
         # What bubblewrap itself makes is writable until then: a place without a bound.
         launch.argv += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", GUEST_ROOT, "--"]
@@ -263,4 +270,6 @@ def _is_system(path: Path) -> bool:
 
 
 def _anyone_may_enter(path: Path) -> bool:
-    return all(folder.stat().st_mode & stat.S_IXOTH for folder in (path, *path.parents))
+    absolute = path.absolute()
+    above = absolute.parents if absolute.is_file() else (absolute, *absolute.parents)
+    return all(folder.stat().st_mode & stat.S_IXOTH for folder in above)

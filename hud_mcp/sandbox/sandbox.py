@@ -399,7 +399,10 @@ class Sandbox:
                 },
             )
         except (EnvironmentFailed, OSError) as exc:
-            raise EnvironmentFailed(explain(await self._said() or str(exc))) from exc
+            said = await self._said() or str(exc)
+            for guest, source in self.options.readonly.items():
+                said = said.replace(str(source), guest)  # an agent may read this
+            raise EnvironmentFailed(explain(said)) from exc
         self.files = Files(self._link, self.root)
         if self.options.hosts.patterns and self.isolation == "bwrap":
             _reply, (listener,) = await self._link.ask("listen", port=PROXY_PORT)

@@ -119,6 +119,7 @@ class Processes:
             if not self.others():
                 break
             time.sleep(0.005)
+        self.reap()
         return {}, []
 
     def usage(self) -> Reply:

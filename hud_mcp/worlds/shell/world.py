@@ -104,7 +104,8 @@ class ShellWorld:
         """
         self._packed = None
         finished = await self._doing(
-            self.sandbox.run(command, timeout_s=timeout_s, stdin=stdin.encode(), cwd=cwd, env=env)
+            self.sandbox.run(command, timeout_s=timeout_s, stdin=stdin.encode(), cwd=cwd, env=env),
+            cwd,
         )
         line = command if isinstance(command, str) else " ".join(command)
         self._last = f"Last command: {_one_line(line)} → {_ending(finished)}"

@@ -52,7 +52,7 @@ HEAVY = {
     "sqlalchemy": ("schema",),
     "mcp": ("server",),
     "gymnasium": ("worlds.gymnasium",),
-    "asyncssh": (),
+    "asyncssh": ("channel.ssh", "channel.sftp"),
     "ray": (),
 }
 """Slow to load or optional: imported inside functions, but for the modules that exist for them."""

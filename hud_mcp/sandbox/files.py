@@ -59,11 +59,13 @@ class Files:
     Args:
         link: To the inside.
         root: The folder, as the inside names it.
+        most_bytes: The longest that a file may be made.
     """
 
-    def __init__(self, link: Link, root: str) -> None:
+    def __init__(self, link: Link, root: str, *, most_bytes: int) -> None:
         self._link = link
         self._root = root
+        self.most_bytes = most_bytes
 
     def relative(self, path: str) -> str:
         """A path as the inside looks it up.
@@ -174,6 +176,8 @@ class Files:
         size: int | None = None,
     ) -> None:
         """Set a file's mode, its times of access and of change, or its size."""
+        if size is not None and size > self.most_bytes:
+            raise OSError(errno.EFBIG, f"a file has at most {self.most_bytes} bytes", path)
         await self._ask("adjust", path, mode=mode, times=times, size=size)
 
     async def statvfs(self) -> list[int]:

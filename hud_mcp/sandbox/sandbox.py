@@ -28,6 +28,7 @@ from hud_mcp.sandbox.bubblewrap import (
     launch_bare,
     launch_isolated,
 )
+from hud_mcp.sandbox.descriptors import write_all
 from hud_mcp.sandbox.files import Files
 from hud_mcp.sandbox.limits import SandboxLimits
 from hud_mcp.sandbox.link import Link, Reply
@@ -272,6 +273,17 @@ class Sandbox:
             if process.code is None:
                 await self.end_processes()
 
+    def drop_output(self, fd: int) -> None:
+        """Go on reading a pipe whose command has ended, so that what it left behind can write.
+
+        Args:
+            fd: The pipe's end, which belongs to the sandbox from now on.
+        """
+        output = Output(
+            fd, kept_bytes=2, most_bytes=self.limits.output_bytes, on_overflow=lambda: None
+        )
+        self._outputs.add(output)
+
     async def end_processes(self) -> None:
         """Kill everything that runs inside, as before grading; files stay."""
         await self._link.ask("end")
@@ -403,7 +415,7 @@ class Sandbox:
             for guest, source in self.options.readonly.items():
                 said = said.replace(str(source), guest)  # an agent may read this
             raise EnvironmentFailed(explain(said)) from exc
-        self.files = Files(self._link, self.root)
+        self.files = Files(self._link, self.root, most_bytes=limits.disk_bytes)
         if self.options.hosts.patterns and self.isolation == "bwrap":
             _reply, (listener,) = await self._link.ask("listen", port=PROXY_PORT)
             self._gateway = Gateway(self.options.hosts, most=limits.connections)
@@ -506,22 +518,11 @@ def _as_user(user: int) -> dict[str, Any]:
 def _feed(fd: int, data: bytes) -> "asyncio.Future[None]":
     """Write to a pipe while somebody reads it, and close it."""
     os.set_blocking(fd, False)
-    pouring = asyncio.ensure_future(_pour(fd, memoryview(data)))
+    pouring = asyncio.ensure_future(_pour(fd, data))
     pouring.add_done_callback(lambda _: os.close(fd))
     return pouring
 
 
-async def _pour(fd: int, data: memoryview) -> None:
-    loop = asyncio.get_running_loop()
-    while data:
-        try:
-            data = data[os.write(fd, data) :]
-        except BlockingIOError:
-            ready = loop.create_future()
-            loop.add_writer(fd, lambda ready=ready: ready.done() or ready.set_result(None))
-            try:
-                await ready
-            finally:
-                loop.remove_writer(fd)
-        except BrokenPipeError:
-            return
+async def _pour(fd: int, data: bytes) -> None:
+    with contextlib.suppress(BrokenPipeError):  # it may end without reading
+        await write_all(fd, data)

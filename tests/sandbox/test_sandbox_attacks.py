@@ -85,6 +85,11 @@ async def test_no_process_inside_is_root_to_the_machine(sandbox: Sandbox) -> Non
     assert "NoNewPrivs:\t1" in text
     assert "Seccomp:\t2" in text
     assert text.endswith("1000\n")
+    mounts = (await said(sandbox, "cat /proc/mounts")).splitlines()
+    writable = {line.split()[1] for line in mounts if "rw" in line.split()[3].split(",")}
+    devices = {f"/dev/{name}" for name in ("null", "zero", "full", "random", "urandom", "tty")}
+    places = {"/workspace", "/tmp", "/dev/shm", "/dev/pts", "/proc"}
+    assert writable <= places | devices, "the kernel's settings, above all, are read-only"
     await said(sandbox, "sleep 60 & echo")
     mine = psutil.Process(sandbox.keeper_pid).children(recursive=True)
     assert len(mine) == 2

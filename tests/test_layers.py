@@ -52,7 +52,7 @@ HEAVY = {
     "sqlalchemy": ("schema",),
     "mcp": ("server",),
     "gymnasium": ("worlds.gymnasium",),
-    "asyncssh": ("channel.ssh", "channel.sftp"),
+    "asyncssh": ("channel.ssh", "channel.ssh_command", "channel.sftp"),
     "ray": (),
 }
 """Slow to load or optional: imported inside functions, but for the modules that exist for them."""

@@ -7,8 +7,9 @@ the process that runs there, and `sandbox` for what can be done with one.
 from hud_mcp.sandbox.files import Entry, FileInfo, Files
 from hud_mcp.sandbox.limits import SandboxLimits
 from hud_mcp.sandbox.network import HostList
+from hud_mcp.sandbox.options import Isolation, SandboxOptions
 from hud_mcp.sandbox.process import Finished, Process
-from hud_mcp.sandbox.sandbox import Isolation, Sandbox, SandboxOptions, Usage
+from hud_mcp.sandbox.sandbox import Sandbox, Usage
 
 __all__ = [
     "Entry",

@@ -4,7 +4,6 @@ What is inside is not trusted: frames are bounded, and every wait is.
 """
 
 import asyncio
-import contextlib
 import json
 import os
 import socket
@@ -148,8 +147,10 @@ class Link:
             self.close()
             return
         self._buffer += data
-        with contextlib.suppress(ConnectionError):
+        try:
             self._take_frames()
+        except (ValueError, KeyError, TypeError):  # what no first process of ours sends
+            self.close()
 
     def _take_frames(self) -> None:
         while len(self._buffer) >= _LENGTH.size:

@@ -7,7 +7,6 @@ sandbox is closed. asyncio is used directly, because descriptors and child proce
 import asyncio
 import contextlib
 import errno
-import logging
 import os
 import shutil
 import socket
@@ -15,13 +14,12 @@ import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
 
 import anyio
 
-from hud_mcp.errors import EnvironmentFailed, InvalidEnvironment, LimitReached
+from hud_mcp.errors import EnvironmentFailed, LimitReached
 from hud_mcp.sandbox.bubblewrap import (
     Launch,
     explain,
@@ -30,57 +28,17 @@ from hud_mcp.sandbox.bubblewrap import (
 )
 from hud_mcp.sandbox.descriptors import write_all
 from hud_mcp.sandbox.files import Files
-from hud_mcp.sandbox.limits import SandboxLimits
+from hud_mcp.sandbox.keeper import end_keeper, start_keeper
 from hud_mcp.sandbox.link import Link, Reply
-from hud_mcp.sandbox.network import PROXY_PORT, Gateway, HostList
+from hud_mcp.sandbox.network import PROXY_PORT, Gateway
+from hud_mcp.sandbox.options import SandboxOptions
 from hud_mcp.sandbox.process import Finished, Output, Process
 
-__all__ = ["Isolation", "Sandbox", "SandboxOptions", "Usage"]
-
-logger = logging.getLogger(__name__)
-
-Isolation = Literal["bwrap", "none"]
+__all__ = ["Sandbox", "Usage"]
 
 _START_S = 30.0
-_END_S = 3.0
 _KILL_S = 2.0
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-
-
-@dataclass(frozen=True, kw_only=True)
-class SandboxOptions:
-    """What a sandbox is opened with.
-
-    Attributes:
-        isolation: `bwrap`, or `none`: then commands run on the host as the server's user,
-            with its network, in a folder of their own, and limits are kept as far as they can be.
-        hosts: What may be reached.
-        env: More environment variables for every command.
-        readonly: More that is seen inside: a path there, to a path of the host.
-        limits: Its bounds.
-    """
-
-    isolation: Isolation = "bwrap"
-    hosts: HostList = field(default_factory=HostList)
-    env: Mapping[str, str] = field(default_factory=dict[str, str])
-    readonly: Mapping[str, Path] = field(default_factory=dict[str, Path])
-    limits: SandboxLimits = field(default_factory=SandboxLimits)
-
-    def __post_init__(self) -> None:
-        if self.isolation not in ("bwrap", "none"):
-            raise InvalidEnvironment(
-                f"isolation={self.isolation!r}: choose 'bwrap', or 'none' for no isolation at all."
-            )
-        if self.isolation == "none" and (self.hosts.patterns or self.readonly):
-            raise InvalidEnvironment(
-                "isolation='none' has the network and the files of the host: leave out the "
-                "allow-list and what is read-only, or leave out isolation."
-            )
-        for guest in self.readonly:
-            if not guest.startswith("/") or ".." in guest.split("/") or guest == "/":
-                raise InvalidEnvironment(
-                    f"readonly={guest!r}: expected an absolute path of the inside, such as '/data'."
-                )
 
 
 @dataclass(frozen=True)
@@ -108,12 +66,13 @@ class Sandbox:
         self.root = launch.root
         self.isolation = options.isolation
         self._mounts = launch.mounts
-        self._keeper: asyncio.subprocess.Process | None = None
+        self._keeper: subprocess.Popen[bytes] | None = None
         self._running: dict[int, Process] = {}
         self._gone: dict[int, tuple[int, str | None]] = {}
         self._outputs: set[Output] = set()
         self._tasks: set[asyncio.Future[None]] = set()
         self._gateway: Gateway | None = None
+        self._errors = -1
         self._link: Link
         self.files: Files
 
@@ -364,35 +323,22 @@ class Sandbox:
             self._link.close()
         for output in list(self._outputs):
             output.close()
-        keeper = self._keeper
-        if keeper is None or keeper.returncode is not None:
-            return
-        with anyio.CancelScope(shield=True):
-            with anyio.move_on_after(_END_S):
-                await keeper.wait()
-            if keeper.returncode is None:
-                with contextlib.suppress(ProcessLookupError):
-                    keeper.kill()
-                await keeper.wait()
+        if self._keeper is not None:
+            with anyio.CancelScope(shield=True):
+                await end_keeper(self._keeper)
+        if self._errors >= 0:
+            os.close(self._errors)
+            self._errors = -1
 
     # Beginning.
 
     async def _begin(self, launch: Launch) -> None:
         ours, theirs = socket.socketpair()
+        self._errors = os.memfd_create("hud-mcp")  # unlike a pipe, it holds nobody up
         with theirs:
             self._link = Link(ours, on_event=self._on_event, on_end=self._on_end)
             try:
-                self._keeper = await asyncio.create_subprocess_exec(
-                    *launch.argv,
-                    stdin=theirs.fileno(),
-                    stdout=subprocess.DEVNULL,
-                    stderr=subprocess.PIPE,
-                    pass_fds=launch.fds,
-                    env=launch.env,
-                    cwd="/",
-                    start_new_session=True,
-                    **({} if launch.user is None else _as_user(launch.user)),
-                )
+                self._keeper = start_keeper(launch, theirs, self._errors)
             except OSError as exc:
                 raise EnvironmentFailed(explain(f"{launch.argv[0]}: {exc.strerror}.")) from exc
         launch.close()
@@ -423,13 +369,11 @@ class Sandbox:
 
     async def _said(self) -> str:
         """What the keeper said on its standard error before it ended."""
-        keeper = self._keeper
-        if keeper is None or keeper.stderr is None:
+        if self._keeper is None:
             return ""
         self._link.close()
-        with anyio.move_on_after(_END_S):
-            return (await keeper.stderr.read(4096)).decode("utf-8", "replace")
-        return ""
+        await end_keeper(self._keeper)
+        return os.pread(self._errors, 4096, 0).decode("utf-8", "replace")
 
     def _environment(self) -> dict[str, str]:
         env = {
@@ -509,10 +453,6 @@ def _prepared(options: SandboxOptions, bare: Path | None) -> AbstractContextMana
     if bare is not None:
         return launch_bare(bare)
     return launch_isolated(options.limits, options.readonly)
-
-
-def _as_user(user: int) -> dict[str, Any]:
-    return {"user": user, "group": user, "extra_groups": ()}
 
 
 def _feed(fd: int, data: bytes) -> "asyncio.Future[None]":

@@ -25,16 +25,6 @@ pytestmark = [pytest.mark.anyio, pytest.mark.sandbox]
 MIB = 1024 * 1024
 
 
-@pytest.fixture(scope="session")
-async def machine(anyio_backend: str) -> None:
-    """That sandboxes can be made here."""
-    try:
-        sandbox = await Sandbox.open(SandboxOptions())
-    except EnvironmentFailed as exc:
-        pytest.skip(f"NO SANDBOX HERE, SO NOTHING OF IT IS TESTED: {exc}")
-    await sandbox.close()
-
-
 @pytest.fixture
 async def sandbox(machine: None) -> AsyncIterator[Sandbox]:
     """A sandbox of its own."""

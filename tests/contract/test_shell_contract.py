@@ -7,20 +7,8 @@ import pytest
 from world_contract import WorldContract
 
 from hud_mcp.action import Action, CustomAction
-from hud_mcp.errors import EnvironmentFailed
-from hud_mcp.sandbox import Sandbox, SandboxOptions
 from hud_mcp.world import WorldSpec
 from hud_mcp.worlds.shell import Shell
-
-
-@pytest.fixture(scope="session")
-async def machine(anyio_backend: str) -> None:
-    """That sandboxes can be made here."""
-    try:
-        sandbox = await Sandbox.open(SandboxOptions())
-    except EnvironmentFailed as exc:
-        pytest.skip(f"NO SANDBOX HERE, SO NOTHING OF IT IS TESTED: {exc}")
-    await sandbox.close()
 
 
 @pytest.mark.sandbox

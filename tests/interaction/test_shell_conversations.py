@@ -6,22 +6,9 @@ import psutil
 import pytest
 from peers import ENVIRONMENTS, Peer, Way, http_peer, http_server, stdio_peer
 
-from hud_mcp.errors import EnvironmentFailed
-from hud_mcp.sandbox import Sandbox, SandboxOptions
-
-pytestmark = [pytest.mark.anyio, pytest.mark.sandbox]
+pytestmark = [pytest.mark.anyio, pytest.mark.sandbox, pytest.mark.usefixtures("machine")]
 
 WORKSHOP = str(ENVIRONMENTS / "workshop.py")
-
-
-@pytest.fixture(scope="module", autouse=True)
-async def machine(anyio_backend: str) -> None:
-    """That sandboxes can be made here."""
-    try:
-        sandbox = await Sandbox.open(SandboxOptions())
-    except EnvironmentFailed as exc:
-        pytest.skip(f"NO SANDBOX HERE, SO NOTHING OF IT IS TESTED: {exc}")
-    await sandbox.close()
 
 
 async def test_a_mistake_is_found_repaired_and_graded_in_every_way(
@@ -57,6 +44,9 @@ async def converse(peer: Peer) -> None:
     )
     failing = await peer.ok("run_command", session=second.session, command="false")
     assert failing.text == "[exit code 1]"
+    long = await peer.ok("run_command", session=second.session, command="seq 90000; exit 3")
+    assert long.text.startswith("1\n2\n")
+    assert long.text.endswith("90000\n[exit code 3]"), "the end says most"
     slow = await peer.ok(
         "run_command", session=second.session, command="echo a; sleep 60", timeout_s=0.2
     )

@@ -10,16 +10,18 @@ import subprocess
 import sys
 import tempfile
 import textwrap
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import anyio
 import psutil
 import pytest
-from conftest import OpenSandbox
 
 from hud_mcp.errors import EnvironmentFailed
 from hud_mcp.sandbox import Sandbox, SandboxOptions
 from hud_mcp.sandbox.bubblewrap import find_bubblewrap
+
+OpenSandbox = Callable[..., Awaitable[Sandbox]]
 
 pytestmark = [pytest.mark.anyio, pytest.mark.sandbox]
 

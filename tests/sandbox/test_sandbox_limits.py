@@ -2,14 +2,16 @@
 
 import textwrap
 import time
+from collections.abc import Awaitable, Callable
 
 import anyio
 import psutil
 import pytest
-from conftest import OpenSandbox
 
 from hud_mcp.errors import EnvironmentFailed, LimitReached
 from hud_mcp.sandbox import Sandbox
+
+OpenSandbox = Callable[..., Awaitable[Sandbox]]
 
 pytestmark = [pytest.mark.anyio, pytest.mark.sandbox]
 

@@ -2,15 +2,16 @@
 
 import ipaddress
 import threading
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import anyio
 import pytest
-from conftest import OpenSandbox
 
 from hud_mcp.errors import InvalidEnvironment
-from hud_mcp.sandbox import HostList, SandboxOptions
+from hud_mcp.sandbox import HostList, Sandbox, SandboxOptions
+
+OpenSandbox = Callable[..., Awaitable[Sandbox]]
 
 pytestmark = [pytest.mark.anyio, pytest.mark.sandbox]
 

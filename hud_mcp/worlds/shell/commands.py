@@ -7,9 +7,11 @@ from hud_mcp.action import ActionEffect
 from hud_mcp.errors import ActionFailed, did_you_mean
 from hud_mcp.sandbox import Entry
 
-__all__ = ["ACTIONS", "Workbench", "read_part", "run_action"]
+__all__ = ["ACTIONS", "Workbench", "read_part", "run_action", "shorten"]
 
 _LINES = 2000
+_SHOWN_CHARS = 8000
+"""A reply has room for 10,000: the end of a long output, which says most, must not be cut off."""
 
 
 class Workbench(Protocol):
@@ -53,19 +55,33 @@ async def run_action(world: Workbench, name: str, args: Mapping[str, Any]) -> Ac
 async def read_part(world: Workbench, path: str, start: int = 1, lines: int = _LINES) -> str:
     """Some lines of a text file, with a note where there are more."""
     every = (await world.read(path)).splitlines(keepends=True)
-    first = max(start, 1) - 1
-    part = "".join(every[first : first + max(lines, 1)])
-    left = len(every) - first - max(lines, 1)
     if not every:
         return f"{path} is empty."
+    first = max(start, 1) - 1
     if first >= len(every):
         raise ActionFailed(f"{path} has {len(every)} lines; {start} is after its end.")
-    more = f"\n… {left} more lines; read on from line {first + lines + 1}." if left > 0 else ""
-    return part.rstrip("\n") + more
+    part, end = "", first
+    while end < min(first + max(lines, 1), len(every)):
+        if part and len(part) + len(every[end]) > _SHOWN_CHARS:
+            break
+        part, end = part + every[end], end + 1
+    left = len(every) - end
+    more = f"\n… {left} more lines; read on from line {end + 1}." if left > 0 else ""
+    return shorten(part.rstrip("\n")) + more
+
+
+def shorten(text: str) -> str:
+    """A text without its middle, where it is long, and with a note of that."""
+    left_out = len(text) - _SHOWN_CHARS
+    if left_out <= 0:
+        return text
+    half = _SHOWN_CHARS // 2
+    note = f"… {left_out} characters left out; use head, tail or grep to see them …"
+    return f"{text[:half]}\n{note}\n{text[-half:]}"
 
 
 async def _run(world: Workbench, command: str, timeout_s: float | None = None) -> str:
-    return str(await world.run(command, timeout_s=timeout_s))
+    return shorten(str(await world.run(command, timeout_s=timeout_s)))
 
 
 async def _write(world: Workbench, path: str, content: str) -> str:
@@ -81,7 +97,7 @@ async def _edit(world: Workbench, path: str, old: str, new: str, every: bool = F
 async def _list(world: Workbench, path: str = ".") -> str:
     entries = await world.list(path)
     lines = [f"{each.name}/" if each.info.is_folder else each.name for each in entries]
-    return "\n".join(lines) or f"{path} is empty."
+    return shorten("\n".join(lines)) or f"{path} is empty."
 
 
 _KINDS: Mapping[type, str] = {

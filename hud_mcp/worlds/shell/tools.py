@@ -4,19 +4,19 @@ Their docstrings are what a model reads.
 """
 
 from hud_mcp.tool import Tool
-from hud_mcp.worlds.shell.commands import read_part
+from hud_mcp.worlds.shell.commands import read_part, shorten
 from hud_mcp.worlds.shell.world import ShellWorld
 
 __all__ = ["SHELL_TOOLS"]
 
 
 async def run_command(shell: ShellWorld, command: str, timeout_s: float = 50.0) -> str:
-    """Run a command line with bash, and return what it writes and its exit code.
+    """Run a command line with bash, and return what it writes, and its exit code if not 0.
 
     Every command starts in the task's folder; files stay, variables and `cd` do not. Put what
     is to go on in the back behind `&`, with its output in a file. Call response when done.
     """
-    return str(await shell.run(command, timeout_s=timeout_s))
+    return shorten(str(await shell.run(command, timeout_s=timeout_s)))
 
 
 async def read_file(shell: ShellWorld, path: str, start: int = 1, lines: int = 2000) -> str:

@@ -34,13 +34,19 @@ if TYPE_CHECKING:
     from hud_mcp.environment import Environment
     from hud_mcp.grade import Grade, Outcome, SubScore
     from hud_mcp.graders.text import contains, exact_match, numeric_match
+    from hud_mcp.job import Job, load_job
     from hud_mcp.observation import Look, Observation, Screenshot, TaskResult
+    from hud_mcp.record import Receipt, TrajectoryStep
     from hud_mcp.sandbox import SandboxLimits
+    from hud_mcp.statistics import JobStatistics
+    from hud_mcp.store import Store
     from hud_mcp.task import Task, Validation
     from hud_mcp.taskset import Taskset
     from hud_mcp.template import Answer, Prompt, PromptMessage, Template
+    from hud_mcp.trajectory import Trajectory
     from hud_mcp.world import Opening, World, WorldSpec
     from hud_mcp.worlds.browser import Browser, BrowserWorld, SiteRequest, SiteResponse
+    from hud_mcp.worlds.gymnasium import Gymnasium, GymnasiumWorld
     from hud_mcp.worlds.none import NoWorld
     from hud_mcp.worlds.shell import CommandResult, Shell, ShellWorld
 
@@ -56,13 +62,19 @@ _HOMES = {
     "environment": "Environment",
     "grade": "Grade Outcome SubScore",
     "graders.text": "contains exact_match numeric_match",
+    "job": "Job load_job",
     "observation": "Look Observation Screenshot TaskResult",
+    "record": "Receipt TrajectoryStep",
     "sandbox": "SandboxLimits",
+    "statistics": "JobStatistics",
+    "store": "Store",
     "task": "Task Validation",
     "taskset": "Taskset",
     "template": "Answer Prompt PromptMessage Template",
+    "trajectory": "Trajectory",
     "world": "Opening World WorldSpec",
     "worlds.browser": "Browser BrowserWorld SiteRequest SiteResponse",
+    "worlds.gymnasium": "Gymnasium GymnasiumWorld",
     "worlds.none": "NoWorld",
     "worlds.shell": "CommandResult Shell ShellWorld",
 }
@@ -85,6 +97,10 @@ __all__ = [
     "DragAction",
     "Environment",
     "Grade",
+    "Gymnasium",
+    "GymnasiumWorld",
+    "Job",
+    "JobStatistics",
     "KeyDownAction",
     "KeyUpAction",
     "Look",
@@ -98,6 +114,7 @@ __all__ = [
     "PressAction",
     "Prompt",
     "PromptMessage",
+    "Receipt",
     "ResponseAction",
     "SandboxLimits",
     "Screenshot",
@@ -107,11 +124,14 @@ __all__ = [
     "ShellWorld",
     "SiteRequest",
     "SiteResponse",
+    "Store",
     "SubScore",
     "Task",
     "TaskResult",
     "Taskset",
     "Template",
+    "Trajectory",
+    "TrajectoryStep",
     "TypeAction",
     "Validation",
     "WaitAction",
@@ -120,6 +140,7 @@ __all__ = [
     "__version__",
     "contains",
     "exact_match",
+    "load_job",
     "numeric_match",
 ]
 

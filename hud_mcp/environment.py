@@ -5,8 +5,10 @@ Nothing runs until a session opens a world. The names are the HUD SDK's.
 
 import hashlib
 import inspect
+import os
 import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -14,6 +16,7 @@ from hud_mcp.arguments import source_line
 from hud_mcp.capability import Capability
 from hud_mcp.context import ContextSpace
 from hud_mcp.errors import InvalidEnvironment, InvalidTask, InvalidTemplate, did_you_mean
+from hud_mcp.imported import imported_files
 from hud_mcp.template import Template
 from hud_mcp.tool import Tool
 from hud_mcp.world import WorldSpec
@@ -104,11 +107,22 @@ class Environment:
         """What is published now."""
         return tuple(self._capabilities.values())
 
-    @property
+    @cached_property
     def digest(self) -> str:
-        """The SHA-256 of the environment's file: 64 hex digits; of nothing where it has none."""
-        source = self.file.read_bytes() if self.file.is_file() else b""
-        return hashlib.sha256(source).hexdigest()
+        """The SHA-256 of its source as it was loaded: 64 hex digits.
+
+        Of its file, of those beside it that it imports, and of the files that its world serves,
+        such as a site's. Of nothing where there is no file.
+        """
+        files: set[Path] = set()
+        if self.file.is_file():
+            files |= imported_files(self.file.resolve())
+            files |= set(getattr(self.world, "files", _no_files)(self.folder))
+        whole = hashlib.sha256()
+        for path in sorted(files):
+            content = hashlib.sha256(path.read_bytes()).hexdigest()
+            whole.update(f"{os.path.relpath(path, self.folder)} {content}\n".encode())
+        return whole.hexdigest()
 
     def template(
         self,
@@ -155,6 +169,7 @@ class Environment:
         *,
         name: str | None = None,
         read_only: bool = False,
+        replayable: bool = True,
     ) -> Any:
         """Register an async function as a tool that agents may call; with or without options.
 
@@ -162,13 +177,15 @@ class Environment:
             function: The function, where the decorator is used without parentheses.
             name: The tool's name; the function's by default.
             read_only: Tells clients that it changes nothing.
+            replayable: Whether it may be called again when a session is brought back after its
+                server has ended; False for what acts outside of the world, such as sending mail.
 
         Raises:
             InvalidEnvironment: It cannot be a tool, or the name is taken.
         """
 
         def register(function: ToolT) -> ToolT:
-            made = Tool(function, name=name, read_only=read_only)
+            made = Tool(function, name=name, read_only=read_only, replayable=replayable)
             if made.name in self._tools:
                 taken = self._tools[made.name].where
                 raise InvalidEnvironment(
@@ -322,6 +339,10 @@ class Environment:
                     f"{where}: {noun} asks for a {world_type.__name__} in {name!r}, but "
                     f"environment {self.name!r} opens a {self.world.world_type.__name__}."
                 )
+
+
+def _no_files(_folder: Path) -> tuple[Path, ...]:
+    return ()
 
 
 def _check_reward_policy(reward: str | None, where: str) -> None:

@@ -21,9 +21,12 @@ __all__ = [
     "InvalidTemplate",
     "LimitReached",
     "NoScreen",
+    "NotInstalled",
+    "OutputExists",
     "SessionBusy",
     "SessionEnded",
     "SessionNotFound",
+    "SessionTaken",
     "SourceNotFound",
     "StoreFailed",
     "did_you_mean",
@@ -47,7 +50,7 @@ class InvalidTask(HudMcpError):
     """A task names something that does not exist, or arguments of the wrong kind. Nothing ran."""
 
 
-class InvalidContext(HudMcpError):
+class InvalidContext(HudMcpError, ValueError):
     """A context has an unknown feature or a value out of bounds. Nothing was opened."""
 
 
@@ -87,6 +90,10 @@ class SessionBusy(HudMcpError):
     """Too many calls already wait on this session. Nothing was done; call again later."""
 
 
+class SessionTaken(HudMcpError):
+    """Another server process runs this session. Nothing was done, and nothing recorded here."""
+
+
 class AlreadyAnswered(HudMcpError):
     """Another answer was submitted before. The grade of the first one stands."""
 
@@ -97,6 +104,14 @@ class LimitReached(HudMcpError):
 
 class StoreFailed(HudMcpError):
     """The record could not be written or read; the text says what is true now."""
+
+
+class OutputExists(HudMcpError):
+    """Something is in the place that was to be written to. Nothing was written."""
+
+
+class NotInstalled(HudMcpError):
+    """An optional part of the package is needed; the text names it. Nothing was done."""
 
 
 def sole_cause(error: BaseException) -> BaseException:

@@ -48,12 +48,14 @@ class Ending:
         grade: What the template yielded; only for `graded`.
         error: For the record: everything that is known, with file and line.
         told: For the agent: nothing that an author wrote.
+        parked: Whether it only ends here, and goes on in another server process.
     """
 
     outcome: Outcome
     grade: Grade | None = None
     error: str | None = None
     told: str | None = None
+    parked: bool = False
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ A write that fails is kept and made good with the next one: a full disk loses no
 """
 
 import logging
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
@@ -11,7 +12,7 @@ import anyio
 from pydantic_core import to_jsonable_python
 
 from hud_mcp.action import ActionEffect
-from hud_mcp.errors import StoreFailed
+from hud_mcp.errors import SessionTaken, StoreFailed
 from hud_mcp.observation import Observation, Screenshot
 from hud_mcp.store import Store
 from hud_mcp.trajectory import Receipt, ScreenshotRecord, TrajectoryStep, utc_now
@@ -43,6 +44,12 @@ class Draft:
         self.info: dict[str, Any] = {}
         self.terminated = False
         self.truncated = False
+        self.scale = 1.0
+        self.look: dict[str, Any] = {}
+        self.delivered_image = False
+        self.interrupted = False
+        self.answers = False
+        self.snapshot: bytes | None = None
 
     @property
     def reward(self) -> float | None:
@@ -68,6 +75,10 @@ class Draft:
             kind=self.kind,
             actions=tuple(self.actions),
             performed=self.performed,
+            scale=self.scale,
+            look=self.look,
+            delivered_image=self.delivered_image,
+            interrupted=self.interrupted,
             observation_text=seen.text,
             screenshot=ScreenshotRecord.of(seen.image) if seen.image else None,
             reward=self.reward,
@@ -80,6 +91,16 @@ class Draft:
         )
 
 
+@dataclass(frozen=True)
+class _Owed:
+    """A step that is not written yet."""
+
+    step: TrajectoryStep
+    shot: Screenshot | None
+    answers: bool
+    snapshot: bytes | None
+
+
 class Recorder:
     """Writes one session's steps, log and end, each once and in order.
 
@@ -87,17 +108,29 @@ class Recorder:
         store: Where to.
         trajectory_id: The record's id.
         log_lines: How many lines of log are kept.
+        steps: How many steps the record has already.
+        lines: How many lines of log it has already.
+
+    Attributes:
+        count: How many steps there are.
+        taken: Whether another server has taken the session over: nothing is written from then on.
+        snapshot_step: After which step the last snapshot was taken; None without one.
     """
 
-    def __init__(self, store: Store, trajectory_id: str, *, log_lines: int) -> None:
+    def __init__(
+        self, store: Store, trajectory_id: str, *, log_lines: int, steps: int = 0, lines: int = 0
+    ) -> None:
         self._store = store
         self._id = trajectory_id
-        self._room = log_lines
-        self._steps: list[tuple[TrajectoryStep, Screenshot | None]] = []
+        self._room = max(0, log_lines - lines)
+        self._steps: list[_Owed] = []
         self._lines: list[tuple[datetime, str]] = []
+        self._line_count = lines
         self._receipt: Receipt | None = None
         self._lock = anyio.Lock()
-        self.count = 0
+        self.count = steps
+        self.taken = False
+        self.snapshot_step: int | None = None
 
     def log(self, line: str) -> None:
         """Add a line to the log; it is written with the next step, or at the end."""
@@ -111,6 +144,7 @@ class Recorder:
 
         Raises:
             StoreFailed: It was not written; it is kept, and written with the next one.
+            SessionTaken: Another server runs the session; nothing is written here any more.
         """
         self.owe(draft)
         try:
@@ -125,13 +159,16 @@ class Recorder:
         """Make a step durable whose call has failed; where that fails too, with the next one."""
         try:
             await self.add(draft)
-        except StoreFailed as exc:
+        except (StoreFailed, SessionTaken) as exc:
             logger.warning("%s", exc)
 
     def owe(self, draft: Draft) -> None:
         """Keep a step, to be written with the next one."""
         shot = draft.observation.image if draft.observation else None
-        self._steps.append((draft.step(self.count), shot))
+        owed = _Owed(draft.step(self.count), shot, draft.answers, draft.snapshot)
+        self._steps.append(owed)
+        if draft.snapshot is not None:
+            self.snapshot_step = self.count
         self.count += 1
 
     def withdraw(self) -> None:
@@ -146,6 +183,8 @@ class Recorder:
         Raises:
             StoreFailed: It was not written; `settle` tries again.
         """
+        if self.taken:
+            return
         self._receipt = receipt
         await self.settle()
 
@@ -155,8 +194,11 @@ class Recorder:
         Raises:
             StoreFailed: It was not written.
         """
-        await self.settle()
-        await self._flush()
+        try:
+            await self.settle()
+            await self._flush()
+        except SessionTaken:
+            logger.debug("the end of the log is the other server's")
 
     @property
     def owes(self) -> bool:
@@ -168,6 +210,7 @@ class Recorder:
 
         Raises:
             StoreFailed: It still cannot be written.
+            SessionTaken: Another server runs the session; its end is decided there.
         """
         if self._receipt is None:
             return
@@ -179,6 +222,9 @@ class Recorder:
                 f"The task has ended, but its end is not recorded yet. {exc} The same call again "
                 "tries again."
             ) from None
+        except SessionTaken:
+            self._give_up()
+            raise
         self._receipt = None
 
     async def _flush(self) -> None:
@@ -186,9 +232,28 @@ class Recorder:
         with anyio.CancelScope(shield=True):
             async with self._lock:
                 while self._steps:
-                    step, shot = self._steps[0]
-                    await self._store.add_step(self._id, step, shot)
+                    owed = self._steps[0]
+                    try:
+                        await self._store.add_step(
+                            self._id,
+                            owed.step,
+                            owed.shot,
+                            answers=owed.answers,
+                            snapshot=owed.snapshot,
+                        )
+                    except SessionTaken:
+                        self._give_up()
+                        raise
                     self._steps.pop(0)
                 lines = list(self._lines)
-                await self._store.add_logs(self._id, lines)
+                await self._store.add_logs(self._id, lines, first=self._line_count)
                 del self._lines[: len(lines)]
+                self._line_count += len(lines)
+
+    def _give_up(self) -> None:
+        """The record is another server's: what is owed here is not its truth any more."""
+        self.taken = True
+        self._steps.clear()
+        self._lines.clear()
+        self._room = 0
+        self._receipt = None

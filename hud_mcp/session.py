@@ -6,7 +6,6 @@ the world. Every call is recorded durably before it returns.
 """
 
 import asyncio
-import hashlib
 import logging
 import secrets
 import time
@@ -20,8 +19,8 @@ import anyio.to_thread
 import orjson
 from pydantic_core import to_jsonable_python
 
-from hud_mcp import __version__
 from hud_mcp.action import Action, ActionEffect, ResponseAction, scale_action
+from hud_mcp.ending import digest, ended_text, make_receipt
 from hud_mcp.environment import Environment
 from hud_mcp.errors import (
     ActionFailed,
@@ -33,6 +32,7 @@ from hud_mcp.errors import (
     NoScreen,
     SessionBusy,
     SessionEnded,
+    SessionTaken,
     StoreFailed,
 )
 from hud_mcp.grade import Outcome
@@ -48,19 +48,21 @@ from hud_mcp.observation import (
     fit_screenshot,
 )
 from hud_mcp.recorder import Draft, Recorder, StepKind
+from hud_mcp.replay import WorldLost, bring_back, can_come_back, submitted_answer
 from hud_mcp.store import Store
+from hud_mcp.store.store import HeldSession, storable
 from hud_mcp.task import Task
 from hud_mcp.template import Prompt, Template
 from hud_mcp.tool import Tool
 from hud_mcp.trajectory import Receipt, Trajectory, utc_now
 from hud_mcp.worker import Worker
-from hud_mcp.world import Opening, Shared, World
+from hud_mcp.world import Opening, Restorable, Shared, World
 
-__all__ = ["Caller", "Session", "SessionState", "Stepped", "ended_text"]
+__all__ = ["Caller", "Session", "SessionState", "Stepped"]
 
 logger = logging.getLogger(__name__)
 
-SessionState = Literal["starting", "open", "grading", "ended"]
+SessionState = Literal["starting", "open", "grading", "parked", "ended"]
 T = TypeVar("T")
 
 _RECORD_QUALITY = 60
@@ -120,6 +122,8 @@ class Session:
         reward_policy: Who sees the reward.
         job_id: The job that it belongs to, or None.
         provisional: Whether it expires early until somebody acts on it.
+        held: The record of a session that another server process began, to go on with.
+        session_id: The id that its caller chose for it; one is drawn where it is None.
     """
 
     def __init__(
@@ -134,9 +138,14 @@ class Session:
         reward_policy: str,
         job_id: str | None = None,
         provisional: bool = False,
+        held: HeldSession | None = None,
+        session_id: str | None = None,
     ) -> None:
-        self.id = f"sess-{secrets.token_hex(16)}"
-        self.trajectory_id = f"traj-{secrets.token_hex(8)}"
+        begun = held.trajectory if held else None
+        self.id = "" if held else session_id or f"sess-{secrets.token_hex(16)}"
+        self.secret_digest = held.secret_digest if held else digest(self.id)
+        self.live_token = held.live_token if held else secrets.token_hex(16)
+        self.trajectory_id = begun.id if begun else f"traj-{secrets.token_hex(8)}"
         self.name = self.trajectory_id[-6:]
         self.environment = environment
         self.task = task
@@ -144,7 +153,7 @@ class Session:
         self.caller = caller
         self.reward_policy = reward_policy
         self.limits = limits
-        self.started_at = utc_now()
+        self.started_at = begun.started_at if begun else utc_now()
         self.ended_at: datetime | None = None
         self.state: SessionState = "starting"
         self.prompt: Prompt | None = None
@@ -153,18 +162,29 @@ class Session:
         self.latest: Screenshot | None = None
         self.provisional = provisional
         self.touched_s = time.monotonic()
-        self.begun_s = self.touched_s
+        self.begun_s = self.touched_s - max(0.0, (utc_now() - self.started_at).total_seconds())
         self.ended = anyio.Event()
         self.terminated = False
         self.truncated = False
         self._store = store
         self._shared = shared
         self._job_id = job_id
+        self._held = held
+        self._seed = begun.seed if begun else self._choose_seed()
         self._world: World | None = None
         self._scale = 1.0
         self._answer: str | None = None
         self._answered_at: datetime | None = None
-        self._recorder = Recorder(store, self.trajectory_id, log_lines=limits.log_lines)
+        self._recorder = Recorder(
+            store,
+            self.trajectory_id,
+            log_lines=limits.log_lines,
+            steps=len(begun.steps) if begun else 0,
+            lines=held.lines if held else 0,
+        )
+        self._tools_replay = True
+        self._parks = False
+        self._resuming = held is not None
         self._worker = Worker(
             queue=limits.queue,
             on_broken=self._on_broken,
@@ -178,7 +198,7 @@ class Session:
             unwind=self._worker.stop,
             settle=self._settle,
             close_world=self._close_world,
-            leave=self._recorder.leave,
+            leave=self._leave,
             cut_off=self._cut_off,
             setup_s=limits.setup_s,
             grade_s=limits.grade_s,
@@ -187,9 +207,14 @@ class Session:
         )
 
     @property
-    def secret_digest(self) -> str:
-        """The SHA-256 of the id, under which the store knows the session."""
-        return digest(self.id)
+    def is_over(self) -> bool:
+        """Whether nothing can be done with it here any more."""
+        return self.state in ("ended", "parked")
+
+    @property
+    def taken(self) -> bool:
+        """Whether another server process has taken it over; here, it is over."""
+        return self._recorder.taken
 
     @property
     def steps(self) -> int:
@@ -200,6 +225,12 @@ class Session:
     def busy(self) -> bool:
         """Whether a call is under way, or the task is being graded."""
         return self._worker.calls > 0 or self.state == "grading"
+
+    def _choose_seed(self) -> int | None:
+        """The task's; where it has none and a replay must give the same, one drawn now."""
+        if self.task.seed is None and self.environment.world.replayable:
+            return secrets.randbits(32)
+        return self.task.seed
 
     def log(self, line: str) -> None:
         """Add a line to the session's log; it is recorded with the next step."""
@@ -227,11 +258,14 @@ class Session:
                 environment_version=self.environment.version,
                 task=self.task,
                 context=self.environment.context_space.fill(self.task.context),
-                seed=self.task.seed,
+                seed=self._seed,
                 started_at=self.started_at,
             ),
             secret_digest=self.secret_digest,
             principal=self.caller.principal,
+            reward_policy=self.reward_policy,
+            environment_digest=self.environment.digest,
+            live_token=self.live_token,
         )
         self._keeper.start()
         try:
@@ -248,6 +282,48 @@ class Session:
             self.state = "open"
             self._worker.start()
         return prompt
+
+    async def resume(self) -> None:
+        """Go on with a session that another server process began; it is this one's already.
+
+        The world is opened anew under the same context and seed, the template is run to its
+        prompt, then the world is brought to the last recorded step. An answer that was
+        submitted is handed to the template again.
+
+        Raises:
+            SessionEnded: It cannot come back; it has ended as lost, and is recorded.
+        """
+        held = self._held
+        if held is None:
+            raise ValueError("only a session that another server began is resumed")
+        steps = held.trajectory.steps
+        began_s = time.monotonic()
+        self._keeper.start()
+        try:
+            prompt = await asyncio.shield(self._keeper.prompt)
+            if held.trajectory.prompt is None:  # nobody was told of it yet
+                await self._store.set_prompt(self.trajectory_id, prompt.text)
+            elif storable(prompt.text) != held.trajectory.prompt:
+                raise WorldLost("its template asks something else now")
+            self.prompt = prompt
+            self._worker.start()
+            took_s = sum((s.ended_at - s.started_at).total_seconds() for s in steps)
+            bound_s = self.limits.setup_s + 2 * max(0.0, took_s)
+            await self._worker.call(lambda: self._come_back(held), bound_s)
+        except asyncio.CancelledError:
+            self._keeper.abort(Ending(Outcome.LOST, parked=True))
+            raise
+        except HudMcpError as exc:
+            await self.finish(Ending(Outcome.LOST, error=str(exc), told=str(exc)), abort=True)
+            raise SessionEnded(ended_text(self.receipt, self.told)) from exc
+        self._resuming = False
+        self.log(f"brought back after {len(steps)} steps in {time.monotonic() - began_s:.1f} s")
+        answer = submitted_answer(steps)
+        if answer is not None:
+            self._hand_over(answer)
+            self._answered_at = steps[-1].ended_at
+        elif self.state == "starting":
+            self.state = "open"
 
     async def step(
         self,
@@ -331,7 +407,7 @@ class Session:
             return None
         await self._recorder.settle()
         if self.receipt is None or self.receipt.outcome is not Outcome.GRADED:
-            raise SessionEnded(ended_text(self.receipt, self.told))
+            raise SessionEnded(self._over_text())
         return self.receipt
 
     async def cancel(self) -> None:
@@ -340,16 +416,31 @@ class Session:
         Raises:
             SessionBusy: It is being graded.
         """
-        if self.state == "ended":
+        if self.is_over:
             return
         if self.state == "grading":
             raise SessionBusy("The task is being graded; it ends with its grade.")
         await self.finish(Ending(Outcome.CANCELLED, told="It was cancelled by the client."))
 
+    @property
+    def can_park(self) -> bool:
+        """Whether another server process could go on with it."""
+        return (
+            self.prompt is not None
+            and not self.provisional
+            and can_come_back(
+                self.environment.world,
+                self.steps,
+                self._recorder.snapshot_step,
+                tools_replay=self._tools_replay,
+            )
+        )
+
     async def finish(self, ending: Ending, *, abort: bool = False) -> None:
         """End the session with a given ending, and wait until its world is closed."""
         if self.receipt is None:
             self.told = ending.told  # for the calls that this cuts off
+            self._parks = ending.parked
         if abort or self.state == "starting":
             self._keeper.abort(ending)
         else:
@@ -389,12 +480,17 @@ class Session:
         deliver_image: bool,
     ) -> Stepped:
         self._refuse_if_over()
-        draft = Draft(kind, [a.model_dump(mode="json", exclude_none=True) for a in actions])
+        draft = self._draft(
+            kind, [a.model_dump(mode="json", exclude_none=True) for a in actions], look
+        )
+        draft.delivered_image = deliver_image and self.environment.world.has_screen
         try:
             answer = await self._act_all(actions, draft)
             draft.observation = await self._observe(look, deliver_image=deliver_image)
+            draft.snapshot = await self._snapshot()
         except BaseException as exc:
             draft.error = _why_stopped(exc, f"after {draft.performed} of {len(actions)} actions")
+            draft.interrupted = not isinstance(exc, HudMcpError)
             await self._recorder.keep(draft)
             raise
         self.terminated |= draft.terminated
@@ -440,13 +536,16 @@ class Session:
 
     async def _run_tool(self, tool: Tool, arguments: dict[str, Any], look: Look) -> Stepped:
         self._refuse_if_over()
-        draft = Draft("tool", [{"tool": tool.name, "args": arguments}])
+        draft = self._draft("tool", [{"tool": tool.name, "args": arguments}], look)
+        self._tools_replay &= tool.replayable
         try:
             value = await tool.call(arguments, self._live_world)
             seen = await self._observe(look.model_copy(update={"text": False}), deliver_image=False)
             shown = _tool_observation(value, look)
+            draft.snapshot = await self._snapshot()
         except BaseException as exc:
             draft.error = _why_stopped(exc, f"while {tool.name} ran")
+            draft.interrupted = isinstance(exc, asyncio.CancelledError)
             ours = isinstance(exc, HudMcpError) or not isinstance(exc, Exception)
             if not ours:
                 draft.error = f"{tool.name} failed: {draft.error}"
@@ -466,18 +565,22 @@ class Session:
                 raise AlreadyAnswered(self._already_answered())
             return
         self._refuse_if_over()
-        draft = Draft("response", [{"type": "response", "text": answer}])
-        draft.observation = await self._observe(Look(), deliver_image=False)
+        look = Look()
+        draft = self._draft("response", [{"type": "response", "text": answer}], look)
+        draft.observation = await self._observe(look, deliver_image=False)
+        draft.snapshot = await self._snapshot()
         await self._submit(answer, draft)
 
     async def _submit(self, answer: str, draft: Draft) -> None:
         """Record the step that answers, and only then hand the answer over."""
         draft.performed += 1
+        draft.answers = True
         try:
             await self._recorder.add(draft)
         except StoreFailed as exc:
             self._recorder.withdraw()
             draft.performed -= 1
+            draft.answers = False
             done = ""
             if draft.kind != "response":
                 draft.error = "the answer was not submitted"
@@ -493,6 +596,46 @@ class Session:
         self._answer, self._answered_at = answer, utc_now()
         self.state = "grading"
         self._keeper.submit(answer)
+
+    def _draft(self, kind: StepKind, actions: list[dict[str, Any]], look: Look) -> Draft:
+        draft = Draft(kind, actions)
+        draft.scale = self._scale
+        draft.look = look.model_dump(mode="json", exclude_defaults=True)
+        return draft
+
+    async def _snapshot(self) -> bytes | None:
+        """The state of a world that a replay could not bring back; None where it can, or fails."""
+        world = self._live_world
+        replays = self.environment.world.replayable and self._tools_replay
+        if replays or not isinstance(world, Restorable):
+            return None
+        try:
+            return await world.snapshot()
+        except EnvironmentFailed:
+            raise
+        except HudMcpError as exc:
+            self.log(f"no snapshot after step {self.steps}: {exc}")
+            return None
+
+    async def _come_back(self, held: HeldSession) -> None:
+        steps = held.trajectory.steps
+        await bring_back(
+            self._live_world,
+            self.environment.world,
+            steps,
+            self.environment.tools,
+            snapshot=held.snapshot,
+            snapshot_step=held.snapshot_step,
+        )
+        self._recorder.snapshot_step = held.snapshot_step if held.snapshot is not None else None
+        for step in steps:
+            self.terminated |= step.terminated
+            self.truncated |= step.truncated
+            if step.delivered_image and step.screenshot is not None:
+                self._scale = step.screenshot.scale
+            if step.kind == "tool" and step.actions:
+                tool = self.environment.tools.get(str(step.actions[0].get("tool")))
+                self._tools_replay &= tool is None or tool.replayable
 
     async def _observe(self, look: Look, *, deliver_image: bool) -> Observation:
         """Observe, with a picture for the record too, fitted into the budget."""
@@ -526,7 +669,7 @@ class Session:
         self._world = await environment.world.open(
             Opening(
                 context=environment.split_context(self.task.context),
-                seed=self.task.seed,
+                seed=self._seed,
                 folder=environment.folder,
                 shared=self._shared,
                 log=self.log,
@@ -544,43 +687,48 @@ class Session:
         await self._worker.stop()
         if (rest := take_rest(self.name)) is not None:
             self.log(rest)
-        self.ended_at = utc_now()
+        if self._resuming and not ending.parked:
+            why = f"Its server ended, and it could not be brought back: {ending.error}"
+            ending = Ending(Outcome.LOST, error=why, told=why)
         self.told = ending.told
-        receipt = self._make_receipt(ending)
-        if ending.error:
-            logger.warning("%s: %s", ending.outcome, ending.error)
-        try:
-            await self._recorder.end(receipt)
-        except StoreFailed as exc:
-            logger.error("%s", exc)  # noqa: TRY400  # its text says everything
-        # Only now may anyone read it: a receipt is stored before it is sent.
-        self.receipt = receipt
-        self.state = "ended"
+        if ending.parked:
+            self.state = "parked"
+        else:
+            await self._record_end(ending)
         self.latest = None
         self.ended.set()
         self._worker.refuse_waiting()
 
-    def _make_receipt(self, ending: Ending) -> Receipt:
-        grade = ending.grade
-        return Receipt(
+    async def _record_end(self, ending: Ending) -> None:
+        self.ended_at = utc_now()
+        receipt = make_receipt(
+            ending,
             trajectory=self.trajectory_id,
             environment=self.environment.name,
-            task=self.task.id,
-            template=self.template.id,
-            outcome=ending.outcome,
-            reward=grade.reward if grade else None,
-            subscores=grade.subscores if grade else (),
-            content=grade.content if grade else None,
-            info=to_jsonable_python(grade.info, fallback=str) if grade else {},
-            answer_digest=None if self._answer is None else digest(self._answer),
-            error=ending.error or (None if grade else ending.told),
-            started_at=self.started_at,
-            ended_at=self.ended_at or utc_now(),
-            reward_policy=self.reward_policy,
-            package_version=__version__,
-            task_digest=self.task.digest,
             environment_digest=self.environment.digest,
+            task=self.task,
+            answer=self._answer,
+            reward_policy=self.reward_policy,
+            started_at=self.started_at,
+            ended_at=self.ended_at,
         )
+        if ending.error:
+            logger.warning("%s: %s", ending.outcome, ending.error)
+        try:
+            await self._recorder.end(receipt)
+        except (StoreFailed, SessionTaken) as exc:
+            logger.error("%s", exc)  # noqa: TRY400  # its text says everything
+        if self.taken:  # what another server decides is the truth, not this
+            self.state = "parked"
+            return
+        # Only now may anyone read it: a receipt is stored before it is sent.
+        self.receipt = receipt
+        self.state = "ended"
+
+    async def _leave(self) -> None:
+        await self._recorder.leave()
+        if self.state == "parked" and not self.taken:
+            await self._store.release_session(self.trajectory_id)
 
     async def _close_world(self) -> None:
         world, self._world = self._world, None
@@ -597,11 +745,14 @@ class Session:
         self.provisional = False
         try:
             return await self._worker.call(run, limit_s, detached=detached)
+        except SessionTaken:
+            self._keeper.abort(Ending(Outcome.LOST, parked=True))
+            raise
         finally:
             self.touched_s = time.monotonic()
 
     def _refuse_if_over(self) -> None:
-        if self.state == "ended":
+        if self.is_over:
             raise SessionEnded(self._over_text())
         if self.state == "grading":
             raise AlreadyAnswered(self._already_answered())
@@ -659,6 +810,11 @@ class Session:
         return ended_text(self.receipt, self.told)
 
     def _over_text(self) -> str:
+        if self.state == "parked" or (self.receipt is None and self._parks):
+            return (
+                "This server is stopping. The session waits in its record, as it was after its "
+                "last reply: call again with its id."
+            )
         return ended_text(self.receipt, self.told)
 
 
@@ -688,29 +844,6 @@ def _which_failed(actions: Sequence[Action], performed: int, exc: Exception) -> 
     rest = len(actions) - performed - 1
     tail = f" The {rest} after it were not performed." if rest else ""
     return f"actions[{performed}]: {failed.type} failed: {exc}{tail}"
-
-
-def digest(text: str) -> str:
-    """The SHA-256 of a text: 64 hex digits."""
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-def ended_text(receipt: Receipt | None, told: str | None = None) -> str:
-    """Say how a session ended, when, and what to do next; nothing of its reward."""
-    if receipt is None:
-        why = f": {told}" if told else "."
-        return f"This session is over{why} start_task begins another."
-    at = f"at {receipt.ended_at:%H:%M:%S} UTC"
-    how = {
-        Outcome.GRADED: f"was graded {at}; its grade stands",
-        Outcome.CANCELLED: f"was cancelled {at}",
-        Outcome.EXPIRED: f"expired {at}",
-        Outcome.ENVIRONMENT_FAILED: f"ended {at}, because its environment failed",
-        Outcome.GRADING_FAILED: f"ended {at} without a grade, because grading failed",
-        Outcome.LOST: f"was lost {at}",
-    }[receipt.outcome]
-    why = f": {told}" if told and receipt.outcome is not Outcome.GRADED else "."
-    return f"This session {how}{why} start_task begins another."
 
 
 def _tool_observation(value: Any, look: Look) -> Observation:

@@ -111,6 +111,7 @@ def _load(source: str) -> list[Environment]:
     environments = _declared_in(_import(path))
     for environment in environments:
         _check_world(environment)
+        _ = environment.digest  # of what was loaded, not of what the files are later
     if not environments:
         raise InvalidEnvironment(f"{path} declares no Environment; write `env = Environment(…)`.")
     if wanted is None:

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from hud_mcp.errors import InvalidTask, SourceNotFound, did_you_mean
 from hud_mcp.task import Task, Validation
 
-__all__ = ["Taskset"]
+__all__ = ["Taskset", "is_like"]
 
 
 class Taskset(Sequence[Task]):
@@ -111,15 +111,19 @@ class Taskset(Sequence[Task]):
         """The tasks that match.
 
         Args:
-            wanted: A predicate, or a shell pattern that is matched against the id, the
-                environment's name and the template's id.
+            wanted: A predicate, or what the id, the environment's name or the template's id
+                is like: a shell pattern of the whole, or any part of it.
         """
         if callable(wanted):
             return Taskset((t for t in self if wanted(t)), name=self.name)
         return Taskset(
-            (t for t in self if any(fnmatchcase(n, wanted) for n in (t.id, t.env, t.template))),
-            name=self.name,
+            (t for t in self if is_like(wanted, t.id, t.env, t.template)), name=self.name
         )
+
+
+def is_like(pattern: str, *names: str) -> bool:
+    """Whether a shell pattern matches one of some names, or is a part of it."""
+    return any(fnmatchcase(name, pattern) or pattern in name for name in names)
 
 
 def _read_row(line: bytes, where: str) -> Task:

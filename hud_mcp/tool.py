@@ -28,6 +28,9 @@ class Tool:
             receives the session's world, the others are JSON arguments.
         name: Its name; the function's by default.
         read_only: Whether it changes nothing.
+        replayable: Whether calling it again with the same arguments, when a session is brought
+            back after its server has ended, does to a new world what it did to the old one and
+            nothing outside of it. A session that called one that is not is lost with its server.
 
     Raises:
         InvalidEnvironment: It is not async, its name is taken or not allowed, or an
@@ -40,11 +43,13 @@ class Tool:
         *,
         name: str | None = None,
         read_only: bool = False,
+        replayable: bool = True,
     ) -> None:
         self.function = function
         self.name = name or function.__name__
         self.where = source_line(function)
         self.read_only = read_only
+        self.replayable = replayable
         if not inspect.iscoroutinefunction(function):
             raise InvalidEnvironment(f"{self.where}: tool {self.name!r} must be an async function.")
         if not _NAME.fullmatch(self.name):

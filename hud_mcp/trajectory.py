@@ -1,125 +1,55 @@
 """The append-only record of one session: its task, its steps, its log, then how it ended.
 
-This module owns the values of the record. The HUD SDK's names are kept where it has one.
+The values that it is made of are in `record`, how it is shown in `transcript`.
 """
 
-from datetime import UTC, datetime
-from typing import Any, Literal
+import sys
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
 
 from pydantic import Field
 
 from hud_mcp.action import Value
-from hud_mcp.grade import Outcome, SubScore
-from hud_mcp.observation import Screenshot
+from hud_mcp.grade import Outcome
+from hud_mcp.record import Receipt, Record, ScreenshotRecord, TrajectoryStep, utc_now
 from hud_mcp.task import Task
+from hud_mcp.transcript import transcript_html, transcript_text
 
-__all__ = ["Receipt", "ScreenshotRecord", "Trajectory", "TrajectoryStep", "utc_now"]
-
-
-def utc_now() -> datetime:
-    """The current time, aware, in UTC."""
-    return datetime.now(UTC)
-
-
-class ScreenshotRecord(Value):
-    """Where a recorded picture is, and what it was."""
-
-    sha256: str
-    extension: Literal["png", "jpg"]
-    width_px: int
-    height_px: int
-    scale: float
-
-    @classmethod
-    def of(cls, shot: Screenshot) -> "ScreenshotRecord":
-        """The record of a picture."""
-        return cls(
-            sha256=shot.sha256,
-            extension="png" if shot.extension == "png" else "jpg",
-            width_px=shot.width_px,
-            height_px=shot.height_px,
-            scale=shot.scale,
-        )
-
-    @property
-    def name(self) -> str:
-        """The file's path inside the store's screenshot folder."""
-        return f"{self.sha256[:2]}/{self.sha256}.{self.extension}"
+__all__ = [
+    "Receipt",
+    "ScreenshotRecord",
+    "Trajectory",
+    "TrajectoryStep",
+    "TrajectorySummary",
+    "utc_now",
+]
 
 
-class TrajectoryStep(Value):
-    """One call that acted or looked, and what the agent saw then."""
-
-    index: int = Field(ge=0, description="From 0, without gaps.")
-    kind: Literal["step", "act", "screenshot", "tool", "response"]
-    actions: tuple[dict[str, Any], ...] = Field(
-        default=(), description="As the agent sent them; a tool call as its name and arguments."
-    )
-    performed: int = Field(default=0, ge=0, description="How many of them were performed.")
-    observation_text: str | None = None
-    screenshot: ScreenshotRecord | None = None
-    observation_url: str | None = Field(
-        default=None, description="The screenshot's file or address, once the step was loaded."
-    )
-    reward: float | None = Field(default=None, description="A reward of this step alone, or None.")
-    terminated: bool = False
-    truncated: bool = False
-    info: dict[str, Any] = Field(default_factory=dict)
-    error: str | None = Field(default=None, description="What the agent was told, or None.")
-    started_at: datetime
-    ended_at: datetime
-
-    @property
-    def start_timestamp(self) -> str:
-        """When it began, as ISO 8601 in UTC."""
-        return self.started_at.isoformat()
-
-    @property
-    def end_timestamp(self) -> str:
-        """When its observation was taken, as ISO 8601 in UTC."""
-        return self.ended_at.isoformat()
-
-
-class Receipt(Value):
-    """The proof of a grading. It is stored before it is sent."""
-
-    trajectory: str = Field(description="The record's id.")
-    environment: str
-    task: str = Field(description="The task's id.")
-    template: str
-    outcome: Outcome
-    reward: float | None = Field(description="None unless the outcome is `graded`.")
-    subscores: tuple[SubScore, ...] = ()
-    content: str | None = None
-    info: dict[str, Any] = Field(default_factory=dict)
-    answer_digest: str | None = Field(
-        default=None, description="The SHA-256 of the answer; None where none was submitted."
-    )
-    error: str | None = Field(default=None, description="Why there is no grade, or None.")
-    started_at: datetime
-    ended_at: datetime
-    reward_policy: str
-    package_version: str
-    task_digest: str
-    environment_digest: str
-
-
-class Trajectory(Value):
-    """Everything that is recorded of one session."""
+class TrajectorySummary(Value):
+    """What a list shows of one session: everything but its prompt, its steps and its log."""
 
     id: str
     job_id: str | None = None
     environment: str
-    environment_version: str = ""
     task: Task
     context: dict[str, Any] = Field(default_factory=dict)
     seed: int | None = None
-    prompt: str | None = None
-    steps: tuple[TrajectoryStep, ...] = ()
-    logs: str | None = None
+    step_count: int = 0
     receipt: Receipt | None = None
+    reward_policy: str | None = None
+    answered: bool = Field(default=False, description="Whether an answer was submitted.")
+    live_token: str | None = Field(default=None, repr=False)
     started_at: datetime
     ended_at: datetime | None = None
+    damage: str | None = Field(
+        default=None, description="What of its row cannot be read, and is left out here; or None."
+    )
+
+    @property
+    def task_id(self) -> str:
+        """The task's id."""
+        return self.task.id
 
     @property
     def outcome(self) -> Outcome | None:
@@ -131,12 +61,39 @@ class Trajectory(Value):
         """None until graded, and where it never was."""
         return self.receipt.reward if self.receipt else None
 
-    @property
-    def error(self) -> str | None:
-        """Why there is no grade, or None."""
-        return self.receipt.error if self.receipt else None
+
+class Trajectory(Record):
+    """Everything that is recorded of one session."""
 
     @property
     def trajectory(self) -> list[TrajectoryStep]:
         """The steps, under the HUD SDK's name."""
         return list(self.steps)
+
+    def display(self, *, full: bool = False) -> None:
+        """Show it step by step: in a Jupyter notebook with its pictures, elsewhere as text.
+
+        Args:
+            full: Whether long texts are shown whole.
+        """
+        text = transcript_text(self, full=full)
+        show = _notebook_display()
+        if show is None:
+            sys.stdout.write(text + "\n")
+        else:
+            html = transcript_html(self, full=full)
+            show({"text/html": html, "text/plain": text}, raw=True)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows of a cell that ends with it."""
+        return transcript_html(self)
+
+
+def _notebook_display() -> Callable[..., Any] | None:
+    """IPython's `display` where this runs in IPython, else None."""
+    try:
+        from IPython.core.getipython import get_ipython  # noqa: PLC0415  # optional
+        from IPython.display import display  # noqa: PLC0415  # pyright: ignore[reportUnknownVariableType]  # its signature is not whole
+    except ImportError:
+        return None
+    return display if get_ipython() is not None else None  # pyright: ignore[reportUnknownVariableType]  # its signature is not whole

@@ -62,10 +62,41 @@ class World(Protocol):
 
 @runtime_checkable
 class Restorable(World, Protocol):
-    """A world whose state can be written down and opened again."""
+    """A world whose state can be written down, and taken up again in another process.
+
+    What of the state is kept, the spec's docs say.
+    """
 
     async def snapshot(self) -> bytes:
-        """The state, for the spec's `open(opening)` to find in `opening.snapshot`."""
+        """Return the state as it is now; change nothing.
+
+        Raises:
+            LimitReached: Something is too large to be kept; the text names it. The world goes
+                on, and cannot come back to this moment.
+            InvalidEnvironment: The author keeps something in it that cannot be written down.
+                The same holds.
+            EnvironmentFailed: The world is broken; only `close` may be called from now on.
+
+        If this call is cancelled, nothing has changed.
+        """
+        ...
+
+    async def restore(self, data: bytes) -> None:
+        """Take up what `snapshot` returned, here or in a process that has ended.
+
+        Called on a world that was opened with the same context and seed and in which the
+        template's setup ran as the first time. Objects that the template got from the world
+        stay the world's: what they hold changes in place.
+
+        Args:
+            data: The whole of what `snapshot` returned.
+
+        Raises:
+            EnvironmentFailed: It cannot be taken up; the text says why. Only `close` may be
+                called from now on.
+
+        If this call is cancelled, only `close` may be called from now on.
+        """
         ...
 
 
@@ -142,7 +173,6 @@ class Opening:
         seed: For whatever the world draws at random; None where nobody chose one.
         folder: Where the environment's file is; relative paths of a spec start there.
         shared: The process's shared services.
-        snapshot: What `Restorable.snapshot` gave, or None for a new world.
         log: Takes a line for the session's log.
     """
 
@@ -150,7 +180,6 @@ class Opening:
     seed: int | None = None
     folder: Path = field(default_factory=Path)
     shared: Shared = field(default_factory=Shared)
-    snapshot: bytes | None = None
     log: Callable[[str], None] = lambda _line: None
 
 
@@ -179,7 +208,10 @@ class WorldSpec(Protocol):
 
     @property
     def replayable(self) -> bool:
-        """Whether the same context, seed and actions bring back the same state."""
+        """Whether the same context, seed, actions and looks bring back the same state.
+
+        And the same observations, up to how pictures are drawn. No seed is a seed too.
+        """
         ...
 
     @property

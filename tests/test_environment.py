@@ -1,9 +1,10 @@
 """An environment declares; what cannot work is refused where it is written."""
 
-import hashlib
+import sys
 from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
@@ -14,6 +15,7 @@ from hud_mcp.environment import REWARD_POLICIES, Environment
 from hud_mcp.errors import InvalidContext, InvalidEnvironment, InvalidTask, InvalidTemplate
 from hud_mcp.observation import Look, Observation
 from hud_mcp.sandbox import SandboxLimits
+from hud_mcp.source import load_environments
 from hud_mcp.world import Opening, World
 from hud_mcp.worlds.none import EmptyWorld
 
@@ -95,11 +97,55 @@ def test_an_unknown_reward_policy_is_refused_with_its_line() -> None:
 
 
 def test_an_environment_knows_the_file_that_declares_it() -> None:
-    """Relative paths start there, and the record says which version of it was used."""
+    """Relative paths start there."""
     env = Environment("here")
     assert env.file == Path(__file__)
     assert env.folder == Path(__file__).parent
-    assert env.digest == hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
+
+
+def test_an_environment_s_digest_covers_all_that_it_is_made_of(tmp_path: Path) -> None:
+    """Its file, what that imports from beside it, and its site; not what lies there besides."""
+    own = "from hud_mcp import Browser, Environment\nfrom kit.words import WORD\n"
+    own += "env = Environment('made', world=Browser(site='site'))\n"
+    files = {
+        "env.py": own,
+        "kit/__init__.py": "",
+        "kit/words.py": "from . import more\nWORD = more.WORD\n",
+        "kit/more.py": "WORD = 'a'\n",
+        "site/index.html": "<p>hello</p>",
+        "other.py": "",
+    }
+
+    def digest(**changes: str) -> str:
+        folder = tmp_path / uuid4().hex
+        for name, text in {**files, **changes}.items():
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        try:
+            return load_environments([str(folder / "env.py")])[0].digest
+        finally:
+            sys.path.remove(str(folder))
+            for name in ("kit", "kit.words", "kit.more"):
+                sys.modules.pop(name, None)
+
+    first = digest()
+    assert digest() == first, "wherever it lies"
+    assert digest(**{"other.py": "x = 1\n"}) == first
+    for name, text in files.items():
+        if name != "other.py":
+            assert digest(**{name: text + "\n"}) != first, name
+
+
+def test_a_digest_is_of_what_was_loaded(tmp_path: Path) -> None:
+    """A file that is edited while it is served is not what is run."""
+    path = tmp_path / "env.py"
+    path.write_text("from hud_mcp import Environment\nenv = Environment('edited')\n")
+    (env,) = load_environments([str(path)])
+    sys.path.remove(str(tmp_path))
+    before = env.digest
+    path.write_text("x = 1\n")
+    assert env.digest == before
 
 
 def test_templates_are_found_by_id() -> None:

@@ -22,12 +22,23 @@ ROOT = Path(hud_mcp.__file__).parent.parent
 LAYERS = (
     ("errors",),
     ("action", "observation", "context", "grade", "capability"),
-    ("world", "arguments", "task", "template", "taskset", "tool", "environment", "source"),
+    (
+        "world",
+        "arguments",
+        "task",
+        "template",
+        "taskset",
+        "tool",
+        "imported",
+        "environment",
+        "source",
+        "carl",
+    ),
     ("sandbox",),
     ("worlds", "graders"),
-    ("trajectory", "job", "schema", "store"),
-    ("log", "limits", "recorder", "worker", "keeper", "session", "sessions"),
-    ("server", "web", "channel", "rollout", "agents", "gym"),
+    ("bootstrap", "statistics", "record", "transcript", "trajectory", "job", "store"),
+    ("log", "limits", "recorder", "worker", "keeper", "ending", "replay", "session", "sessions"),
+    ("server", "web", "channel", "rollout", "agents", "gym", "export"),
     ("cli",),
     ("__main__",),
 )
@@ -49,9 +60,14 @@ NARROW = {"agents.agent": VALUES}
 
 HEAVY = {
     "playwright": ("worlds.browser",),
-    "sqlalchemy": ("schema",),
+    "sqlalchemy": ("store.columns", "store.schema", "store.migrations"),
+    "alembic": ("store.migrations",),
     "mcp": ("server",),
-    "gymnasium": ("worlds.gymnasium",),
+    "gymnasium": ("worlds.gymnasium", "carl"),
+    "numpy": ("worlds.gymnasium", "carl"),
+    "Box2D": ("carl",),
+    "ConfigSpace": (),
+    "pyarrow": (),
     "asyncssh": ("channel.ssh", "channel.ssh_command", "channel.sftp"),
     "ray": (),
 }
@@ -278,15 +294,15 @@ CLEAN = {
     "hud_mcp/action.py": "from hud_mcp.errors import HudMcpError",
     "hud_mcp/context.py": "from hud_mcp.action import Value",
     "hud_mcp/environment.py": "from hud_mcp.worlds.none import NoWorld",
-    "hud_mcp/store.py": """
+    "hud_mcp/store/__init__.py": """
         from typing import TYPE_CHECKING
         if TYPE_CHECKING:
             from sqlalchemy import Engine
         def read():
             import sqlalchemy
-            from hud_mcp import schema
+            from hud_mcp.store import schema
         """,
-    "hud_mcp/schema.py": "import sqlalchemy",
+    "hud_mcp/store/schema.py": "import sqlalchemy",
     "hud_mcp/session.py": "from hud_mcp.store import Store",
     "hud_mcp/worlds/__init__.py": "",
     "hud_mcp/worlds/none.py": "from hud_mcp.context import Context",
@@ -406,11 +422,13 @@ def test_a_long_cycle_is_found_once(tmp_path: Path) -> None:
         "from hud_mcp import Browser",
         "import hud_mcp.store, hud_mcp.session, hud_mcp.sessions",
         "import hud_mcp.cli",
+        "from hud_mcp.carl import ContextFeature, RandomSelector",
+        "from hud_mcp import Gymnasium, GymnasiumWorld; Gymnasium('CartPole-v1')",
     ],
 )
 def test_a_fresh_process_loads_nothing_that_it_does_not_use(program: str) -> None:
     """An author's file and a command's help do not wait for a browser's or a database's classes."""
-    heavy = ["mcp", "playwright", "sqlalchemy", "PIL", "gymnasium", "ray"]
+    heavy = ["mcp", "playwright", "sqlalchemy", "PIL", "gymnasium", "numpy", "ConfigSpace", "ray"]
     done = subprocess.run(
         [sys.executable, "-c", f"{program}\nimport sys\nprint(*sys.modules)"],
         capture_output=True,

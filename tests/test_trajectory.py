@@ -1,17 +1,30 @@
 """The record's values: what is absent until it is there, and how pictures are named."""
 
 import io
+import os
+import subprocess
+import sys
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 from PIL import Image
 from pydantic import ValidationError
 
+import hud_mcp
 from hud_mcp.grade import Outcome, SubScore
 from hud_mcp.observation import Screenshot
 from hud_mcp.task import Task
-from hud_mcp.trajectory import Receipt, ScreenshotRecord, Trajectory, TrajectoryStep, utc_now
+from hud_mcp.trajectory import (
+    Receipt,
+    ScreenshotRecord,
+    Trajectory,
+    TrajectoryStep,
+    TrajectorySummary,
+    utc_now,
+)
+from hud_mcp.transcript import transcript_text
 
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
@@ -105,3 +118,71 @@ def test_a_step_that_cannot_have_been_is_refused(change: dict[str, Any]) -> None
 def test_now_is_aware_and_in_utc() -> None:
     """No time of the record depends on where it was made."""
     assert utc_now().utcoffset() == timedelta(0)
+
+
+def test_a_trajectory_in_short_says_the_same() -> None:
+    """A list shows what the record holds."""
+    short = TrajectorySummary(
+        id="traj-1", environment="e", task=trajectory().task, started_at=AT, receipt=receipt()
+    )
+    assert (short.task_id, short.outcome, short.reward) == ("a", Outcome.GRADED, 1.0)
+
+
+# How it is shown.
+
+
+def test_outside_of_a_notebook_display_writes_text(capsys: pytest.CaptureFixture[str]) -> None:
+    """The same that `hud-mcp trace` prints; an empty trajectory is no exception."""
+    trajectory().display()
+    shown = capsys.readouterr().out
+    assert shown.startswith("traj-1  unfinished\n")
+    assert "no steps" in shown
+    assert shown == transcript_text(trajectory()) + "\n"
+
+
+def test_display_shows_a_long_text_whole_if_asked(capsys: pytest.CaptureFixture[str]) -> None:
+    """Shortened otherwise."""
+    long = trajectory(prompt="word " * 500 + "end")
+    long.display()
+    assert "end" not in capsys.readouterr().out
+    long.display(full=True)
+    assert "word end" in capsys.readouterr().out
+
+
+NOTEBOOK = """
+from datetime import UTC, datetime
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.utils.capture import capture_output
+from hud_mcp import Task, Trajectory
+
+shell = InteractiveShell.instance()
+task = Task(id="<b>a</b>", env="e", template="t")
+made = Trajectory(id="traj-1", environment="e", task=task, started_at=datetime.now(UTC))
+with capture_output() as seen:
+    made.display()
+(output,) = seen.outputs
+assert set(output.data) == {"text/html", "text/plain"}, output.data
+assert "&lt;b&gt;a&lt;/b&gt;" in output.data["text/html"]
+assert output.data["text/plain"].startswith("traj-1  unfinished")
+assert seen.stdout == ""
+data, _ = shell.display_formatter.format(made)
+assert data["text/html"] == output.data["text/html"]
+print("shown")
+"""
+
+
+def test_a_notebook_is_given_html_and_text(tmp_path: Path) -> None:
+    """By `display`, and by a cell that ends with the trajectory."""
+    done = subprocess.run(
+        [sys.executable, "-c", NOTEBOOK],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env={
+            **os.environ,
+            "PYTHONPATH": str(Path(hud_mcp.__file__).parent.parent),
+            "IPYTHONDIR": str(tmp_path),
+        },
+    )
+    assert done.stdout.strip() == "shown", done.stdout + done.stderr

@@ -13,7 +13,11 @@ __all__ = ["main"]
 _COMMANDS = {
     "serve": "Serve environments over MCP, on stdio or HTTP.",
     "eval": "Run an agent through a taskset and report.",
+    "jobs": "List jobs, or show what the runs of one amount to.",
+    "trace": "Show a trajectory step by step.",
+    "view": "Show jobs, trajectories and running sessions in a web page.",
     "tasks": "List the tasks of a taskset, or show one.",
+    "export": "Write a job or a trajectory as JSON Lines, Parquet, ATIF, HTML or GIF.",
 }
 
 

@@ -5,8 +5,10 @@ import logging
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
 from typing import Any, TextIO
+from urllib.parse import urlsplit
 
 import anyio
 import click
@@ -58,6 +60,17 @@ _LEAVE_S = 0.3
     "--image", type=click.Choice(["jpeg", "png"]), default="jpeg", help="Format of pictures."
 )
 @click.option("--limit", "limits", multiple=True, metavar="NAME=VALUE", help="Change a limit.")
+@click.option(
+    "--live",
+    metavar="[PORT]",
+    type=click.IntRange(0, 65_535),
+    is_flag=False,
+    flag_value=0,
+    help="On stdio: serve live pages of sessions on 127.0.0.1; over HTTP they always are.",
+)
+@click.option(
+    "--live-log", is_flag=True, help="Show logs on live pages; agents can read them there."
+)
 @click.option("--job", hidden=True, help="The job that all sessions belong to.")
 @click.option(
     "--log-level",
@@ -117,12 +130,14 @@ async def _serve(options: dict[str, Any], streams: Any, printed: Any) -> int:
         reward_policy=options["reward"],
         job_id=options["job"],
     )
+    sessions.begin()
     server = build_server(sessions, pictures=Pictures(image=options["image"]))
     try:
         if options["http"]:
             code = await _serve_http(server, options, sessions, printed)
         else:
-            reason = await serve_stdio(server, streams)
+            async with _live_pages(options, sessions):
+                reason = await serve_stdio(server, streams)
             code = _SIGNALLED.get(str(reason.value).lower(), 0)
     finally:
         await sessions.close()
@@ -142,12 +157,38 @@ async def _leave(code: int) -> None:
         os._exit(code)
 
 
+@asynccontextmanager
+async def _live_pages(options: dict[str, Any], sessions: Any) -> AsyncGenerator[None]:
+    """Serve live pages on a loopback port while the body runs, if they are asked for."""
+    if options["live"] is None:
+        yield
+        return
+    from starlette.routing import Router  # noqa: PLC0415  # only where it is asked for
+
+    from hud_mcp.web.gate import Hosts  # noqa: PLC0415  # the same
+    from hud_mcp.web.listener import base_url, listen, serving  # noqa: PLC0415  # the same
+    from hud_mcp.web.live import live_routes  # noqa: PLC0415  # the same
+
+    host = "127.0.0.1"
+    listener = listen(host, options["live"])
+    sessions.live_base = base_url(host, listener.getsockname()[1])
+    logger.info("live pages are at %s/live/", sessions.live_base)
+    routes = live_routes(sessions.store, hosts=Hosts(host), log=options["live_log"])
+    async with serving(Router(routes), listener):
+        yield
+
+
 async def _serve_http(server: Any, options: dict[str, Any], sessions: Any, printed: Any) -> int:
     from hud_mcp.server.http import serve_http  # noqa: PLC0415  # not needed on stdio
+    from hud_mcp.web.gate import Hosts  # noqa: PLC0415  # the same
+    from hud_mcp.web.listener import base_url  # noqa: PLC0415  # the same
+    from hud_mcp.web.live import live_routes  # noqa: PLC0415  # the same
 
     host, port = read_address(options["http"])
+    hosts = Hosts(host, options["hosts"])
 
     def announce(url: str) -> None:
+        sessions.live_base = base_url(host, urlsplit(url).port or 0)
         click.echo(f"HUD_MCP_URL={url}", file=printed)
         printed.flush()
 
@@ -160,6 +201,7 @@ async def _serve_http(server: Any, options: dict[str, Any], sessions: Any, print
         announce=announce,
         on_stop=sessions.close,
         max_body_bytes=4 * sessions.limits.argument_bytes,
+        beside=live_routes(sessions.store, hosts=hosts, log=options["live_log"]),
     )
     return 0 if ended_by is None else 128 + ended_by
 

@@ -8,7 +8,7 @@ import logging
 import secrets
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, cast
 
 import mcp_types as types
 from mcp.server.auth.middleware.auth_context import get_access_token
@@ -122,6 +122,7 @@ class _Surface:
                 arguments=self._arguments(name, params.arguments or {}),
                 progress=_progress(ctx),
                 pictures=self._pictures,
+                meta=cast("Mapping[str, Any]", params.meta or {}),
             )
             if name in CALLS:
                 return await CALLS[name](call)

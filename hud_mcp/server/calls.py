@@ -2,8 +2,7 @@
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from fnmatch import fnmatchcase
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import anyio
@@ -15,6 +14,7 @@ from hud_mcp.action import (
     parse_action,
     parse_actions,
 )
+from hud_mcp.ending import digest, ended_text
 from hud_mcp.environment import Environment
 from hud_mcp.errors import InvalidTask, SessionEnded, did_you_mean
 from hud_mcp.grade import Outcome
@@ -29,11 +29,13 @@ from hud_mcp.server.results import (
 from hud_mcp.session import Caller, Session
 from hud_mcp.sessions import Sessions
 from hud_mcp.task import Task
+from hud_mcp.taskset import is_like
 from hud_mcp.tool import Tool
 from hud_mcp.trajectory import Receipt
 
 __all__ = ["CALLS", "Call", "Pictures", "begun_text", "call_environment_tool", "environment_tools"]
 
+CHOSEN_SESSION = "hud-mcp/session"
 _PAGE = 100
 """Tasks in one reply of list_tasks."""
 _HEARTBEAT_S = 5.0
@@ -71,6 +73,7 @@ class Call:
             argument is optional.
         progress: Reports a sign of life.
         pictures: How pictures are sent.
+        meta: What came beside the arguments, for programs.
     """
 
     sessions: Sessions
@@ -78,10 +81,28 @@ class Call:
     arguments: Mapping[str, Any]
     progress: Progress
     pictures: Pictures
+    meta: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     async def session(self) -> Session:
         """The session that the call means."""
-        return await self.sessions.live(self.arguments.get("session"), self.caller)
+        found = await self.find()
+        if isinstance(found, Receipt):
+            raise SessionEnded(ended_text(found))
+        return found
+
+    async def find(self) -> Session | Receipt:
+        """The session that the call means, or its receipt where it ended in another process.
+
+        Bringing one back that another process began can take long: that is reported.
+        """
+        session_id = self.arguments.get("session")
+        here = self.sessions.here(session_id, self.caller)
+        if here is not None:
+            return here
+        if not session_id:
+            return await self.sessions.find(None, self.caller)
+        async with self.heartbeat("bringing the session back"):
+            return await self.sessions.find(session_id, self.caller)
 
     def look(self, *, image: bool, text: bool = True, kind: ImageFormat | None = None) -> Look:
         """What to observe for this call."""
@@ -126,9 +147,7 @@ async def list_tasks(call: Call) -> dict[str, Any]:
     def wanted(env: str, *names: str) -> bool:
         if environment is not None and env != environment:
             return False
-        return pattern is None or any(
-            fnmatchcase(n, pattern) or pattern in n for n in (env, *names)
-        )
+        return pattern is None or is_like(pattern, env, *names)
 
     tasks = [t for t in sessions.tasks if wanted(t.env, t.id, t.template)]
     page = tasks[offset : offset + _PAGE]
@@ -173,16 +192,24 @@ async def list_tasks(call: Call) -> dict[str, Any]:
 
 
 async def start_task(call: Call) -> dict[str, Any]:
-    """Start a task."""
+    """Start a task.
+
+    A program may choose the session's id itself, as `hud-mcp/session` of the request's `_meta`,
+    so that a start whose reply was lost can be repeated: it then returns the same session.
+    """
     task = chosen_task(call.sessions, call.arguments)
+    chosen = call.meta.get(CHOSEN_SESSION)
     async with call.heartbeat("preparing the task"):
-        session = await call.sessions.start(task, caller=call.caller)
+        session = await call.sessions.start(
+            task, caller=call.caller, session_id=None if chosen is None else str(chosen)
+        )
     value = {
         "session": session.id,
         "task": task.id,
         "environment": task.env,
         "prompt": session.prompt.text if session.prompt else "",
         "next": begun_text(session),
+        **_live(call.sessions, session),
     }
     meta = {"hud-mcp/start": {"trajectory": session.trajectory_id}}
     return structured_result(value, f"{value['prompt']}\n\n{value['next']}", meta)
@@ -218,7 +245,7 @@ async def screenshot(call: Call) -> dict[str, Any]:
 
 async def response(call: Call) -> dict[str, Any]:
     """Submit the answer."""
-    found = await call.sessions.find(call.arguments.get("session"), call.caller)
+    found = await call.find()
     answer = call.arguments["answer"]
     if isinstance(found, Receipt):
         return await _stored_receipt(found, answer)
@@ -229,7 +256,7 @@ async def response(call: Call) -> dict[str, Any]:
 
 async def task_status(call: Call) -> dict[str, Any]:
     """Tell where a session stands."""
-    found = await call.sessions.find(call.arguments.get("session"), call.caller)
+    found = await call.find()
     if isinstance(found, Receipt):
         shown = receipt_view(found, found.reward_policy)
         text = f"The session has ended: {found.outcome.value}."
@@ -241,6 +268,7 @@ async def task_status(call: Call) -> dict[str, Any]:
         "environment": found.environment.name,
         "prompt": found.prompt.text if found.prompt else "",
         "steps": found.steps,
+        **_live(call.sessions, found),
     }
     lines = [f"Task {found.task.id}: {found.state}, {found.steps} steps."]
     if found.receipt is not None:
@@ -257,7 +285,7 @@ async def task_status(call: Call) -> dict[str, Any]:
 
 async def cancel_task(call: Call) -> dict[str, Any]:
     """End a session without a grade."""
-    found = await call.sessions.find(call.arguments.get("session"), call.caller)
+    found = await call.find()
     outcome = found.outcome if isinstance(found, Receipt) else None
     if isinstance(found, Session):
         await found.cancel()
@@ -344,6 +372,15 @@ def begun_text(session: Session) -> str:
     return f'[session: {session.id}] {how} Pass session="{session.id}" to every call.{also}'
 
 
+def _live(sessions: Sessions, session: Session) -> dict[str, Any]:
+    """Where people can watch a session, if that is served."""
+    if sessions.live_base is None or session.live_token is None:
+        return {}
+    from hud_mcp.web.live import live_url  # noqa: PLC0415  # only where there is one
+
+    return {"live_url": live_url(sessions.live_base, session.live_token)}
+
+
 def _template_as_task(sessions: Sessions, given: Mapping[str, Any]) -> Task:
     """A template's id in place of a task's: what was meant is clear."""
     name: str = given["task"]
@@ -408,8 +445,6 @@ def _ended_line(session: Session) -> str:
 
 
 async def _stored_receipt(receipt: Receipt, answer: str) -> dict[str, Any]:
-    from hud_mcp.session import digest, ended_text  # noqa: PLC0415
-
     if receipt.outcome is not Outcome.GRADED or receipt.answer_digest != digest(answer):
         raise SessionEnded(ended_text(receipt))
     shown = receipt_view(receipt, receipt.reward_policy)

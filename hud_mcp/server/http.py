@@ -1,30 +1,23 @@
 """Streamable HTTP: both protocol eras on one path, closed to everyone else by default."""
 
-import ipaddress
-import os
 import secrets
 import signal
-import socket
-import threading
-from collections.abc import Awaitable, Callable, Generator, Mapping
-from contextlib import contextmanager
-from types import FrameType
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
-import uvicorn
 from mcp.server.auth.provider import AccessToken
 from mcp.server.auth.settings import AuthSettings
 from mcp.server.lowlevel.server import Server
 from mcp.server.transport_security import TransportSecuritySettings
 from pydantic import AnyHttpUrl
+from starlette.routing import BaseRoute
 
 from hud_mcp.errors import HudMcpError
+from hud_mcp.web.listener import WebServer, is_loopback, listen, shown_host
 
 __all__ = ["PATH", "serve_http"]
 
 PATH = "/mcp"
-_GRACE_S = 0.5
-"""How long open streams may go on after that. Most wait for something that does not come."""
 
 
 async def serve_http(
@@ -37,6 +30,7 @@ async def serve_http(
     announce: Callable[[str], None],
     on_stop: Callable[[], Awaitable[None]],
     max_body_bytes: int = 4 * 1024 * 1024,
+    beside: Sequence[BaseRoute] = (),
 ) -> signal.Signals | None:
     """Serve until SIGINT or SIGTERM, and then end in order.
 
@@ -50,6 +44,7 @@ async def serve_http(
         announce: Called with the URL once requests are answered.
         on_stop: Called at a signal, while what is under way can still be answered: ends it.
         max_body_bytes: A larger request is refused (413) before it is parsed.
+        beside: What else is served on the same port, and sees to its own safety.
 
     Returns:
         The signal that ended it. The process's exit status is the caller's business.
@@ -57,85 +52,26 @@ async def serve_http(
     Raises:
         HudMcpError: The host is not loopback and there is no token, or the port is taken.
     """
-    if not _is_loopback(host) and not tokens:
+    if not is_loopback(host) and not tokens:
         raise HudMcpError(
             f"{host} can be reached from other machines; give a --token (or HUD_MCP_TOKEN), or "
             "listen on 127.0.0.1."
         )
-    listener = _listen(host, port)
+    listener = listen(host, port)
     bound = listener.getsockname()[1]
     app = server.streamable_http_app(
         streamable_http_path=PATH,
         host=host,
         max_request_body_size=max_body_bytes,
         transport_security=_security(host, bound, allowed_hosts),
-        **_authentication(tokens or {}, f"http://{_shown(host)}:{bound}"),
+        **_authentication(tokens or {}, f"http://{shown_host(host)}:{bound}"),
     )
-    config = uvicorn.Config(
-        app,
-        log_config=None,
-        access_log=False,
-        lifespan="on",
-        timeout_graceful_shutdown=_GRACE_S,  # pyright: ignore[reportArgumentType]  # seconds are floats to asyncio
-        server_header=False,
-    )
-    url = f"http://{_shown(host)}:{bound}{PATH}"
-    web = _WebServer(config, on_ready=lambda: announce(url), on_stop=on_stop)
+    app.router.routes.extend(beside)
+    url = f"http://{shown_host(host)}:{bound}{PATH}"
+    web = WebServer(app, on_ready=lambda: announce(url), on_stop=on_stop, lifespan=True)
     with listener:
         await web.serve(sockets=[listener])
     return web.signal
-
-
-class _WebServer(uvicorn.Server):
-    """Says when it is ready and why it ended.
-
-    uvicorn's own raises the signal once more when it has shut down, which would end the process
-    before its sessions are ended and recorded.
-    """
-
-    def __init__(
-        self,
-        config: uvicorn.Config,
-        *,
-        on_ready: Callable[[], None],
-        on_stop: Callable[[], Awaitable[None]],
-    ) -> None:
-        super().__init__(config)
-        self.signal: signal.Signals | None = None
-        self._on_ready = on_ready
-        self._on_stop = on_stop
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin to answer, and say so."""
-        await super().startup(sockets)
-        self._on_ready()
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """End what is under way, then close every connection."""
-        await self._on_stop()
-        await super().shutdown(sockets)
-
-    @contextmanager
-    def capture_signals(self) -> Generator[None]:
-        """Take SIGINT and SIGTERM, and give them back at the end."""
-        if threading.current_thread() is not threading.main_thread():
-            yield  # only the main thread may handle signals
-            return
-        signals = (signal.SIGINT, signal.SIGTERM)
-        before = {number: signal.signal(number, self.handle_exit) for number in signals}
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, signal.SIG_DFL if handler is None else handler)
-
-    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """End in order at the first signal, at once at the second."""
-        del frame
-        if self.signal is not None:
-            os._exit(128 + sig)
-        self.signal = signal.Signals(sig)
-        self.should_exit = True
 
 
 class _Tokens:
@@ -162,40 +98,8 @@ def _authentication(tokens: Mapping[str, str], url: str) -> dict[str, Any]:
 
 def _security(host: str, port: int, more: tuple[str, ...]) -> TransportSecuritySettings:
     """Answer only requests that name this server: a web page elsewhere cannot (DNS rebinding)."""
-    names = ["127.0.0.1:*", "localhost:*", "[::1]:*", f"{_shown(host)}:{port}", *more]
+    names = ["127.0.0.1:*", "localhost:*", "[::1]:*", f"{shown_host(host)}:{port}", *more]
     origins = [f"{scheme}://{name}" for name in names for scheme in ("http", "https")]
     return TransportSecuritySettings(
         enable_dns_rebinding_protection=True, allowed_hosts=names, allowed_origins=origins
     )
-
-
-def _listen(host: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # Without the protocol's number asyncio does not turn Nagle's algorithm off on what is
-    # accepted, and each reply then waits 40 ms for an acknowledgement that the client delays.
-    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listener.bind((host, port))
-    except OSError as exc:
-        listener.close()
-        raise HudMcpError(
-            f"Cannot listen on {host}:{port}: {exc.strerror}. Choose another port; 0 takes any "
-            "free one."
-        ) from None
-    listener.listen(128)
-    listener.setblocking(False)
-    return listener
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
-def _shown(host: str) -> str:
-    return f"[{host}]" if ":" in host else host

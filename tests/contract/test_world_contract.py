@@ -22,9 +22,11 @@ from hud_mcp.world import Opening, Shared, WorldSpec
 from hud_mcp.worlds.browser import Browser
 from hud_mcp.worlds.none import NoWorld
 
-SITE = """<title>Counter</title><h1>Counter</h1><button id=b onclick="n.textContent++">Add</button>
-<p id=n>0</p><input id=i placeholder=Name><p id=r></p>
-<script>r.textContent = Math.random()</script>"""
+SITE = """<title>Counter</title><h1>Counter</h1><button id=b onclick="n.textContent++;
+r.textContent = Math.random() + crypto.randomUUID()">Add</button><p id=n>0</p><p id=r></p>
+<input id=i placeholder=Name><label><input type=checkbox id=c>Gift</label>
+<button id=s onclick="localStorage.n = 1 + +(localStorage.n || 0); show()">Store</button>
+<p id=o></p><script>const show = () => o.textContent = localStorage.n || 'none'; show()</script>"""
 
 
 class TestNoWorld(WorldContract):
@@ -67,6 +69,12 @@ class TestBrowser(WorldContract):
         return [ClickAction(selector="#b"), TypeAction(selector="#i", text="Ann")]
 
     @classmethod
+    def kept_actions(cls) -> Sequence[Action]:
+        """What a field, a checkbox and the storage hold; the counter is a script's own."""
+        typed = TypeAction(selector="#i", text="Ann")
+        return [typed, ClickAction(selector="#c"), ClickAction(selector="#s"), TypeAction(text="a")]
+
+    @classmethod
     def refused_actions(cls) -> Sequence[Action]:
         """A target that is not there, one of several, and a page off the list."""
         leave = CustomAction(action="goto", args={"url": "https://example.com"})
@@ -86,7 +94,7 @@ class ToyWorld:
 
     def __init__(self, opening: Opening) -> None:
         """Start at what the seed draws."""
-        self.number = random.Random(opening.seed).randrange(1000)
+        self.number = random.Random(opening.seed or 0).randrange(1000)
         self.closed = False
 
     async def act(self, action: Action) -> ActionEffect:
@@ -110,6 +118,20 @@ class ToyWorld:
             text=self.words()[: look.max_text_chars] if look.text else None,
             image=self.draw(look.image) if look.image else None,
         )
+
+    async def snapshot(self) -> bytes:
+        """The number."""
+        self.check_open()
+        return f"number {self.number}.".encode()
+
+    async def restore(self, data: bytes) -> None:
+        """Take the number up."""
+        self.check_open()
+        word, _, number = data.decode().partition(" ")
+        if word != "number" or not number.endswith("."):
+            self.closed = True
+            raise EnvironmentFailed("This is no snapshot of a toy.")
+        self.number = int(number[:-1])
 
     async def close(self) -> None:
         """End it."""
@@ -265,6 +287,70 @@ class DrawsLots(ToyWorld):
         self.number = random.SystemRandom().randrange(10**9)
 
 
+class DrawsLotsUnasked(ToyWorld):
+    """Where no seed was chosen, it draws one that nobody can repeat."""
+
+    def __init__(self, opening: Opening) -> None:
+        super().__init__(opening)
+        if opening.seed is None:
+            self.number = random.SystemRandom().randrange(10**9)
+
+
+class RemembersOtherWorlds(ToyWorld):
+    """What changed is told from what any world showed last."""
+
+    looks: ClassVar[list[str]] = []
+
+    async def observe(self, look: Look) -> Observation:
+        seen = await super().observe(look)
+        if look.text:
+            self.looks.append(self.words())
+        if not look.changes or len(self.looks) % 2:
+            return seen
+        return seen.model_copy(update={"text": f"{self.looks[0]} {len(self.looks)}"[:100]})
+
+
+class AddsAsItWritesDown(ToyWorld):
+    """Taking a snapshot is an action."""
+
+    async def snapshot(self) -> bytes:
+        self.number += 1
+        return await super().snapshot()
+
+
+class StartsAnew(ToyWorld):
+    """It takes nothing up."""
+
+    async def restore(self, data: bytes) -> None:
+        number = self.number
+        await super().restore(data)
+        self.number = number
+
+
+class AddsTwiceAfterwards(ToyWorld):
+    """It looks as it did, and acts otherwise."""
+
+    step = 1
+
+    async def restore(self, data: bytes) -> None:
+        await super().restore(data)
+        self.step = 2
+
+    async def act(self, action: Action) -> ActionEffect:
+        effect = await super().act(action)
+        if isinstance(action, CustomAction):
+            self.number += self.step - 1
+        return effect
+
+
+class BelievesAnything(ToyWorld):
+    """Whatever the bytes are, it takes them up."""
+
+    async def restore(self, data: bytes) -> None:
+        if data.endswith(b".") and data.startswith(b"number "):
+            await super().restore(data)
+
+
 class MisstatesItsSize(ToyWorld):
     """The picture is larger than it says."""
 
@@ -339,6 +425,12 @@ BROKEN: dict[type[ToyWorld], str] = {
     LivesAfterItsEnd: "test_a_closed_world_refuses_clearly",
     StaysLocked: "test_a_cancelled_call_leaves_the_world_usable",
     DrawsLots: "test_a_replayable_world_comes_back_by_its_actions",
+    RemembersOtherWorlds: "test_a_replayable_world_comes_back_by_its_actions",
+    DrawsLotsUnasked: "test_a_replay_needs_no_seed",
+    AddsAsItWritesDown: "test_a_snapshot_changes_nothing",
+    StartsAnew: "test_a_restored_world_goes_on_as_it_was",
+    AddsTwiceAfterwards: "test_a_restored_world_goes_on_as_it_was",
+    BelievesAnything: "test_what_is_no_snapshot_is_refused",
     MisstatesItsSize: "test_pictures_decode_and_map_to_the_screen",
     ForgetsItsScale: "test_pictures_decode_and_map_to_the_screen",
     DrawsPngOnly: "test_pictures_decode_and_map_to_the_screen",

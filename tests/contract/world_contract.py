@@ -41,9 +41,9 @@ from hud_mcp.action import (
     TypeAction,
     WaitAction,
 )
-from hud_mcp.errors import ActionFailed, HudMcpError
+from hud_mcp.errors import ActionFailed, EnvironmentFailed, HudMcpError
 from hud_mcp.observation import Look, Observation, Screenshot
-from hud_mcp.world import Opening, Shared, World, WorldSpec
+from hud_mcp.world import Opening, Restorable, Shared, World, WorldSpec
 
 __all__ = ["CALL_BOUND_S", "WorldContract"]
 
@@ -87,6 +87,11 @@ class WorldContract:
     def changing_actions(cls) -> Sequence[Action]:
         """Actions that work in a new world, and after which it looks different."""
         return ()
+
+    @classmethod
+    def kept_actions(cls) -> Sequence[Action]:
+        """Actions of which a snapshot keeps everything; of use where worlds are `Restorable`."""
+        return cls.changing_actions()
 
     @classmethod
     def refused_actions(cls) -> Sequence[Action]:
@@ -231,19 +236,68 @@ class WorldContract:
         if self.make_spec().replayable:
             assert len(set(ends)) == 1, "worlds at the same time disturbed each other"
 
+    # Coming back.
+
     async def test_a_replayable_world_comes_back_by_its_actions(self, opening: Opening) -> None:
-        """Same seed, same context, same actions: the same text."""
-        if not self.make_spec().replayable:
-            return
-        ends: list[list[str]] = []
-        for _ in range(2):
-            async with self.a_world(opening) as world:
-                texts = [await look_at(world)]
-                for action in self._samples():
-                    await world.act(action)
-                    texts.append(await look_at(world))
-                ends.append(texts)
-        assert ends[0] == ends[1], "`replayable` is True, and the replay differs"
+        """Same seed, same context, same actions, same looks: the same observations."""
+        if self.make_spec().replayable:
+            assert await self._live(opening) == await self._live(opening), "the replay differs"
+
+    async def test_a_replay_needs_no_seed(self, opening: Opening) -> None:
+        """Where nobody chose a seed, a replayable world comes back as well."""
+        unseeded = replace(opening, seed=None)
+        if self.make_spec().replayable:
+            assert await self._live(unseeded) == await self._live(unseeded), "the replay differs"
+
+    async def test_a_snapshot_changes_nothing(self, opening: Opening) -> None:
+        """A world of which a snapshot was taken looks and goes on as one of which none was."""
+        async with self.a_world(opening) as world, self.a_world(opening) as other:
+            if not isinstance(world, Restorable):
+                return
+            for action in (None, *self._kept()):
+                for acting in (world, other):
+                    if action is not None:
+                        await acting.act(action)
+                await snapshot(world)
+                assert await look_at(world) == await look_at(other), "the snapshot shows"
+
+    async def test_a_restored_world_goes_on_as_it_was(self, opening: Opening) -> None:
+        """After any action, a new world that takes the snapshot up shows and does the same."""
+        kept = self._kept()
+        texts: list[str] = []
+        snapshots: list[bytes] = []
+        async with self.a_world(opening) as world:
+            if not isinstance(world, Restorable):
+                return
+            texts.append(await look_at(world))
+            for action in (*kept, *kept):
+                await world.act(action)
+                texts.append(await look_at(world))
+                snapshots.append(await snapshot(world))
+        for done in (1, len(kept)):
+            async with self.a_world(opening) as other:
+                await restore(other, snapshots[done - 1])
+                assert await look_at(other) == texts[done], "the restored world looks different"
+                again = await snapshot(other)
+                for action, text in zip((*kept, *kept)[done:], texts[done + 1 :], strict=True):
+                    await other.act(action)
+                    assert await look_at(other) == text, f"{action} does something else now"
+            async with self.a_world(opening) as third:
+                await restore(third, again)
+                assert await look_at(third) == texts[done], "a snapshot of it is not the same"
+
+    async def test_what_is_no_snapshot_is_refused(self, opening: Opening) -> None:
+        """Damaged bytes are an `EnvironmentFailed`, and the world is of no use after it."""
+        async with self.a_world(opening) as world:
+            if not isinstance(world, Restorable):
+                return
+            data = await snapshot(world)
+        for damaged in (b"", b"no snapshot", data[: len(data) // 2]):
+            async with self.a_world(opening) as other:
+                with pytest.raises(EnvironmentFailed):
+                    await restore(other, damaged)
+                with pytest.raises(EnvironmentFailed):
+                    await observe(other, Look())
 
     # Tasks, cancellation, the end.
 
@@ -325,6 +379,25 @@ class WorldContract:
         waits = [WaitAction(time=1)] if "wait" in self.make_spec().actions else []
         return [*waits, *self.changing_actions()]
 
+    def _kept(self) -> Sequence[Action]:
+        waits = [WaitAction(time=1)] if "wait" in self.make_spec().actions else []
+        return [*waits, *self.kept_actions()]
+
+    async def _live(self, opening: Opening) -> list[Any]:
+        """Act and look in a new world, in every way of looking; return what was seen."""
+        image = "png" if self.make_spec().has_screen else None
+        looks = (Look(), Look(changes=True), Look(text=False, image=image), Look(changes=True))
+        seen: list[Any] = []
+        async with self.a_world(opening) as world:
+            seen.append(await look_at(world))
+            for i, action in enumerate([*self._samples(), *self._samples()]):
+                effect = await world.act(action)
+                found = await observe(world, looks[i % len(looks)])
+                size = found.image and (found.image.width_px, found.image.height_px)
+                seen.append((effect, found.text, size))
+            seen.append(await look_at(world))
+        return seen
+
     def _refusals(self) -> Sequence[Action]:
         unknown = CustomAction(action="no such action")
         own = [unknown] if "custom" in self.make_spec().actions else []
@@ -340,6 +413,20 @@ async def observe(world: World, look: Look) -> Observation:
 async def look_at(world: World) -> str:
     """The world in words; an empty string where it has none."""
     return (await observe(world, Look())).text or ""
+
+
+async def snapshot(world: World) -> bytes:
+    """A snapshot, within a bound."""
+    assert isinstance(world, Restorable)
+    with anyio.fail_after(CALL_BOUND_S):
+        return await world.snapshot()
+
+
+async def restore(world: World, data: bytes) -> None:
+    """Take a snapshot up, within a bound."""
+    assert isinstance(world, Restorable)
+    with anyio.fail_after(CALL_BOUND_S):
+        await world.restore(data)
 
 
 async def refused(world: World, action: Action) -> None:

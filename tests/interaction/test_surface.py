@@ -17,7 +17,7 @@ CORE = [
     "cancel_task",
 ]  # fmt: skip
 READ_ONLY = {"list_tasks", "screenshot", "task_status", "count_notes"}
-DESTRUCTIVE = {"step", "act", "cancel_task", "add_note", "broken_tool"}
+DESTRUCTIVE = {"step", "act", "cancel_task", "add_note", "send_note", "broken_tool"}
 
 
 def check_flat(node: Any, where: str) -> None:
@@ -36,7 +36,7 @@ def check_flat(node: Any, where: str) -> None:
 async def test_the_tools_are_flat_described_and_annotated(peer: Peer) -> None:
     """Every tool's schema passes the strictest host, and all four hints are explicit."""
     tools = (await peer.client.list_tools(cache_mode="bypass")).tools
-    assert [t.name for t in tools] == [*CORE, "add_note", "count_notes", "broken_tool"]
+    assert [t.name for t in tools] == [*CORE, "add_note", "count_notes", "send_note", "broken_tool"]
     for tool in tools:
         check_flat(tool.input_schema, tool.name)
         assert tool.input_schema["type"] == "object"

@@ -1,204 +1,35 @@
 """The report of a job, read as a person reads it: from disk, in a browser, with no network."""
 
-import io
 import json
-import os
 import re
-import shutil
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
 from anyio.abc import SocketAttribute, SocketStream
-from PIL import Image
-from playwright.async_api import Browser, Page, async_playwright, expect
+from playwright.async_api import Browser, expect
+from recorded import (
+    BROWSER,
+    HOSTILE,
+    Run,
+    decoded_width,
+    opened,
+    place_in_picture,
+    plain,
+    record_hostility,
+    shot,
+    step,
+    walk,
+)
 
 from hud_mcp.errors import SourceNotFound
 from hud_mcp.grade import Outcome, SubScore
 from hud_mcp.job import Job
-from hud_mcp.observation import Screenshot
-from hud_mcp.store import Store
-from hud_mcp.task import Task
-from hud_mcp.trajectory import Receipt, ScreenshotRecord, Trajectory, TrajectoryStep
+from hud_mcp.trajectory import ScreenshotRecord
 from hud_mcp.web.report import describe_action, render_report, report_data, write_report
 
 pytestmark = pytest.mark.anyio
-browser_test = pytest.mark.browser
-
-BOUND_S = 20
-START = datetime(2026, 3, 1, 9, tzinfo=UTC)
-CHROMIUM = shutil.which("chromium-headless-shell") or shutil.which("chromium")
-
-HOSTILE = (
-    "<img src=x onerror=\"document.documentElement.dataset.ran='img'\">"
-    "</script><script>document.documentElement.dataset.ran='script'</script>"
-    "<!--<script><svg onload=\"document.documentElement.dataset.ran='svg'\">"
-    '" onfocus="x" autofocus \' javascript:alert(1) https://elsewhere.invalid/a.png '
-    "\u2028\u2029 &lt;b&gt; $style ${data} \\u003c %3Cb%3E /step-2"
-)
-
-
-def shot(color: str, *, size: tuple[int, int] = (640, 400), kind: str = "PNG") -> Screenshot:
-    """A real picture of one colour."""
-    out = io.BytesIO()
-    Image.new("RGB", size, color).save(out, kind)
-    return Screenshot.from_bytes(out.getvalue())
-
-
-def step(index: int, *actions: dict[str, Any], see: Screenshot | None = None, **more: Any) -> Any:
-    """A recorded step and its picture, two seconds after the one before."""
-    at = START + timedelta(seconds=2 * index)
-    record = ScreenshotRecord.of(see) if see else None
-    fields = {"kind": "step", "performed": len(actions), "screenshot": record, **more}
-    ended = at + timedelta(seconds=1)
-    made = TrajectoryStep(index=index, actions=actions, started_at=at, ended_at=ended, **fields)
-    return made, see
-
-
-def receipt(of: Trajectory, outcome: Outcome, reward: float | None, **more: Any) -> Receipt:
-    """How a trajectory ended, ten seconds after it began."""
-    return Receipt(
-        trajectory=of.id,
-        environment=of.environment,
-        task=of.task.id,
-        template=of.task.template,
-        outcome=outcome,
-        reward=reward,
-        started_at=of.started_at,
-        ended_at=of.started_at + timedelta(seconds=10),
-        **{
-            "reward_policy": "on_submit",
-            "package_version": "0.1.0",
-            "task_digest": of.task.digest,
-            "environment_digest": "e" * 64,
-            **more,
-        },
-    )
-
-
-@dataclass
-class Run:
-    """A job that is recorded in a real store."""
-
-    store: Store
-    folder: Path
-    job: Job = field(default_factory=lambda: Job(name="A job", taskset="shop", agent="oracle"))
-    count: int = 0
-
-    async def add(
-        self,
-        task: str,
-        steps: Sequence[Any] = (),
-        *,
-        outcome: Outcome | None = Outcome.GRADED,
-        reward: float | None = None,
-        **more: Any,
-    ) -> str:
-        """Record one trajectory; return its id."""
-        names = set(Receipt.model_fields) & {"subscores", "content", "info", "error"}
-        end = {name: more.pop(name) for name in names & set(more)}
-        logs = more.pop("logs", ())
-        fields = {"id": f"tr-{self.count}", "environment": "shop", **more}
-        trajectory = Trajectory(
-            job_id=self.job.id,
-            task=Task(id=task, env="shop", template="find"),
-            started_at=START + timedelta(minutes=self.count),
-            **fields,
-        )
-        if self.count == 0:
-            await self.store.add_job(self.job)
-        await self.store.add_session(trajectory, secret_digest=f"{self.count:064}", principal=None)
-        self.count += 1
-        await self.store.set_prompt(trajectory.id, trajectory.prompt or f"Do {task}.")
-        for made, see in steps:
-            await self.store.add_step(trajectory.id, made, see)
-        await self.store.add_logs(trajectory.id, [(START, line) for line in logs])
-        if outcome is not None:
-            await self.store.end_session(trajectory.id, receipt(trajectory, outcome, reward, **end))
-        return trajectory.id
-
-    async def write(self, **options: Any) -> Path:
-        """Write the report."""
-        return await write_report(
-            self.store, self.job.id, self.folder / "out" / "report.html", **options
-        )
-
-    def file_of(self, picture: Screenshot) -> Path:
-        """Where the store keeps a picture."""
-        return self.store.screenshot_path(ScreenshotRecord.of(picture))
-
-
-@pytest.fixture
-async def run(tmp_path: Path) -> AsyncIterator[Run]:
-    """An empty job."""
-    store = Store(tmp_path / "store.sqlite3")
-    with anyio.fail_after(BOUND_S):
-        yield Run(store, tmp_path)
-        await store.close()
-
-
-@pytest.fixture(scope="module")
-async def browser() -> AsyncIterator[Browser]:
-    """One Chromium for all tests of this file."""
-    root = hasattr(os, "geteuid") and os.geteuid() == 0
-    async with async_playwright() as driver:
-        arguments = ["--no-sandbox"] if root else []
-        launched = await driver.chromium.launch(executable_path=CHROMIUM, args=arguments)
-        yield launched
-        await launched.close()
-
-
-@dataclass
-class Seen:
-    """A page, and what it did that a report must not do."""
-
-    page: Page
-    url: str
-    problems: list[str] = field(default_factory=list)
-
-    async def go(self, part: str) -> None:
-        """Open the report at a fragment, as from a bookmark."""
-        await self.page.goto("about:blank")
-        await self.page.goto(self.url + part)
-        await self.page.wait_for_selector("html[data-rendered]")
-
-    async def text(self, selector: str) -> str:
-        """What one element says, as it is laid out."""
-        return (await self.page.inner_text(selector)).strip().replace("\n\n", "\n")
-
-    async def tasks(self) -> list[str]:
-        """The tasks of the table, from top to bottom."""
-        return await self.page.locator("#rows th.task a").all_inner_texts()
-
-
-@asynccontextmanager
-async def opened(
-    browser: Browser, path: Path, part: str = "", **options: Any
-) -> AsyncIterator[Seen]:
-    """Open a report from disk; fail if it asked for anything or complained."""
-    with anyio.fail_after(BOUND_S):
-        context = await browser.new_context(**options)
-        context.set_default_timeout(BOUND_S * 1000 / 2)
-        seen = Seen(await context.new_page(), path.as_uri())
-        page, problems = seen.page, seen.problems
-        page.on("console", lambda message: problems.append(f"console: {message.text}"))
-        page.on("pageerror", lambda error: problems.append(f"error: {error}"))
-        page.on("dialog", lambda dialog: problems.append(f"dialog: {dialog.message}"))
-
-        def requested(request: Any) -> None:
-            if not request.url.startswith((seen.url, "about:blank", "data:image/")):
-                problems.append(f"request: {request.url}")
-
-        page.on("request", requested)
-        await seen.go(part)
-        yield seen
-        assert seen.problems == []
-        await context.close()
 
 
 async def test_an_unknown_job_is_an_error_and_leaves_the_file_as_it_was(run: Run) -> None:
@@ -252,18 +83,6 @@ def test_a_failure_is_never_counted_as_a_reward_of_zero() -> None:
         "unfinished": 1,
     }
     assert [row["reward"] for row in data["trajectories"]] == [1.0, 0.5] + [None] * 6
-
-
-def plain(
-    name: str, outcome: Outcome | None, reward: float | None, steps: Sequence[Any] = ()
-) -> Trajectory:
-    """A trajectory that no store has seen."""
-    task = Task(id=name, env="shop", template="find")
-    made = Trajectory(id=name, environment="shop", task=task, started_at=START, steps=tuple(steps))
-    if outcome is None:
-        return made
-    end = receipt(made, outcome, reward)
-    return made.model_copy(update={"receipt": end, "ended_at": end.ended_at})
 
 
 @pytest.mark.parametrize(
@@ -379,7 +198,7 @@ def test_a_hash_that_is_none_is_not_looked_up() -> None:
     assert asked == []
 
 
-@browser_test
+@BROWSER
 async def test_the_head_says_what_the_mean_is_over(run: Run, browser: Browser) -> None:
     """The denominator is printed, and a failure has a word where a reward would be."""
     await run.add("full", reward=1.0)
@@ -405,7 +224,7 @@ async def test_the_head_says_what_the_mean_is_over(run: Run, browser: Browser) -
         assert await seen.page.title() == "A job · report"
 
 
-@browser_test
+@BROWSER
 async def test_what_was_not_expected_is_marked(run: Run, browser: Browser) -> None:
     """A reward, or the lack of one, is held against what was expected of the task."""
     await run.add("as-told", reward=0.3)
@@ -420,7 +239,7 @@ async def test_what_was_not_expected_is_marked(run: Run, browser: Browser) -> No
         assert await seen.tasks() == ["worse", "failed"]
 
 
-@browser_test
+@BROWSER
 async def test_the_table_sorts_and_filters(run: Run, browser: Browser) -> None:
     """A column's head sorts by it, again in reverse; what has no reward stays last."""
     for name, reward in (("beta", 0.5), ("Alpha", 0.25), ("delta", None), ("gamma", 1.0)):
@@ -443,23 +262,7 @@ async def test_the_table_sorts_and_filters(run: Run, browser: Browser) -> None:
         assert await seen.tasks() == ["gamma", "beta", "Alpha"]
 
 
-def walk() -> list[Any]:
-    """Four steps that each saw another picture."""
-    actions = [
-        (),
-        ({"type": "click", "x": 160, "y": 100}, {"type": "type", "text": "lamp"}),
-        ({"type": "drag", "path": [{"x": 64, "y": 40}, {"x": 320, "y": 200}]},),
-        ({"type": "click", "ref": "e1"}, {"type": "wait", "time": 10}),
-    ]
-    colors = ("red", "green", "blue", "white")
-    failed = {"performed": 0, "error": "actions[0]: click failed: e1 is covered."}
-    return [
-        step(i, *acts, see=shot(color), observation_text=f"text {i}", **(failed if i == 3 else {}))
-        for i, (acts, color) in enumerate(zip(actions, colors, strict=True))
-    ]
-
-
-@browser_test
+@BROWSER
 async def test_the_scrubber_moves_by_key_and_by_mouse(run: Run, browser: Browser) -> None:
     """Arrow keys, the slider's own keys, its track and the buttons all go through the steps."""
     name = await run.add("walk", walk(), reward=1)
@@ -489,7 +292,7 @@ async def test_the_scrubber_moves_by_key_and_by_mouse(run: Run, browser: Browser
         assert [state.strip() for state in states] == ["failed", "not performed"]
 
 
-@browser_test
+@BROWSER
 async def test_an_action_is_drawn_on_the_picture_that_it_acted_on(
     run: Run, browser: Browser
 ) -> None:
@@ -513,17 +316,7 @@ async def test_an_action_is_drawn_on_the_picture_that_it_acted_on(
         assert "click ref e1" in await seen.text("#caption")
 
 
-async def place_in_picture(page: Page, selector: str) -> tuple[float, float]:
-    """Where an element is on the shown picture, as parts of its width and height."""
-    outer = await page.locator("#picture").bounding_box()
-    inner = await page.locator(selector).evaluate(
-        "e => { const box = e.getBoundingClientRect(); return [box.x, box.y]; }"
-    )
-    assert outer
-    return (inner[0] - outer["x"]) / outer["width"], (inner[1] - outer["y"]) / outer["height"]
-
-
-@browser_test
+@BROWSER
 async def test_places_are_mapped_between_pictures_of_different_scale(
     run: Run, browser: Browser
 ) -> None:
@@ -540,14 +333,7 @@ async def test_places_are_mapped_between_pictures_of_different_scale(
         assert await place_in_picture(seen.page, ".spot") == pytest.approx((0.75, 0.25), abs=0.01)
 
 
-async def decoded_width(page: Page) -> int:
-    """The width of the picture that is shown, once it is decoded."""
-    return await page.evaluate(
-        "document.images[0].decode().then(() => document.images[0].naturalWidth)"
-    )
-
-
-@browser_test
+@BROWSER
 async def test_only_the_shown_picture_is_decoded(run: Run, browser: Browser) -> None:
     """The page has one image element, without a source until a step is shown."""
     name = await run.add("walk", walk(), reward=1)
@@ -561,7 +347,7 @@ async def test_only_the_shown_picture_is_decoded(run: Run, browser: Browser) -> 
         assert name in seen.page.url
 
 
-@browser_test
+@BROWSER
 async def test_a_deep_link_opens_a_step_and_the_way_back_keeps_the_place(
     run: Run, browser: Browser
 ) -> None:
@@ -590,7 +376,7 @@ async def test_a_deep_link_opens_a_step_and_the_way_back_keeps_the_place(
         assert "no trajectory none" in await seen.text("#notice")
 
 
-@browser_test
+@BROWSER
 async def test_the_grade_shows_its_parts_and_the_error_its_text(run: Run, browser: Browser) -> None:
     """Subscores are a tree with weights; a failed grading has its reason and no reward."""
     part = SubScore(name="one item", value=0.5, weight=1, info={"found": 2})
@@ -611,7 +397,7 @@ async def test_the_grade_shows_its_parts_and_the_error_its_text(run: Run, browse
         assert await seen.text("#verdict") == "no reward\ngrading failed"
 
 
-@browser_test
+@BROWSER
 async def test_a_picture_that_cannot_be_shown_says_why(run: Run, browser: Browser) -> None:
     """A file that is missing, cut short, or never was a picture has words in its place."""
     gone, cut, fine = shot("red"), shot("green"), shot("blue", kind="JPEG")
@@ -632,53 +418,7 @@ async def test_a_picture_that_cannot_be_shown_says_why(run: Run, browser: Browse
         assert await page.locator("#placeholder").is_hidden()
 
 
-async def record_hostility(run: Run) -> str:
-    """Put the hostile text wherever the record has room for text."""
-    text = HOSTILE
-    run.job = Job(name=text, taskset=text, agent=text, metadata={text: text})
-    task = Task(
-        id=text[:200],
-        env=text,
-        template=text,
-        args={text: text},
-        context={text: text},
-        description=text,
-        metadata={text: text},
-    )
-    actions: list[dict[str, Any]] = [
-        {"type": "click", "x": 10, "y": 10, "reasoning": text, "logs": {text: text}},
-        {"type": "type", "text": text, "selector": text},
-        {"type": "type", "text": text},
-        {"type": "click", "ref": text},
-        {"type": "press", "keys": [text]},
-        {"type": "custom", "action": text, "args": {text: text}},
-        {"type": text, text: text},
-        {"tool": text, "args": {text: text}},
-        {"type": "response", "text": text},
-    ]
-    record = ScreenshotRecord(sha256=text, extension="png", width_px=9, height_px=9, scale=1)
-    more: dict[str, Any] = {"observation_text": text, "error": text, "info": {text: text}}
-    steps = [step(0, see=shot("red")), step(1, *actions, see=shot("blue"), **more)]
-    steps += [step(2, *actions, screenshot=record, **more)]
-    score = SubScore(name=text, value=1, info={text: text})
-    return await run.add(
-        task.id,
-        steps,
-        id=text,
-        reward=0.5,
-        environment=text,
-        environment_version=text,
-        prompt=text,
-        context={text: text},
-        subscores=(score.model_copy(update={"children": (score,)}),),
-        content=text,
-        info={text: text},
-        error=text,
-        logs=[text],
-    )
-
-
-@browser_test
+@BROWSER
 @pytest.mark.parametrize("bypass", [False, True])
 async def test_what_was_recorded_never_becomes_markup(
     run: Run,
@@ -709,7 +449,7 @@ async def test_what_was_recorded_never_becomes_markup(
         assert await page.locator("main a:not([href^='#'])[href]").count() == 0
 
 
-@browser_test
+@BROWSER
 async def test_the_policy_stops_what_would_slip_through(run: Run, browser: Browser) -> None:
     """Were there a hole, the page still could neither run a script nor reach a server."""
     await run.add("one", reward=1)
@@ -750,7 +490,7 @@ SLIP = """async address => {
 }"""
 
 
-@browser_test
+@BROWSER
 async def test_it_fits_a_phone_and_every_scheme(run: Run, browser: Browser) -> None:
     """At 390 px nothing runs out of the page; dark is dark; nothing moves where that is asked."""
     name = await run.add("a_task_" + "with_a_very_long_name" * 6, walk(), reward=0.5)
@@ -770,7 +510,7 @@ async def test_it_fits_a_phone_and_every_scheme(run: Run, browser: Browser) -> N
         assert await seen.page.evaluate(still) == "0s"
 
 
-@browser_test
+@BROWSER
 async def test_the_keyboard_reaches_everything_and_shows_where_it_is(
     run: Run, browser: Browser
 ) -> None:
@@ -803,7 +543,7 @@ async def test_the_keyboard_reaches_everything_and_shows_where_it_is(
         }
 
 
-@browser_test
+@BROWSER
 async def test_an_empty_job_has_a_report(run: Run, browser: Browser) -> None:
     """A job without trajectories says so instead of dividing by zero."""
     await run.store.add_job(run.job)
@@ -812,7 +552,7 @@ async def test_an_empty_job_has_a_report(run: Run, browser: Browser) -> None:
         assert await seen.text("#shown") == "0 tasks"
 
 
-@browser_test
+@BROWSER
 @pytest.mark.parametrize(("trajectories", "steps"), [(1, 1000), (200, 5)])
 async def test_a_large_job_opens(
     tmp_path: Path, browser: Browser, trajectories: int, steps: int

@@ -164,7 +164,7 @@ class Commands:
         if (ref is None) == (selector is None):
             raise ActionFailed("'select_option' needs a ref or a selector, and values.")
         wanted = [str(v) for v in (values if isinstance(values, list) else [values])]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]  # JSON
-        element = await find_element(self._tabs.current.page, ref, selector)
+        element = await find_element(self._tabs.current, ref, selector)
         options: list[list[str]] | None = await element.evaluate(
             "e => e.tagName === 'SELECT' ? [...e.options].map(o => [o.label, o.value]) : null"
         )

@@ -14,6 +14,7 @@ the same after a restart, although the port differs.
 
 import asyncio
 import socket
+from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
@@ -24,12 +25,25 @@ if TYPE_CHECKING:
     from starlette.responses import Response
     from starlette.types import Receive, Scope, Send
 
-__all__ = ["SITE_HOST", "SITE_URL", "Gate"]
+__all__ = ["SITE_HOST", "SITE_URL", "VISIT", "Gate"]
 
 SITE_HOST = "site.localhost"
 """A `.localhost` name is a secure context without TLS, and no name server is asked for it."""
 
 SITE_URL = f"http://{SITE_HOST}"
+
+
+VISIT = "visit"
+"""The metric of `Server-Timing` that says how often a document was visited.
+
+Its random numbers start from it, where they are to repeat: two visits of one page must not
+draw the same, or what it names by them would clash.
+"""
+
+MAX_ADDRESSES = 10_000
+"""How many addresses are counted one by one."""
+
+_DOCUMENTS = ("document", "frame", "iframe")
 
 
 class Gate:
@@ -38,6 +52,9 @@ class Gate:
     def __init__(self) -> None:
         self.site: Site | None = None
         self.allowed = "empty"
+        self.visits = 0
+        self._visits_before = 0
+        self._documents: Counter[str] = Counter()
         self.on_refused: Callable[[str], None] = lambda _address: None
         self._server: asyncio.Server | None = None
         self._closing = False
@@ -115,7 +132,25 @@ class Gate:
             return PlainTextResponse("This browser has no site of its own.", 404)
         # What follows reads paths; it shall not see the address in place of one.
         scope = {**scope, "path": path, "raw_path": target.encode("latin-1")}
-        return await self.site.respond(Request(scope, receive), path)
+        response = await self.site.respond(Request(scope, receive), path)
+        if _header(scope, b"sec-fetch-dest") in _DOCUMENTS:
+            response.headers["server-timing"] = f"{VISIT};dur={self._number_visit(target)}"
+        return response
+
+    def resume(self, visits: int) -> None:
+        """Go on after so many visits to documents in another process."""
+        self.visits = self._visits_before = visits
+        self._documents.clear()
+
+    def _number_visit(self, target: str) -> int:
+        """Count the visits of one address, so that no race between two of them shows.
+
+        After `resume` all numbers are higher than before it.
+        """
+        self.visits += 1
+        if len(self._documents) < MAX_ADDRESSES or target in self._documents:
+            self._documents[target] += 1
+        return self._visits_before + (self._documents[target] or self.visits)
 
     def _names_me(self, scope: "Scope") -> bool:
         """Whether a direct request means this port: other names would be a rebinding attack."""

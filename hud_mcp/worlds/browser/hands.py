@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, cast
 
 import anyio
 
-from hud_mcp.action import ClickAction, DragAction, Point, TypeAction
+from hud_mcp.action import Action, ClickAction, DragAction, Point, TypeAction, WaitAction
 from hud_mcp.errors import ActionFailed
 from hud_mcp.worlds.browser.devtools import send
 from hud_mcp.worlds.browser.keys import is_in_layout, playwright_keys, split_chords
@@ -18,7 +18,7 @@ from hud_mcp.worlds.browser.target import Place
 if TYPE_CHECKING:
     from playwright.async_api import ElementHandle
 
-__all__ = ["Hands"]
+__all__ = ["Hands", "own_pauses_s"]
 
 DOUBLE_CLICK_MS = 500
 """Clicks further apart than this count one by one, as on a desktop."""
@@ -46,6 +46,17 @@ _HINTS = {
 }
 _FORMATTED = frozenset(_HINTS) - {"number"}
 
+_TYPED = frozenset({"text", "search", "url", "tel", "email", "password", "number", "words"})
+"""Kinds of fields that take any text by keys, or a number."""
+
+_TYPED_KIND = """e => {
+  if (e.isContentEditable) return 'words';
+  if (e.disabled || e.readOnly || e.closest('[aria-disabled="true"]')) return '';
+  return e.tagName === 'TEXTAREA' ? 'text' : e.tagName === 'INPUT' ? e.type : '';
+}"""
+
+_NUMBER = re.compile(r"[-+]?\d*\.?\d+([eE][-+]?\d+)?")
+
 _FUNCTION_KEY_CODES = {f"F{n}": 111 + n for n in range(13, 25)}
 
 MouseButton = Literal["left", "right", "middle"]
@@ -57,6 +68,14 @@ class Hands:
     def __init__(self) -> None:
         self.pointer = Point(x=0, y=0)
         self.held: list[str] = []
+
+    async def resume(self, tab: Tab, pointer: Point, held: Sequence[str]) -> None:
+        """Have the pointer at a place and keys down, as they were in another process."""
+        for key in held:
+            await _down(tab, key)
+            self.held.append(key)
+        if pointer != self.pointer:
+            await self.move(tab, pointer.x, pointer.y)
 
     async def move(self, tab: Tab, x: float, y: float) -> None:
         """Move the pointer."""
@@ -100,9 +119,20 @@ class Hands:
             await tab.page.mouse.wheel(distance.x, distance.y)
 
     async def type(self, tab: Tab, action: TypeAction, element: "ElementHandle | None") -> None:
-        """Type into an element in place of what it holds, or where the focus is."""
-        if element is None or not await _fill(element, action.text):
-            await self._type_text(tab, action.text)
+        """Type into an element in place of what it holds, or where the focus is.
+
+        A line of up to `PASTE_CHARS` characters comes by key events, as a person types. A longer
+        text is put in at once, and so is one of several lines in an element: Enter would send
+        it half-written. Dates, times and colours are put in, because their fields have keys of
+        their own.
+        """
+        text = action.text
+        if element is None:
+            await self._type_text(tab, text)
+        elif _is_short_line(text) and await _select_for_typing(element, text):
+            await tab.page.keyboard.type(text)
+        elif not await _fill(element, text):
+            await self._type_text(tab, text)
         if action.enter_after:
             await tab.page.keyboard.press("Enter")
 
@@ -158,6 +188,38 @@ class Hands:
             if i:
                 await keyboard.press("Enter")
             await keyboard.insert_text(line)
+
+
+def own_pauses_s(action: Action) -> float:
+    """How long an action pauses by itself, in seconds, beside what the page takes."""
+    if isinstance(action, WaitAction):
+        return action.time / 1000
+    if isinstance(action, ClickAction):
+        return sum(action.pattern or ()) / 1000
+    if isinstance(action, DragAction):
+        pauses = action.pattern or (0,)
+        return (sum(pauses) + pauses[-1] * len(action.path)) / 1000 + 0.05 * len(action.path)
+    if isinstance(action, TypeAction):
+        return 0.05 * min(len(action.text), 1000)
+    return 0.0
+
+
+def _is_short_line(text: str) -> bool:
+    return 0 < len(text) <= PASTE_CHARS and "\n" not in text and "\r" not in text
+
+
+async def _select_for_typing(element: "ElementHandle", text: str) -> bool:
+    """Focus a field and select what it holds; False where keys would not write the text."""
+    from playwright.async_api import Error  # noqa: PLC0415  # loads on use
+
+    kind: str = await element.evaluate(_TYPED_KIND)
+    if kind not in _TYPED or (kind == "number" and not _NUMBER.fullmatch(text)):
+        return False
+    try:
+        await element.select_text(timeout=FILL_BOUND_MS)
+    except Error:
+        return False  # filling it says what is wrong with it
+    return True
 
 
 async def _fill(element: "ElementHandle", text: str) -> bool:

@@ -14,6 +14,7 @@ from hud_mcp.world import Opening
 from hud_mcp.worlds.browser.allow import AllowList
 from hud_mcp.worlds.browser.chromium import Chromium, find_chromium
 from hud_mcp.worlds.browser.devtools import is_end
+from hud_mcp.worlds.browser.gate import VISIT
 from hud_mcp.worlds.browser.reserve import Slot, SlotOptions
 from hud_mcp.worlds.browser.site import Backend, Site
 from hud_mcp.worlds.browser.world import BrowserWorld
@@ -23,13 +24,7 @@ __all__ = ["Browser", "InitialState"]
 InitialState = Mapping[str, Any] | Callable[[Opening], dict[str, Any]]
 """A site's state at the start: a dict, copied for each session, or a function of the opening."""
 
-# Chained to whatever Math.random a page's scripts then ask for: mulberry32, public domain.
-_SEED_SCRIPT = """
-(() => { let s = %d >>> 0; Math.random = function random() {
-  s = (s + 0x6D2B79F5) | 0; let t = Math.imul(s ^ (s >>> 15), 1 | s);
-  t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t; return ((t ^ (t >>> 14)) >>> 0) / 4294967296;
-}; })();
-"""
+_SEEDED = Path(__file__).with_name("seeded.js").read_text().replace("__VISIT__", VISIT)
 
 
 class Browser:
@@ -37,6 +32,34 @@ class Browser:
 
     Sessions are isolated in cookies, storage, caches, network and state. The clipboard is
     Chromium's one: what one session copies, another one of the same process can paste.
+
+    A session that outlives its server comes back in one of two ways.
+
+    *Replay*, where `replayable`: its actions and looks are repeated from the start. That brings
+    back everything, also what scripts hold in memory, and the agent's refs. Pages draw the same
+    random numbers then (`Math.random`, `crypto.getRandomValues`, `crypto.randomUUID`), from the
+    session's seed, or from 0 where nobody chose one; each visit to a page draws others. The
+    clock is the real one: a page that shows the time, or a backend that asks others, makes a
+    session that is not replayable, and the author says so.
+
+    *A snapshot*, else: pages are loaded again, and get back what a browser holds of them.
+
+    Kept are cookies; localStorage, sessionStorage and IndexedDB by origin; the open pages with
+    their addresses, their order, which is shown, and up to 20 addresses of their history; in
+    pages and their frames what fields hold that was not sent yet (text, passwords, choices,
+    checks, editable text), the focus, the caret, and where the page and parts of it are scrolled
+    to; the pointer, held keys, the rule for dialogs, the notes that the agent has not read; and
+    the site's state, which must be JSON. Refs of the last text stand for the same elements where
+    the page reads as it did then; where it does not, they are refused, and the agent looks again.
+    All of it together may take five million characters, and 40 pages.
+
+    Not kept are what scripts hold in memory or made of the page, `history.state`, `opener` and
+    window names; requests, timers and sockets under way; chosen files, and whether a field
+    shows as undetermined; service workers, caches and the origin's private file system; pages
+    without an address of their own (`blob:`, written by scripts), and the body of a request
+    that posted a form: its page is asked for with GET. sessionStorage of an origin that a tab
+    has left is as of the last snapshot before. A page that does not load any more shows its
+    error, and a note says so.
 
     Args:
         site: A folder to serve at `http://site.localhost/`, from the environment's folder.
@@ -47,8 +70,8 @@ class Browser:
         viewport: Width and height of a page in CSS pixels, where the context does not say.
         executable: A Chromium; else `HUD_MCP_CHROMIUM`, else the one that is installed.
         start: Where the session starts: a path, a URL, or None for a blank page.
-        replayable: Whether the same actions bring back the same state; left out, that holds
-            for a site of its own and not where pages reach other hosts.
+        replayable: Whether the same actions and looks bring back the same state; left out,
+            that holds for a site of its own and not where pages reach other hosts.
         arguments: More command line arguments for Chromium.
 
     Raises:
@@ -116,9 +139,10 @@ class Browser:
             if self._has_site:
                 slot.gate.site = Site(root, self._backend, state, opening.log)
             slot.gate.allowed = str(self._allow)
-            if opening.seed is not None:
-                seed = opening.seed & 0xFFFFFFFF
-                await slot.context.add_init_script(_SEED_SCRIPT % seed)
+            if opening.seed is not None or self.replayable:
+                seed = (opening.seed or 0) & 0xFFFFFFFF
+                crypto = "true" if self.replayable else "false"
+                await slot.context.add_init_script(f"({_SEEDED})({seed}, {crypto})")
             world = BrowserWorld(slot, chromium.reserve, state, self._allow)
             if self._start is not None:
                 await _start(world, self._start)
@@ -127,6 +151,16 @@ class Browser:
                 await slot.close()
             raise
         return world
+
+    def files(self, folder: Path) -> list[Path]:
+        """The site's files: what the environment's digest covers beside its source.
+
+        Args:
+            folder: Where the environment's file is.
+        """
+        if self._site is None:
+            return []
+        return [p for p in (folder / self._site).rglob("*") if p.is_file()]
 
     def check(self, folder: Path) -> None:
         """Refuse a site whose folder is not there, before anything is opened.

@@ -3,15 +3,17 @@
 import asyncio
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import anyio
 
 from hud_mcp.worlds.browser.devtools import attach
+from hud_mcp.worlds.browser.refs import Refs
 
 if TYPE_CHECKING:
     from playwright.async_api import CDPSession, Frame, Page, Request, Response
 
-__all__ = ["Tab"]
+__all__ = ["Tab", "origin_of"]
 
 _WAITED_FOR = frozenset({"document", "fetch", "xhr", "script", "stylesheet", "image", "font"})
 """Kinds of requests that change the page when they end; sockets and event streams never do."""
@@ -28,12 +30,20 @@ class Tab:
         page: Playwright's page.
         scale: Its pixels per CSS pixel.
         cdp: Its CDP session, where there is one already.
+
+    Attributes:
+        origins: Those whose pages were shown in it since this set was last emptied.
+        sessions: What sessionStorage held when a snapshot was last taken, by origin.
+        refs: The agent's refs, where they are not Playwright's.
     """
 
     def __init__(self, page: "Page", scale: float, cdp: "CDPSession | None" = None) -> None:
         self._scale = scale
         self.page = page
         self.expects_popup = False
+        self.origins: set[str] = set()
+        self.sessions: dict[str, str] = {}
+        self.refs: Refs | None = None
         self._cdp: CDPSession | None = None
         self._clock = 0
         self._pending: dict[Request, int] = {}
@@ -138,7 +148,15 @@ class Tab:
     def _on_navigated(self, frame: "Frame") -> None:
         if frame == self.page.main_frame:
             self._arrived = self._loaded = self.mark()
+            if origin := origin_of(frame.url):
+                self.origins.add(origin)
             self.stir()
+
+
+def origin_of(url: str) -> str | None:
+    """The origin of an http or https address; None where it has none with a storage."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}" if parts.scheme in ("http", "https") else None
 
 
 def _name(request: "Request") -> str:

@@ -5,7 +5,7 @@ become the one that is shown. Downloads are refused. A browser that ends is noti
 here, at once, so that no call waits for it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -51,6 +51,7 @@ class Tabs:
         self._scale = slot.options.scale
         self._on_broken = on_broken
         self._notes: list[_Note] = []
+        self._closed_origins: set[str] = set()
         self._came = anyio.Event()
         self._closing = False
         first = Tab(slot.page, slot.options.scale, slot.cdp)
@@ -122,6 +123,27 @@ class Tabs:
             lines.insert(0, "Tabs: " + " | ".join(names))
         return lines
 
+    async def arrange(self, count: int) -> list[Tab]:
+        """Open or close pages until there are so many, the oldest kept; return them."""
+        for tab in self._tabs[count:]:
+            await tab.page.close()
+        while len(self._tabs) < count:
+            await self._context.new_page()  # comes in by _on_page
+        return self.all
+
+    def closed_origins(self) -> set[str]:
+        """The origins of pages that were closed since this was last asked."""
+        origins, self._closed_origins = self._closed_origins, set()
+        return origins
+
+    def written_notes(self) -> list[tuple[str, bool]]:
+        """Every note, with whether it was read."""
+        return [(n.text, n.shown) for n in self._notes]
+
+    def replace_notes(self, notes: Iterable[tuple[str, bool]]) -> None:
+        """Have these notes in place of all there are."""
+        self._notes = [_Note(text, shown) for text, shown in notes]
+
     def detach(self) -> None:
         """Expect the context to close: that is no failure from now on."""
         self._closing = True
@@ -148,6 +170,7 @@ class Tabs:
     def _on_page_close(self, tab: Tab) -> None:
         if tab in self._tabs:
             self._tabs.remove(tab)
+            self._closed_origins |= tab.origins
         if tab is self._current and self._tabs:
             self._current = self._tabs[-1]
 

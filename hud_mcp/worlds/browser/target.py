@@ -15,9 +15,10 @@ from hud_mcp.action import Point
 from hud_mcp.errors import ActionFailed
 from hud_mcp.worlds.browser.devtools import is_end
 from hud_mcp.worlds.browser.settle import TRACKER
+from hud_mcp.worlds.browser.tab import Tab
 
 if TYPE_CHECKING:
-    from playwright.async_api import ElementHandle, Page
+    from playwright.async_api import ElementHandle, Frame, Page
 
 __all__ = ["Place", "check_point", "find_element", "focused_element", "place_of"]
 
@@ -82,7 +83,7 @@ def check_point(page: "Page", point: Point) -> Place:
     return Place(point.x, point.y)
 
 
-async def find_element(page: "Page", ref: str | None, selector: str | None) -> "ElementHandle":
+async def find_element(tab: Tab, ref: str | None, selector: str | None) -> "ElementHandle":
     """Return the one element that a ref or a selector names.
 
     Raises:
@@ -91,7 +92,7 @@ async def find_element(page: "Page", ref: str | None, selector: str | None) -> "
     from playwright.async_api import Error  # noqa: PLC0415  # loads on use
 
     try:
-        found = await page.query_selector_all(_engine(ref, selector))
+        found = await tab.page.query_selector_all(_engine(tab, ref, selector))
     except Error as exc:
         if is_end(exc):
             raise
@@ -117,13 +118,13 @@ async def find_element(page: "Page", ref: str | None, selector: str | None) -> "
     )
 
 
-async def focused_element(page: "Page") -> "ElementHandle | None":
+async def focused_element(frame: "Frame") -> "ElementHandle | None":
     """Return what has the focus, inside frames of the same origin too; None for the page."""
-    handle = await page.evaluate_handle(_FOCUSED)
+    handle = await frame.evaluate_handle(_FOCUSED)
     return handle.as_element()
 
 
-async def place_of(page: "Page", ref: str | None, selector: str | None) -> Place:
+async def place_of(tab: Tab, ref: str | None, selector: str | None) -> Place:
     """Scroll what a ref or a selector names into view, and return where it can be clicked.
 
     Raises:
@@ -133,7 +134,7 @@ async def place_of(page: "Page", ref: str | None, selector: str | None) -> Place
     called = repr(ref or selector)
     found: dict[str, Any] | None = None
     with anyio.move_on_after(REACH_BOUND_S + 1.5):
-        found = await _ask_for_place(page, ref, selector)
+        found = await _ask_for_place(tab, ref, selector)
     if found is None:
         raise ActionFailed(f"The page did not answer where {called} is. Wait, and try again.")
     problem = found.get("problem")
@@ -143,17 +144,18 @@ async def place_of(page: "Page", ref: str | None, selector: str | None) -> Place
     raise ActionFailed(f"{called} ({found.get('name', 'an element')}) {text}")
 
 
-async def _ask_for_place(page: "Page", ref: str | None, selector: str | None) -> dict[str, Any]:
+async def _ask_for_place(tab: Tab, ref: str | None, selector: str | None) -> dict[str, Any]:
     from playwright.async_api import Error  # noqa: PLC0415  # loads on use
 
     options = [TRACKER, REACH_BOUND_S * 1000]
     try:  # one round trip, for what is one element of the page's own document
-        found = await page.eval_on_selector_all(_engine(ref, selector), _PLACE_ONLY, options)
+        engine = _engine(tab, ref, selector)
+        found = await tab.page.eval_on_selector_all(engine, _PLACE_ONLY, options)
     except Error:
         found = None
     if isinstance(found, dict) and not found.get("foreign"):  # pyright: ignore[reportUnknownMemberType]
         return found  # pyright: ignore[reportUnknownVariableType]  # JSON
-    element = await find_element(page, ref, selector)
+    element = await find_element(tab, ref, selector)
     found = await element.evaluate(_PLACE, options)
     return await _place_abroad(element) if found.get("foreign") else found
 
@@ -166,8 +168,11 @@ async def _place_abroad(element: "ElementHandle") -> dict[str, Any]:
     return {"x": box["x"] + box["width"] / 2, "y": box["y"] + box["height"] / 2}
 
 
-def _engine(ref: str | None, selector: str | None) -> str:
+def _engine(tab: Tab, ref: str | None, selector: str | None) -> str:
     """The selector for Playwright; a ref without what models write around it: `[ref=e12]`."""
     if ref is None:
         return selector or ""
-    return f"aria-ref={ref.strip().strip('[]@ ').removeprefix('ref=').strip()}"
+    name = ref.strip().strip("[]@ ").removeprefix("ref=").strip()
+    if tab.refs is not None:
+        name = tab.refs.find(name) or "none"
+    return f"aria-ref={name}"

@@ -45,6 +45,7 @@ class Reading:
         scrolled: Such as `800 of 3200 px down`, or empty where everything is in view.
         lines: The tree, one element or text each.
         long: The tree was over its limit.
+        limit: How much of it could be shown.
     """
 
     title: str
@@ -53,6 +54,7 @@ class Reading:
     scrolled: str
     lines: tuple[str, ...]
     long: bool
+    limit: int
 
 
 async def read_page(page: "Page", *, max_chars: int, long: bool = False) -> Reading:
@@ -80,12 +82,13 @@ async def read_page(page: "Page", *, max_chars: int, long: bool = False) -> Read
         if size > max_chars and not whole:
             lines = _in_view(lines if long else await _tree(page, boxes=True), height)
     return Reading(
-        title=" ".join(facts["title"].split()),
+        title=" ".join(facts["title"].encode("utf-8", "replace").decode().split()),
         url=page.url,
         document=facts["born"],
         scrolled=_scrolled(page, facts),
         lines=tuple(_BOX.sub("", line) for line in lines),
         long=size > max_chars,
+        limit=max_chars,
     )
 
 

@@ -15,6 +15,7 @@
     changed: -1e9, acted: -1e9, restless: false, leaving: false, depth: 0,
     timers: new Set(), frames: new Set(), calls: new Map(), ignored: new Set(),
     observed: false, parsed: false,
+    shadows: new Set(), moved: new Set(), written: new Set(),
     born: performance.timeOrigin + Math.random(),
   };
   const touch = () => { state.changed = clock(); };
@@ -55,6 +56,25 @@
   discount('clearInterval', state.timers);
   discount('cancelAnimationFrame', state.frames);
 
+  // What a person changed in the document without the page's doing, for keep.js.
+  const passive = { capture: true, passive: true };
+  const remember = (set, node) => {
+    for (const ref of set) {
+      const known = ref.deref();
+      if (known === node) return;
+      if (!known || !known.isConnected) set.delete(ref);
+    }
+    set.add(new WeakRef(node));
+  };
+  const onScroll = event => { touch(); remember(state.moved, event.target); };
+  const present = set => {
+    for (const ref of set) if (!ref.deref()) set.delete(ref);
+    return [...set].map(ref => ref.deref()).filter(node => node && node.isConnected);
+  };
+  state.roots = () => present(state.shadows);
+  state.scrolled = () => present(state.moved);
+  state.edited = () => present(state.written);
+
   const observer = new MutationObserver(touch);
   const watch = node => observer.observe(node, {
     subtree: true, childList: true, attributes: true, characterData: true,
@@ -63,6 +83,8 @@
   replace(Element.prototype, 'attachShadow', (target, self, args) => {
     const root = Reflect.apply(target, self, args);
     watch(root);
+    if (root.mode === 'open') state.shadows.add(new WeakRef(root));
+    root.addEventListener('scroll', onScroll, passive);  // it does not leave the root
     return root;
   });
   // What the parser did is not news; what scripts do from here on is. Until this event, scripts
@@ -116,8 +138,15 @@
       }}),
     });
   }
-  const passive = { capture: true, passive: true };
-  addEventListener('scroll', touch, passive);
+  addEventListener('scroll', onScroll, passive);
+  addEventListener('input', event => {
+    let node = event.composedPath()[0];
+    if (node.nodeType !== 1) node = node.parentElement;
+    while (node && node.isContentEditable && node.parentElement?.isContentEditable) {
+      node = node.parentElement;
+    }
+    if (node && node.isContentEditable) remember(state.written, node);
+  }, passive);
   for (const kind of ['pointermove', 'pointerdown', 'keydown', 'wheel']) {
     addEventListener(kind, act, passive);
   }

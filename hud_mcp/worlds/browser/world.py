@@ -3,6 +3,7 @@
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -24,16 +25,19 @@ from hud_mcp.action import (
     TypeAction,
     WaitAction,
 )
-from hud_mcp.errors import ActionFailed, EnvironmentFailed
+from hud_mcp.errors import ActionFailed, EnvironmentFailed, HudMcpError, LimitReached
 from hud_mcp.observation import Look, Observation, Screenshot
 from hud_mcp.worlds.browser.allow import AllowList
 from hud_mcp.worlds.browser.commands import Commands
 from hud_mcp.worlds.browser.devtools import is_end
 from hud_mcp.worlds.browser.gate import SITE_URL
-from hud_mcp.worlds.browser.hands import Hands
+from hud_mcp.worlds.browser.hands import Hands, own_pauses_s
+from hud_mcp.worlds.browser.kept import pack, unpack
 from hud_mcp.worlds.browser.picture import take_picture
 from hud_mcp.worlds.browser.reserve import Reserve, Slot
+from hud_mcp.worlds.browser.restore import Restoration
 from hud_mcp.worlds.browser.settle import settle
+from hud_mcp.worlds.browser.snapshot import Snapshots
 from hud_mcp.worlds.browser.tab import Tab
 from hud_mcp.worlds.browser.tabs import Tabs
 from hud_mcp.worlds.browser.target import (
@@ -44,6 +48,7 @@ from hud_mcp.worlds.browser.target import (
     place_of,
 )
 from hud_mcp.worlds.browser.text import Reading, changes_between, read_page, render
+from hud_mcp.worlds.browser.together import together
 
 if TYPE_CHECKING:
     from playwright.async_api import Page
@@ -54,6 +59,12 @@ logger = logging.getLogger(__name__)
 
 ACT_BOUND_S = 20.0
 """How long an action may take beside the pauses that it asks for."""
+
+SNAPSHOT_BOUND_S = 15.0
+"""How long pages and Playwright may take to say what they hold."""
+
+RESTORE_BOUND_S = 120.0
+"""How long all pages may take to come back."""
 
 _GONE_BOUND_S = 1.0
 _HISTORY_BUTTONS = {"back": "back", "forward": "forward"}
@@ -81,6 +92,8 @@ class BrowserWorld:
         self._tabs = Tabs(slot, self._break)
         self._hands = Hands()
         self._commands = Commands(self._tabs, allow, has_site=slot.gate.site is not None)
+        self._parts = slot.context, self._tabs, self._hands, slot.gate, state
+        self._snapshots = Snapshots(*self._parts)
         self._last: Reading | None = None
 
     @property
@@ -135,7 +148,7 @@ class BrowserWorld:
 
         If this call is cancelled, keys and buttons that it held are let go.
         """
-        async with self._working(ACT_BOUND_S + _own_pauses_s(action)):
+        async with self._working(ACT_BOUND_S + own_pauses_s(action)):
             tab = await self._tabs.ensure_open()
             self._tabs.forget_shown_notes()
             mark = tab.mark()
@@ -167,8 +180,42 @@ class BrowserWorld:
             parts: list[Callable[[], Awaitable[None]]] = [read] if look.text else []
             if look.image is not None:
                 parts.append(picture)
-            await _together(parts)
+            await together(parts)
         return Observation(text=text, image=image)
+
+    async def snapshot(self) -> bytes:
+        """Return what the browser holds, as `Browser` says; change nothing.
+
+        The bytes hold cookies and what was typed, passwords too.
+
+        Raises:
+            LimitReached: It holds too much, or pages did not say in time what they hold.
+            InvalidEnvironment: The site's state is not JSON.
+            EnvironmentFailed: The browser is gone.
+        """
+        try:
+            async with self._working(SNAPSHOT_BOUND_S):
+                return await pack(await self._snapshots.take(self._last))
+        except ActionFailed as exc:
+            raise LimitReached(f"No snapshot: {exc} The session goes on.") from exc
+
+    async def restore(self, data: bytes) -> None:
+        """Take up what `snapshot` returned. What could not be brought back is told as notes.
+
+        Raises:
+            EnvironmentFailed: The bytes are damaged or of another form, or the browser fails.
+        """
+        try:
+            kept = unpack(data)
+            async with self._working(RESTORE_BOUND_S):
+                self._last = await Restoration(kept, *self._parts).run()
+                self._snapshots.adopt(kept)
+        except BaseException as exc:
+            reason = str(exc) if isinstance(exc, HudMcpError) else "It was interrupted."
+            self._break(f"The browser was not restored: {reason}")
+            if isinstance(exc, ActionFailed):
+                raise EnvironmentFailed(str(self._broken)) from exc
+            raise
 
     async def close(self) -> None:
         """Close this session's pages and its site; others stay. Closing twice is no error."""
@@ -225,11 +272,11 @@ class BrowserWorld:
     async def _type(self, tab: Tab, action: TypeAction) -> None:
         element = None
         if action.ref is not None or action.selector is not None:
-            element = await find_element(tab.page, action.ref, action.selector)
+            element = await find_element(tab, action.ref, action.selector)
         elif action.point is not None:
             place = check_point(tab.page, action.point)
             await self._hands.click(tab, place, ClickAction(point=action.point))
-            element = await focused_element(tab.page)
+            element = await focused_element(tab.page.main_frame)
         await self._hands.type(tab, action, element)
 
     async def _scroll(self, tab: Tab, action: ScrollAction) -> None:
@@ -261,7 +308,7 @@ class BrowserWorld:
             return check_point(tab.page, action.point)
         if action.ref is None and action.selector is None:
             return None
-        return await place_of(tab.page, action.ref, action.selector)
+        return await place_of(tab, action.ref, action.selector)
 
     async def _settle(self, tab: Tab, mark: int, *, late: bool) -> None:
         await settle(tab, mark, late=late)
@@ -283,6 +330,10 @@ class BrowserWorld:
                 reading = await read_page(tab.page, max_chars=limit, long=long)
         except TimeoutError:
             return f"Page: {tab.page.url} does not respond. Wait, reload it, or go elsewhere."
+        if (refs := tab.refs) is not None:
+            lines = tuple(refs.translate(line) for line in reading.lines)
+            reading = replace(reading, lines=lines)
+        self._snapshots.saw(reading)
         notes = self._tabs.notes()
         if look.changes:
             text = changes_between(self._last, reading, notes, max_chars=limit)
@@ -338,37 +389,6 @@ class BrowserWorld:
             if not self._tabs.current.closed:  # the driver died, and nobody is left to tell
                 self._break("The browser ended unexpectedly.")
         self._check_usable()
-
-
-async def _together(parts: list[Callable[[], Awaitable[None]]]) -> None:
-    """Run parts at once; the first failure is raised as it is, not in a group."""
-    failures: list[Exception] = []
-
-    async def run(part: Callable[[], Awaitable[None]]) -> None:
-        try:
-            await part()
-        except Exception as exc:  # noqa: BLE001  # raised below, where it can be told
-            failures.append(exc)
-            group.cancel_scope.cancel()
-
-    async with anyio.create_task_group() as group:
-        for part in parts:
-            group.start_soon(run, part)
-    if failures:
-        raise failures[0]
-
-
-def _own_pauses_s(action: Action) -> float:
-    if isinstance(action, WaitAction):
-        return action.time / 1000
-    if isinstance(action, ClickAction):
-        return sum(action.pattern or ()) / 1000
-    if isinstance(action, DragAction):
-        pauses = action.pattern or (0,)
-        return (sum(pauses) + pauses[-1] * len(action.path)) / 1000 + 0.05 * len(action.path)
-    if isinstance(action, TypeAction):
-        return 0.05 * min(len(action.text), 1000)
-    return 0.0
 
 
 def _cleaned(exc: Exception) -> str:

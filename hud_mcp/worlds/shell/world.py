@@ -1,6 +1,7 @@
 """The live shell of one session: commands and files, in its sandbox."""
 
 import errno
+import hashlib
 import json
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from hud_mcp.action import Action, ActionEffect, CustomAction, WaitAction
 from hud_mcp.errors import ActionFailed, EnvironmentFailed
 from hud_mcp.observation import Look, Observation, clip_text
 from hud_mcp.sandbox import Entry, Finished, Sandbox
+from hud_mcp.sandbox.bubblewrap import GUEST_ROOT
 from hud_mcp.worlds.shell.commands import run_action
 
 __all__ = ["CommandResult", "ShellWorld"]
@@ -66,6 +68,7 @@ class ShellWorld:
         self._last = ""
         self._packed: bytes | None = None
         self._closed = False
+        self._broken = ""
 
     @property
     def sandbox(self) -> Sandbox:
@@ -211,7 +214,9 @@ class ShellWorld:
         if not look.text:
             return Observation()
         entries, total = await self._doing(self.sandbox.files.entries(limit=_SHOWN_ENTRIES))
-        lines = [f"Folder {self.root}: {f'{total} entries' if total else 'empty'}"]
+        # A folder on the machine itself is another one in each session, and this text is not.
+        name = self.root if self.root == GUEST_ROOT else "."
+        lines = [f"Folder {name}: {f'{total} entries' if total else 'empty'}"]
         lines += [_entry_line(entry) for entry in entries]
         if total > len(entries):
             lines.append(f"… {total - len(entries)} more; list them with a command.")
@@ -232,7 +237,8 @@ class ShellWorld:
         sandbox = self.sandbox
         if self._packed is None or (await sandbox.usage()).processes:
             self._packed = await sandbox.pack(most_bytes=self._most_snapshot_bytes)
-        head = json.dumps({"form": _FORM, "last": self._last}).encode()
+        sha256 = hashlib.sha256(self._packed).hexdigest()
+        head = json.dumps({"form": _FORM, "last": self._last, "sha256": sha256}).encode()
         return head + b"\n" + self._packed
 
     async def restore(self, data: bytes) -> None:
@@ -242,18 +248,13 @@ class ShellWorld:
             EnvironmentFailed: The data is no snapshot of a shell, or there is no room for it. The
                 folder may then have a part of it: only `close` may be called.
         """
-        head, _, packed = data.partition(b"\n")
         try:
-            fields: dict[str, Any] = json.loads(head)
-            form, last = fields["form"], str(fields["last"])
-        except (ValueError, TypeError, KeyError):
-            form, last = None, ""
-        if form != _FORM:
-            raise EnvironmentFailed(
-                f"This is no snapshot of a shell in form {_FORM}. Start a new task."
-            )
-        await self.sandbox.end_processes()
-        await self.sandbox.unpack(packed)
+            last, packed = _open_snapshot(data)
+            await self.sandbox.end_processes()
+            await self.sandbox.unpack(packed)
+        except BaseException as exc:
+            self._broken = f"The folder was not restored: {exc or 'it was interrupted.'}"
+            raise
         self._packed, self._last = packed, last
 
     async def close(self) -> None:
@@ -264,6 +265,8 @@ class ShellWorld:
     def _check_usable(self) -> None:
         if self._closed:
             raise EnvironmentFailed("This shell is closed. Start a new task.")
+        if self._broken:
+            raise EnvironmentFailed(self._broken)
         if not self._sandbox.alive:
             raise EnvironmentFailed("The sandbox has ended. Start a new task.")
 
@@ -272,6 +275,27 @@ class ShellWorld:
             return await work
         except OSError as exc:
             raise ActionFailed(_refusal(exc, path or str(exc.filename or ""), self.root)) from exc
+
+
+def _open_snapshot(data: bytes) -> tuple[str, bytes]:
+    """The last command's line and the packed folder.
+
+    Raises:
+        EnvironmentFailed: It is no snapshot, or a damaged one.
+    """
+    head, _, packed = data.partition(b"\n")
+    try:
+        fields: dict[str, Any] = json.loads(head)
+        form, last, sha256 = fields["form"], str(fields["last"]), fields["sha256"]
+    except (ValueError, TypeError, KeyError):
+        form, last, sha256 = None, "", ""
+    if form != _FORM:
+        raise EnvironmentFailed(
+            f"This is no snapshot of a shell in form {_FORM}. Start a new task."
+        )
+    if hashlib.sha256(packed).hexdigest() != sha256:
+        raise EnvironmentFailed("This snapshot of a shell is damaged. Start a new task.")
+    return last, packed
 
 
 def _refusal(exc: OSError, path: str, root: str) -> str:

@@ -115,6 +115,12 @@ async def count_notes(board: Board) -> dict[str, int]:
     return {"notes": len(board.notes)}
 
 
+@env.tool(replayable=False)
+async def send_note(board: Board) -> str:
+    """Do what must not be done twice."""
+    return f"{len(board.notes)} notes were sent"
+
+
 @env.tool
 async def broken_tool(board: Board) -> None:
     """Always raise."""

@@ -284,3 +284,20 @@ async def notes_its_end(path: str):
     except Exception as exc:
         Path(path).write_text(f"{type(exc).__name__}: {exc}")
         raise
+
+
+@env.template()
+async def forgets(mark: str):
+    """Ask something else each time."""
+    attempts = len(list(Path(mark).parent.glob("mark*")))
+    Path(f"{mark}{attempts}").touch()
+    yield f"Attempt {attempts}."
+    yield 1.0
+
+
+@env.template()
+async def cannot_open_twice(mark: str):
+    """Fail in its setup, but for the first time."""
+    Path(mark).touch(exist_ok=False)
+    yield "Answer."
+    yield 1.0

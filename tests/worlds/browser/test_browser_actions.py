@@ -217,6 +217,48 @@ async def test_typing_into_a_field_replaces_what_it_held(browse: Browse) -> None
     assert await world.page.inner_text("#e") == "words"
 
 
+async def test_a_line_typed_into_a_field_comes_by_keys(browse: Browse) -> None:
+    """A page hears a key for each character, whatever the field held, and may react to each."""
+    world = await browse(
+        LOGGING + "<input id=i value=old><div id=e contenteditable>x</div><input id=n type=number>"
+        "<textarea id=t>was</textarea>"
+    )
+    for target, text in (("#i", "Ann é"), ("#e", "rich"), ("#n", "-2.5"), ("#t", "one line")):
+        before = len(await seen(world, "keydown"))
+        await act(world, TypeAction(selector=target, text=text))
+        keys = [entry[1] for entry in (await seen(world, "keydown"))[before:]]
+        assert keys == [c for c in text if c.isascii()]
+        held = await world.page.locator(target).evaluate("e => e.value ?? e.textContent")
+        assert held == text
+
+
+async def test_a_code_is_typed_on_into_the_next_fields(browse: Browse) -> None:
+    """Where a page moves the focus at each key, the characters follow it, as from a person."""
+    world = await browse(
+        "<input maxlength=1><input maxlength=1><input maxlength=1><script>"
+        "addEventListener('keyup', e => e.target.nextElementSibling?.focus?.())</script>"
+    )
+    await act(world, TypeAction(selector="input >> nth=0", text="123"))
+    held = await world.page.locator("input").evaluate_all("all => all.map(e => e.value)")
+    assert held == ["1", "2", "3"]
+
+
+async def test_lines_and_long_texts_are_put_in_at_once(browse: Browse) -> None:
+    """A chat that sends at Enter gets both lines, and 2,000 characters take under a second."""
+    world = await browse(
+        LOGGING + "<textarea id=t onkeydown=\"if (event.key === 'Enter') o.textContent = 'sent'\">"
+        "</textarea><p id=o></p>"
+    )
+    await act(world, TypeAction(selector="#t", text="two\nlines"))
+    assert await world.page.input_value("#t") == "two\nlines"
+    assert await world.page.inner_text("#o") == ""
+    with anyio.fail_after(1):
+        await world.act(TypeAction(selector="#t", text="x" * 2000))
+    assert await world.page.input_value("#t") == "x" * 2000
+    await act(world, TypeAction(selector="#t", text="", enter_after=True))
+    assert await world.page.inner_text("#o") == "sent"
+
+
 async def test_typing_without_a_target_goes_where_the_focus_is(browse: Browse) -> None:
     """Key events for a short text, one insertion for a long one; Enter submits."""
     world = await browse(
@@ -233,8 +275,10 @@ async def test_typing_where_it_makes_no_sense_says_what_would(browse: Browse) ->
     """A date in words, a checkbox and a disabled field are refused with the reason."""
     world = await browse(
         "<input id=d type=date><input id=c type=checkbox><input id=x disabled>"
-        "<select id=s><option>a</select>"
+        "<select id=s><option>a</select><input id=n type=number><input id=o readonly>"
     )
+    assert "Write a number" in await refusal(world, TypeAction(selector="#n", text="seven"))
+    assert "not editable" in await refusal(world, TypeAction(selector="#o", text="a"))
     assert "2026-01-31" in await refusal(world, TypeAction(selector="#d", text="tomorrow"))
     assert "Click it instead" in await refusal(world, TypeAction(selector="#c", text="yes"))
     assert "select_option" in await refusal(world, TypeAction(selector="#s", text="a"))

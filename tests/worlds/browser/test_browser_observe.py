@@ -53,6 +53,15 @@ async def test_looking_changes_nothing(browse: Browse) -> None:
     assert first.sha256 == second.sha256
 
 
+async def test_half_a_character_in_a_title_or_a_dialog_is_no_obstacle(browse: Browse) -> None:
+    """What a page cuts in the middle of a surrogate pair can still be sent on as UTF-8."""
+    world = await browse("<script>document.title = 'a\\ud83d'; alert('b\\ude00')</script><p>x</p>")
+    text = await read(world)
+    assert text.startswith("Page: a?\n")
+    assert "'b\ufffd' (alert)" in text
+    assert text.encode().decode() == text
+
+
 async def test_only_what_changed_is_told_when_asked(browse: Browse) -> None:
     """The diff has the changed field and the new text with their refs, and no more."""
     world = await browse("<p>long</p>" * 30 + FORM)
@@ -166,6 +175,34 @@ async def test_a_seed_makes_a_pages_random_numbers_repeat(browse: Browse) -> Non
     page = "<p id=o></p><script>o.textContent = Math.random()</script>"
     texts = [await (await browse(page, seed=seed)).text() for seed in (7, 7, 8)]
     assert texts[0] == texts[1] != texts[2]
+
+
+async def test_every_visit_draws_numbers_of_its_own_that_repeat(browse: Browse) -> None:
+    """Without a seed too, and those of `crypto`: no two visits alike, and all as the last time."""
+    page = (
+        "<p id=o></p><script>const a = crypto.getRandomValues(new Uint16Array(3));"
+        "o.textContent = [Math.random(), a, crypto.randomUUID()].join(' ')</script>"
+    )
+    lives: list[list[str]] = []
+    for _ in range(2):
+        world = await browse({"index.html": page, "two.html": page})
+        lives.append([await world.text()])
+        for action in ("/two.html", "/", "/"):
+            await world.act(CustomAction(action="goto", args={"url": action}))
+            lives[-1].append(await world.text())
+        await world.act(CustomAction(action="reload"))
+        lives[-1].append(await world.text())
+    assert lives[0] == lives[1]
+    assert len({word for text in lives[0] for word in text.split()}) == 3 * 5
+    uuid = r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"
+    assert all(re.fullmatch(uuid, text.split()[2]) for text in lives[0])
+
+
+async def test_numbers_are_random_where_nothing_is_to_repeat(browse: Browse) -> None:
+    """A world that is not replayable, and that nobody gave a seed, is left alone."""
+    page = "<p id=o></p><script>o.textContent = Math.random()</script>"
+    texts = [await (await browse(page, replayable=False)).text() for _ in range(2)]
+    assert texts[0] != texts[1]
 
 
 async def test_a_page_that_hangs_is_told_and_can_be_left(browse: Browse) -> None:

@@ -2,6 +2,8 @@
 
 # ruff: noqa: ASYNC110, ASYNC240  # what is waited for and looked at is in another process
 
+import hashlib
+import json
 import os
 import shutil
 import tempfile
@@ -232,9 +234,18 @@ async def test_a_snapshot_is_bounded_and_checked(open_shell: OpenShell) -> None:
         await shell.snapshot()
     await shell.run("rm big")
     data = await shell.snapshot()
-    for wrong in (b"", b"x", b'{"form": 99, "last": ""}\n', b'{"form": 1, "last": ""}\nnot a tar'):
-        with pytest.raises(EnvironmentFailed, match=r"no snapshot|could not be unpacked"):
-            await shell.restore(wrong)
+    head, _, packed = data.partition(b"\n")
+    for wrong in (b"", b"x", b'{"form": 99, "last": ""}\n', head + b"\nnot a tar", data[:-1]):
+        other = await open_shell()
+        with pytest.raises(EnvironmentFailed, match=r"no snapshot|is damaged"):
+            await other.restore(wrong)
+        with pytest.raises(EnvironmentFailed, match="was not restored"):
+            await other.run("ls")
+    not_a_tar = b"x" * len(packed)
+    named = json.loads(head) | {"sha256": hashlib.sha256(not_a_tar).hexdigest()}
+    other = await open_shell()
+    with pytest.raises(EnvironmentFailed, match="could not be unpacked"):
+        await other.restore(json.dumps(named).encode() + b"\n" + not_a_tar)
     await shell.restore(data)
 
 

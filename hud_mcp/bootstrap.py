@@ -1,0 +1,99 @@
+"""Intervals of means by the bootstrap: clusters are drawn with replacement, many times.
+
+Efron and Tibshirani, "An Introduction to the Bootstrap", 1993, chapter 13 (percentiles).
+Plain Python, as one job is too little for NumPy's import to pay.
+"""
+
+import math
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+__all__ = ["Column", "Interval", "bootstrap", "resample_count"]
+
+_MOST_RESAMPLES = 10_000
+_FEWEST_RESAMPLES = 500
+_DRAWS = 4_000_000
+"""Values summed in all, which take less than a second."""
+
+Interval = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Column:
+    """A weighted mean over clusters: the sum of `sums` by the sum of `weights`.
+
+    Attributes:
+        sums: Of each cluster, 0 where it has no part in the mean.
+        weights: Of each cluster, such as how many values its sum has; the same length.
+    """
+
+    sums: Sequence[float]
+    weights: Sequence[float]
+
+    @property
+    def mean(self) -> float | None:
+        """None where nothing has a weight."""
+        weight = math.fsum(self.weights)
+        return math.fsum(self.sums) / weight if weight else None
+
+    @property
+    def varies(self) -> bool:
+        """Whether its clusters differ, so that drawing them says something of the spread."""
+        means = {s / w for s, w in zip(self.sums, self.weights, strict=True) if w}
+        return len(means) > 1
+
+
+def resample_count(columns: Sequence[Column]) -> int:
+    """How many resamples are made: 10,000, or fewer where there is very much to draw."""
+    values = sum(len(column.sums) for column in columns)
+    wanted = _DRAWS // values if values else _MOST_RESAMPLES
+    return max(_FEWEST_RESAMPLES, min(_MOST_RESAMPLES, wanted))
+
+
+def bootstrap(
+    columns: Sequence[Column], *, confidence: float, seed: int
+) -> tuple[int, list[Interval | None]]:
+    """Compute the percentile interval of each column's mean.
+
+    Args:
+        columns: All over the same clusters, in the same order.
+        confidence: Between 0 and 1, such as 0.95.
+        seed: The same one gives the same intervals.
+
+    Returns:
+        How many resamples were made, and an interval for each column; None where its
+        clusters do not differ, or are fewer than two.
+    """
+    varying: list[Column] = []
+    for column in columns:
+        if column.varies and column not in varying:  # pass@1 and pass^1 are the same
+            varying.append(column)
+    if not varying:
+        return 0, [None] * len(columns)
+    count = resample_count(varying)
+    means: list[list[float]] = [[] for _ in varying]
+    for draw in _draws(len(varying[0].sums), count, seed):
+        for column, drawn in zip(varying, means, strict=True):
+            # map and __getitem__ stay in C, which is what makes this quick.
+            weight = sum(map(column.weights.__getitem__, draw))
+            if weight:  # else no cluster of this column was drawn
+                drawn.append(sum(map(column.sums.__getitem__, draw)) / weight)
+    intervals = [_percentiles(drawn, confidence) for drawn in means]
+    return count, [intervals[varying.index(c)] if c in varying else None for c in columns]
+
+
+def _draws(clusters: int, count: int, seed: int) -> Iterator[list[int]]:
+    source = random.Random(seed)  # noqa: S311  # statistics, not secrets
+    indexes = range(clusters)
+    for _ in range(count):
+        yield source.choices(indexes, k=clusters)
+
+
+def _percentiles(values: list[float], confidence: float) -> Interval | None:
+    if not values:
+        return None
+    values.sort()
+    tail = (1 - confidence) / 2 * len(values)
+    low, high = math.floor(tail), math.ceil(len(values) - tail) - 1
+    return values[low], values[high]

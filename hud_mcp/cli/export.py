@@ -1,0 +1,146 @@
+"""`hud-mcp export`: a job or a trajectory as files for other programs, or for people."""
+
+import signal
+import sys
+from collections.abc import Awaitable, Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import anyio
+import click
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from hud_mcp.errors import HudMcpError, sole_cause
+from hud_mcp.export import (
+    ExportSummary,
+    export_atif,
+    export_gif,
+    export_html,
+    export_jsonl,
+    export_parquet,
+)
+from hud_mcp.export.gif import WIDTH_PX
+from hud_mcp.export.selection import select
+from hud_mcp.log import configure_logging
+from hud_mcp.store import Store
+
+__all__ = ["command"]
+
+_ENDINGS = {"jsonl": ".jsonl", "parquet": "-parquet", "atif": "-atif", "html": ".html"}
+"""What a default path ends in, after the id."""
+
+
+@click.command("export")
+@click.argument("job")
+@click.option(
+    "--to",
+    "kind",
+    type=click.Choice([*_ENDINGS, "gif"]),
+    required=True,
+    help="jsonl: all of it, a line a trajectory; parquet: two tables for training; atif: ATIF "
+    "v1.7, a file a trajectory; html: a page in one file; gif: a moving picture each.",
+)
+@click.option("--out", type=click.Path(path_type=Path), help="Where to; by default, named by id.")
+@click.option("--store", metavar="URL", help="A SQLite file or a database URL of the record.")
+@click.option("--force", is_flag=True, help="Replace what a former export wrote there.")
+@click.option("--inline-images", is_flag=True, help="jsonl: pictures in the lines, as base64.")
+@click.option(
+    "--width",
+    "width_px",
+    type=click.IntRange(120, 1920),
+    default=WIDTH_PX,
+    show_default=True,
+    help="gif: the most that it may be wide, in pixels.",
+)
+def command(job: str, kind: str, out: Path | None, **options: Any) -> None:
+    """Export a JOB, or one trajectory, by its id or by how only its id begins.
+
+    Also while it runs. The exit status is 1 if a trajectory was damaged and left out.
+    """
+    configure_logging("warning")
+    if options["inline_images"] and kind != "jsonl":
+        raise click.UsageError("--inline-images is for --to jsonl.")
+    sys.exit(anyio.run(_export, job, kind, out, options))
+
+
+async def _export(source_id: str, kind: str, out: Path | None, options: dict[str, Any]) -> int:
+    store = Store(options["store"])
+    path = out
+    try:
+        selection = await select(store, source_id)
+        path = out or Path(f"{selection.id}{_ending(kind, whole_job=selection.whole_job)}")
+        with _progress() as progress:
+            bar = progress.add_task(f"exporting as {kind}", total=None)
+            show: Callable[[int, int], None] = lambda done, total: progress.update(  # noqa: E731
+                bar, completed=done, total=total
+            )
+            work = partial(_exporter(kind, options), store, selection.id, path)
+            summary = await _until_signalled(
+                partial(work, force=options["force"], on_progress=show)
+            )
+    except OSError as exc:
+        raise HudMcpError(
+            f"{path} cannot be written: {exc.strerror or exc}. Nothing of it stays."
+        ) from exc
+    finally:
+        await store.close()
+    for line in summary.damaged:
+        click.echo(f"Left out: {line}", err=True)
+    click.echo(f"{summary.path}: {summary}")
+    return 1 if summary.damaged else 0
+
+
+def _exporter(kind: str, options: dict[str, Any]) -> Callable[..., Awaitable[ExportSummary]]:
+    known: dict[str, Callable[..., Awaitable[ExportSummary]]] = {
+        "jsonl": partial(export_jsonl, inline_images=options["inline_images"]),
+        "parquet": export_parquet,
+        "atif": export_atif,
+        "html": export_html,
+        "gif": partial(export_gif, width_px=options["width_px"]),
+    }
+    return known[kind]
+
+
+async def _until_signalled(work: Callable[[], Awaitable[ExportSummary]]) -> ExportSummary:
+    """Run; at Ctrl-C or SIGTERM, take back what was written, and end as it asks."""
+    if sys.platform == "win32":  # there, only Ctrl-C comes, as an exception
+        return await work()
+    done: list[ExportSummary] = []
+    caught = signal.SIGINT
+    try:
+        async with anyio.create_task_group() as group:
+
+            async def watch() -> None:
+                nonlocal caught
+                with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+                    async for number in signals:
+                        caught = number
+                        group.cancel_scope.cancel()
+
+            group.start_soon(watch)
+            done.append(await work())
+            group.cancel_scope.cancel()
+    except BaseExceptionGroup as failed:
+        raise sole_cause(failed) from None
+    if not done:
+        raise SystemExit(128 + caught)
+    return done[0]
+
+
+def _ending(kind: str, *, whole_job: bool) -> str:
+    if kind == "gif":
+        return "-gif" if whole_job else ".gif"
+    return _ENDINGS[kind]
+
+
+def _progress() -> Progress:
+    console = Console(stderr=True)
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=24),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+    )
+    return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)

@@ -1,0 +1,226 @@
+"""`hud-mcp jobs`: what was run, and what the runs of one job amount to."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import anyio
+import click
+from pydantic_core import to_json
+from rich.text import Text
+
+from hud_mcp.cli.output import cell, make_console, make_table, number, when
+from hud_mcp.job import Job
+from hud_mcp.log import configure_logging
+from hud_mcp.statistics import (
+    NOT_BEGUN,
+    PASS_REWARD,
+    JobStatistics,
+    TaskStatistics,
+    is_infrastructure,
+    job_statistics,
+    outcome_class,
+)
+from hud_mcp.store import Store
+from hud_mcp.trajectory import TrajectorySummary
+
+__all__ = ["command"]
+
+
+@click.command("jobs")
+@click.argument("job", required=False)
+@click.option("--limit", type=click.IntRange(1), default=20, help="How many jobs to list.")
+@click.option(
+    "--threshold",
+    type=float,
+    default=PASS_REWARD,
+    help="The reward from which on a run passes; 1 by default.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON; a line for each job of a list.")
+@click.option("--store", metavar="URL", help="A SQLite file or a database URL of the record.")
+def command(job: str | None, **options: Any) -> None:
+    """List jobs, the newest first, or show one JOB, by its id or by how only its id begins.
+
+    A run is scored if the agent brought it to its end. What failed for infrastructure is
+    shown beside the mean and the pass rates, and is in neither.
+    """
+    configure_logging("warning")
+    anyio.run(_run, job, options)
+
+
+async def _run(job_id: str | None, options: dict[str, Any]) -> None:
+    store = Store(options["store"])
+    try:
+        if job_id is not None:
+            await _show(store, await store.find_job_id(job_id), options)
+        elif store.exists:
+            await _list(store, options)
+        elif not options["as_json"]:
+            click.echo("There are no jobs: nothing was recorded here yet. `hud-mcp eval` runs one.")
+    finally:
+        await store.close()
+
+
+# A list.
+
+
+async def _list(store: Store, options: dict[str, Any]) -> None:
+    found = await store.list_jobs(options["limit"] + 1)
+    jobs, more = found[: options["limit"]], len(found) > options["limit"]
+    rows: list[tuple[Job, JobStatistics, int]] = []
+    for job in jobs:
+        task_ids, runs = await store.load_runs(job.id)
+        figures = job_statistics(
+            task_ids, runs, group=job.group, threshold=options["threshold"], intervals=False
+        )
+        rows.append((job, figures, sum(run.damaged for run in runs)))
+    if options["as_json"]:
+        for row in rows:
+            click.echo(_json(_listed(*row)))
+        return
+    _print_list(rows, more=more)
+
+
+def _listed(job: Job, figures: JobStatistics, damaged: int) -> dict[str, Any]:
+    known = job.model_dump(
+        mode="json", include={"id", "name", "agent", "taskset", "created_at", "group", "damage"}
+    )
+    return {
+        **known,
+        "wanted": figures.wanted,
+        "ended": figures.ended,
+        "mean": figures.mean.value if figures.mean else None,
+        "outcomes": figures.outcomes,
+        "infrastructure": figures.infrastructure,
+        "earlier_tries": figures.earlier_tries,
+        "damaged": damaged,
+    }
+
+
+def _print_list(rows: list[tuple[Job, JobStatistics, int]], *, more: bool) -> None:
+    console = make_console()
+    if not rows:
+        console.print("There are no jobs; `hud-mcp eval` runs one.")
+        return
+    table = make_table(
+        "job", "name", "agent", "begun (UTC)", "done", "mean", "infra",
+        right=("done", "mean", "infra"),
+    )  # fmt: skip
+    for job, figures, _ in rows:
+        failed = figures.infrastructure
+        table.add_row(
+            cell(job.id),
+            cell(job.name, "red" if job.damage else ""),
+            cell(job.agent or ""),
+            when(job.created_at),
+            f"{figures.ended}/{figures.wanted}",
+            number(figures.mean.value) if figures.mean else "",
+            Text(str(failed) if failed else "", style="red"),
+        )
+    console.print(table)
+    text = "mean: over graded runs; infra: runs that failed for infrastructure, and are not in it."
+    console.print(text, style="dim")
+    if more:
+        console.print(f"These are the newest {len(rows)}; --limit shows more.", style="dim")
+    for job, _, damaged in rows:
+        if job.damage:
+            console.print(cell(job.damage, "red"))
+        elif damaged:
+            rows_of = f"{damaged} damaged {'row' if damaged == 1 else 'rows'}"
+            console.print(cell(f"{job.id}: {rows_of}; `hud-mcp jobs {job.id}` says which.", "red"))
+
+
+# One job.
+
+
+async def _show(store: Store, job_id: str, options: dict[str, Any]) -> None:
+    job, tasks, runs = await store.load_job_summary(job_id)
+    figures = job_statistics(
+        [task.id for task in tasks], runs, group=job.group, threshold=options["threshold"]
+    )
+    by_id = {run.id: run for run in runs}
+    if options["as_json"]:
+        rows = [_task(row, by_id) for row in figures.tasks]
+        whole = {
+            "job": job.model_dump(mode="json"),
+            "statistics": figures.model_dump(mode="json", exclude={"tasks"}),
+            "tasks": rows,
+        }
+        click.echo(_json(whole))
+        return
+    _print_job(job, figures, by_id)
+
+
+def _task(row: TaskStatistics, by_id: dict[str, TrajectorySummary]) -> dict[str, Any]:
+    return {
+        **row.model_dump(mode="json"),
+        "runs": [_run_fields(by_id[run_id]) for run_id in row.runs],
+        "earlier": [_run_fields(by_id[run_id]) for run_id in row.earlier],
+    }
+
+
+def _run_fields(run: TrajectorySummary) -> dict[str, Any]:
+    return {
+        "id": run.id,
+        "outcome": outcome_class(run),
+        "reward": run.reward,
+        "steps": run.step_count,
+        "started_at": run.started_at,
+        "seconds": _seconds(run),
+        "error": run.receipt.error if run.receipt else None,
+        "damage": run.damage,
+    }
+
+
+def _print_job(job: Job, figures: JobStatistics, by_id: dict[str, TrajectorySummary]) -> None:
+    console = make_console()
+    console.print(cell(job.name, "bold"))
+    known = [job.id, f"agent {job.agent}" if job.agent else "", job.taskset or ""]
+    parts = [*(part for part in known if part), f"{job.created_at:%Y-%m-%d %H:%M:%S} UTC"]
+    console.print(cell("  ".join(parts), "dim"))
+    for name, value in job.metadata.items():
+        console.print(cell(f"{name}: {value}", "dim"))
+    console.print(f"\n{figures}\n", markup=False)
+    table = make_table("task", "reward", "outcome", "steps", "seconds", "trajectory",
+                       right=("reward", "steps", "seconds"))  # fmt: skip
+    for row in figures.tasks:
+        for number_, line in enumerate(_lines(row, by_id)):
+            table.add_row(cell(row.task) if number_ == 0 else "", *line)
+    console.print(table)
+    console.print("`hud-mcp trace TRAJECTORY` shows one.", style="dim")
+    for run in by_id.values():
+        if run.damage:
+            console.print(cell(run.damage, "red"))
+
+
+def _lines(row: TaskStatistics, by_id: dict[str, TrajectorySummary]) -> Iterable[list[Text]]:
+    """One task's runs: those that count, then what is missing, then the earlier tries."""
+    for run_id in row.runs:
+        yield _line(by_id[run_id], earlier=False)
+    if row.not_begun:
+        times = f", {row.not_begun} runs" if row.not_begun > 1 else ""
+        yield [Text(), Text(f"{NOT_BEGUN}{times}", style="yellow"), Text(), Text(), Text()]
+    for run_id in row.earlier:
+        yield _line(by_id[run_id], earlier=True)
+
+
+def _line(run: TrajectorySummary, *, earlier: bool) -> list[Text]:
+    outcome = outcome_class(run)
+    colour = "red" if is_infrastructure(run) else "" if outcome == "graded" else "yellow"
+    style = "dim" if earlier else colour
+    seconds = _seconds(run)
+    return [
+        Text(number(run.reward), style=style),
+        Text(f"{outcome}, an earlier try" if earlier else outcome, style=style),
+        Text(str(run.step_count), style=style),
+        Text("" if seconds is None else f"{seconds:.1f}", style=style),
+        cell(run.id, style),
+    ]
+
+
+def _seconds(run: TrajectorySummary) -> float | None:
+    return None if run.ended_at is None else (run.ended_at - run.started_at).total_seconds()
+
+
+def _json(value: dict[str, Any]) -> bytes:
+    """Metadata may hold integers of any size, and a damaged reward may be no number."""
+    return to_json(value, inf_nan_mode="null")

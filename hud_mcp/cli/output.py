@@ -1,0 +1,52 @@
+"""How commands print: tables that fit a terminal, and whole lines where nobody looks."""
+
+import os
+from datetime import datetime
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from hud_mcp.transcript import visible_line
+
+__all__ = ["cell", "make_console", "make_table", "number", "when"]
+
+_UNFOLDED = 100_000
+"""Columns of a pipe: a line that is folded cannot be searched or cut."""
+
+
+def make_console() -> Console:
+    """A console on standard output, as wide as the terminal; a pipe folds nothing."""
+    console = Console(highlight=False)
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console.width = _UNFOLDED
+    return console
+
+
+def make_table(*columns: str, right: tuple[str, ...] = ()) -> Table:
+    """A plain table with these columns.
+
+    Args:
+        columns: Their headings.
+        right: Those that hold numbers.
+    """
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in columns:
+        justify = "right" if name in right else "left"
+        table.add_column(name, justify=justify, overflow="fold", no_wrap=name in right)
+    return table
+
+
+def cell(text: str, style: str = "") -> Text:
+    """A text that others chose, as it is: no markup in it is obeyed, and no escape."""
+    return Text(visible_line(text), style=style)
+
+
+def number(value: float | None) -> str:
+    """A reward as tables show it; nothing where there is none."""
+    return "" if value is None else f"{value:.3f}"
+
+
+def when(at: datetime) -> str:
+    """A time to the minute; records are in UTC."""
+    return f"{at:%Y-%m-%d %H:%M}"

@@ -1,0 +1,93 @@
+"""`hud-mcp trace`: a trajectory in the terminal, step by step."""
+
+from typing import Any
+
+import anyio
+import click
+from rich.text import Text
+
+from hud_mcp.cli.output import cell, make_console, make_table, number, when
+from hud_mcp.log import configure_logging
+from hud_mcp.statistics import outcome_class
+from hud_mcp.store import Store
+from hud_mcp.transcript import transcript
+
+__all__ = ["command"]
+
+_STYLES = {
+    "title": "bold",
+    "heading": "bold cyan",
+    "label": "dim",
+    "text": "",
+    "action": "green",
+    "error": "red",
+    "cut": "dim",
+}
+_LISTED = 20
+
+
+@click.command("trace")
+@click.argument("trajectory", required=False)
+@click.option("--full", is_flag=True, help="Show long texts whole.")
+@click.option("--json", "as_json", is_flag=True, help="Print the whole record as JSON.")
+@click.option("--store", metavar="URL", help="A SQLite file or a database URL of the record.")
+def command(trajectory: str | None, **options: Any) -> None:
+    """Show a TRAJECTORY, by its id or by how only its id begins, while it runs too.
+
+    Its task and prompt, then what was done and seen at each step, its log and its receipt.
+    `hud-mcp jobs JOB` lists those of a job. Without an id, the newest that belong to no job
+    are listed: sessions that clients of `hud-mcp serve` began.
+    """
+    configure_logging("warning")
+    anyio.run(_run, trajectory, options)
+
+
+async def _run(trajectory_id: str | None, options: dict[str, Any]) -> None:
+    store = Store(options["store"])
+    try:
+        if trajectory_id is not None:
+            await _show(store, await store.find_trajectory_id(trajectory_id), options)
+        elif options["as_json"]:
+            raise click.UsageError("--json prints one record; give a trajectory's id.")
+        else:
+            await _list(store)
+    finally:
+        await store.close()
+
+
+async def _show(store: Store, trajectory_id: str, options: dict[str, Any]) -> None:
+    found = await store.load_trajectory(trajectory_id)
+    if options["as_json"]:
+        click.echo(found.model_dump_json())
+        return
+    console = make_console()
+    shortened = False
+    for line in transcript(found, full=options["full"]):
+        shortened |= line.style == "cut"
+        # Whole lines: a terminal folds them itself, and what is copied from it stays whole.
+        console.print(Text(line.text, style=_STYLES[line.style]), soft_wrap=True)
+    if shortened:
+        console.print("Some texts are shortened; --full shows them whole.", style="dim")
+
+
+async def _list(store: Store) -> None:
+    console = make_console()
+    found = await store.list_trajectories(limit=_LISTED) if store.exists else []
+    if not found:
+        console.print(
+            "There are no trajectories without a job; `hud-mcp jobs JOB` lists those of a job."
+        )
+        return
+    table = make_table("trajectory", "task", "outcome", "reward", "steps", "begun (UTC)",
+                       right=("reward", "steps"))  # fmt: skip
+    for run in found:
+        table.add_row(
+            cell(run.id),
+            cell(run.task.id),
+            outcome_class(run),
+            number(run.reward),
+            str(run.step_count),
+            when(run.started_at),
+        )
+    console.print(table)
+    console.print(f"The newest of those without a job, {_LISTED} at most.", style="dim")

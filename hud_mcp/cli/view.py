@@ -1,0 +1,95 @@
+"""`hud-mcp view`: the record in a browser."""
+
+import sys
+from typing import Any
+from urllib.parse import quote
+
+import anyio
+import click
+
+from hud_mcp.errors import HudMcpError
+from hud_mcp.log import configure_logging
+
+__all__ = ["command"]
+
+PORT = 8199
+"""Taken where none is named, if it is free; else any."""
+
+_TOKEN_CHARS = 8
+"""Shorter secrets are guessed."""
+
+
+@click.command()
+@click.option("--port", type=click.IntRange(0, 65_535), help="The port; 0 takes any free one.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
+@click.option("--store", metavar="URL", help="A SQLite file or a database URL of the record.")
+@click.option("--open", "opens", is_flag=True, help="Open it in the browser.")
+@click.option(
+    "--token",
+    metavar="SECRET",
+    envvar="HUD_MCP_VIEW_TOKEN",
+    help="Required of whoever looks; needed where HOST is not loopback.",
+)
+@click.option("--allow-host", "hosts", multiple=True, metavar="HOST", help="Answer this Host too.")
+@click.option(
+    "--live-log", is_flag=True, help="Show logs on live pages; agents can read them there."
+)
+def command(**options: Any) -> None:
+    """Show jobs, their trajectories and running sessions in a local web page."""
+    configure_logging("warning")
+    sys.exit(anyio.run(_view, options))
+
+
+async def _view(options: dict[str, Any]) -> int:
+    from hud_mcp.store import Store  # noqa: PLC0415  # not needed for the help
+    from hud_mcp.web.listener import WebServer, base_url, is_loopback  # noqa: PLC0415  # the same
+    from hud_mcp.web.viewer import viewer_app  # noqa: PLC0415  # the same
+
+    host, token, store = options["host"], options["token"], Store(options["store"])
+    if token is not None and len(token) < _TOKEN_CHARS:
+        raise HudMcpError(
+            f"The --token needs at least {_TOKEN_CHARS} characters; make one with `openssl rand "
+            "-hex 32`."
+        )
+    if token is None and not is_loopback(host):
+        raise HudMcpError(
+            f"{host} can be reached from other machines, and the page shows everything; give a "
+            "--token (or HUD_MCP_VIEW_TOKEN), or listen on 127.0.0.1."
+        )
+    if options["store"] and not store.exists:
+        raise HudMcpError(f"There is no record at {options['store']}; name one that is there.")
+    app = viewer_app(
+        store,
+        host=host,
+        allowed_hosts=options["hosts"],
+        token=token,
+        live_log=options["live_log"],
+    )
+    listener = _listen(host, options["port"])
+    url = base_url(host, listener.getsockname()[1]) + (
+        f"/?token={quote(token, safe='')}" if token else "/"
+    )
+
+    def announce() -> None:
+        click.echo(f"{url}  (Ctrl-C ends it)")
+        if options["opens"]:
+            click.launch(url)
+
+    web = WebServer(app, on_ready=announce)
+    try:
+        with listener:
+            await web.serve(sockets=[listener])
+    finally:
+        await store.close()
+    return 0
+
+
+def _listen(host: str, port: int | None) -> Any:
+    from hud_mcp.web.listener import listen  # noqa: PLC0415  # not needed for the help
+
+    if port is not None:
+        return listen(host, port)
+    try:
+        return listen(host, PORT)
+    except HudMcpError:
+        return listen(host, 0)

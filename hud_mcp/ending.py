@@ -1,0 +1,76 @@
+"""How a session ended: the receipt that is stored, and what is told of it afterwards."""
+
+import hashlib
+from datetime import datetime
+from typing import Any
+
+from pydantic_core import to_jsonable_python
+
+from hud_mcp import __version__
+from hud_mcp.grade import Outcome
+from hud_mcp.keeper import Ending
+from hud_mcp.task import Task
+from hud_mcp.trajectory import Receipt
+
+__all__ = ["digest", "ended_text", "make_receipt"]
+
+
+def make_receipt(
+    ending: Ending,
+    *,
+    trajectory: str,
+    environment: str,
+    environment_digest: str,
+    task: Task,
+    answer: str | None,
+    reward_policy: str,
+    started_at: datetime,
+    ended_at: datetime,
+) -> Receipt:
+    """The receipt of a session that ends now."""
+    grade = ending.grade
+    info: dict[str, Any] = to_jsonable_python(grade.info, fallback=str) if grade else {}
+    return Receipt(
+        trajectory=trajectory,
+        environment=environment,
+        task=task.id,
+        template=task.template,
+        outcome=ending.outcome,
+        reward=grade.reward if grade else None,
+        subscores=grade.subscores if grade else (),
+        content=grade.content if grade else None,
+        info=info,
+        answer_digest=None if answer is None else digest(answer),
+        error=ending.error or (None if grade else ending.told),
+        told=None if grade else ending.told,
+        started_at=started_at,
+        ended_at=ended_at,
+        reward_policy=reward_policy,
+        package_version=__version__,
+        task_digest=task.digest,
+        environment_digest=environment_digest,
+    )
+
+
+def digest(text: str) -> str:
+    """The SHA-256 of a text: 64 hex digits."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def ended_text(receipt: Receipt | None, told: str | None = None) -> str:
+    """Say how a session ended, when, and what to do next; nothing of its reward."""
+    if receipt is None:
+        why = f": {told}" if told else "."
+        return f"This session is over{why} start_task begins another."
+    at = f"at {receipt.ended_at:%H:%M:%S} UTC"
+    how = {
+        Outcome.GRADED: f"was graded {at}; its grade stands",
+        Outcome.CANCELLED: f"was cancelled {at}",
+        Outcome.EXPIRED: f"expired {at}",
+        Outcome.ENVIRONMENT_FAILED: f"ended {at}, because its environment failed",
+        Outcome.GRADING_FAILED: f"ended {at} without a grade, because grading failed",
+        Outcome.LOST: f"was lost {at}",
+    }[receipt.outcome]
+    told = told or receipt.told
+    why = f": {told}" if told and receipt.outcome is not Outcome.GRADED else "."
+    return f"This session {how}{why} start_task begins another."

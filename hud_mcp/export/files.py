@@ -1,0 +1,134 @@
+"""Files and folders that appear whole or not at all, and never in the place of another unasked."""
+
+import os
+import secrets
+import shutil
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+from hud_mcp.errors import OutputExists
+
+__all__ = ["MANIFEST", "new_file", "new_folder", "write_whole"]
+
+MANIFEST = "export.json"
+"""The file that marks a folder as one that an export made, and may replace."""
+
+
+@contextmanager
+def new_file(path: Path, *, force: bool) -> Generator[Path]:
+    """Give a place to write to; it becomes `path` at the end.
+
+    Args:
+        path: The file; its folder is made.
+        force: Whether one that is there may be replaced.
+
+    Yields:
+        A temporary name beside it.
+
+    Raises:
+        OutputExists: There is one already, or a folder is in its place. Nothing was written.
+        OSError: It cannot be written.
+
+    Where the body fails or is cancelled, nothing of it stays, and what was there is as before.
+    """
+    _refuse(path, force=force, folder=False)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = _beside(path)
+    try:
+        yield temporary
+        _sync(temporary)
+        _refuse(path, force=force, folder=False)  # somebody may have made it meanwhile
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def new_folder(path: Path, *, force: bool) -> Generator[Path]:
+    """Give an empty folder to write to; it becomes `path` at the end.
+
+    Args:
+        path: The folder; those above it are made.
+        force: Whether a former export that is there may be replaced. Any other folder with
+            something in it never is.
+
+    Yields:
+        A temporary folder beside it.
+
+    Raises:
+        OutputExists: There is something already. Nothing was written.
+        OSError: It cannot be written.
+
+    Where the body fails or is cancelled, nothing of it stays, and what was there is as before.
+    """
+    _refuse(path, force=force, folder=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary, former = _beside(path), _beside(path)
+    temporary.mkdir()
+    try:
+        yield temporary
+        _refuse(path, force=force, folder=True)
+        if path.exists():
+            path.rename(former)
+        try:
+            temporary.rename(path)
+        except OSError:
+            if former.exists():
+                former.rename(path)
+            raise
+    finally:
+        for leftover in (temporary, former):
+            if leftover.exists():
+                shutil.rmtree(leftover)
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Write a file whole or not at all, in the place of one that may be there.
+
+    Raises:
+        OSError: It cannot be written; nothing of it stays.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = _beside(path)
+    try:
+        temporary.write_bytes(data)
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _beside(path: Path) -> Path:
+    # Not from tempfile: its files are readable by their owner alone, and an export is passed on.
+    return path.with_name(f".{path.name[:100]}.{secrets.token_hex(4)}.partial")
+
+
+def _refuse(path: Path, *, force: bool, folder: bool) -> None:
+    if not path.exists() and not path.is_symlink():
+        return
+    if path.is_dir() != folder:
+        wanted, found = ("folder", "file") if folder else ("file", "folder")
+        raise OutputExists(
+            f"{path} is a {found}, and this format writes a {wanted}; name another place with "
+            "--out. Nothing was written."
+        )
+    if folder and not any(path.iterdir()):
+        return
+    if not force:
+        raise OutputExists(
+            f"{path} is there already; --force replaces it, --out names another place. Nothing "
+            "was written."
+        )
+    if folder and not (path / MANIFEST).is_file():
+        raise OutputExists(
+            f"{path} holds something else than an export (it has no {MANIFEST}), and is not "
+            "replaced, with --force neither; name another place with --out. Nothing was written."
+        )
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

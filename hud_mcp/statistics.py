@@ -1,0 +1,439 @@
+"""What a job's runs amount to: the mean reward, pass rates, and what stands beside them.
+
+This module owns which runs of a task count, and every figure that is made of rewards. It
+reads runs in short, so that a job of thousands is quick; nothing here does I/O.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol, TypeVar
+
+from pydantic import Field
+
+from hud_mcp.action import Value
+from hud_mcp.bootstrap import Column, bootstrap
+from hud_mcp.grade import Outcome
+
+__all__ = [
+    "INFRASTRUCTURE",
+    "NOT_BEGUN",
+    "OUTCOME_CLASSES",
+    "PASS_REWARD",
+    "UNFINISHED",
+    "Estimate",
+    "JobStatistics",
+    "PassRate",
+    "Run",
+    "TaskStatistics",
+    "choose_runs",
+    "is_infrastructure",
+    "job_statistics",
+    "outcome_class",
+    "pass_at_k",
+    "pass_hat_k",
+    "plan",
+]
+
+PASS_REWARD = 1 - 1e-6
+"""A reward from here on is a pass; below 1, as rewards are sums of weighted floats."""
+
+CONFIDENCE = 0.95
+
+UNFINISHED = "unfinished"
+"""The class of a run that has begun and has no end."""
+
+NOT_BEGUN = "not_begun"
+"""The class of a run that the job is to have and that was never started."""
+
+INFRASTRUCTURE = frozenset(
+    {
+        Outcome.ENVIRONMENT_FAILED.value,
+        Outcome.GRADING_FAILED.value,
+        Outcome.LOST.value,
+        UNFINISHED,
+    }
+)
+"""Classes that say nothing of the agent: they are in no mean and in no rate."""
+
+OUTCOME_CLASSES = (*(outcome.value for outcome in Outcome), UNFINISHED, NOT_BEGUN)
+
+_EVERY_K = 8
+"""Up to this group size each k has a row; above, the powers of two and the size itself."""
+
+
+class Run(Protocol):
+    """One try of a task, in short; a `TrajectorySummary` is one."""
+
+    @property
+    def id(self) -> str:
+        """The trajectory's id."""
+        ...
+
+    @property
+    def task_id(self) -> str:
+        """The task's id."""
+        ...
+
+    @property
+    def outcome(self) -> Outcome | None:
+        """How it ended; None while it goes on."""
+        ...
+
+    @property
+    def reward(self) -> float | None:
+        """None unless it was graded."""
+        ...
+
+    @property
+    def started_at(self) -> datetime:
+        """When it began."""
+        ...
+
+
+RunT = TypeVar("RunT", bound=Run)
+
+
+class Estimate(Value):
+    """A figure, how sure it is, and what it is made of."""
+
+    value: float
+    low: float | None = Field(
+        default=None,
+        description="The interval's lower end; None where fewer than two tasks, or tasks that "
+        "are all alike, say nothing of the spread.",
+    )
+    high: float | None = Field(default=None, description="Its upper end.")
+    runs: int = Field(description="How many runs it is made of.")
+    tasks: int = Field(description="Of how many tasks they are.")
+
+
+class PassRate(Value):
+    """How often the agent passes with k tries."""
+
+    k: int
+    pass_at_k: Estimate | None = Field(
+        description="At least one of k passes; None where no task has k scored runs."
+    )
+    pass_hat_k: Estimate | None = Field(description="Each of k passes (pass^k).")
+
+
+class TaskStatistics(Value):
+    """What the runs of one task amount to."""
+
+    task: str
+    mean: float | None = Field(description="The mean reward of its graded runs that count.")
+    graded: int = Field(description="How many those are.")
+    scored: int = Field(description="Runs that passed or did not: all but infrastructure's.")
+    passed: int
+    runs: tuple[str, ...] = Field(description="Ids of the runs that count, oldest first.")
+    earlier: tuple[str, ...] = Field(description="Ids of earlier tries, which do not.")
+    not_begun: int = Field(description="Runs that were never started.")
+
+
+class JobStatistics(Value):
+    """What the runs of a job amount to.
+
+    A run is scored if the agent brought it to its end: graded, cancelled, or expired. The
+    mean is over graded runs; pass rates are over scored ones, of which those without a
+    grade are not passed; infrastructure's failures are in neither.
+    """
+
+    group: int = Field(description="Runs of each task that count.")
+    threshold: float = Field(description="A reward from here on is a pass.")
+    confidence: float | None = Field(description="Of the intervals; None without them.")
+    resamples: int = Field(description="How many the intervals were made with.")
+    mean: Estimate | None = Field(description="The mean reward; None where nothing is graded.")
+    passes: tuple[PassRate, ...]
+    outcomes: dict[str, int] = Field(description="How many of the wanted runs, by class.")
+    earlier_tries: int = Field(description="Runs that a later one stands in for.")
+    tasks: tuple[TaskStatistics, ...]
+
+    @property
+    def wanted(self) -> int:
+        """How many runs the job is to have: the denominator of everything."""
+        return len(self.tasks) * self.group
+
+    @property
+    def ended(self) -> int:
+        """How many of them have ended, in whatever way."""
+        return self.wanted - self.outcomes[UNFINISHED] - self.outcomes[NOT_BEGUN]
+
+    @property
+    def infrastructure(self) -> int:
+        """How many of them ended without saying anything of the agent."""
+        return sum(n for name, n in self.outcomes.items() if _has_failed(name))
+
+    def __str__(self) -> str:
+        """The figures as lines of text, each with its denominator."""
+        return "\n".join([*self._figures(), "", *self._classes()])
+
+    def _figures(self) -> list[str]:
+        runs, tasks = _count(self.wanted, "run"), _count(len(self.tasks), "task")
+        of = f"{runs} ({self.group} x {tasks})" if self.group > 1 else runs
+        if self.mean is None:
+            lines = [f"mean reward  none: nothing is graded of {of}"]
+        else:
+            lines = [f"mean reward  {self._shown(self.mean)} over {self.mean.runs} graded of {of}"]
+        for rate in self.passes:
+            for name, estimate in (("@", rate.pass_at_k), ("^", rate.pass_hat_k)):
+                if rate.k == 1 and name == "^":
+                    continue  # the same as pass@1
+                label = f"pass{name}{rate.k}".ljust(11)
+                scored = "a scored run" if rate.k == 1 else f"{rate.k} scored runs"
+                if estimate is None:
+                    lines.append(f"{label}  none: no task of {len(self.tasks)} has {scored}")
+                    continue
+                over = f"{estimate.tasks} of {tasks} with {scored}"
+                lines.append(f"{label}  {self._shown(estimate)} over {over}")
+        return lines
+
+    def _shown(self, estimate: Estimate) -> str:
+        if self.confidence is None:
+            return f"{estimate.value:.3f}"
+        if estimate.low is None or estimate.high is None:
+            reason = "one task" if estimate.tasks == 1 else "all alike"
+            return f"{estimate.value:.3f} (no interval: {reason})"
+        interval = f"{self.confidence:.0%}: {estimate.low:.3f} to {estimate.high:.3f}"
+        return f"{estimate.value:.3f} ({interval})"
+
+    def _classes(self) -> list[str]:
+        digits = len(str(self.wanted))
+        lines: list[str] = []
+        for name, number in self.outcomes.items():
+            note = _NOTES.get(name, "infrastructure: in no mean and in no pass rate")
+            lines.append(f"{name.ljust(18)}  {number:>{digits}}  {note if number else ''}".rstrip())
+        if self.earlier_tries:
+            tries = "earlier tries".ljust(18)
+            lines.append(f"{tries}  {self.earlier_tries:>{digits}}  later runs stand in for them")
+        return lines
+
+
+_NOTES = {
+    Outcome.GRADED.value: "in the mean",
+    Outcome.CANCELLED.value: "not passed; not in the mean",
+    Outcome.EXPIRED.value: "not passed; not in the mean",
+    UNFINISHED: "no end yet: in no mean and in no pass rate",
+    NOT_BEGUN: "never started: in no mean and in no pass rate",
+}
+
+
+def outcome_class(run: Run) -> str:
+    """The class that a run is counted in: its outcome's name, or `unfinished`.
+
+    A record that says graded and has no finite reward counts as `grading_failed`: it has
+    no number to count.
+    """
+    if run.outcome is None:
+        return UNFINISHED
+    if run.outcome is Outcome.GRADED and not _has_reward(run):
+        return Outcome.GRADING_FAILED.value
+    return run.outcome.value
+
+
+def is_infrastructure(run: Run) -> bool:
+    """Whether a run says nothing of the agent: it broke, was lost, or has no end."""
+    return outcome_class(run) in INFRASTRUCTURE
+
+
+def choose_runs(runs: Iterable[RunT], group: int) -> tuple[list[RunT], list[RunT]]:
+    """Tell which runs of one task count.
+
+    Those are the newest ones, as many as the group has, that are not infrastructure's
+    failures; only where these are too few, the newest of those failures.
+
+    Args:
+        runs: All of one task, in any order.
+        group: How many count at most.
+
+    Returns:
+        The runs that count and the earlier tries, each with the oldest first.
+    """
+    oldest_first = sorted(runs, key=lambda run: (run.started_at, run.id))
+    newest_first = oldest_first[::-1]
+    by_rank = sorted(newest_first, key=is_infrastructure)  # which keeps that order
+    counted = {run.id for run in by_rank[:group]}
+    return (
+        [run for run in oldest_first if run.id in counted],
+        [run for run in oldest_first if run.id not in counted],
+    )
+
+
+def plan(task_ids: Iterable[str], runs: Iterable[Run], group: int) -> dict[str, int]:
+    """Tell how many runs each task still needs, so that none of its runs is infrastructure's.
+
+    Args:
+        task_ids: The tasks that the job is to run, in order.
+        runs: What has begun so far, of these and of other tasks.
+        group: How many runs each task is to have.
+
+    Returns:
+        The number by the task's id, in the order of the tasks; tasks that need none are not
+        in it.
+    """
+    missing = dict.fromkeys(task_ids, group)
+    for run in runs:
+        if run.task_id in missing and not is_infrastructure(run):
+            missing[run.task_id] -= 1
+    return {task_id: number for task_id, number in missing.items() if number > 0}
+
+
+def pass_at_k(runs: int, passed: int, k: int) -> float:
+    """Estimate, without bias, the chance that at least one of k runs passes.
+
+    Chen et al., "Evaluating Large Language Models Trained on Code", 2021, arXiv 2107.03374,
+    equation 1.
+
+    Args:
+        runs: How many there were; k or more.
+        passed: How many of them passed.
+        k: How many tries.
+    """
+    return 1 - math.comb(runs - passed, k) / math.comb(runs, k)
+
+
+def pass_hat_k(runs: int, passed: int, k: int) -> float:
+    """Estimate, without bias, the chance that each of k runs passes.
+
+    Yao et al., "τ-bench: A Benchmark for Tool-Agent-User Interaction in Real-World Domains",
+    2024, arXiv 2406.12045.
+
+    Args:
+        runs: How many there were; k or more.
+        passed: How many of them passed.
+        k: How many tries.
+    """
+    return math.comb(passed, k) / math.comb(runs, k)
+
+
+def job_statistics(
+    task_ids: Iterable[str],
+    runs: Iterable[Run],
+    *,
+    group: int = 1,
+    threshold: float = PASS_REWARD,
+    intervals: bool = True,
+    seed: int = 0,
+) -> JobStatistics:
+    """Compute what the runs of a job amount to.
+
+    Intervals are percentiles of bootstrap means. Whole tasks are drawn, with all of their
+    runs: the runs of one task are not independent of each other (Cameron, Gelbach and
+    Miller, "Bootstrap-Based Improvements for Inference with Clustered Errors", 2008).
+
+    Args:
+        task_ids: The tasks that the job is to run, in order; tasks that only have runs are
+            added at the end.
+        runs: What has begun, in any order.
+        group: How many runs of each task count.
+        threshold: The reward from which on a run passes.
+        intervals: Whether to compute them, which is most of the time.
+        seed: Of the bootstrap; the same seed and runs give the same intervals.
+    """
+    of_task: dict[str, list[Run]] = {task_id: [] for task_id in task_ids}
+    for run in runs:
+        of_task.setdefault(run.task_id, []).append(run)
+    outcomes = dict.fromkeys(OUTCOME_CLASSES, 0)
+    rows: list[TaskStatistics] = []
+    sums: list[float] = []
+    for task_id, all_runs in of_task.items():
+        counted, earlier = choose_runs(all_runs, group)
+        for run in counted:
+            outcomes[outcome_class(run)] += 1
+        row, total = _task_row(task_id, counted, earlier, group, threshold)
+        outcomes[NOT_BEGUN] += row.not_begun
+        rows.append(row)
+        sums.append(total)
+    ks = _group_sizes(group)
+    means = [_Mean(Column(sums, [row.graded for row in rows]), sum(row.graded for row in rows))]
+    for k in ks:
+        means += [_pass_mean(rows, k, pass_at_k), _pass_mean(rows, k, pass_hat_k)]
+    resamples, estimates = _estimates(means, seed if intervals else None)
+    pairs = zip(ks, estimates[1::2], estimates[2::2], strict=True)
+    return JobStatistics(
+        group=group,
+        threshold=threshold,
+        confidence=CONFIDENCE if intervals else None,
+        resamples=resamples,
+        mean=estimates[0],
+        passes=tuple(PassRate(k=k, pass_at_k=at, pass_hat_k=hat) for k, at, hat in pairs),
+        outcomes=outcomes,
+        earlier_tries=sum(len(row.earlier) for row in rows),
+        tasks=tuple(rows),
+    )
+
+
+def _has_reward(run: Run) -> bool:
+    return run.reward is not None and math.isfinite(run.reward)
+
+
+def _has_failed(name: str) -> bool:
+    return name in INFRASTRUCTURE and name != UNFINISHED
+
+
+def _task_row(
+    task_id: str, counted: Sequence[Run], earlier: Sequence[Run], group: int, threshold: float
+) -> tuple[TaskStatistics, float]:
+    """A task's figures, and the sum of its rewards."""
+    graded = [run.reward for run in counted if outcome_class(run) == Outcome.GRADED.value]
+    rewards = [reward for reward in graded if reward is not None]
+    total = math.fsum(rewards)
+    row = TaskStatistics(
+        task=task_id,
+        mean=total / len(rewards) if rewards else None,
+        graded=len(rewards),
+        scored=sum(not is_infrastructure(run) for run in counted),
+        passed=sum(reward >= threshold for reward in rewards),
+        runs=tuple(run.id for run in counted),
+        earlier=tuple(run.id for run in earlier),
+        not_begun=group - len(counted),
+    )
+    return row, total
+
+
+def _group_sizes(group: int) -> list[int]:
+    if group <= _EVERY_K:
+        return list(range(1, group + 1))
+    powers = [2**i for i in range(group.bit_length()) if 2**i < group]
+    return [*powers, group]
+
+
+@dataclass(frozen=True)
+class _Mean:
+    column: Column
+    runs: int
+
+
+def _pass_mean(
+    rows: Sequence[TaskStatistics], k: int, estimator: Callable[[int, int, int], float]
+) -> _Mean:
+    """The mean over the tasks that have k scored runs, each of which counts the same."""
+    weights = [1 if row.scored >= k else 0 for row in rows]
+    sums = [
+        estimator(row.scored, row.passed, k) if weight else 0.0
+        for row, weight in zip(rows, weights, strict=True)
+    ]
+    return _Mean(Column(sums, weights), sum(row.scored for row in rows if row.scored >= k))
+
+
+def _estimates(means: Sequence[_Mean], seed: int | None) -> tuple[int, list[Estimate | None]]:
+    """The number of resamples, and an estimate of each mean; without a seed, no intervals."""
+    columns = [mean.column for mean in means]
+    resamples, intervals = 0, [None] * len(means)
+    if seed is not None:
+        resamples, intervals = bootstrap(columns, confidence=CONFIDENCE, seed=seed)
+    estimates: list[Estimate | None] = []
+    for mean, interval in zip(means, intervals, strict=True):
+        value = mean.column.mean
+        if value is None:
+            estimates.append(None)
+            continue
+        low, high = interval or (None, None)
+        tasks = sum(weight > 0 for weight in mean.column.weights)
+        estimates.append(Estimate(value=value, low=low, high=high, runs=mean.runs, tasks=tasks))
+    return resamples, estimates
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

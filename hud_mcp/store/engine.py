@@ -1,0 +1,252 @@
+"""Opening a database: how SQLite is set up, what version the tables have, and migrating them."""
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from hud_mcp.errors import StoreFailed
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection, Engine
+
+__all__ = ["begin_write", "concerns_all", "open_engine", "passes", "remedy", "why"]
+
+_BUSY_S = 15
+"""How long a commit waits for another process's lock on a SQLite file."""
+
+_CONNECT_S = 10
+"""How long a database is waited for that does not answer."""
+
+_OPENING_LOCK = 4_873_120
+"""The advisory lock of PostgreSQL under which the tables are made or changed."""
+
+
+def open_engine(url: str, path: Path | None) -> "Engine":
+    """Open a database, and make or migrate its tables.
+
+    Args:
+        url: Its SQLAlchemy URL.
+        path: The file, where it is SQLite's.
+
+    Raises:
+        StoreFailed: The URL is none, or the store was written by a newer version; that one
+            stays as it is.
+    """
+    from sqlalchemy import create_engine, event  # noqa: PLC0415  # SQLAlchemy loads here
+    from sqlalchemy.exc import ArgumentError, NoSuchModuleError  # noqa: PLC0415  # the same
+
+    from hud_mcp.store.columns import to_json  # noqa: PLC0415  # the same
+
+    if path is not None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    elif url.startswith(("sqlite:", "sqlite+pysqlite:")):
+        raise StoreFailed(
+            "The store cannot be opened: a database in memory keeps nothing. Give a file's path."
+        )
+    try:
+        options = {} if path else {"pool_pre_ping": True}
+        engine = create_engine(
+            url,
+            hide_parameters=True,
+            json_serializer=to_json,
+            connect_args=_connect_args(url),
+            **options,
+        )
+    except (ArgumentError, NoSuchModuleError, ImportError) as exc:
+        raise StoreFailed(
+            f"The store cannot be opened: {why(exc)}. Give a file's path, or a URL such as "
+            "postgresql+psycopg://user@host/database (install hud-mcp[postgresql])."
+        ) from exc
+    if path is not None:
+
+        @event.listens_for(engine, "connect")
+        def _configure(connection: Any, _record: Any) -> None:
+            _use_wal(connection)
+            for pragma in ("synchronous=FULL", "foreign_keys=ON"):
+                connection.execute(f"PRAGMA {pragma}")
+
+    try:
+        _prepare_tables(engine)
+    except BaseException:
+        engine.dispose()
+        raise
+    return engine
+
+
+def begin_write(connection: "Connection") -> None:
+    """Begin a transaction that writes. SQLite's takes its lock now, not between two statements."""
+    if connection.dialect.name == "sqlite":
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+
+def why(error: Exception) -> str:
+    """What went wrong, without the place, which is for the log."""
+    if _is_unreachable(error):
+        return "the database cannot be reached"
+    original = getattr(error, "orig", None) or error
+    if isinstance(original, OSError) and original.strerror:
+        return original.strerror  # without the path
+    return str(original).strip().splitlines()[0] if str(original).strip() else repr(original)
+
+
+def remedy(error: Exception) -> str:
+    """What to do about it, before the call is made again."""
+    if _is_locked(error):
+        return "let the process that holds its lock finish, or end it"
+    if _is_unreachable(error):
+        return "start the database, or correct the store's URL"
+    return "free space or make it writable"
+
+
+def concerns_all(error: Exception) -> bool:
+    """Whether every other write would fail for the same reason, perhaps after as long a wait."""
+    return _is_locked(error) or _is_unreachable(error)
+
+
+def passes(error: Exception) -> bool:
+    """Whether the same transaction may well succeed at once.
+
+    It was chosen to end a deadlock, or the database was started again under it.
+    """
+    original = getattr(error, "orig", None)
+    if getattr(original, "sqlstate", None) in {"40001", "40P01"}:
+        return True
+    return bool(getattr(error, "connection_invalidated", False))
+
+
+def _is_locked(error: Exception) -> bool:
+    import sqlite3  # noqa: PLC0415  # not where the record is in PostgreSQL
+
+    original = getattr(error, "orig", None)
+    if not isinstance(original, sqlite3.OperationalError):
+        return False
+    primary = (getattr(original, "sqlite_errorcode", None) or 0) & 0xFF
+    return primary in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+
+
+def _is_unreachable(error: Exception) -> bool:
+    """Whether no connection could be made to a database that is a server."""
+    from sqlalchemy.exc import OperationalError  # noqa: PLC0415  # SQLAlchemy loads here
+
+    if not isinstance(error, OperationalError) or error.statement is not None:
+        return False
+    return hasattr(error.orig, "sqlstate")
+
+
+def _connect_args(url: str) -> dict[str, Any]:
+    """What a driver is told beyond the URL, which has the last word."""
+    from sqlalchemy import make_url  # noqa: PLC0415  # SQLAlchemy loads here
+
+    parsed = make_url(url)
+    name, value = {
+        "sqlite": ("timeout", _BUSY_S),
+        "postgresql": ("connect_timeout", _CONNECT_S),
+    }.get(parsed.get_backend_name(), ("", 0))
+    return {name: value} if name and name not in parsed.query else {}
+
+
+def _use_wal(connection: Any) -> None:
+    """Switch to WAL; SQLite itself does not wait while another process does the same."""
+    import sqlite3  # noqa: PLC0415  # not where the record is in PostgreSQL
+
+    give_up_s = time.monotonic() + _BUSY_S
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+        except sqlite3.OperationalError as exc:
+            if exc.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > give_up_s:
+                raise
+            time.sleep(0.02)
+        else:
+            return
+
+
+def _prepare_tables(engine: "Engine") -> None:
+    from hud_mcp.store.schema import VERSION  # noqa: PLC0415  # SQLAlchemy loads here
+
+    with engine.connect() as connection:
+        version = _version(connection)
+        if version == VERSION:
+            return  # as nearly always; nothing is locked for it
+    sqlite = engine.dialect.name == "sqlite"
+    remakes = sqlite and version is not None
+    with engine.connect() as connection:
+        if remakes:  # a table that is made anew must not take the rows that refer to it with it
+            connection.exec_driver_sql("PRAGMA foreign_keys=OFF")
+        if sqlite:
+            # Of two processes that open a file at once, one waits here and finds it made.
+            connection.exec_driver_sql("BEGIN IMMEDIATE")
+        elif engine.dialect.name == "postgresql":
+            connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_OPENING_LOCK})")
+        _make_or_migrate(connection)
+        connection.commit()
+        if remakes:
+            connection.exec_driver_sql("PRAGMA foreign_keys=ON")
+
+
+def _make_or_migrate(connection: "Connection") -> None:
+    from hud_mcp.store import schema  # noqa: PLC0415  # SQLAlchemy loads here
+
+    version = _version(connection)
+    if version is None:
+        schema.metadata.create_all(connection)
+        connection.execute(schema.versions.insert().values(version=schema.VERSION))
+    elif version < schema.VERSION:
+        _migrate(connection, version)
+        connection.execute(schema.versions.update().values(version=schema.VERSION))
+    elif version > schema.VERSION:
+        raise StoreFailed(
+            f"The store has version {version}, this program reads up to {schema.VERSION}; "
+            "update hud-mcp, or name another store with --store."
+        )
+
+
+def _version(connection: "Connection") -> int | None:
+    """The version of the tables; None where there are none.
+
+    Raises:
+        StoreFailed: The database has tables of these names that are another program's.
+    """
+    from sqlalchemy import inspect  # noqa: PLC0415  # SQLAlchemy loads here
+
+    from hud_mcp.store import schema  # noqa: PLC0415  # the same
+
+    inspector = inspect(connection)
+    taken = set(schema.metadata.tables) & set(inspector.get_table_names())
+    if not taken:
+        return None
+    rows: list[Any] = []
+    if "versions" in taken:
+        rows = list(connection.exec_driver_sql("SELECT * FROM versions").fetchmany(2))
+    if len(rows) != 1 or len(rows[0]) != 1 or not isinstance(rows[0][0], int):
+        raise StoreFailed(
+            f"The store cannot be opened: the database has tables of another program "
+            f"({', '.join(sorted(taken))}). Give hud-mcp a database of its own."
+        )
+    return cast("int", rows[0][0])
+
+
+def _migrate(connection: "Connection", version: int) -> None:
+    """Run the revisions after a version.
+
+    Raises:
+        StoreFailed: One failed; the transaction is to be rolled back.
+    """
+    from alembic import command  # noqa: PLC0415  # only where there is something to migrate
+    from alembic.config import Config  # noqa: PLC0415  # the same
+    from alembic.util import CommandError  # noqa: PLC0415  # the same
+    from sqlalchemy.exc import SQLAlchemyError  # noqa: PLC0415  # SQLAlchemy loads here
+
+    config = Config()
+    # Alembic reads a percent sign as the beginning of a variable.
+    folder = str(Path(__file__).parent / "migrations").replace("%", "%%")
+    config.set_main_option("script_location", folder)
+    config.attributes["connection"] = connection
+    try:
+        command.stamp(config, f"{version:04d}")
+        command.upgrade(config, "head")
+    except (SQLAlchemyError, CommandError) as exc:
+        raise StoreFailed(
+            f"The store of version {version} could not be brought up to date: {why(exc)}. It is "
+            "as it was; mend it, or name another store with --store."
+        ) from exc

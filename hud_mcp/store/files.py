@@ -1,0 +1,63 @@
+"""Screenshots as files: written whole or not at all, named by their hash."""
+
+import hashlib
+import logging
+import os
+import tempfile
+from pathlib import Path
+
+__all__ = ["read_file", "save_file"]
+
+logger = logging.getLogger(__name__)
+
+
+def read_file(path: Path, sha256: str) -> bytes | None:
+    """Return a file's content; None where it is gone, or is not what was written.
+
+    Raises:
+        OSError: It is there and cannot be read.
+    """
+    try:
+        data = path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    if hashlib.sha256(data).hexdigest() != sha256:
+        logger.warning("%s is damaged: its content is not what its name says", path)
+        return None
+    return data
+
+
+def save_file(path: Path, data: bytes) -> None:
+    """Write a file durably, where it is not there already; a damaged one is replaced.
+
+    Raises:
+        OSError: It could not be written; nothing of it stays.
+    """
+    try:
+        if path.stat().st_size == len(data) and path.read_bytes() == data:
+            return
+    except FileNotFoundError:
+        pass
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(temporary).replace(path)
+        _sync_folder(path.parent)
+    except OSError:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make a new name in a folder durable, where the system lets a folder be opened."""
+    if os.name == "nt":
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

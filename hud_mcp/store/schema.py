@@ -1,0 +1,131 @@
+"""The store's tables. Importing this loads SQLAlchemy; only an opened store does.
+
+A change here needs a revision in `migrations/versions/` and a higher `VERSION`; a test
+compares what the revisions make with what is declared.
+"""
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+    text,
+)
+
+from hud_mcp.store.columns import Json, Utc
+
+__all__ = [
+    "VERSION",
+    "job_tasks",
+    "jobs",
+    "logs",
+    "metadata",
+    "servers",
+    "sessions",
+    "snapshots",
+    "steps",
+    "versions",
+]
+
+VERSION = 2
+"""Of the tables' form, and the number of the newest revision; a store of a newer one is refused."""
+
+metadata = MetaData()
+
+versions = Table("versions", metadata, Column("version", Integer, primary_key=True))
+
+servers = Table(
+    "servers",
+    metadata,
+    Column("id", String(64), primary_key=True),
+    Column("machine", String(64), nullable=False),  # since it was started
+    Column("started_at", Utc, nullable=False),
+    Column("beat_at", Utc, nullable=False),  # its last sign of life, by the database's clock
+    Column("beat_s", Float(53), nullable=False),  # the same, by its machine's monotonic clock
+)
+
+jobs = Table(
+    "jobs",
+    metadata,
+    Column("id", String(64), primary_key=True),
+    Column("created_at", Utc, nullable=False),
+    Column("row", Json, nullable=False),  # the Job
+)
+
+job_tasks = Table(
+    "job_tasks",
+    metadata,
+    Column("job_id", String(64), ForeignKey("jobs.id"), primary_key=True),
+    Column("position", Integer, primary_key=True),
+    Column("row", Json, nullable=False),  # the Task
+)
+
+sessions = Table(
+    "sessions",
+    metadata,
+    Column("id", String(64), primary_key=True),  # the trajectory's id; public
+    Column("secret_digest", String(64), nullable=False),  # the SHA-256 of the session id
+    Column("job_id", String(64), ForeignKey("jobs.id")),
+    Column("principal", String(512)),
+    Column("environment", String(64), nullable=False),
+    Column("environment_version", String(64), nullable=False),
+    Column("environment_digest", String(64)),
+    Column("task", Json, nullable=False),
+    Column("context", Json, nullable=False),
+    Column("seed", BigInteger),
+    Column("prompt", Text),
+    Column("reward_policy", String(16)),
+    Column("live_token", String(64)),  # opens the live page, and nothing else
+    Column("owner", String(64)),  # the server that runs it, or ended it; none where it waits
+    Column("answered_at", Utc),
+    Column("released_at", Utc),  # when its last server let go of it
+    Column("receipt", Json),
+    Column("started_at", Utc, nullable=False),
+    Column("ended_at", Utc),
+    UniqueConstraint("secret_digest", name="sessions_secret"),
+    UniqueConstraint("live_token", name="sessions_live"),
+    # A list is in the order of start, and all that go on are found among many that have ended.
+    Index("sessions_job", "job_id", "started_at", "id"),
+    Index(
+        "sessions_going_on",
+        "owner",
+        sqlite_where=text("ended_at IS NULL"),
+        postgresql_where=text("ended_at IS NULL"),
+    ),
+)
+
+steps = Table(
+    "steps",
+    metadata,
+    Column("session_id", String(64), ForeignKey("sessions.id"), primary_key=True),
+    Column("step", Integer, primary_key=True),
+    Column("row", Json, nullable=False),  # the TrajectoryStep
+)
+
+snapshots = Table(
+    "snapshots",
+    metadata,
+    Column("session_id", String(64), ForeignKey("sessions.id"), primary_key=True),
+    Column("step", Integer, nullable=False),  # after which it was taken
+    Column("data", LargeBinary, nullable=False),
+)
+
+logs = Table(
+    "logs",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=True),
+    Column("session_id", String(64), ForeignKey("sessions.id"), nullable=False),
+    Column("line", Integer),  # its number in the session's own log; none where others added it
+    Column("at", Utc, nullable=False),
+    Column("text", Text, nullable=False),
+    UniqueConstraint("session_id", "line", name="logs_line"),
+    Index("logs_session", "session_id"),
+)

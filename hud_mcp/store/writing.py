@@ -1,0 +1,167 @@
+"""What changes a session's rows. Each function takes the connection of a transaction that writes.
+
+Each checks that its server still owns the session, and holds the session's row meanwhile, so
+that no other server takes it over between the check and the commit.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from hud_mcp.errors import SessionTaken, StoreFailed
+from hud_mcp.grade import Outcome
+from hud_mcp.store import reading
+from hud_mcp.trajectory import Receipt, TrajectoryStep
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+__all__ = ["add_logs", "end", "insert_step", "put_snapshot", "storable", "update"]
+
+
+def update(
+    connection: "Connection", server_id: str, trajectory_id: str, changes: dict[str, Any]
+) -> None:
+    """Change the row of a session that goes on.
+
+    Raises:
+        SessionTaken: Another server owns it, or it has ended.
+        StoreFailed: There is no such session.
+    """
+    from hud_mcp.store.schema import sessions  # noqa: PLC0415  # SQLAlchemy loads here
+
+    row = sessions.update().where(
+        sessions.c.id == trajectory_id,
+        sessions.c.owner == server_id,
+        sessions.c.ended_at.is_(None),
+    )
+    if connection.execute(row.values(**changes)).rowcount == 0:
+        raise _not_mine(connection, trajectory_id)
+
+
+def insert_step(
+    connection: "Connection", server_id: str, trajectory_id: str, step: TrajectoryStep
+) -> bool:
+    """Add a step to a session that goes on; return False where it is there already.
+
+    Raises:
+        SessionTaken: Another server owns it, or it has ended.
+        StoreFailed: There is no such session.
+    """
+    from sqlalchemy import exists, literal, select  # noqa: PLC0415  # SQLAlchemy loads here
+
+    from hud_mcp.store.schema import sessions, steps  # noqa: PLC0415  # the same
+
+    row = step.model_dump(mode="json", exclude_defaults=True)
+    there = exists().where(steps.c.session_id == trajectory_id, steps.c.step == step.index)
+    mine = (
+        sessions.c.id == trajectory_id,
+        sessions.c.owner == server_id,
+        sessions.c.ended_at.is_(None),
+    )
+    values = (
+        select(literal(trajectory_id), literal(step.index), literal(row, steps.c.row.type))
+        .select_from(sessions)
+        .where(*mine, ~there)
+        .with_for_update(key_share=True)
+    )
+    insert = steps.insert().from_select(["session_id", "step", "row"], values)
+    # Without the option, PostgreSQL's driver has forgotten the count when it is asked.
+    added = connection.execute(insert, execution_options={"preserve_rowcount": True})
+    if added.rowcount == 1:
+        return True
+    if connection.execute(select(sessions.c.id).where(*mine)).first() is None:
+        raise _not_mine(connection, trajectory_id)
+    return False
+
+
+def put_snapshot(connection: "Connection", trajectory_id: str, step: int, data: bytes) -> None:
+    """Replace a session's snapshot; its step was just added, so its row is held."""
+    from hud_mcp.store.schema import snapshots  # noqa: PLC0415  # SQLAlchemy loads here
+
+    here = snapshots.c.session_id == trajectory_id
+    changed = connection.execute(snapshots.update().where(here).values(step=step, data=data))
+    if changed.rowcount == 0:
+        connection.execute(
+            snapshots.insert().values(session_id=trajectory_id, step=step, data=data)
+        )
+
+
+def add_logs(
+    connection: "Connection",
+    server_id: str,
+    trajectory_id: str,
+    lines: Sequence[tuple[datetime, str]],
+    first: int | None,
+) -> None:
+    """Add lines to a session's log, its own ones once: also after the end that this server gave it.
+
+    Raises:
+        SessionTaken: They are the session's own, and another server owns it or ended it.
+        StoreFailed: There is no such session.
+    """
+    from sqlalchemy import func, select  # noqa: PLC0415  # SQLAlchemy loads here
+
+    from hud_mcp.store.schema import logs, sessions  # noqa: PLC0415  # the same
+
+    skip = 0
+    if first is not None:
+        mine = select(sessions.c.id).where(
+            sessions.c.id == trajectory_id, sessions.c.owner == server_id
+        )
+        if connection.execute(mine.with_for_update(key_share=True)).first() is None:
+            raise _not_mine(connection, trajectory_id)
+        numbers = select(func.max(logs.c.line)).where(logs.c.session_id == trajectory_id)
+        last = connection.execute(numbers).scalar_one()
+        skip = max(0, last + 1 - first) if last is not None else 0
+    rows = [
+        {
+            "session_id": trajectory_id,
+            "line": None if first is None else first + i,
+            "at": at,
+            "text": _printable(line),
+        }
+        for i, (at, line) in enumerate(lines)
+        if i >= skip
+    ]
+    if rows:
+        connection.execute(logs.insert(), rows)
+
+
+def end(connection: "Connection", server_id: str, trajectory_id: str, receipt: Receipt) -> Receipt:
+    """End a session; return the receipt that stands: an end that is there already stays.
+
+    Raises:
+        SessionTaken: Another server owns it.
+        StoreFailed: There is no such session, or the receipt that is there is damaged.
+    """
+    from hud_mcp.store.schema import snapshots  # noqa: PLC0415  # SQLAlchemy loads here
+
+    row = reading.session_row(connection, trajectory_id)
+    if row is not None and row.ended_at is not None:
+        return reading.read_receipt(row) or receipt
+    changes = {"receipt": receipt.model_dump(mode="json"), "ended_at": receipt.ended_at}
+    update(connection, server_id, trajectory_id, changes)
+    if receipt.outcome is not Outcome.GRADED:  # of a graded one, it is what can be graded again
+        connection.execute(snapshots.delete().where(snapshots.c.session_id == trajectory_id))
+    return receipt
+
+
+def storable(text: str) -> str:
+    """A text as every database takes it: PostgreSQL's has no place for a NUL."""
+    return text.replace("\0", "\ufffd")
+
+
+def _not_mine(connection: "Connection", trajectory_id: str) -> Exception:
+    """Why a session's row could not be changed."""
+    if reading.session_row(connection, trajectory_id) is None:
+        return StoreFailed(f"The store has no session {trajectory_id!r}; nothing was recorded.")
+    return SessionTaken(
+        "This server does not run this session any more: another one took it over, or it has "
+        "ended. Call again; nothing was recorded here."
+    )
+
+
+def _printable(line: str) -> str:
+    """A name that is not UTF-8 prints as lone surrogates, which no database takes."""
+    return storable(line.encode("utf-8", "replace").decode())

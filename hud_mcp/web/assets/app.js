@@ -1,0 +1,202 @@
+// Which page is shown, for whatever gives it the record: a server, or the file itself.
+//
+// A source has: home ('jobs' or 'job'), jobs(), job(id, { fresh }), trajectory(id) which gives
+// { trajectory, steps }, picture(shot); a server also has preload(shot), runs(task) and refresh_s.
+
+import { ComparePage } from './compare.js';
+import { $, isTyping, say } from './dom.js';
+import { JobsPage } from './jobs.js';
+import { Overview } from './overview.js';
+import { TrajectoryPage } from './trajectory.js';
+import { linkToJob, readPlace, titleOf } from './words.js';
+
+const PAGES = ['overview', 'detail', 'compare', 'jobs'];
+
+export class App {
+  constructor(source) {
+    this.source = source;
+    this.failed = error => this.complain(error);
+    this.overview = new Overview();
+    this.jobs = source.home === 'jobs' ? new JobsPage() : null;
+    this.detail = new TrajectoryPage(source, this.failed);
+    this.compare = null;
+    this.at = null;
+    this.turn = 0;
+    this.left = {};
+    $('up').hidden = source.home === 'job';
+    addEventListener('hashchange', () => this.route());
+    document.addEventListener('keydown', event => this.pressed(event));
+    if (source.refresh_s) setInterval(() => this.refresh(), source.refresh_s * 1000);
+  }
+
+  complain(error) {
+    say($('notice'), error.message || String(error));
+  }
+
+  /** Shows the page that the address names; a later call makes an earlier one void. */
+  async route({ moved = true } = {}) {
+    const turn = ++this.turn;
+    const place = readPlace(location.hash);
+    document.documentElement.toggleAttribute('data-busy', true);
+    try {
+      const show = await this.load(place);
+      if (turn !== this.turn) return;
+      say($('notice'), '');
+      show(moved);
+    } catch (error) {
+      if (turn !== this.turn) return;
+      await this.fallBack(place, error);
+    } finally {
+      if (turn === this.turn) document.documentElement.toggleAttribute('data-busy', false);
+    }
+  }
+
+  async fallBack(place, error) {
+    if (place.page !== 'home') {
+      try {
+        (await this.load({ page: 'home' }))(false);
+      } catch {
+        // The first error says what is wrong.
+      }
+    }
+    this.complain(error);
+  }
+
+  /** Fetches what a page needs; gives the function that shows it. */
+  async load(place) {
+    const { source } = this;
+    if (place.page === 'trajectory') {
+      const found = await source.trajectory(place.id);
+      return moved => this.showTrajectory(found, place.step, moved);
+    }
+    if (place.page === 'compare') {
+      const runs = await Promise.all(place.ids.map(id => source.trajectory(id)));
+      return moved => this.showPair(runs, moved);
+    }
+    if (place.page === 'job' || source.home === 'job') {
+      const data = await source.job(place.id);
+      return moved => this.showJob(data, moved);
+    }
+    const data = await source.jobs();
+    return moved => this.showJobs(data, moved);
+  }
+
+  enter(page, title) {
+    this.at = page;
+    for (const name of PAGES) if ($(name)) $(name).hidden = name !== page;
+    if (page !== 'detail') this.detail.close();
+    document.title = title;
+  }
+
+  showJobs(data, moved) {
+    this.enter('jobs', 'Jobs · hud-mcp');
+    this.jobs.show(data);
+    if (moved) this.arrive($('jobs-title'), () => this.left.job !== undefined && this.jobs.focus(this.left.job));
+  }
+
+  showJob(data, moved) {
+    const { job } = data;
+    this.enter('overview', this.source.home === 'job' ? `${job.name} · report` : `${job.name} · hud-mcp`);
+    this.overview.show(data);
+    const wasInside = this.left.job === job.id && this.left.trajectory !== undefined;
+    this.left.job = job.id;
+    if (moved) this.arrive($('job-name'), () => wasInside && this.overview.focus(this.left.trajectory));
+    this.left.trajectory = undefined;
+    if (this.source.refresh_s && moved) this.refresh({ anyway: true });
+  }
+
+  showTrajectory({ trajectory, steps }, step, moved) {
+    const isOther = this.detail.shown?.id !== trajectory.id;
+    this.enter('detail', titleOf(trajectory));
+    this.left.trajectory = trajectory.id;
+    this.left.job = trajectory.job ?? '';
+    this.detail.show(trajectory, steps, step);
+    $('back').setAttribute('href', this.source.home === 'job' ? '#' : linkToJob({ id: trajectory.job ?? '' }));
+    if (moved && isOther) this.arrive($('task-name'), () => false);
+    this.placeTrajectory(trajectory);
+  }
+
+  /** Its neighbours come from its job, which may take longer than itself. */
+  async placeTrajectory(trajectory) {
+    this.detail.place([]);
+    try {
+      const data = await this.source.job(trajectory.job ?? '');
+      if (this.detail.shown !== trajectory) return;
+      this.detail.place(data.trajectories);
+      document.title = `${titleOf(trajectory)} · ${data.job.name}`;
+      const runs = await this.source.runs?.(trajectory.task);
+      if (runs && this.detail.shown === trajectory) this.detail.offer(runs);
+    } catch (error) {
+      this.complain(error);
+    }
+  }
+
+  showPair(runs, moved) {
+    const [{ trajectory }] = runs;
+    this.enter('compare', `${titleOf(trajectory)} · two runs`);
+    this.compare ??= new ComparePage(this.source, this.failed);
+    this.compare.show(runs);
+    if (moved) this.arrive($('compare-title'), () => false);
+  }
+
+  /** Where one goes back to, the place that was left is found again; else the head has the focus. */
+  arrive(head, goBack) {
+    if (goBack() !== false) return;
+    scrollTo(0, 0);
+    head.focus({ preventScroll: true });
+  }
+
+  /** Looks for what a running job has done since. */
+  async refresh({ anyway = false } = {}) {
+    const { at, turn, overview } = this;
+    const running = at === 'overview' && (anyway || overview.job.outcomes.unfinished > 0);
+    if (document.hidden || !(running || at === 'jobs')) return;
+    try {
+      if (at === 'jobs') {
+        const data = await this.source.jobs();
+        if (turn === this.turn && JSON.stringify(data) !== JSON.stringify(this.jobs.data)) this.redraw(() => this.jobs.show(data));
+        return;
+      }
+      const data = await this.source.job(overview.job.job.id, { fresh: true });
+      if (turn === this.turn && data !== overview.job) this.redraw(() => overview.show(data));
+    } catch (error) {
+      if (turn === this.turn) this.complain(error);
+    }
+  }
+
+  /** Draws again and leaves the focus on the link that has it. */
+  redraw(draw) {
+    const href = document.activeElement?.getAttribute?.('href');
+    draw();
+    say($('notice'), '');
+    if (!href || document.activeElement !== document.body) return;
+    [...document.querySelectorAll('main:not([hidden]) tbody a')]
+      .find(link => link.getAttribute('href') === href)?.focus({ preventScroll: true });
+  }
+
+  pressed(event) {
+    if (event.altKey || event.ctrlKey || event.metaKey) return;
+    if (event.key === 'Escape') {
+      this.goBack(event);
+      return;
+    }
+    if (isTyping(event)) return;
+    const page = { jobs: this.jobs, overview: this.overview, detail: this.detail, compare: this.compare }[this.at];
+    if (page?.pressed(event)) event.preventDefault();
+  }
+
+  goBack(event) {
+    if (isTyping(event)) {
+      event.target.blur();
+      return;
+    }
+    if (this.at === 'detail') location.hash = $('back').getAttribute('href');
+    if (this.at === 'compare') location.hash = $('compare-back').getAttribute('href');
+    if (this.at === 'overview' && this.source.home === 'jobs') location.hash = '';
+  }
+
+  async start() {
+    await this.route({ moved: false });
+    document.documentElement.dataset.rendered = 'yes';
+  }
+}

@@ -1,0 +1,130 @@
+// The viewer: the record is on a server, which is asked for what is looked at.
+
+import { App } from './app.js';
+import { hasHash } from './words.js';
+
+const JOB_PAGE = 500, STEP_PAGE = 50;
+
+async function ask(path, parameters = {}) {
+  const query = new URLSearchParams(parameters);
+  let response;
+  try {
+    response = await fetch(`${path}?${query}`);
+  } catch {
+    throw new Error('The server does not answer. Is `hud-mcp view` still running?');
+  }
+  const text = await response.text();
+  if (!response.ok && !text.startsWith('{')) throw new Error(text);
+  const found = JSON.parse(text);
+  if (!response.ok) throw new Error(found.error);
+  return found;
+}
+
+// ---- Jobs
+
+const jobs = new Map();
+
+/** A job with all of its rows; the same object while nothing in it has changed. */
+async function fetchJob(id) {
+  const before = jobs.get(id);
+  for (;;) {
+    const found = await ask('/api/job', { id, known: before?.revision ?? '' });
+    if (before?.revision === found.revision) return before;
+    const { total, revision } = found;
+    const rest = [];
+    for (let start = JOB_PAGE; start < total; start += JOB_PAGE) {
+      rest.push(ask('/api/rows', { id, start, revision }));
+    }
+    try {
+      for (const page of await Promise.all(rest)) found.trajectories.push(...page.trajectories);
+    } catch (error) {
+      if (!/has changed/.test(error.message)) throw error;
+      continue;
+    }
+    jobs.set(id, found);
+    return found;
+  }
+}
+
+// ---- Steps
+
+/** Steps that are asked for page by page. */
+class PagedSteps {
+  constructor(trajectory) {
+    this.id = trajectory.id;
+    this.count = trajectory.step_count;
+    this.lines = trajectory.outline;
+    this.pictured = trajectory.has_pictures;
+    this.found = new Map();
+    this.asked = new Map();
+  }
+
+  at(index) {
+    return this.found.get(index);
+  }
+
+  load(index) {
+    const start = index - (index % STEP_PAGE);
+    if (!this.asked.has(start)) this.asked.set(start, this.fetch(start));
+    return this.asked.get(start);
+  }
+
+  async fetch(start) {
+    try {
+      const { steps } = await ask('/api/steps', { id: this.id, start, stop: start + STEP_PAGE });
+      for (const step of steps) {
+        for (const side of ['before', 'after']) if (step[side]) step[side].of = this.id;
+        this.found.set(step.index, step);
+      }
+    } catch (error) {
+      this.asked.delete(start);
+      throw error;
+    }
+  }
+
+  outline() {
+    return this.lines;
+  }
+
+  errors() {
+    return this.lines.flatMap(([, failed], index) => (failed ? [index] : []));
+  }
+
+  hasPictures() {
+    return this.pictured;
+  }
+}
+
+// ---- Pictures
+
+const addressOf = shot => `/picture?${new URLSearchParams({ id: shot.of, hash: shot.sha256 })}`;
+
+const picture = shot => (hasHash(shot) ? { url: addressOf(shot) } : { problem: 'The picture is missing.' });
+
+/** What the server says of a picture that cannot be shown. */
+picture.why = async url => {
+  try {
+    const response = await fetch(url);
+    return response.ok ? undefined : await response.text();
+  } catch {
+    return 'The server does not answer.';
+  }
+};
+
+function preload(shot) {
+  if (shot && hasHash(shot)) new Image().src = addressOf(shot);
+}
+
+new App({
+  home: 'jobs',
+  refresh_s: 4,
+  jobs: () => ask('/api/jobs'),
+  job: async (id, { fresh = false } = {}) => (fresh ? fetchJob(id) : jobs.get(id) ?? fetchJob(id)),
+  trajectory: async id => {
+    const trajectory = await ask('/api/trajectory', { id });
+    return { trajectory, steps: new PagedSteps(trajectory) };
+  },
+  runs: async task => (await ask('/api/runs', { task })).runs,
+  picture,
+  preload,
+}).start();

@@ -1,0 +1,58 @@
+// What one step did, and what the agent read then, in words.
+
+import { el, facts, say } from './dom.js';
+import { rewardText, secondsText } from './words.js';
+
+/** What a step did, in one line. */
+export function stepWords(step) {
+  const words = step.actions.map(action => action.words).join('; ');
+  return words || (step.kind === 'screenshot' ? 'look' : `${step.kind} without an action`);
+}
+
+/** named: whether its elements have ids; one panel of a page may. */
+export class Panel {
+  constructor({ named }) {
+    const part = (name, kind, attributes = {}, ...children) =>
+      (this[name] = el(kind, { ...attributes, id: named ? name : null }, ...children));
+    this.root = part('panel', 'div', { class: 'panel' },
+      el('div', { class: 'bar' },
+        part('step-title', 'h2'),
+        part('step-link', 'a', { class: 'quiet' }, 'Link to this step')),
+      part('step-facts', 'p', { class: 'facts' }),
+      part('actions', 'ol', { class: 'actions' }),
+      part('step-error', 'p', { class: 'error', hidden: true }),
+      part('seen-title', 'h3', {}, 'What it read then'),
+      part('seen', 'pre', { tabindex: 0, role: 'region', 'aria-label': 'What it read then' }),
+      part('step-info', 'details', { hidden: true },
+        el('summary', {}, 'More of this step'), part('step-info-text', 'pre')));
+  }
+
+  /** Draws a step; `link` is where it can be found again, or null. */
+  draw(step, link) {
+    this['step-title'].textContent = `Step ${step.index + 1}`;
+    if (link) this['step-link'].setAttribute('href', link);
+    this['step-link'].hidden = !link;
+    facts(this['step-facts'], [
+      step.kind,
+      `after ${secondsText(step.after_s)}`,
+      `took ${secondsText(step.took_s)}`,
+      step.reward !== null && `reward ${rewardText(step.reward)}`,
+      step.terminated && 'the task reached its end',
+      step.truncated && 'cut off by a limit',
+    ]);
+    this.actions.replaceChildren(...step.actions.map(actionItem));
+    say(this['step-error'], step.error);
+    say(this.seen, step.text);
+    this.seen.scrollTop = 0;
+    this['seen-title'].textContent = step.text ? 'What it read then' : 'It read no text';
+    this['step-info'].hidden = !step.info;
+    this['step-info-text'].textContent = step.info ?? '';
+  }
+}
+
+function actionItem(action) {
+  return el('li', { class: action.state === 'not performed' ? 'undone' : null },
+    el('span', { class: 'words' }, action.words),
+    action.state === 'performed' ? null : el('em', { class: 'state' }, ` ${action.state}`),
+    action.note ? el('span', { class: 'note' }, action.note) : null);
+}

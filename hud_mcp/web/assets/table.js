@@ -1,0 +1,121 @@
+// A table whose columns sort and whose rows can be filtered. Where there are many, rows outside
+// of the screen are in the document but cost no layout (content-visibility in the style sheet).
+
+import { $, el } from './dom.js';
+import { plural } from './words.js';
+
+const MANY_ROWS = 150, PIECE = 250;
+
+/** The ids of the heads: column-reward, job-column-mean. */
+const prefix = ids => ids.columns.slice(0, -1);
+
+/** What has no value, such as the reward of a failure, stays last in either order. */
+function compareBy(value, descending) {
+  return (first, second) => {
+    const a = value(first), b = value(second);
+    if (a === b) return first.number - second.number;
+    if (a === null) return 1;
+    if (b === null) return -1;
+    return (a < b ? -1 : 1) * (descending ? -1 : 1);
+  };
+}
+
+/**
+ * Rows are objects with a `number`, which breaks ties, and a `node`, which is made here when
+ * the row is first shown.
+ *
+ * columns: [{ key, label, value(row), cell(row) -> [nodes], head? }]
+ * ids: of the elements that are there already: columns, rows, shown, sort?
+ */
+export class Table {
+  constructor({ columns, ids, noun, sort, descending = false, rowClass = () => null }) {
+    this.columns = columns;
+    this.noun = noun;
+    this.ids = ids;
+    this.sort = sort;
+    this.descending = descending;
+    this.rowClass = rowClass;
+    this.rows = [];
+    this.filter = () => true;
+    $(ids.columns).replaceChildren(...columns.map(column => this.head(column)));
+    if (ids.sort) {
+      $(ids.sort).replaceChildren(...columns.map(column =>
+        el('option', { value: column.key }, column.label)));
+      $(ids.sort).addEventListener('change', () => this.sortBy($(ids.sort).value));
+    }
+  }
+
+  head(column) {
+    return el('th', { scope: 'col', role: 'columnheader', class: column.key, id: `${prefix(this.ids)}-${column.key}` },
+      el('button', { type: 'button', click: () => this.sortBy(column.key) }, column.label));
+  }
+
+  sortBy(key) {
+    this.descending = this.sort === key && !this.descending;
+    this.sort = key;
+    this.draw();
+  }
+
+  show(rows) {
+    this.rows = rows;
+    this.draw();
+  }
+
+  nodeOf(row) {
+    row.node ??= el('tr', { role: 'row', class: this.rowClass(row) }, ...this.columns.map(column =>
+      el(column.isHead ? 'th' : 'td', {
+        class: column.key,
+        scope: column.isHead ? 'row' : null,
+        role: column.isHead ? 'rowheader' : 'cell',
+      }, ...column.cell(row))));
+    return row.node;
+  }
+
+  draw() {
+    const shown = this.rows.filter(this.filter);
+    const { value } = this.columns.find(column => column.key === this.sort);
+    shown.sort(compareBy(value, this.descending));
+    $(this.ids.rows).classList.toggle('many', shown.length > MANY_ROWS);
+    this.fill(shown);
+    $(this.ids.shown).textContent = shown.length === this.rows.length
+      ? plural(shown.length, this.noun)
+      : `${shown.length.toLocaleString('en')} of ${plural(this.rows.length, this.noun)} shown`;
+    for (const { key } of this.columns) {
+      const order = key === this.sort ? (this.descending ? 'descending' : 'ascending') : 'none';
+      $(`${prefix(this.ids)}-${key}`).setAttribute('aria-sort', order);
+    }
+    if (this.ids.sort) $(this.ids.sort).value = this.sort;
+  }
+
+  /** Puts the first rows in place at once, and the others piece by piece, so that nothing stalls. */
+  fill(shown) {
+    const body = $(this.ids.rows);
+    clearTimeout(this.filling);
+    body.replaceChildren(...shown.slice(0, PIECE).map(row => this.nodeOf(row)));
+    const add = start => {
+      body.append(...shown.slice(start, start + PIECE).map(row => this.nodeOf(row)));
+      if (start + PIECE < shown.length) this.filling = setTimeout(add, 0, start + PIECE);
+    };
+    if (shown.length > PIECE) this.filling = setTimeout(add, 0, PIECE);
+  }
+
+  /** Moves the focus among the rows' links: the next, the one before, the first, the last. */
+  move(key) {
+    const rows = [...$(this.ids.rows).children];
+    const at = rows.findIndex(row => row.contains(document.activeElement));
+    const to = { next: at + 1, previous: at - 1, first: 0, last: rows.length - 1 }[key];
+    const row = rows[Math.max(0, Math.min(rows.length - 1, to))];
+    row?.querySelector('a')?.focus();
+    row?.scrollIntoView({ block: 'nearest' });
+  }
+
+  /** Answers the keys of a table; says whether it did. */
+  pressed(event) {
+    const inside = $(this.ids.rows).contains(document.activeElement);
+    const key = { j: 'next', k: 'previous' }[event.key] ??
+      (inside ? { ArrowDown: 'next', ArrowUp: 'previous', Home: 'first', End: 'last' }[event.key] : undefined);
+    if (key === undefined) return false;
+    this.move(key);
+    return true;
+  }
+}

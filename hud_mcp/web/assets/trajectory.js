@@ -1,0 +1,88 @@
+// One trajectory: what was asked, its steps, its log, its grade.
+
+import { $, el, facts, say } from './dom.js';
+import { gradeOf } from './grade.js';
+import { Player } from './player.js';
+import { linkTo, linkToPair, moment, momentText, plural, rewardText, secondsText, titleOf, verdict, wordsOf } from './words.js';
+
+export class TrajectoryPage {
+  constructor(source, failed) {
+    this.shown = null;
+    this.player = new Player({
+      picture: source.picture, preload: source.preload, failed,
+      link: step => linkTo(this.shown, step),
+    });
+    $('compare-with').addEventListener('change', () => {
+      const { value } = $('compare-with');
+      if (value) location.hash = value;
+    });
+  }
+
+  show(trajectory, steps, step) {
+    this.shown = trajectory;
+    drawTask(trajectory);
+    $('grade').replaceChildren(...gradeOf(trajectory));
+    say($('log'), trajectory.logs ?? 'Nothing was logged.');
+    this.player.open(steps, step);
+  }
+
+  /** Shows what is known from its job: its neighbours, and other runs of its task. */
+  place(rows) {
+    const index = rows.findIndex(row => row.id === this.shown.id);
+    this.neighbours = { previous: rows[index - 1], next: rows[index + 1] };
+    for (const name of ['previous', 'next']) {
+      const link = $(`${name}-trajectory`), other = index < 0 ? undefined : this.neighbours[name];
+      if (other) link.setAttribute('href', linkTo(other));
+      else link.removeAttribute('href');
+    }
+    this.offer(rows.filter(row => row.task === this.shown.task));
+    const live = index < 0 ? null : rows[index].live;
+    $('watch').hidden = !live;
+    if (live) $('watch').setAttribute('href', `/live/${live}`);
+  }
+
+  /** Offers other runs of the task to compare with. */
+  offer(runs) {
+    const others = runs.filter(row => row.id !== this.shown.id);
+    $('compare-choice').hidden = others.length === 0;
+    $('compare-with').replaceChildren(el('option', { value: '' }, 'another run'),
+      ...others.map(row => el('option', { value: linkToPair(this.shown, row) }, runWords(row))));
+    $('compare-with').value = '';
+  }
+
+  close() {
+    this.shown = null;
+    this.player.close();
+  }
+
+  pressed(event) {
+    const to = { j: 'next', k: 'previous' }[event.key];
+    if (to === undefined) return this.player.pressed(event);
+    const other = this.neighbours?.[to];
+    if (other) location.hash = linkTo(other);
+    return true;
+  }
+}
+
+function runWords(row) {
+  const end = row.reward === null ? wordsOf(row.outcome) : `reward ${rewardText(row.reward)}`;
+  const words = `${momentText(row.started_at)}: ${end}, ${plural(row.step_count, 'step')}`;
+  return row.job_name ? `${words}, ${row.job_name}` : words;
+}
+
+function drawTask(trajectory) {
+  $('task-name').textContent = titleOf(trajectory);
+  say($('task-description'), trajectory.description);
+  facts($('task-facts'), [
+    `${trajectory.environment} ${trajectory.environment_version}`.trim(),
+    `template ${trajectory.template}`,
+    trajectory.args && `with ${trajectory.args}`,
+    trajectory.context && `context ${trajectory.context}`,
+    trajectory.seed !== null && `seed ${trajectory.seed}`,
+    moment(trajectory.started_at),
+    secondsText(trajectory.seconds),
+    `record ${trajectory.id}`,
+  ]);
+  $('verdict').replaceChildren(...verdict(trajectory));
+  $('prompt').textContent = trajectory.prompt ?? 'None was recorded.';
+}

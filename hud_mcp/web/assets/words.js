@@ -1,0 +1,91 @@
+// What numbers, moments and outcomes are called, and where things are.
+
+import { el } from './dom.js';
+
+export const WORDS = {
+  graded: 'graded',
+  cancelled: 'cancelled',
+  expired: 'expired',
+  environment_failed: 'environment failed',
+  grading_failed: 'grading failed',
+  lost: 'lost',
+  unfinished: 'unfinished',
+  not_begun: 'not begun',
+};
+
+export const plural = (count, word) =>
+  `${count.toLocaleString('en')} ${word}${count === 1 ? '' : 's'}`;
+export const clip = (text, limit) => (text.length > limit ? `${text.slice(0, limit)}…` : text);
+export const wordsOf = outcome => WORDS[outcome] ?? outcome;
+export const titleOf = trajectory => trajectory.task || trajectory.id;
+
+/** A reward with two digits, or as many as it takes not to pass 0.996 off as 1. */
+export function rewardText(value) {
+  if (value === null) return '—';
+  if (Number.isInteger(value)) return String(value);
+  for (let digits = 2; digits < 7; digits++) {
+    const text = value.toFixed(digits);
+    if (!Number.isInteger(Number(text))) return text;
+  }
+  return String(value);
+}
+
+export function secondsText(seconds) {
+  if (seconds === null) return '—';
+  if (seconds < 120) return `${seconds.toFixed(1)} s`;
+  return `${Math.floor(seconds / 60)} min ${Math.round(seconds % 60)} s`;
+}
+
+export const momentText = iso => `${iso.slice(0, 10)} ${iso.slice(11, 16)} UTC`;
+
+export const moment = iso => el('time', { datetime: iso }, momentText(iso));
+
+export const expectedText = trajectory => `${rewardText(trajectory.expected)} was expected`;
+
+export const badge = outcome => el('span', { class: `badge ${outcome}` }, wordsOf(outcome));
+
+export function meter(value) {
+  const filled = el('span', { class: 'filled' });
+  filled.style.width = `${100 * Math.max(0, Math.min(1, value))}%`;
+  return el('span', { class: 'meter', 'aria-hidden': 'true' }, filled);
+}
+
+/** The reward in large figures, or the lack of one, and how it ended. */
+export function verdict(trajectory) {
+  const figure = trajectory.reward === null
+    ? el('span', { class: 'no-reward' }, 'no reward')
+    : el('span', { class: 'big' }, rewardText(trajectory.reward));
+  return [figure, badge(trajectory.outcome),
+    trajectory.surprise ? el('strong', { class: 'unmet' }, expectedText(trajectory)) : ''];
+}
+
+/** Whether a picture is named by a hash; nothing else is asked for. */
+export const hasHash = shot => /^[0-9a-f]{64}$/.test(shot.sha256);
+
+// ---- Places within the page
+
+const quoted = text => encodeURIComponent(text.toWellFormed?.() ?? text);
+
+export const linkTo = (trajectory, step) =>
+  `#traj-${quoted(trajectory.id)}${step === undefined ? '' : `/step-${step + 1}`}`;
+export const linkToJob = job => `#job-${quoted(job.id)}`;
+export const linkToPair = (first, second) => `#compare-${quoted(first.id)}/${quoted(second.id)}`;
+
+function unquoted(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+/** Reads an address's fragment; what is none of these is the first page. */
+export function readPlace(hash) {
+  const one = /^#traj-([^/]*)(?:\/step-(\d{1,9}))?$/.exec(hash);
+  if (one) return { page: 'trajectory', id: unquoted(one[1]), step: one[2] ? Number(one[2]) - 1 : 0 };
+  const two = /^#compare-([^/]*)\/([^/]*)$/.exec(hash);
+  if (two) return { page: 'compare', ids: [unquoted(two[1]), unquoted(two[2])] };
+  const job = /^#job-([^/]*)$/.exec(hash);
+  if (job) return { page: 'job', id: unquoted(job[1]) };
+  return { page: 'home' };
+}

@@ -1,0 +1,207 @@
+"""What a snapshot of a browser holds, and its form as bytes.
+
+The parts that a page's own script wrote are opaque here: JSON that only `refill.js` reads, in
+the page that it is about.
+"""
+
+import json
+import zlib
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal, cast
+
+import anyio
+from pydantic import Field, ValidationError
+
+from hud_mcp.action import Point, Value
+from hud_mcp.errors import EnvironmentFailed, InvalidEnvironment, LimitReached
+
+__all__ = [
+    "FORM",
+    "MAX_CHARS",
+    "MAX_TABS",
+    "Kept",
+    "KeptFrame",
+    "KeptLook",
+    "KeptStorage",
+    "KeptTab",
+    "pack",
+    "too_large",
+    "unpack",
+    "write_state",
+]
+
+FORM = 1
+"""The number of this form; it goes up where an older package could not read what is written."""
+
+MAX_CHARS = 5_000_000
+"""The most that a snapshot holds, before it is compressed."""
+
+_LONG_CHARS = 250_000
+"""A longer one is compressed on a thread; this much takes 2 ms."""
+
+MAX_TABS = 40
+"""The most pages that a snapshot holds."""
+
+
+class KeptStorage(Value):
+    """What an origin stores: pairs, as JSON."""
+
+    local: str = "[]"
+    session: str = "[]"
+
+
+class KeptFrame(Value):
+    """One document: a page's own, or that of a frame in it."""
+
+    place: tuple[int, ...] = Field(description="The frames on the way to it, counted from 0.")
+    url: str
+    status: int = Field(default=0, description="The HTTP status that it came with; 0: none.")
+    storage: KeptStorage | None = Field(default=None, description="In a frame apart.")
+    page: str = Field(default="", description="Fields, focus and scrolling; empty: unknown.")
+
+
+class KeptTab(Value):
+    """One open page."""
+
+    urls: tuple[str, ...] = Field(description="Its history, oldest first.")
+    index: int = Field(ge=0, description="Which of them is shown.")
+    sessions: dict[str, str] = Field(description="What sessionStorage holds, by origin.")
+    frames: tuple[KeptFrame, ...] = Field(description="The page's own document first.")
+
+
+class KeptLook(Value):
+    """The last text that the agent read, which `changes` are told from."""
+
+    title: str
+    url: str
+    scrolled: str
+    lines: tuple[str, ...]
+    long: bool
+    limit: int
+    here: bool = Field(description="Whether it was of the document that is shown.")
+
+
+class Kept(Value):
+    """Everything that a snapshot holds."""
+
+    form: Literal[1] = FORM
+    tabs: tuple[KeptTab, ...]
+    shown: int | None = Field(description="Which tab is shown, counted from 0.")
+    cookies: list[Any]
+    storage: dict[str, str] = Field(description="What localStorage holds, by origin.")
+    databases: dict[str, str] = Field(description="IndexedDB, as JSON of Playwright's form.")
+    accept_dialogs: bool
+    dialog_text: str | None
+    notes: tuple[tuple[str, bool], ...] = Field(description="Each with whether it was read.")
+    pointer: Point
+    held: tuple[str, ...]
+    look: KeptLook | None
+    refs: dict[str, int] = Field(description="The highest number of a ref, by frame.")
+    visits: int = Field(description="How many documents the site answered with.")
+    state: str = Field(description="The backend's, as JSON.")
+
+
+async def pack(kept: Kept) -> bytes:
+    """Write a snapshot out.
+
+    Raises:
+        LimitReached: It is too large; the text names the largest part.
+    """
+    text = json.dumps(kept.model_dump(), separators=(",", ":"))
+    if len(text) > MAX_CHARS:
+        raise too_large(*_largest(kept))
+    if len(text) < _LONG_CHARS:
+        return zlib.compress(text.encode("ascii"), level=1)
+    return await anyio.to_thread.run_sync(lambda: zlib.compress(text.encode("ascii"), level=1))
+
+
+def unpack(data: bytes) -> Kept:
+    """Read what `pack` wrote.
+
+    Raises:
+        EnvironmentFailed: It is not a snapshot, or one of another form.
+    """
+    reader = zlib.decompressobj()
+    try:
+        text = reader.decompress(data, MAX_CHARS + 1)
+        raw = json.loads(text)
+    except (zlib.error, ValueError) as exc:
+        raise EnvironmentFailed(
+            f"The browser's snapshot of {len(data)} bytes is damaged: {exc}. Start a new task."
+        ) from exc
+    form = cast("dict[str, Any]", raw).get("form") if isinstance(raw, dict) else None
+    if form != FORM:
+        raise EnvironmentFailed(
+            f"The browser's snapshot has the form {form!r}, and this version reads form {FORM}. "
+            "Use the version that wrote it, or start a new task."
+        )
+    try:
+        return Kept.model_validate(raw)
+    except ValidationError as exc:
+        where = ".".join(str(part) for part in exc.errors()[0]["loc"])
+        raise EnvironmentFailed(
+            f"The browser's snapshot is damaged: {where}: {exc.errors()[0]['msg']}. "
+            "Start a new task."
+        ) from exc
+
+
+def too_large(what: str, chars: int) -> LimitReached:
+    """The error for something that a snapshot cannot hold."""
+    return LimitReached(
+        f"No snapshot: {what} takes {chars / 1e6:.1f} million characters, and all of a browser's "
+        f"state may take {MAX_CHARS / 1e6:g}. The session goes on, and cannot be taken up again "
+        "from here if the server ends."
+    )
+
+
+def write_state(state: Mapping[str, Any]) -> str:
+    """Return a state as JSON, if it comes back from there as it is.
+
+    Raises:
+        InvalidEnvironment: Naming the first value that would not.
+    """
+    try:
+        text = json.dumps(state, separators=(",", ":"))
+        if json.loads(text) == state:
+            return text
+    except (TypeError, ValueError, RecursionError):
+        pass
+    where, found = _first_problem(state, "state") or ("state", "a value that differs from itself")
+    raise InvalidEnvironment(
+        f"No snapshot: {where} of the site is {found}, which JSON does not give back. Keep to "
+        "dicts with text as keys, lists, text, numbers, True, False and None."
+    )
+
+
+def _first_problem(value: Any, where: str, depth: int = 0) -> tuple[str, str] | None:
+    inside: Iterable[tuple[str, Any]] = ()
+    if depth > 200:  # noqa: PLR2004  # far deeper than any state, far from Python's own limit
+        return where, "nested too deeply"
+    if isinstance(value, dict):
+        mapping = cast("dict[Any, Any]", value)
+        if odd := [key for key in mapping if not isinstance(key, str)]:
+            return where, f"a dict with the key {odd[0]!r}"
+        inside = ((f"{where}[{key!r}]", item) for key, item in mapping.items())
+    elif isinstance(value, list):
+        inside = ((f"{where}[{i}]", v) for i, v in enumerate(cast("list[Any]", value)))
+    elif not (value is None or isinstance(value, str | int | float)) or value != value:  # noqa: PLR0124  # NaN
+        return where, f"{type(value).__name__} {str(value)[:60]!r}"
+    return next((p for at, item in inside if (p := _first_problem(item, at, depth + 1))), None)
+
+
+def _largest(kept: Kept) -> tuple[str, int]:
+    parts = {"the site's state": len(kept.state)}
+    parts["the cookies"] = len(json.dumps(kept.cookies))
+    for origin, text in kept.storage.items():
+        parts[f"localStorage of {origin}"] = len(text)
+    for origin, databases in kept.databases.items():
+        parts[f"IndexedDB of {origin}"] = len(databases)
+    for tab in kept.tabs:
+        for origin, text in tab.sessions.items():
+            parts[f"sessionStorage of {origin}"] = len(text)
+        for frame in tab.frames:
+            parts[f"what {frame.url[:200]} holds"] = len(frame.page)
+            if frame.storage:
+                parts[f"the storage of {frame.url[:200]}"] = len(frame.storage.local)
+    what = max(parts, key=lambda name: parts[name])
+    return what, parts[what]

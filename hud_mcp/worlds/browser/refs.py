@@ -1,0 +1,90 @@
+"""The refs of a page that was taken up again: the agent's names for what Playwright renamed.
+
+Playwright numbers the elements of a document as it first reads them, and the documents of a
+tab as they come. A page that is loaded again therefore gets other numbers than the agent was
+told. Here each of Playwright's is paired with one of the agent's: the one from its last text
+where the page reads as it did, and one that the agent has never seen where it does not.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+__all__ = ["Refs", "highest_refs"]
+
+_REF = re.compile(r"\[ref=((?:f\d+)?)e(\d+)\]")
+_MARKS = re.compile(r" \[(?:ref=\w+|active)\]")
+
+
+def highest_refs(lines: Iterable[str]) -> dict[str, int]:
+    """The highest number in a tree's refs, by frame: `f3`, or empty for the first document."""
+    found: dict[str, int] = {}
+    for frame, number in _REF.findall("\n".join(lines)):
+        found[frame] = max(found.get(frame, 0), int(number))
+    return found
+
+
+class Refs:
+    """The refs of one tab.
+
+    Args:
+        highest: The highest number that the agent has seen, by frame.
+        told: The tree in the agent's last text, if that was of this document.
+        now: The tree of the document as Playwright reads it now.
+    """
+
+    def __init__(self, highest: Mapping[str, int], told: Sequence[str], now: Sequence[str]) -> None:
+        self._numbers = dict(highest)
+        self._frames: dict[str, str] = {}
+        self._taken = max([0, *(int(f[1:]) for f in highest if f)])
+        self._shown: dict[str, str] = {}
+        self._meant: dict[str, str] = {}
+        for old, new in _pairs(told, now):
+            self._pair(old, new)
+        for line in now:
+            self.translate(line)
+
+    def translate(self, line: str) -> str:
+        """Return a line of Playwright's tree with the agent's ref in it."""
+        return _REF.sub(lambda match: f"[ref={self._told(match[1], match[2])}]", line)
+
+    def find(self, ref: str) -> str | None:
+        """Return Playwright's ref for the agent's; None where it is of no element."""
+        return self._meant.get(ref)
+
+    def _told(self, frame: str, number: str) -> str:
+        ref = f"{frame}e{number}"
+        if ref not in self._shown:
+            self._shown[ref] = self._new(frame, number)
+            self._meant[self._shown[ref]] = ref
+        return self._shown[ref]
+
+    def _new(self, frame: str, number: str) -> str:
+        mine = self._frames.get(frame)
+        if mine is None:
+            self._taken += 1
+            mine = self._frames[frame] = f"f{self._taken}"
+        if mine not in self._numbers:  # no document that the agent knows: its numbers are free
+            return f"{mine}e{number}"
+        self._numbers[mine] += 1
+        return f"{mine}e{self._numbers[mine]}"
+
+    def _pair(self, old: tuple[str, str], new: tuple[str, str]) -> None:
+        known = self._frames.setdefault(new[0], old[0])
+        told, ref = "e".join(old), "e".join(new)
+        if known == old[0] and told not in self._meant and ref not in self._shown:
+            self._shown[ref] = told
+            self._meant[told] = ref
+
+
+def _pairs(
+    told: Sequence[str], now: Sequence[str]
+) -> list[tuple[tuple[str, str], tuple[str, str]]]:
+    """The refs of the same elements in two trees, if the trees say the same; else none.
+
+    Where they differ, no line is safe by its words: the one "Delete" that is left may stand
+    beside another name now.
+    """
+    if [_MARKS.sub("", line) for line in told] != [_MARKS.sub("", line) for line in now]:
+        return []
+    found = [(_REF.search(old), _REF.search(new)) for old, new in zip(told, now, strict=True)]
+    return [((a[1], a[2]), (b[1], b[2])) for a, b in found if a and b]

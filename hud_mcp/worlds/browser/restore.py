@@ -1,0 +1,314 @@
+"""Taking up a snapshot: pages, storage, fields and all, in a browser that was opened anew.
+
+The order matters. Storage comes before the pages, whose scripts read it; the pages before
+what was typed into them; and storage and the site's state once more at the end, because
+loading a page may change them and the session saw that happen once already.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import anyio
+
+from hud_mcp.worlds.browser.devtools import is_end, send
+from hud_mcp.worlds.browser.gate import Gate
+from hud_mcp.worlds.browser.hands import Hands
+from hud_mcp.worlds.browser.kept import Kept, KeptFrame, KeptLook, KeptStorage, KeptTab
+from hud_mcp.worlds.browser.refs import Refs
+from hud_mcp.worlds.browser.settle import TRACKER, settle
+from hud_mcp.worlds.browser.tab import Tab, origin_of
+from hud_mcp.worlds.browser.tabs import DialogRule, Tabs
+from hud_mcp.worlds.browser.target import focused_element
+from hud_mcp.worlds.browser.text import Reading, read_page
+
+if TYPE_CHECKING:
+    from playwright.async_api import BrowserContext, Frame, Route, StorageState
+
+__all__ = ["Restoration"]
+
+LOAD_BOUND_MS = 15_000
+FRAME_BOUND_MS = 3000
+
+_REFILL = Path(__file__).with_name("refill.js").read_text()
+
+
+@dataclass(frozen=True)
+class Restoration:
+    """One snapshot's way into one browser.
+
+    Args:
+        kept: The snapshot.
+        context: Playwright's.
+        tabs: Its pages.
+        hands: Its pointer and keys.
+        gate: Its way out.
+        state: The backend's state, which changes in place.
+    """
+
+    kept: Kept
+    context: "BrowserContext"
+    tabs: Tabs
+    hands: Hands
+    gate: Gate
+    state: dict[str, Any]
+
+    async def run(self) -> Reading | None:
+        """Take it up, and return what the agent last read.
+
+        Raises:
+            Error: Playwright's.
+        """
+        kept = self.kept
+        self.tabs.rule = DialogRule(accept=kept.accept_dialogs, text=kept.dialog_text)
+        tabs = await self.tabs.arrange(len(kept.tabs))
+        visited = [set(tab.origins) for tab in tabs]
+        for tab in tabs:
+            await tab.page.goto("about:blank")
+        self.gate.resume(kept.visits)
+        become(self.state, json.loads(kept.state))
+        await self.context.set_storage_state(self._storage_state())
+        for tab, was, origins in zip(tabs, kept.tabs, visited, strict=True):
+            await _lay_history(tab, was, origins)
+        problems = [await _load(tab, was) for tab, was in zip(tabs, kept.tabs, strict=True)]
+        shown = tabs[kept.shown] if kept.shown is not None else None
+        await self._resume(tabs, shown)
+        for tab in tabs:
+            tab.refs = Refs(kept.refs, (), ())
+        await self._settle_storage(tabs)
+        become(self.state, json.loads(kept.state))
+        news = [text for problem in problems for text in problem]
+        self.tabs.replace_notes([*kept.notes, *((text, False) for text in news)])
+        return await self._resume_reading(shown, failed=bool(news))
+
+    async def _resume(self, tabs: Sequence[Tab], shown: Tab | None) -> None:
+        """Fill the pages in, show the one that was shown, and have the hands where they were."""
+        held, pointer = self.kept.held, self.kept.pointer
+        for tab in self.tabs.all:
+            if tab not in tabs:  # a page opened it as it was loaded, and had done so before
+                await tab.page.close()
+        for tab, was in zip(tabs, self.kept.tabs, strict=True):
+            if tab.closed:
+                continue
+            if tab is shown:
+                await self.hands.resume(tab, self.hands.pointer, held)
+            await _fill(tab, was)
+        if shown is not None and not shown.closed:
+            await self.tabs.switch(self.tabs.all.index(shown) + 1)
+            mark = shown.mark()
+            await self.hands.resume(shown, pointer, ())
+            await settle(shown, mark)
+
+    def _storage_state(self) -> "StorageState":
+        origins: list[dict[str, Any]] = [
+            {
+                "origin": origin,
+                "localStorage": [
+                    {"name": name, "value": value}
+                    for name, value in json.loads(self.kept.storage.get(origin, "[]"))
+                ],
+                "indexedDB": json.loads(self.kept.databases.get(origin, "[]")),
+            }
+            for origin in {**self.kept.storage, **self.kept.databases}
+        ]
+        return cast("StorageState", {"cookies": self.kept.cookies, "origins": origins})
+
+    async def _settle_storage(self, tabs: Sequence[Tab]) -> None:
+        """Undo what loading the pages did to cookies and storage."""
+        for tab, was in zip(tabs, self.kept.tabs, strict=True):
+            if not tab.closed and (origin := origin_of(tab.page.url)):
+                local = self.kept.storage.get(origin, "[]")
+                stored = KeptStorage(local=local, session=was.sessions.get(origin, "[]"))
+                await _refill(tab.page.main_frame, stored.model_dump_json(), "storage")
+        if await self.context.cookies() != self.kept.cookies:
+            await self.context.clear_cookies()
+            await self.context.add_cookies(self.kept.cookies)
+
+    async def _resume_reading(self, shown: Tab | None, *, failed: bool) -> Reading | None:
+        look = self.kept.look
+        if look is None:
+            return None
+        born = -1.0  # of no document: the next text is told in full
+        if shown is not None and not shown.closed and look.here and not failed:
+            now = await _read(shown, look)
+            if now is not None:
+                shown.refs = Refs(self.kept.refs, look.lines, now.lines)
+                born = now.document
+        return Reading(**look.model_dump(exclude={"here"}), document=born)
+
+
+def become(old: dict[str, Any], new: Mapping[str, Any]) -> None:
+    """Give a dict another's content, in place, and the dicts and lists within it too."""
+    content: dict[str, Any] = {}
+    for key, value in new.items():
+        was = old.get(key)
+        if isinstance(was, dict) and isinstance(value, dict):
+            become(cast("dict[str, Any]", was), cast("dict[str, Any]", value))
+            content[key] = was
+        elif isinstance(was, list) and isinstance(value, list):
+            was[:] = cast("list[Any]", value)
+            content[key] = cast("list[Any]", was)
+        else:
+            content[key] = value
+    old.clear()
+    old.update(content)
+
+
+async def _read(tab: Tab, look: KeptLook) -> Reading | None:
+    from playwright.async_api import Error  # noqa: PLC0415  # loads on use
+
+    try:
+        return await read_page(tab.page, max_chars=look.limit, long=look.long)
+    except (Error, TimeoutError):
+        return None  # it goes elsewhere, or hangs: the next look tells
+
+
+async def _lay_history(tab: Tab, was: KeptTab, visited: set[str]) -> None:
+    """Give a tab its history and its sessionStorage, with empty pages in place of the real ones.
+
+    Args:
+        tab: A tab on a blank page.
+        was: What it was.
+        visited: Origins that have a sessionStorage in it already.
+    """
+
+    async def answer(route: "Route") -> None:
+        await route.fulfill(body="<!doctype html>", content_type="text/html")
+
+    page = tab.page
+    urls = [url if origin_of(url) else "about:blank" for url in was.urls]
+    elsewhere = (visited | set(was.sessions)) - {origin_of(url) for url in urls}
+    given: set[str] = set()
+
+    async def visit(url: str) -> None:
+        # As far as its end: going on any earlier may take its place in the history.
+        await page.goto(url, wait_until="load", timeout=LOAD_BOUND_MS)
+        if (origin := origin_of(url)) and origin not in given:
+            given.add(origin)
+            pairs = was.sessions.get(origin, "[]")
+            await page.evaluate(
+                "([pairs]) => { sessionStorage.clear();"
+                " for (const [k, v] of JSON.parse(pairs)) sessionStorage.setItem(k, v); }",
+                [pairs],
+            )
+
+    await page.route("**/*", answer)
+    try:
+        for origin in sorted(elsewhere):
+            await visit(origin + "/")
+        await page.goto("about:blank")
+        cdp = await tab.cdp()
+        await send(cdp, "Page.resetNavigationHistory")
+        for url in urls:
+            await visit(url)
+        if later := len(urls) - 1 - was.index:
+            history = await send(cdp, "Page.getNavigationHistory")
+            entry = history["entries"][max(0, history["currentIndex"] - later)]
+            async with page.expect_navigation(wait_until="load", timeout=LOAD_BOUND_MS):
+                await send(cdp, "Page.navigateToHistoryEntry", {"entryId": entry["id"]})
+    finally:
+        await page.unroute("**/*", answer)
+
+
+async def _load(tab: Tab, was: KeptTab) -> list[str]:
+    """Load the page that was shown; return what the agent has to know of it."""
+    from playwright.async_api import Error  # noqa: PLC0415  # loads on use
+
+    url = was.urls[was.index]
+    if origin_of(url) is None:
+        return [] if url == "about:blank" else [f"The page {url[:200]} cannot be opened again."]
+    mark = tab.mark()
+    problems: list[str] = []
+    try:
+        response = await tab.page.reload(wait_until="commit", timeout=LOAD_BOUND_MS)
+        status = response.status if response else 0
+        before = was.frames[0].status if was.frames else 0
+        if status >= 400 and status != before:  # noqa: PLR2004  # HTTP's first status of errors
+            problems.append(f"The page {url[:200]} did not open again: HTTP status {status}.")
+    except Error as exc:
+        if is_end(exc) and not tab.closed:
+            raise
+        reason = exc.message.partition(": ")[2].partition("\n")[0] or exc.message
+        problems.append(f"The page {url[:200]} did not open again: {reason[:200]}.")
+    await settle(tab, mark)
+    return problems
+
+
+async def _fill(tab: Tab, was: KeptTab) -> None:
+    """Give a tab's documents what was typed, chosen, scrolled and focused in them."""
+    found: list[tuple[Frame, KeptFrame]] = []
+    for kept in was.frames:
+        frame = _at(tab.page.main_frame, kept.place)
+        if frame is not None:
+            await _lead(tab, frame, kept)
+            found.append((frame, kept))
+    filled = [(frame, kept) for frame, kept in found if kept.page]
+    for _attempt in range(2):  # a field may appear only once another one is filled
+        mark = tab.mark()
+        missed = [await _refill(frame, kept.page, "fields") for frame, kept in filled]
+        await settle(tab, mark)
+        if not any(missed):
+            break
+    mark = tab.mark()
+    for frame, kept in filled:
+        typed = await _refill(frame, kept.page, "focus")
+        if isinstance(typed, str):
+            await _type_anew(frame, typed)
+    await settle(tab, mark)
+    for frame, kept in filled:
+        await _refill(frame, kept.page, "place")
+
+
+async def _lead(tab: Tab, frame: "Frame", kept: KeptFrame) -> None:
+    """Have a frame show the document that it showed, with its storage where that is apart."""
+    from playwright.async_api import Error  # noqa: PLC0415  # loads on use
+
+    if not kept.place:
+        return
+    mark = tab.mark()
+    try:
+        if frame.url != kept.url and origin_of(kept.url):
+            await frame.evaluate("url => location.replace(url)", kept.url)
+            await settle(tab, mark)
+            await frame.wait_for_load_state("load", timeout=FRAME_BOUND_MS)
+        if kept.storage and await _refill(frame, kept.storage.model_dump_json(), "storage"):
+            await frame.evaluate("() => location.reload()")
+            await settle(tab, mark)
+            await frame.wait_for_load_state("load", timeout=FRAME_BOUND_MS)
+    except Error:
+        return  # what it shows now is all there is
+
+
+def _at(frame: "Frame", place: Sequence[int]) -> "Frame | None":
+    for index in place:
+        children = frame.child_frames
+        if index >= len(children):
+            return None
+        frame = children[index]
+    return frame
+
+
+async def _refill(frame: "Frame", text: str, part: str) -> Any:
+    """Run a part of `refill.js`; None where the document cannot do it."""
+    from playwright.async_api import Error  # noqa: PLC0415  # loads on use
+
+    try:
+        with anyio.move_on_after(FRAME_BOUND_MS / 1000):
+            return await frame.evaluate(_REFILL, [TRACKER, text, part])
+    except Error:
+        pass  # it has gone, or the page keeps scripts from their work
+    return None
+
+
+async def _type_anew(frame: "Frame", text: str) -> None:
+    """Put a text into the focused field as a person does, so that leaving it is a change."""
+    from playwright.async_api import Error  # noqa: PLC0415  # loads on use
+
+    try:
+        element = await focused_element(frame)
+        if element is not None:
+            await element.fill(text, timeout=FRAME_BOUND_MS)
+    except Error:
+        return  # it takes no text now

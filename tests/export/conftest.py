@@ -1,0 +1,23 @@
+"""What the tests of exports share."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import anyio
+import pytest
+from recording import Recorded
+
+from hud_mcp.store import Store
+
+BOUND_S = 30
+
+
+@pytest.fixture
+async def record(tmp_path: Path) -> AsyncIterator[Recorded]:
+    """An empty job in a store of its own."""
+    folder = tmp_path / "store"
+    folder.mkdir()
+    store = Store(folder / "store.sqlite3")
+    with anyio.fail_after(BOUND_S):
+        yield Recorded(store, folder)
+    await store.close()

@@ -1,0 +1,60 @@
+"""A store on each kind of database: nearly every claim is made of both."""
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+
+import anyio
+import pytest
+from postgresql import Cluster, find_programs
+
+from hud_mcp.store import Store
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[Cluster]:
+    """A running PostgreSQL of this run of tests."""
+    programs = find_programs()
+    if programs is None:
+        pytest.skip("no PostgreSQL is installed: sh scripts/install-postgresql.sh")
+    started = Cluster(programs)
+    try:
+        started.start()
+        yield started
+    finally:
+        started.remove()
+
+
+@pytest.fixture(autouse=True)
+def _data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a store on PostgreSQL keeps on the machine, it keeps for this test alone."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Where a store may be made; nothing is there yet."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path}/store.sqlite3"
+    cluster: Cluster = request.getfixturevalue("cluster")
+    return cluster.new_database()
+
+
+@pytest.fixture
+async def open_store(url: str) -> AsyncIterator[Callable[..., Store]]:
+    """Open the store, as often as there are servers; each is closed at the end."""
+    opened: list[Store] = []
+
+    def open_one(**options: float) -> Store:
+        opened.append(Store(url, **options))
+        return opened[-1]
+
+    yield open_one
+    with anyio.fail_after(60):
+        for store in opened:
+            await store.close()
+
+
+@pytest.fixture
+def store(open_store: Callable[..., Store]) -> Store:
+    """A store, closed at the end."""
+    return open_store()

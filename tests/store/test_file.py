@@ -1,0 +1,191 @@
+"""A store that is a file of SQLite's: its place, its lock, its disk."""
+
+import json
+import sqlite3
+import sys
+import threading
+from functools import partial
+from pathlib import Path
+
+import anyio
+import anyio.to_thread
+import pytest
+from records import begin, run_child, write_lock
+from sqlalchemy import Connection, Engine, event
+
+from hud_mcp.errors import StoreFailed
+from hud_mcp.job import Job
+from hud_mcp.store import Store
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    """A file, where the other modules try each kind of database."""
+    return f"sqlite:///{tmp_path}/store.sqlite3"
+
+
+async def test_every_commit_is_synchronised(store: Store) -> None:
+    """A write-ahead log with full synchronisation, and references that are checked."""
+    seen: list[list[object]] = []
+
+    def look(connection: Connection) -> None:
+        names = ("journal_mode", "synchronous", "foreign_keys")
+        found = [connection.exec_driver_sql(f"PRAGMA {name}").scalar_one() for name in names]
+        seen.append(found)
+
+    event.listen(Engine, "commit", look)
+    try:
+        await begin(store)
+    finally:
+        event.remove(Engine, "commit", look)
+    assert len(seen) >= 1
+    assert all(found == ["wal", 2, 1] for found in seen)
+
+
+async def test_a_locked_file_does_not_hold_up_the_event_loop(store: Store, tmp_path: Path) -> None:
+    """While another process makes the tables, every other task of the server goes on."""
+    opening = threading.Event()
+
+    def connects(*_: object) -> None:
+        opening.set()
+
+    event.listen(Engine, "do_connect", connects)
+    try:
+        with anyio.fail_after(20):
+            async with anyio.create_task_group() as group:
+                with write_lock(tmp_path / "store.sqlite3"):
+                    group.start_soon(store.add_job, Job(name="a"))
+                    assert await anyio.to_thread.run_sync(opening.wait, 10)
+                    group.start_soon(partial(store.find_session, "d", principal=None))
+                    group.start_soon(store.add_job, Job(name="b"))
+                    await anyio.wait_all_tasks_blocked()
+    finally:
+        event.remove(Engine, "do_connect", connects)
+
+
+@pytest.mark.parametrize("journal", ["wal", "delete"])
+async def test_a_new_file_may_be_opened_by_many_at_once(tmp_path: Path, journal: str) -> None:
+    """Hosts that start a server at the same moment share the user's store."""
+    path = tmp_path / "store.sqlite3"
+    with sqlite3.connect(path) as raw:
+        raw.execute(f"PRAGMA journal_mode={journal}")
+    raw.close()
+    stores = [Store(path) for _ in range(12)]
+    jobs = [Job(name=str(i)) for i in range(12)]
+    with anyio.fail_after(30):
+        async with anyio.create_task_group() as group:
+            for store, job in zip(stores, jobs, strict=True):
+                group.start_soon(store.add_job, job)
+        for job in jobs:
+            assert (await stores[0].load_job(job.id))[0] == job
+        for store in stores:
+            await store.close()
+
+
+async def test_a_store_of_a_newer_version_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+    """An older program does not write what a newer one would not understand."""
+    path = tmp_path / "store.sqlite3"
+    store = Store(path)
+    await begin(store)
+    await store.close()
+    with sqlite3.connect(path) as raw:
+        raw.execute("UPDATE versions SET version = 99")
+    raw.close()
+    before = path.read_bytes()
+
+    newer = Store(path)
+    said = "has version 99, this program reads up to 2; update hud-mcp, or name another store"
+    with pytest.raises(StoreFailed, match=said):
+        await newer.load_trajectory("traj-1")
+    with pytest.raises(StoreFailed, match=said):
+        await newer.add_job(Job(name="a"))
+    await newer.close()
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("place", "why"),
+    [
+        ("file/store.sqlite3", "File exists"),
+        ("file/deeper/store.sqlite3", "Not a directory"),
+        (".", "unable to open database file"),
+    ],
+)
+async def test_a_place_that_cannot_hold_a_store_is_named(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, place: str, why: str
+) -> None:
+    """In the log: whoever reads the error may be an agent elsewhere, whom it is no business of."""
+    (tmp_path / "file").write_text("in the way")
+    store = Store(tmp_path / place)
+    with pytest.raises(StoreFailed, match=rf"could not be written: {why}.*; free space or") as got:
+        await begin(store)
+    assert str(tmp_path) not in str(got.value)
+    with pytest.raises(StoreFailed, match=f"The record cannot be read: {why}") as got:
+        await store.load_trajectory("traj-1")
+    assert str(tmp_path) not in str(got.value)
+    await store.close()
+    assert [str(tmp_path / place) in record.getMessage() for record in caplog.records] == [True] * 2
+
+
+async def test_a_missing_folder_is_made(tmp_path: Path) -> None:
+    """The first run of a user has none."""
+    store = Store(tmp_path / "a" / "b" / "store.sqlite3")
+    await begin(store)
+    assert (await store.load_trajectory("traj-1")).id == "traj-1"
+    await store.close()
+
+
+FULL = """
+import anyio, json, os, resource, sys
+from pathlib import Path
+from hud_mcp.errors import StoreFailed
+from records import *
+from hud_mcp.trajectory import ScreenshotRecord
+async def main(folder):
+    store = Store(folder / "store.sqlite3")
+    await begin(store)
+    told = []
+    async def attempt(what, *arguments):
+        try:
+            await what(*arguments)
+        except StoreFailed as exc:
+            told.append(str(exc))
+        else:
+            told.append("written")
+    noise = os.urandom(400_000)
+    shot = Screenshot(data=noise, mime_type="image/png", width_px=1, height_px=1)
+    seen = step(1, screenshot=ScreenshotRecord.of(shot))
+    long = step(0, observation_text="x" * 400_000)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    size = max(p.stat().st_size for p in folder.glob("store.*"))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size + 4096, hard))
+    await attempt(store.add_step, "traj-1", long)
+    await attempt(store.add_step, "traj-1", seen, shot)
+    files = [str(p) for p in store.screenshots.rglob("*") if p.is_file()]
+    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    await attempt(store.add_step, "traj-1", long)
+    await attempt(store.add_step, "traj-1", seen, shot)
+    recorded = [s.index for s in (await store.load_trajectory("traj-1")).steps]
+    await store.close()
+    whole = store.screenshot_path(ScreenshotRecord.of(shot)).read_bytes() == noise
+    print(json.dumps({"told": told, "files": files, "recorded": recorded, "whole": whole}))
+anyio.run(main, Path(sys.argv[1]))
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no RLIMIT_FSIZE")
+async def test_a_full_disk_fails_the_write_and_nothing_else(tmp_path: Path) -> None:
+    """Nothing half-written stays, and the same writes succeed once there is room."""
+    with run_child(FULL, str(tmp_path)) as child:
+        output, _ = child.communicate(timeout=60)
+    result = json.loads(output)
+    first, second, *later = result["told"]
+    for text in (first, second):
+        assert "could not be written" in text
+        assert "Nothing of this call was recorded; free space or make it writable" in text
+    assert result["files"] == []
+    assert later == ["written", "written"]
+    assert result["recorded"] == [0, 1]
+    assert result["whole"]

@@ -34,6 +34,7 @@ LAYERS = (
         "source",
         "carl",
     ),
+    ("sandbox",),
     ("worlds", "graders"),
     ("bootstrap", "statistics", "record", "transcript", "trajectory", "job", "store"),
     ("log", "limits", "recorder", "worker", "keeper", "ending", "replay", "session", "sessions"),
@@ -44,10 +45,14 @@ LAYERS = (
 """From the bottom up; a module imports from its own layer and those before it."""
 
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
-VALUES, DECLARATIONS, PARTS, RECORD, LIFE = 1, 2, 3, 4, 5
+VALUES, DECLARATIONS, SANDBOX, PARTS, RECORD, LIFE = 1, 2, 3, 4, 5, 6
 
 EXCEPTIONS = {
-    ("environment", "worlds.none"): "an environment that names no world has one, with nothing in it"
+    (
+        "environment",
+        "worlds.none",
+    ): "an environment that names no world has one, with nothing in it",
+    ("environment", "worlds.shell"): "env.workspace, which is HUD's, makes the world a shell",
 }
 
 NARROW = {"agents.agent": VALUES}
@@ -63,6 +68,7 @@ HEAVY = {
     "Box2D": ("carl",),
     "ConfigSpace": (),
     "pyarrow": (),
+    "asyncssh": ("channel.ssh", "channel.ssh_command", "channel.sftp"),
     "ray": (),
 }
 """Slow to load or optional: imported inside functions, but for the modules that exist for them."""
@@ -159,7 +165,7 @@ def layer_violation(importer: str, target: str) -> str | None:  # noqa: PLR0911 
     highest = NARROW.get(importer, LEVEL[top])
     if LEVEL[below] > highest:
         return f"{importer} imports {target}, which lies above it"
-    if LEVEL[top] in (RECORD, LIFE) and LEVEL[below] == PARTS:
+    if LEVEL[top] in (RECORD, LIFE) and LEVEL[below] in (SANDBOX, PARTS):
         return f"{importer} imports {target}: the record and the life of a session know no world"
     if LEVEL[top] == PARTS and LEVEL[below] == PARTS and top != below:
         return f"{importer} imports {target}: worlds and graders use declarations and values only"

@@ -1,0 +1,1 @@
+"""The HUD control channel, and the services that its sessions are given."""

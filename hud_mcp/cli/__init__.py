@@ -13,6 +13,7 @@ __all__ = ["main"]
 _COMMANDS = {
     "serve": "Serve environments over MCP, on stdio or HTTP.",
     "eval": "Run an agent through a taskset and report.",
+    "regrade": "Grade a job's stored answers again, without its agent.",
     "jobs": "List jobs, or show what the runs of one amount to.",
     "trace": "Show a trajectory step by step.",
     "view": "Show jobs, trajectories and running sessions in a web page.",

@@ -19,6 +19,7 @@ from hud_mcp.agents.nop import NopAgent
 from hud_mcp.agents.oracle import OracleAgent
 from hud_mcp.cli.interruption import Interruption, watched_signals
 from hud_mcp.cli.output import cell, make_console
+from hud_mcp.cli.places import find_sources, lasting_source
 from hud_mcp.cli.progress import Progress
 from hud_mcp.cli.results import Results, load_results, print_results
 from hud_mcp.errors import HudMcpError, InvalidTask
@@ -30,7 +31,7 @@ from hud_mcp.rollout.link import ServerCommand
 from hud_mcp.rollout.plan import PlannedRun, RunOptions, plan_runs
 from hud_mcp.rollout.run import Runs, end_as_lost
 from hud_mcp.rollout.server import RunServer, run_server
-from hud_mcp.source import find_taskset, load_environments, shipped_environments
+from hud_mcp.source import find_taskset, load_environments
 from hud_mcp.statistics import NOT_BEGUN
 from hud_mcp.store import Store
 from hud_mcp.task import Task
@@ -184,7 +185,9 @@ async def _begin(store: Store, options: dict[str, Any]) -> _Prepared:
     how = RunOptions(
         agent=options["agent"],
         agent_command=options["agent_command"],
-        sources=tuple(_lasting(s) for s in _sources(options["sources"], chosen, path)),
+        sources=tuple(
+            lasting_source(s) for s in find_sources(options["sources"], chosen, path.parent)
+        ),
         folder=str(Path.cwd()),
         timeout_s=options["timeout"],
         max_steps=options["max_steps"],
@@ -215,7 +218,9 @@ async def _resume(store: Store, options: dict[str, Any]) -> _Prepared:
     job, tasks, runs = await store.load_job_summary(job_id)
     how = RunOptions.of(job)
     if options["sources"]:
-        how = how.model_copy(update={"sources": tuple(_lasting(s) for s in options["sources"])})
+        how = how.model_copy(
+            update={"sources": tuple(lasting_source(s) for s in options["sources"])}
+        )
     for run in runs:
         text = "The evaluation that it belongs to ended before it did."
         if run.outcome is None and not await end_as_lost(store, run.id, text):
@@ -389,33 +394,3 @@ def _check_agent(how: RunOptions, tasks: Taskset) -> None:
             f"These templates have no oracle: {', '.join(without)}. Declare one with "
             "@<template>.oracle, or leave their tasks out with --filter."
         )
-
-
-def _sources(given: Sequence[str], tasks: Taskset, path: Path) -> list[str]:
-    """Where the environments of the tasks are: as given, shipped, or beside the taskset."""
-    if given:
-        return list(given)
-    shipped = shipped_environments()
-    beside = path.parent / "env.py"
-    found: list[str] = []
-    for name in tasks.environment_names:
-        if name in shipped:
-            found.append(name)
-        elif beside.is_file():
-            found.append(str(beside))
-        elif Path("env.py").is_file():
-            found.append("env.py")
-        else:
-            raise HudMcpError(
-                f"{path} needs environment {name!r}, which is not shipped ({', '.join(shipped)}); "
-                "say where it is with --env path/to/env.py."
-            )
-    return list(dict.fromkeys(found))
-
-
-def _lasting(source: str) -> str:
-    """A source that means the same from any folder."""
-    place, colon, name = source.rpartition(":")
-    if colon and Path(place).exists():
-        return f"{Path(place).resolve()}:{name}"
-    return str(Path(source).resolve()) if Path(source).exists() else source

@@ -12,7 +12,7 @@ demo: $(STAMP) browser
 	$(BIN)/hud-mcp eval taskset_data/quickstart.jsonl --agent oracle \
 	  --store demo-report/store.sqlite3 --report demo-report/report.html
 
-test: $(STAMP) browser sandbox
+test: $(STAMP) browser sandbox database
 	$(BIN)/python -m pytest
 
 check: $(STAMP)
@@ -33,6 +33,10 @@ $(STAMP): pyproject.toml
 .PHONY: browser
 browser: $(STAMP)
 	sh scripts/install-chromium.sh $(BIN)/python
+
+.PHONY: database
+database:
+	sh scripts/install-postgresql.sh
 
 .PHONY: sandbox
 sandbox:

@@ -72,6 +72,13 @@ class Phoenix:
         assert self._process.stdout is not None
         self._process.stdout.close()
 
+    def wait(self) -> None:
+        """Wait until the server has ended by itself."""
+        assert self._process is not None
+        self._process.wait(PATIENCE_S)
+        assert self._process.stdout is not None
+        self._process.stdout.close()
+
     async def kill_and_start(self) -> None:
         """One life after another."""
         self.kill()

@@ -24,6 +24,7 @@ check: $(STAMP)
 bench: $(STAMP) browser
 	$(BIN)/python benchmarks/stdio.py
 	$(BIN)/python benchmarks/browser.py
+	$(BIN)/python benchmarks/store.py
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)

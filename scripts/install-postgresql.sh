@@ -1,18 +1,20 @@
 #!/bin/sh
 # Make sure that there is a PostgreSQL server for the tests, and do nothing where there is one.
-# Where there is none and none can be installed, say so and go on: its tests are skipped aloud.
+# Where there is none and none can be installed, say so and go on: what is tested on it is then
+# skipped aloud. The tests start a cluster of their own; one of the system is not touched.
 set -eu
 
 found() {
-    if command -v initdb >/dev/null 2>&1; then return 0; fi
-    for program in /usr/lib/postgresql/*/bin/initdb /usr/pgsql-*/bin/initdb; do
-        if [ -x "$program" ]; then return 0; fi
+    command -v initdb >/dev/null 2>&1 && return 0
+    for folder in /usr/lib/postgresql/*/bin /usr/pgsql-*/bin \
+        /opt/homebrew/opt/postgresql*/bin /usr/local/opt/postgresql*/bin; do
+        if [ -x "$folder/initdb" ] && [ -x "$folder/postgres" ]; then return 0; fi
     done
     return 1
 }
 
 if found; then exit 0; fi
-echo "No PostgreSQL is installed; installing one for the tests." >&2
+echo "No PostgreSQL server is installed; installing one for the tests." >&2
 
 as_root=""
 if [ "$(id -u)" != 0 ]; then as_root="sudo -n"; fi
@@ -26,8 +28,10 @@ if [ "$(uname -s)" = Linux ] && $as_root true 2>/dev/null; then
     elif command -v apk >/dev/null 2>&1; then
         $as_root apk add -q postgresql >/dev/null 2>&1 || true
     fi
+elif [ "$(uname -s)" = Darwin ] && command -v brew >/dev/null 2>&1; then
+    brew install -q postgresql@17 >/dev/null 2>&1 || true
 fi
 if found; then exit 0; fi
 
-echo "Could not install PostgreSQL: the tests of a store in it are skipped. Install it (Debian:" >&2
-echo "apt-get install postgresql) to run them." >&2
+echo "Could not install a PostgreSQL server: stores are tested on SQLite alone. Install one" >&2
+echo "(Debian: apt-get install postgresql; macOS: brew install postgresql@17), then try again." >&2

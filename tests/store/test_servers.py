@@ -17,7 +17,7 @@ async def test_a_session_in_a_database_outlives_its_server(
     cluster: Cluster, tmp_path: Path
 ) -> None:
     """Killed, started again, and asked by two servers at once: one goes on with it."""
-    url = cluster.new_database()
+    url = cluster.new_schema()
     script = [act("type", text=word, enter_after=True) for word in ("tea", "milk")]
     with anyio.fail_after(BOUND_S):
         async with phoenix(tmp_path, (BOARD,), store=url) as bird:

@@ -46,6 +46,7 @@ class SlotOptions:
     timezone: str
     color_scheme: str
     reduced_motion: str
+    font_scale: float = 1.0
     bypass: str
 
 
@@ -90,7 +91,7 @@ class Slot:
                 context = await _new_context(browser, gate, options)
                 await context.add_init_script(TRACKER_SCRIPT)
                 page = await context.new_page()
-                cdp = await attach(page, options.scale)
+                cdp = await attach(page, options.scale, options.font_scale)
         except BaseException:
             with anyio.CancelScope(shield=True):
                 await _release(gate, context)

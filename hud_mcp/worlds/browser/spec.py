@@ -15,7 +15,8 @@ from hud_mcp.worlds.browser.allow import AllowList
 from hud_mcp.worlds.browser.chromium import Chromium, find_chromium
 from hud_mcp.worlds.browser.devtools import is_end
 from hud_mcp.worlds.browser.gate import VISIT
-from hud_mcp.worlds.browser.reserve import Slot, SlotOptions
+from hud_mcp.worlds.browser.options import SlotOptions
+from hud_mcp.worlds.browser.reserve import Slot
 from hud_mcp.worlds.browser.site import Backend, Site
 from hud_mcp.worlds.browser.slowness import slow_down
 from hud_mcp.worlds.browser.world import BrowserWorld

@@ -8,12 +8,11 @@ from urllib.parse import urlsplit
 import anyio
 
 from hud_mcp.worlds.browser.devtools import attach
+from hud_mcp.worlds.browser.options import SlotOptions
 from hud_mcp.worlds.browser.refs import Refs
 
 if TYPE_CHECKING:
     from playwright.async_api import CDPSession, Frame, Page, Request, Response
-
-    from hud_mcp.worlds.browser.reserve import SlotOptions
 
 __all__ = ["Tab", "origin_of"]
 
@@ -44,7 +43,7 @@ class Tab:
     def __init__(
         self,
         page: "Page",
-        options: "SlotOptions",
+        options: SlotOptions,
         latency_s: float = 0.0,
         cdp: "CDPSession | None" = None,
     ) -> None:

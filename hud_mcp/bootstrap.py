@@ -9,7 +9,7 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-__all__ = ["Column", "Interval", "bootstrap", "resample_count"]
+__all__ = ["Column", "Interval", "bootstrap", "bootstrap_differences", "resample_count"]
 
 _MOST_RESAMPLES = 10_000
 _FEWEST_RESAMPLES = 500
@@ -81,6 +81,44 @@ def bootstrap(
                 drawn.append(sum(map(column.sums.__getitem__, draw)) / weight)
     intervals = [_percentiles(drawn, confidence) for drawn in means]
     return count, [intervals[varying.index(c)] if c in varying else None for c in columns]
+
+
+def bootstrap_differences(
+    pairs: Sequence[tuple[Column, Column]], *, confidence: float, seed: int
+) -> list[Interval | None]:
+    """Compute the percentile interval of the difference of two means, for each pair of them.
+
+    Both are drawn together: a cluster that has a part in both is in both or in neither.
+
+    Args:
+        pairs: The mean, and what is taken from it; all over the same clusters, in order.
+        confidence: Between 0 and 1, such as 0.95.
+        seed: The same one gives the same intervals.
+
+    Returns:
+        An interval for each pair; None where no draw changes the difference, or a mean has no
+        value.
+    """
+    known = [p for p in pairs if p[0].mean is not None and p[1].mean is not None]
+    if not known:
+        return [None] * len(pairs)
+    count = resample_count([column for pair in known for column in pair])
+    differences: list[list[float]] = [[] for _ in known]
+    for draw in _draws(len(known[0][0].sums), count, seed):
+        for (first, second), drawn in zip(known, differences, strict=True):
+            one, other = _mean_of(first, draw), _mean_of(second, draw)
+            if one is not None and other is not None:
+                drawn.append(one - other)
+    found = [
+        _percentiles(drawn, confidence) if max(drawn, default=0) > min(drawn, default=0) else None
+        for drawn in differences
+    ]
+    return [found[known.index(pair)] if pair in known else None for pair in pairs]
+
+
+def _mean_of(column: Column, draw: Sequence[int]) -> float | None:
+    weight = sum(map(column.weights.__getitem__, draw))
+    return sum(map(column.sums.__getitem__, draw)) / weight if weight else None
 
 
 def _draws(clusters: int, count: int, seed: int) -> Iterator[list[int]]:

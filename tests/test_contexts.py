@@ -195,7 +195,7 @@ def test_contexts_are_checked_against_each_environment(tmp_path: Path) -> None:
     other = ContextSpace([ContextFeature(name="gravity", default=9.8, lower=1, upper=20)])
     path = written(tmp_path, json.dumps(ROWS))
     assert list(contexts_for(str(path), {"shop": SPACE})) == ["shop"]
-    with pytest.raises(InvalidContext, match="'a' does not fit the environment 'pole': .*'width'"):
+    with pytest.raises(InvalidContext, match=r"'a' does not fit the environment 'pole': .*'width'"):
         contexts_for(str(path), {"shop": SPACE, "pole": other})
     drawn = contexts_for("sample:3", {"shop": SPACE, "pole": other}, seed=5)
     assert "width" in drawn["shop"][0].context
@@ -235,7 +235,7 @@ def test_the_other_selectors() -> None:
         rows, [EARTH, MOON], selector=lambda c: CustomSelector(c, lambda s: (s.contexts["moon"], 1))
     )
     assert {t.metadata["context"] for t in last} == {"moon"}
-    with pytest.raises(InvalidContext, match="no selector 'randm'. Did you mean 'random'"):
+    with pytest.raises(InvalidContext, match=r"no selector 'randm'\. Did you mean 'random'"):
         spread(rows, [EARTH], selector="randm")
 
 

@@ -44,15 +44,20 @@ class Column:
         return len(means) > 1
 
 
-def resample_count(columns: Sequence[Column]) -> int:
-    """How many resamples are made: 10,000, or fewer where there is very much to draw."""
+def resample_count(columns: Sequence[Column], *, share: float = 1.0) -> int:
+    """How many resamples are made: 10,000, or fewer where there is very much to draw.
+
+    Args:
+        columns: What is drawn.
+        share: The part of all that may be drawn which is theirs.
+    """
     values = sum(len(column.sums) for column in columns)
-    wanted = _DRAWS // values if values else _MOST_RESAMPLES
+    wanted = int(_DRAWS * share) // values if values else _MOST_RESAMPLES
     return max(_FEWEST_RESAMPLES, min(_MOST_RESAMPLES, wanted))
 
 
 def bootstrap(
-    columns: Sequence[Column], *, confidence: float, seed: int
+    columns: Sequence[Column], *, confidence: float, seed: int, share: float = 1.0
 ) -> tuple[int, list[Interval | None]]:
     """Compute the percentile interval of each column's mean.
 
@@ -60,6 +65,7 @@ def bootstrap(
         columns: All over the same clusters, in the same order.
         confidence: Between 0 and 1, such as 0.95.
         seed: The same one gives the same intervals.
+        share: Of what may be drawn in all, where these are some of many.
 
     Returns:
         How many resamples were made, and an interval for each column; None where its
@@ -71,7 +77,7 @@ def bootstrap(
             varying.append(column)
     if not varying:
         return 0, [None] * len(columns)
-    count = resample_count(varying)
+    count = resample_count(varying, share=share)
     means: list[list[float]] = [[] for _ in varying]
     for draw in _draws(len(varying[0].sums), count, seed):
         for column, drawn in zip(varying, means, strict=True):

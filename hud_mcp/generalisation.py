@@ -7,7 +7,7 @@ that were held out. This module reads runs in short and does no I/O.
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from pydantic import Field
 
@@ -16,10 +16,18 @@ from hud_mcp.bootstrap import Column, Interval, bootstrap, bootstrap_differences
 from hud_mcp.context import Scalar
 from hud_mcp.contexts import base_task, split_of
 from hud_mcp.grade import Outcome
-from hud_mcp.statistics import CONFIDENCE, Estimate, choose_runs, outcome_class
-from hud_mcp.trajectory import TrajectorySummary
+from hud_mcp.statistics import CONFIDENCE, Estimate, Run, choose_runs, outcome_class
+from hud_mcp.task import Task
 
-__all__ = ["Bin", "FeatureRewards", "Gap", "Generalisation", "SplitRewards", "generalisation"]
+__all__ = [
+    "Bin",
+    "ContextualRun",
+    "FeatureRewards",
+    "Gap",
+    "Generalisation",
+    "SplitRewards",
+    "generalisation",
+]
 
 TRAIN = "train"
 """The split that the others are compared with."""
@@ -29,6 +37,9 @@ WITHOUT = ""
 
 MAX_BINS = 6
 """In the train range, or in all where nothing is split; as many distinct values have their own."""
+
+_SHARE = 0.5
+"""Of the time that a job's figures may take: a page computes these beside them."""
 
 _TOO_LARGE = 1e300
 """What is no smaller is no number to put on an axis; not a number is not smaller either."""
@@ -101,8 +112,22 @@ class Generalisation(Value):
         return "\n".join(_text(self))
 
 
+class ContextualRun(Run, Protocol):
+    """A run with its row and its context; a `TrajectorySummary` is one."""
+
+    @property
+    def task(self) -> Task:
+        """The row."""
+        ...
+
+    @property
+    def context(self) -> Mapping[str, Any]:
+        """The features that the world was opened with."""
+        ...
+
+
 def generalisation(
-    runs: Iterable[TrajectorySummary], *, group: int = 1, seed: int = 0
+    runs: Iterable[ContextualRun], *, group: int = 1, seed: int = 0
 ) -> Generalisation | None:
     """Compute reward by context.
 
@@ -152,8 +177,8 @@ class _Run:
     reward: float | None
 
 
-def _counted(runs: Iterable[TrajectorySummary], group: int) -> list[_Run]:
-    of_task: dict[str, list[TrajectorySummary]] = {}
+def _counted(runs: Iterable[ContextualRun], group: int) -> list[_Run]:
+    of_task: dict[str, list[ContextualRun]] = {}
     for run in runs:
         of_task.setdefault(run.task_id, []).append(run)
     chosen = [run for tries in of_task.values() for run in choose_runs(tries, group)[0]]
@@ -212,22 +237,26 @@ class _Table:
 
     def answers(self) -> list[Estimate | None]:
         """An estimate for each column that was asked for; None where no run is in it."""
-        _, intervals = bootstrap(self._columns, confidence=CONFIDENCE, seed=self._seed)
-        return [
-            _estimate(column, *(interval or (None, None)))
-            for column, interval in zip(self._columns, intervals, strict=True)
-        ]
+        # Most tasks are in few of the columns; each column is drawn from its own.
+        columns = [_without_gaps(column) for column in self._columns]
+        values = sum(len(column.sums) for column in columns) or 1
+        return [self._answer(c, _SHARE * len(c.sums) / values) for c in columns]
+
+    def _answer(self, column: Column, share: float) -> Estimate | None:
+        _, (interval,) = bootstrap([column], confidence=CONFIDENCE, seed=self._seed, share=share)
+        mean, (low, high) = column.mean, interval or (None, None)
+        if mean is None:
+            return None
+        runs, tasks = int(sum(column.weights)), len(column.weights)
+        return Estimate(value=mean, low=low, high=high, runs=runs, tasks=tasks)
 
     def differences(self, pairs: Sequence[tuple[Column, Column]]) -> list[Interval | None]:
         return bootstrap_differences(pairs, confidence=CONFIDENCE, seed=self._seed)
 
 
-def _estimate(column: Column, low: float | None, high: float | None) -> Estimate | None:
-    mean = column.mean
-    if mean is None:
-        return None
-    tasks = sum(weight > 0 for weight in column.weights)
-    return Estimate(value=mean, low=low, high=high, runs=int(sum(column.weights)), tasks=tasks)
+def _without_gaps(column: Column) -> Column:
+    kept = [i for i, weight in enumerate(column.weights) if weight]
+    return Column([column.sums[i] for i in kept], [column.weights[i] for i in kept])
 
 
 def _gaps(table: _Table, splits: Sequence[str]) -> Iterable[Gap]:

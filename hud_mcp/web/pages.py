@@ -30,7 +30,7 @@ ASSETS = {
         (
             f"{name}.js"
             for name in (
-                "app", "compare", "dom", "fetched", "grade", "inline", "jobs", "live", "marks",
+                "app", "compare", "contexts", "dom", "fetched", "grade", "inline", "jobs", "live", "marks",
                 "overview", "panel", "player", "plot", "stage", "table", "trajectory", "words",
             )
         ),

@@ -11,7 +11,7 @@ from hud_mcp.action import Action, ActionEffect, CustomAction, ScreenshotFetch
 from hud_mcp.errors import ActionFailed, EnvironmentFailed, did_you_mean
 from hud_mcp.observation import Look, Observation, Screenshot, clip_text
 from hud_mcp.worlds.gymnasium.actions import ActionForm
-from hud_mcp.worlds.gymnasium.known import Known
+from hud_mcp.worlds.gymnasium.known import Known, most_steps
 from hud_mcp.worlds.gymnasium.thread import OwnThread
 from hud_mcp.worlds.gymnasium.words import in_words, plain
 
@@ -92,6 +92,7 @@ class GymnasiumWorld:
         episode: Episode,
         *,
         draws_steps: bool,
+        draws_asked: bool = False,
     ) -> None:
         self.episode = episode
         self._env = env
@@ -101,6 +102,7 @@ class GymnasiumWorld:
         self._step: Callable[[Any], tuple[Any, Any, bool, bool, dict[str, Any]]] = env.step
         if draws_steps:
             self._step = self._drawn_step
+        self._draws_asked = draws_asked
         self._broken: str | None = None
         self._closed = False
         self._last: list[str] | None = None
@@ -109,6 +111,11 @@ class GymnasiumWorld:
     def action_schema(self) -> dict[str, Any]:
         """The JSON schema of one action."""
         return self._form.schema
+
+    @property
+    def example(self) -> str:
+        """One action, as JSON text."""
+        return self._form.example
 
     async def call(self, work: "Callable[[gymnasium.Env[Any, Any]], T]") -> T:
         """Use the environment itself, on its thread.
@@ -199,10 +206,14 @@ class GymnasiumWorld:
     async def observe(self, look: Look) -> Observation:
         """Return what is seen now, in words and as a picture.
 
+        Where pictures are drawn when they alone are asked for, words come without one.
+
         Raises:
             EnvironmentFailed: The world is closed, or drawing failed.
         """
         self._check_open()
+        if self._draws_asked and look.text:
+            look = look.model_copy(update={"image": None})
         # Words alone are not worth a hop, unless a call that was cancelled is at its last step.
         at_once = look.image is None and self._thread.is_idle
         return await self._guarded(lambda: self._look(look), at_once=at_once)
@@ -348,8 +359,7 @@ class GymnasiumWorld:
         return "\n".join([*head, *shown])
 
     def _going_on(self) -> str:
-        spec = self._env.spec
-        most = None if spec is None else spec.max_episode_steps
+        most = most_steps(self._env)
         return f"Step {self.episode.steps}" + (f" of at most {most}." if most else ".")
 
     def _ended(self) -> str:

@@ -166,27 +166,16 @@ async def _live_pages(options: dict[str, Any], sessions: Any) -> AsyncGenerator[
     from starlette.routing import Router  # noqa: PLC0415  # only where it is asked for
 
     from hud_mcp.web.gate import Hosts  # noqa: PLC0415  # the same
-    from hud_mcp.web.listener import WebServer, base_url, listen  # noqa: PLC0415  # the same
+    from hud_mcp.web.listener import base_url, listen, serving  # noqa: PLC0415  # the same
     from hud_mcp.web.live import live_routes  # noqa: PLC0415  # the same
 
     host = "127.0.0.1"
     listener = listen(host, options["live"])
-    base = base_url(host, listener.getsockname()[1])
+    sessions.live_base = base_url(host, listener.getsockname()[1])
+    logger.info("live pages are at %s/live/", sessions.live_base)
     routes = live_routes(sessions.store, hosts=Hosts(host), log=options["live_log"])
-    web = WebServer(
-        Router(routes),
-        on_ready=lambda: logger.info("live pages are at %s/live/", base),
-        signals=False,
-    )
-    with listener:
-        serving = asyncio.create_task(web.serve(sockets=[listener]))
-        sessions.live_base = base
-        try:
-            yield
-        finally:
-            # At once: a host waits 2 s at most, and those are for the sessions.
-            serving.cancel()
-            await asyncio.wait([serving])
+    async with serving(Router(routes), listener):
+        yield
 
 
 async def _serve_http(server: Any, options: dict[str, Any], sessions: Any, printed: Any) -> int:

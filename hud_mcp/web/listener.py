@@ -6,8 +6,8 @@ import os
 import signal
 import socket
 import threading
-from collections.abc import Awaitable, Callable, Generator
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from contextlib import asynccontextmanager, contextmanager
 from types import FrameType
 from typing import Any
 
@@ -15,7 +15,7 @@ import uvicorn
 
 from hud_mcp.errors import HudMcpError
 
-__all__ = ["WebServer", "base_url", "is_loopback", "listen", "shown_host"]
+__all__ = ["WebServer", "base_url", "is_loopback", "listen", "serving", "shown_host"]
 
 _GRACE_S = 0.5
 """How long open streams may go on at the end. Most wait for something that does not come."""
@@ -114,6 +114,32 @@ class WebServer(uvicorn.Server):
             self.should_exit = True
         else:
             self._loop.call_soon_threadsafe(self._stop)
+
+
+@asynccontextmanager
+async def serving(app: Any, listener: socket.socket) -> AsyncGenerator[None]:
+    """Serve while the body runs, and end at once, whoever is still connected.
+
+    Who connects earlier waits: the listener has taken its port already.
+
+    Args:
+        app: What answers.
+        listener: From `listen`; it is closed at the end.
+    """
+    web = WebServer(app, on_ready=lambda: None, signals=False)
+    task = asyncio.create_task(web.serve(sockets=[listener]))
+    try:
+        yield
+    finally:
+        task.cancel()
+        requests = list(web.server_state.tasks)
+        for request in requests:
+            request.cancel()
+        await asyncio.wait([task, *requests], timeout=_GRACE_S)
+        # Before the socket: the loop would go on to listen to whatever takes its number.
+        for server in getattr(web, "servers", ()):
+            server.close()
+        listener.close()
 
 
 def listen(host: str, port: int) -> socket.socket:

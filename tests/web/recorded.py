@@ -1,6 +1,5 @@
 """Records to look at, and a browser that notices what a page must not do."""
 
-import asyncio
 import io
 import shutil
 from collections.abc import AsyncIterator, Sequence
@@ -21,7 +20,7 @@ from hud_mcp.observation import Screenshot
 from hud_mcp.store import Store
 from hud_mcp.task import Task
 from hud_mcp.trajectory import Receipt, ScreenshotRecord, Trajectory, TrajectoryStep
-from hud_mcp.web.listener import WebServer, base_url, listen
+from hud_mcp.web.listener import base_url, listen, serving
 from hud_mcp.web.report import write_report
 
 BOUND_S = 20
@@ -196,15 +195,8 @@ async def opened(
 async def served(app: Any) -> AsyncIterator[str]:
     """Serve an app on a loopback port; gives its address."""
     listener = listen("127.0.0.1", 0)
-    ready = anyio.Event()
-    web = WebServer(app, on_ready=ready.set, signals=False)
-    with listener:
-        serving = asyncio.create_task(web.serve(sockets=[listener]))
-        with anyio.fail_after(BOUND_S):
-            await ready.wait()
+    async with serving(app, listener):
         yield base_url("127.0.0.1", listener.getsockname()[1])
-        serving.cancel()
-        await asyncio.wait([serving])
 
 
 def plain(

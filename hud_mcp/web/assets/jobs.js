@@ -65,7 +65,7 @@ const JOB_COLUMNS = [
     cell: ({ job }) => [job.graded.toLocaleString('en')],
   },
   {
-    key: 'mean', label: 'Mean reward', value: row => row.job.mean,
+    key: 'average', label: 'Mean reward', value: row => row.job.mean,
     cell: ({ job }) => (job.mean === null ? [el('span', { class: 'quiet' }, '—')]
       : [meter(job.mean), el('span', { class: 'figure' }, rewardText(job.mean))]),
   },

@@ -77,6 +77,7 @@ class KeptLook(Value):
     scrolled: str
     lines: tuple[str, ...]
     long: bool
+    limit: int
     here: bool = Field(description="Whether it was of the document that is shown.")
 
 

@@ -3,11 +3,10 @@
 Playwright numbers the elements of a document as it first reads them, and the documents of a
 tab as they come. A page that is loaded again therefore gets other numbers than the agent was
 told. Here each of Playwright's is paired with one of the agent's: the one from its last text
-where the element is recognised, and one that the agent has never seen where it is not.
+where the page reads as it did, and one that the agent has never seen where it does not.
 """
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 __all__ = ["Refs", "highest_refs"]
@@ -80,22 +79,12 @@ class Refs:
 def _pairs(
     told: Sequence[str], now: Sequence[str]
 ) -> list[tuple[tuple[str, str], tuple[str, str]]]:
-    """The refs of the same elements in two trees.
+    """The refs of the same elements in two trees, if the trees say the same; else none.
 
-    Where the trees say the same, line by line; else only of lines that there is one of in
-    either, because a list's third "Delete" need not be the same one as before.
+    Where they differ, no line is safe by its words: the one "Delete" that is left may stand
+    beside another name now.
     """
-    was, is_now = [_MARKS.sub("", line) for line in told], [_MARKS.sub("", line) for line in now]
-    if was == is_now:
-        lines = list(zip(told, now, strict=True))
-    else:
-        words, other = [s.strip() for s in was], [s.strip() for s in is_now]
-        place = {word: i for i, word in enumerate(other)}
-        counts, others = Counter(words), Counter(other)
-        lines = [
-            (line, now[place[word]])
-            for line, word in zip(told, words, strict=True)
-            if counts[word] == 1 and others[word] == 1
-        ]
-    found = [(_REF.search(old), _REF.search(new)) for old, new in lines]
+    if [_MARKS.sub("", line) for line in told] != [_MARKS.sub("", line) for line in now]:
+        return []
+    found = [(_REF.search(old), _REF.search(new)) for old, new in zip(told, now, strict=True)]
     return [((a[1], a[2]), (b[1], b[2])) for a, b in found if a and b]

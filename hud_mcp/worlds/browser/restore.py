@@ -16,13 +16,13 @@ import anyio
 from hud_mcp.worlds.browser.devtools import is_end, send
 from hud_mcp.worlds.browser.gate import Gate
 from hud_mcp.worlds.browser.hands import Hands
-from hud_mcp.worlds.browser.kept import Kept, KeptFrame, KeptStorage, KeptTab
+from hud_mcp.worlds.browser.kept import Kept, KeptFrame, KeptLook, KeptStorage, KeptTab
 from hud_mcp.worlds.browser.refs import Refs
 from hud_mcp.worlds.browser.settle import TRACKER, settle
 from hud_mcp.worlds.browser.tab import Tab, origin_of
 from hud_mcp.worlds.browser.tabs import DialogRule, Tabs
 from hud_mcp.worlds.browser.target import focused_element
-from hud_mcp.worlds.browser.text import Reading
+from hud_mcp.worlds.browser.text import Reading, read_page
 
 if TYPE_CHECKING:
     from playwright.async_api import BrowserContext, Frame, Route, StorageState
@@ -31,10 +31,8 @@ __all__ = ["Restoration"]
 
 LOAD_BOUND_MS = 15_000
 FRAME_BOUND_MS = 3000
-TREE_BOUND_S = 5.0
 
 _REFILL = Path(__file__).with_name("refill.js").read_text()
-_BORN = f"() => window['{TRACKER}']?.born ?? performance.timeOrigin"
 
 
 @dataclass(frozen=True)
@@ -130,20 +128,15 @@ class Restoration:
 
     async def _resume_reading(self, shown: Tab | None, *, failed: bool) -> Reading | None:
         look = self.kept.look
-        born = -1.0  # of no document: the next text is told in full
-        if shown is not None and not shown.closed:
-            here = look is not None and look.here and not failed
-            lines: list[str] = []
-            with anyio.move_on_after(TREE_BOUND_S):
-                tree = await shown.page.aria_snapshot(mode="ai", timeout=TREE_BOUND_S * 1000)
-                lines = tree.splitlines()
-            shown.refs = Refs(self.kept.refs, look.lines if look and here else (), lines)
-            if here and lines:
-                born = float(await shown.page.evaluate(_BORN))
         if look is None:
             return None
-        fields = look.model_dump(exclude={"here"})
-        return Reading(**fields, document=born)
+        born = -1.0  # of no document: the next text is told in full
+        if shown is not None and not shown.closed and look.here and not failed:
+            now = await _read(shown, look)
+            if now is not None:
+                shown.refs = Refs(self.kept.refs, look.lines, now.lines)
+                born = now.document
+        return Reading(**look.model_dump(exclude={"here"}), document=born)
 
 
 def become(old: dict[str, Any], new: Mapping[str, Any]) -> None:
@@ -161,6 +154,15 @@ def become(old: dict[str, Any], new: Mapping[str, Any]) -> None:
             content[key] = value
     old.clear()
     old.update(content)
+
+
+async def _read(tab: Tab, look: KeptLook) -> Reading | None:
+    from playwright.async_api import Error  # noqa: PLC0415  # loads on use
+
+    try:
+        return await read_page(tab.page, max_chars=look.limit, long=look.long)
+    except (Error, TimeoutError):
+        return None  # it goes elsewhere, or hangs: the next look tells
 
 
 async def _lay_history(tab: Tab, was: KeptTab, visited: set[str]) -> None:

@@ -224,6 +224,7 @@ class Snapshots:
             scrolled=last.scrolled,
             lines=last.lines,
             long=last.long,
+            limit=last.limit,
             here=bool(documents) and documents[0].born == last.document,
         )
 

@@ -50,8 +50,8 @@ class Browser:
     checks, editable text), the focus, the caret, and where the page and parts of it are scrolled
     to; the pointer, held keys, the rule for dialogs, the notes that the agent has not read; and
     the site's state, which must be JSON. Refs of the last text stand for the same elements where
-    the page reads as before; where it does not, only those whose line there is one of, and the
-    others are refused as unknown. No old ref ever stands for a new element.
+    the page reads as it did then; where it does not, they are refused, and the agent looks again.
+    All of it together may take five million characters, and 40 pages.
 
     Not kept are what scripts hold in memory or made of the page, `history.state`, `opener` and
     window names; requests, timers and sockets under way; chosen files, and whether a field

@@ -45,6 +45,7 @@ class Reading:
         scrolled: Such as `800 of 3200 px down`, or empty where everything is in view.
         lines: The tree, one element or text each.
         long: The tree was over its limit.
+        limit: How much of it could be shown.
     """
 
     title: str
@@ -53,6 +54,7 @@ class Reading:
     scrolled: str
     lines: tuple[str, ...]
     long: bool
+    limit: int
 
 
 async def read_page(page: "Page", *, max_chars: int, long: bool = False) -> Reading:
@@ -86,6 +88,7 @@ async def read_page(page: "Page", *, max_chars: int, long: bool = False) -> Read
         scrolled=_scrolled(page, facts),
         lines=tuple(_BOX.sub("", line) for line in lines),
         long=size > max_chars,
+        limit=max_chars,
     )
 
 

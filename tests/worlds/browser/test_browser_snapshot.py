@@ -3,6 +3,7 @@
 # ruff: noqa: E501  # pages are easier to read unbroken
 
 import json
+import re
 import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
@@ -451,26 +452,40 @@ async def test_refs_of_the_last_text_still_name_their_elements(make: Make) -> No
     assert 'button "Open Cy"' in after
 
 
-async def test_a_ref_whose_element_cannot_be_told_is_refused(make: Make) -> None:
-    """The list has other people now: a "Delete" is refused, whoever is alone of a name is found."""
+async def test_refs_of_a_page_that_reads_otherwise_are_refused(make: Make) -> None:
+    """Where Ann was is Zoe now: no old ref is hers, and every one of the new text is new."""
     world = await make(ROWS)
     before = await read(world)
-    data = await snapshot(world)
-    changed = await make(
-        ROWS.replace('["Ann","Bob","Cy"]', '["Zoe","Bob","Cy"]'.replace('"', '\\"')).replace(
-            '\\"Ann\\"', '\\"Zoe\\"'
+    changed = await make(ROWS.replace("Ann", "Zoe"))
+    await restore(changed, await snapshot(world))
+    old = set(re.findall(r"\[ref=(\w+)\]", before))
+    for ref in old:
+        with pytest.raises(ActionFailed, match="Look again"):
+            await changed.act(ClickAction(ref=ref))
+    after = await read(changed, changes=True)
+    assert "Zoe" in after
+    assert not old & set(re.findall(r"\[ref=(\w+)\]", after))
+    opened = after.partition('button "Open Bob" [ref=')[2].partition("]")[0]
+    await act(changed, ClickAction(ref=opened))
+    assert 'button "opened"' in await read(changed, changes=True)
+
+
+async def test_refs_of_a_long_page_that_is_scrolled_still_name_their_elements(make: Make) -> None:
+    """Also where the text had only what was in view."""
+    world = await make(
+        "".join(
+            f"<p style='height:40px'><button onclick='t=this.id' id=b{i}>{i}</button></p>"
+            for i in range(300)
         )
     )
-    await restore(changed, data)
-    text = await read(changed)
-    assert "Zoe" in text
-    delete = before.partition('button "Delete" [ref=')[2].partition("]")[0]
-    assert f"[ref={delete}]" not in text
-    with pytest.raises(ActionFailed, match="Look again"):
-        await changed.act(ClickAction(ref=delete))
-    opened = before.partition('button "Open Bob" [ref=')[2].partition("]")[0]
-    await act(changed, ClickAction(ref=opened))
-    assert 'button "opened"' in await read(changed)
+    await act(world, ScrollAction(scroll=Point(x=0, y=6000)))
+    before = await read(world, max_text_chars=2000)
+    assert "lines out of view" in before
+    other = await restore(await make(), await snapshot(world))
+    assert await read(other, max_text_chars=2000) == before
+    number, ref = re.findall(r'button "(\d+)" \[ref=(\w+)\]', before)[3]
+    await act(other, ClickAction(ref=ref))
+    assert await other.page.evaluate("t") == f"b{number}"
 
 
 async def test_it_comes_back_in_another_browser(make: Make) -> None:

@@ -7,14 +7,21 @@ import logging
 import signal
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import Any, cast
 
 import anyio
 
 from hud_mcp.capability import Capability
 from hud_mcp.channel.connection import Connection, RpcError, Service
-from hud_mcp.channel.frames import FRAME_BYTES, BadFrame, FrameReader, encode_frame
+from hud_mcp.channel.frames import (
+    CHUNK_BYTES,
+    FRAME_BYTES,
+    BadFrame,
+    Budget,
+    FrameReader,
+    encode_frame,
+)
 from hud_mcp.channel.held import HeldTasks
 from hud_mcp.channel.tunnel import TunnelRefused, dial, splice
 from hud_mcp.environment import Environment
@@ -33,6 +40,9 @@ CHANNEL_LIMITS = Limits(sessions=4096, sessions_per_caller=4096)
 _CONNECTIONS = 4096
 _IDLE_S = 3600.0
 _FIRST_S = 30.0
+_TOUCH_S = 30.0
+_CLOSE_S = 1.0
+_SMALL_BYTES = 64 * 1024
 _BACKLOG = 1024
 _TUNNEL = "tunnel.open"
 
@@ -44,9 +54,13 @@ class Channel:
         environment: What is served.
         sessions: The registry of the process; one of its own, on the user's store, by default.
         token: What peers must send first. They are HUD's own clients where it is None.
+        closes_sessions: Whether closing it closes the sessions too, so that what is under way
+            is answered before its connection ends; always where they are its own.
         idle_s: How long a connection may say nothing; HUD's clients speak every 120 s.
         first_s: How long it may wait with its first frame.
-        frame_bytes: The longest frame.
+        frame_bytes: The longest frame; four times what arguments may have by default, and never
+            more than HUD's own limit.
+        connections: How many there may be at once, streams included.
     """
 
     def __init__(
@@ -55,17 +69,21 @@ class Channel:
         *,
         sessions: Sessions | None = None,
         token: str | None = None,
+        closes_sessions: bool = False,
         idle_s: float = _IDLE_S,
         first_s: float = _FIRST_S,
-        frame_bytes: int = FRAME_BYTES,
+        frame_bytes: int | None = None,
+        connections: int = _CONNECTIONS,
     ) -> None:
         self.environment = environment
         self._sessions = sessions
-        self._owns_sessions = sessions is None
+        self._closes_sessions = closes_sessions or sessions is None
         self._token = token
         self._idle_s = idle_s
         self._first_s = first_s
         self._frame_bytes = frame_bytes
+        self._most = connections
+        self._budget = Budget()
         self._server: asyncio.Server | None = None
         self._service: Service | None = None
         self._connections: set[asyncio.Task[None]] = set()
@@ -82,6 +100,9 @@ class Channel:
         """
         if self._sessions is None:
             self._sessions = Sessions([self.environment], store=Store(), limits=CHANNEL_LIMITS)
+        limits = self._sessions.limits
+        if self._frame_bytes is None:
+            self._frame_bytes = min(FRAME_BYTES, max(_SMALL_BYTES, 4 * limits.argument_bytes))
         loopback = _is_loopback(host)
         if not loopback and self._token is None:
             logger.warning("%s can be reached from other machines, and no token is asked for", host)
@@ -95,15 +116,15 @@ class Channel:
             token=self._token,
             bindings=self._bindings,
             idle_s=self._idle_s,
-            first_s=self._first_s,
-            argument_bytes=self._sessions.limits.argument_bytes,
+            touch_s=min(_TOUCH_S, limits.idle_s / 3, self._idle_s),
+            argument_bytes=limits.argument_bytes,
         )
         listener = _listen(host, port)
         try:
             await self._sessions.initialize(self.environment)
             self._sessions.begin()
             self._server = await asyncio.start_server(
-                self._accept, sock=listener, limit=64 * 1024, backlog=_BACKLOG
+                self._accept, sock=listener, limit=CHUNK_BYTES, backlog=_BACKLOG
             )
         except BaseException:
             listener.close()
@@ -114,12 +135,14 @@ class Channel:
         """Stop listening, leave what is held to the next server on the store, and end."""
         if self._server is not None:
             self._server.close()
-        if self._sessions is not None and self._owns_sessions:
+        if self._sessions is not None and self._closes_sessions:
             await self._sessions.close()
+        if self._service is not None and self._service.calls:
+            await asyncio.wait(self._service.calls, timeout=_CLOSE_S)  # their replies are sent
         for task in list(self._connections):
             task.cancel()
         if self._connections:
-            await asyncio.wait(self._connections, timeout=1.0)
+            await asyncio.wait(self._connections, timeout=_CLOSE_S)
 
     def _bindings(self) -> list[dict[str, Any]]:
         return [
@@ -134,8 +157,9 @@ class Channel:
             task.add_done_callback(self._connections.discard)
         _keep_alive(writer)
         try:
-            if len(self._connections) > _CONNECTIONS:
-                await _refuse(writer, None, -32000, f"{_CONNECTIONS} connections are open already")
+            if len(self._connections) > self._most:
+                text = f"{self._most} connections are open, the most that are taken; try later"
+                await _refuse(writer, None, -32000, text)
                 return
             await self._converse(reader, writer)
         except (OSError, TimeoutError, EOFError) as exc:
@@ -150,19 +174,22 @@ class Channel:
         service = self._service
         if service is None:
             return
-        frames = FrameReader(reader, limit=self._frame_bytes)
+        limit = self._frame_bytes or FRAME_BYTES
+        frames = FrameReader(reader, limit=limit, budget=self._budget)
         try:
             first = await frames.read(first_s=self._first_s)
+            if first is not None and first.get("method") == _TUNNEL:
+                await self._tunnel(service, first, frames, reader, writer)
+            elif first is not None:
+                await Connection(service, frames, writer).run(first)
         except BadFrame as exc:
             # What else such a peer sends, an HTTP request's body say, is not to be run.
             await _refuse(writer, None, exc.code, str(exc))
-            return
-        if first is None:
-            return
-        if first.get("method") == _TUNNEL:
-            await self._tunnel(service, first, frames, reader, writer)
-        else:
-            await Connection(service, frames, writer).run(first)
+            await _read_past(reader, writer)
+        except TimeoutError:
+            await _refuse(writer, None, -32600, "no whole frame came in time")
+        finally:
+            frames.close()
 
     async def _tunnel(
         self,
@@ -185,9 +212,9 @@ class Channel:
         except TunnelRefused as exc:
             await _refuse(writer, request_id, -32000, str(exc))
             return
-        result = {"capability": capability.name}
-        writer.write(encode_frame({"jsonrpc": "2.0", "id": request_id, "result": result}))
-        await writer.drain()
+        if request_id is not None:
+            result = {"capability": capability.name}
+            writer.write(encode_frame({"jsonrpc": "2.0", "id": request_id, "result": result}))
         await splice((reader, writer), far, frames.rest)
 
     def _find(self, name: Any) -> Capability:
@@ -238,19 +265,38 @@ async def serve(
         The exit status: 128 and the signal's number.
     """
     channel = Channel(env, **options)
-    server = await channel.listen(host, port)
-    try:
-        if announce is not None:
-            announce(server.sockets[0].getsockname()[1])
-        if threading.current_thread() is not threading.main_thread():
+    caught: list[int] = []
+    with anyio.CancelScope() as scope, _signals(caught, scope):
+        try:
+            server = await channel.listen(host, port)
+            if announce is not None:
+                announce(server.sockets[0].getsockname()[1])
             await anyio.sleep_forever()
-        with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
-            async for number in signals:
-                return 128 + int(number)
+        finally:
+            with anyio.CancelScope(shield=True):
+                await channel.close()
+    return 128 + caught[0]
+
+
+@contextlib.contextmanager
+def _signals(caught: list[int], scope: anyio.CancelScope) -> Generator[None]:
+    """On the main thread: note a signal to stop, and cancel the scope."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def note(number: int) -> None:
+        caught.append(number)
+        scope.cancel()
+
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, note, int(number))
+    try:
+        yield
     finally:
-        with anyio.CancelScope(shield=True):
-            await channel.close()
-    return 0
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.remove_signal_handler(number)
 
 
 async def _refuse(writer: asyncio.StreamWriter, request_id: Any, code: int, text: str) -> None:
@@ -259,6 +305,15 @@ async def _refuse(writer: asyncio.StreamWriter, request_id: Any, code: int, text
     with contextlib.suppress(OSError, TimeoutError):
         async with asyncio.timeout(_FIRST_S):
             await writer.drain()
+
+
+async def _read_past(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Read what a peer still sends, for a moment: else it sees a reset in place of the error."""
+    with contextlib.suppress(OSError, TimeoutError):
+        writer.write_eof()
+        async with asyncio.timeout(_CLOSE_S):
+            while await reader.read(CHUNK_BYTES):
+                pass
 
 
 def _keep_alive(writer: asyncio.StreamWriter) -> None:

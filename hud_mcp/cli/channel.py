@@ -1,14 +1,19 @@
 """`hud-mcp channel serve`: an environment on the HUD control channel."""
 
 import sys
+from contextlib import suppress
 from typing import Any
 
 import anyio
 import click
 
+from hud_mcp.cli.serve import leave, load, only_environment, private_stdout, read_limits
+from hud_mcp.errors import HudMcpError
 from hud_mcp.log import LineStream, configure_logging
 
-__all__ = ["command", "serve_command"]
+__all__ = ["command", "raise_file_limit", "serve_command"]
+
+_FILES = 65_536
 
 
 @click.group("channel")
@@ -18,6 +23,7 @@ def command() -> None:
 
 @command.command("serve")
 @click.argument("source")
+@click.option("--env", "name", help="Which environment, where SOURCE has several.")
 @click.option("--host", default="127.0.0.1", help="Where to listen.")
 @click.option("--port", "-p", type=click.IntRange(0, 65_535), default=0, help="0: any free one.")
 @click.option(
@@ -48,24 +54,40 @@ def serve_command(**options: Any) -> None:
     file (env.py:name). The port is announced on standard output as HUD_SERVE_PORT=….
     """
     configure_logging(options["log_level"])
-    printed = sys.stdout
+    raise_file_limit()
+    # Whoever started this may read the one line and no more; children must not fill its pipe.
+    printed = private_stdout()
     sys.stdout = LineStream(sys.stderr)
     try:
-        sys.exit(anyio.run(_serve, options, printed))
+        code = anyio.run(_serve, options, printed)
+    except HudMcpError as exc:
+        click.echo(f"Error: {exc}", err=True)
+        code = 1
     finally:
         sys.stdout = sys.__stdout__
+    sys.exit(code)
+
+
+def raise_file_limit() -> None:
+    """Let this process have as many connections open as the system allows it."""
+    try:
+        import resource  # noqa: PLC0415  # not on Windows
+    except ImportError:
+        return
+    _soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _FILES if hard == resource.RLIM_INFINITY else min(hard, _FILES)
+    with suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 async def _serve(options: dict[str, Any], printed: Any) -> int:
     from hud_mcp.channel.server import CHANNEL_LIMITS, serve  # noqa: PLC0415  # loads when used
-    from hud_mcp.cli.serve import load, read_limits  # noqa: PLC0415  # the same
     from hud_mcp.sessions import Sessions  # noqa: PLC0415  # the same
     from hud_mcp.store import Store  # noqa: PLC0415  # the same
 
-    environments, tasksets = load([options["source"]], options["tasksets"])
-    if len(environments) > 1:
-        names = ", ".join(f"{options['source']}:{e.name}" for e in environments)
-        raise click.ClickException(f"A channel serves one environment; name one of {names}.")
+    source = f"{options['source']}:{options['name']}" if options["name"] else options["source"]
+    environments, tasksets = load([source], options["tasksets"])
+    environment = only_environment(environments, "A channel")
     given = read_limits(options["limits"])
     limits = CHANNEL_LIMITS.model_copy(
         update={name: getattr(given, name) for name in given.model_fields_set}
@@ -78,15 +100,15 @@ async def _serve(options: dict[str, Any], printed: Any) -> int:
         click.echo(f"HUD_SERVE_PORT={port}", file=printed)
         printed.flush()
 
-    try:
-        return await serve(
-            environments[0],
-            options["host"],
-            options["port"],
-            announce=announce,
-            sessions=sessions,
-            token=options["token"],
-            idle_s=options["idle_s"],
-        )
-    finally:
-        await sessions.close()
+    code = await serve(
+        environment,
+        options["host"],
+        options["port"],
+        announce=announce,
+        sessions=sessions,
+        closes_sessions=True,
+        token=options["token"],
+        idle_s=options["idle_s"],
+    )
+    await leave(code)
+    return code

@@ -530,6 +530,27 @@ class Sessions:
     def _policy(self, environment: Environment, template: str | None) -> str:
         return self.reward_policy or template or environment.reward or "on_submit"
 
+    async def initialize(self, environment: Environment) -> None:
+        """Run an environment's initialize hooks, once in the life of the process.
+
+        Raises:
+            EnvironmentFailed: One failed; the next call begins with the first again.
+        """
+        await self._initialize(environment)
+
+    async def adopt(self, trajectory_id: str) -> Session:
+        """Go on with a session that no server runs, by its record's id.
+
+        Whoever calls this has found out that it is the caller's to go on with.
+
+        Raises:
+            SessionEnded, SessionBusy: It cannot be had.
+        """
+        found = await self._bring_back(trajectory_id, connection=None)
+        if isinstance(found, Receipt):
+            raise SessionEnded(ended_text(found))
+        return found
+
     async def _initialize(self, environment: Environment) -> None:
         async with self._starting:
             if environment.name in self._started:

@@ -7,7 +7,7 @@ import ast
 import inspect
 import textwrap
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar, cast
 
 import orjson
@@ -65,9 +65,16 @@ class PromptMessage:
 
 @dataclass(frozen=True)
 class Prompt:
-    """What a template asks, as one or more messages."""
+    """What a template asks, as one or more messages.
+
+    Attributes:
+        messages: What is asked.
+        extra: What else a template yielded beside its `prompt`, as JSON; clients of the HUD
+            control channel receive it.
+    """
 
     messages: tuple[PromptMessage, ...]
+    extra: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     @property
     def text(self) -> str:
@@ -221,7 +228,10 @@ def read_prompt(value: Any, *, where: str) -> Prompt:
     """
     shown = repr(value)[:80]
     if isinstance(value, Mapping) and "prompt" in value:
-        value = cast("Mapping[str, Any]", value)["prompt"]
+        whole = cast("Mapping[str, Any]", value)
+        beside = {str(k): v for k, v in whole.items() if k != "prompt"}
+        extra: dict[str, Any] = to_jsonable_python(beside, fallback=str)
+        return replace(read_prompt(whole["prompt"], where=where), extra=extra)
     if isinstance(value, Prompt):
         return value
     if isinstance(value, str):

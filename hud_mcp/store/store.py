@@ -95,6 +95,7 @@ class WaitingSession:
     Attributes:
         trajectory_id: The record's id.
         environment: Its environment's name.
+        principal: Who started it.
         has_prompt: Whether its start was ever told to anybody.
         answered: Whether it waits for its grade.
         since: When its last server let go of it, or gave its last sign of life.
@@ -103,6 +104,7 @@ class WaitingSession:
 
     trajectory_id: str
     environment: str
+    principal: str | None
     has_prompt: bool
     answered: bool
     since: datetime
@@ -365,6 +367,7 @@ class Store:
             WaitingSession(
                 trajectory_id=row.id,
                 environment=row.environment,
+                principal=row.principal,
                 has_prompt=row.prompt is not None,
                 answered=row.answered_at is not None,
                 since=row.released_at or row.started_at,

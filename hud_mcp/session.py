@@ -56,7 +56,7 @@ from hud_mcp.template import Prompt, Template
 from hud_mcp.tool import Tool
 from hud_mcp.trajectory import Receipt, Trajectory, utc_now
 from hud_mcp.worker import Worker
-from hud_mcp.world import Opening, Restorable, Shared, World
+from hud_mcp.world import Elsewhere, Opening, Restorable, Shared, World
 
 __all__ = ["Caller", "Session", "SessionState", "Stepped"]
 
@@ -271,7 +271,9 @@ class Session:
         try:
             prompt = await asyncio.shield(self._keeper.prompt)
             self.prompt = prompt
-            await self._store.set_prompt(self.trajectory_id, prompt.text)
+            world = self._world
+            handle = await world.handle() if isinstance(world, Elsewhere) else None
+            await self._store.set_prompt(self.trajectory_id, prompt.text, handle=handle)
         except asyncio.CancelledError:
             self._keeper.abort(Ending(Outcome.CANCELLED, told="Its start was cancelled."))
             raise
@@ -673,6 +675,7 @@ class Session:
                 folder=environment.folder,
                 shared=self._shared,
                 log=self.log,
+                handle=self._held.snapshot if self._held else None,
             )
         )
         return self.template.run(self.task.args, self._world)

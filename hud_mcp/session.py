@@ -271,9 +271,9 @@ class Session:
         try:
             prompt = await asyncio.shield(self._keeper.prompt)
             self.prompt = prompt
-            world = self._world
-            handle = await world.handle() if isinstance(world, Elsewhere) else None
-            await self._store.set_prompt(self.trajectory_id, prompt.text, handle=handle)
+            await self._store.set_prompt(self.trajectory_id, prompt.text)
+            if isinstance(self._world, Elsewhere):
+                await self._store.set_handle(self.trajectory_id, await self._world.handle())
         except asyncio.CancelledError:
             self._keeper.abort(Ending(Outcome.CANCELLED, told="Its start was cancelled."))
             raise

@@ -243,15 +243,17 @@ class Store:
 
         await self._writer.write(Write(run))
 
-    async def set_prompt(
-        self, trajectory_id: str, prompt: str, *, handle: bytes | None = None
-    ) -> None:
+    async def set_prompt(self, trajectory_id: str, prompt: str) -> None:
         """Record what a session asks.
 
-        Args:
-            trajectory_id: The record's id.
-            prompt: The prompt's text.
-            handle: What its world is found by where it lives elsewhere: its first snapshot.
+        Raises:
+            StoreFailed: Nothing was written.
+            SessionTaken: The same; another server owns the session.
+        """
+        await self._update_session(trajectory_id, prompt=storable(prompt))
+
+    async def set_handle(self, trajectory_id: str, handle: bytes) -> None:
+        """Record what a world that lives elsewhere is found by, as a snapshot before any step.
 
         Raises:
             StoreFailed: Nothing was written.
@@ -259,10 +261,9 @@ class Store:
         """
 
         def run(connection: "Connection") -> None:
-            changes = {"prompt": storable(prompt)}
-            writing.update(connection, self._lease.server_id, trajectory_id, changes)
-            if handle is not None:
-                writing.put_snapshot(connection, trajectory_id, -1, handle)
+            server = self._lease.server_id
+            writing.update(connection, server, trajectory_id, {"owner": server})  # if it is ours
+            writing.put_snapshot(connection, trajectory_id, -1, handle)
 
         await self._writer.write(Write(run))
 

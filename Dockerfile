@@ -5,7 +5,7 @@
 FROM python:3.11-slim-bookworm
 
 RUN apt-get update \
-    && apt-get install -y --no-install-recommends chromium-headless-shell fonts-dejavu-core tini \
+    && apt-get install -y --no-install-recommends bubblewrap chromium-headless-shell fonts-dejavu-core tini \
     && rm -rf /var/lib/apt/lists/*
 
 WORKDIR /app

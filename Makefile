@@ -1,4 +1,4 @@
-# Every target sets up what it needs: a virtual environment in .venv and a Chromium.
+# Every target sets up what it needs: a virtual environment in .venv, a Chromium, and bubblewrap for the tests.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
@@ -12,7 +12,7 @@ demo: $(STAMP) browser
 	$(BIN)/hud-mcp eval taskset_data/quickstart.jsonl --agent oracle \
 	  --store demo-report/store.sqlite3 --report demo-report/report.html
 
-test: $(STAMP) browser
+test: $(STAMP) browser sandbox
 	$(BIN)/python -m pytest
 
 check: $(STAMP)
@@ -33,6 +33,10 @@ $(STAMP): pyproject.toml
 .PHONY: browser
 browser: $(STAMP)
 	sh scripts/install-chromium.sh $(BIN)/python
+
+.PHONY: sandbox
+sandbox:
+	sh scripts/install-bubblewrap.sh
 
 clean:
 	rm -rf $(VENV) demo-report build dist .pytest_cache .ruff_cache

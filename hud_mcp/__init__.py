@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from hud_mcp.job import Job, load_job
     from hud_mcp.observation import Look, Observation, Screenshot, TaskResult
     from hud_mcp.record import Receipt, TrajectoryStep
+    from hud_mcp.sandbox import SandboxLimits
     from hud_mcp.statistics import JobStatistics
     from hud_mcp.store import Store
     from hud_mcp.task import Task, Validation
@@ -45,7 +46,9 @@ if TYPE_CHECKING:
     from hud_mcp.trajectory import Trajectory
     from hud_mcp.world import Opening, World, WorldSpec
     from hud_mcp.worlds.browser import Browser, BrowserWorld, SiteRequest, SiteResponse
+    from hud_mcp.worlds.gymnasium import Gymnasium, GymnasiumWorld
     from hud_mcp.worlds.none import NoWorld
+    from hud_mcp.worlds.shell import CommandResult, Shell, ShellWorld
 
 # Importing a name from here loads its module and nothing else: a template file that
 # only counts letters does not wait for a browser's classes.
@@ -62,6 +65,7 @@ _HOMES = {
     "job": "Job load_job",
     "observation": "Look Observation Screenshot TaskResult",
     "record": "Receipt TrajectoryStep",
+    "sandbox": "SandboxLimits",
     "statistics": "JobStatistics",
     "store": "Store",
     "task": "Task Validation",
@@ -70,7 +74,9 @@ _HOMES = {
     "trajectory": "Trajectory",
     "world": "Opening World WorldSpec",
     "worlds.browser": "Browser BrowserWorld SiteRequest SiteResponse",
+    "worlds.gymnasium": "Gymnasium GymnasiumWorld",
     "worlds.none": "NoWorld",
+    "worlds.shell": "CommandResult Shell ShellWorld",
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names.split()}
 
@@ -83,6 +89,7 @@ __all__ = [
     "BrowserWorld",
     "Capability",
     "ClickAction",
+    "CommandResult",
     "Context",
     "ContextFeature",
     "ContextSpace",
@@ -90,6 +97,8 @@ __all__ = [
     "DragAction",
     "Environment",
     "Grade",
+    "Gymnasium",
+    "GymnasiumWorld",
     "Job",
     "JobStatistics",
     "KeyDownAction",
@@ -107,9 +116,12 @@ __all__ = [
     "PromptMessage",
     "Receipt",
     "ResponseAction",
+    "SandboxLimits",
     "Screenshot",
     "ScreenshotFetch",
     "ScrollAction",
+    "Shell",
+    "ShellWorld",
     "SiteRequest",
     "SiteResponse",
     "Store",

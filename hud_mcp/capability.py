@@ -3,14 +3,21 @@
 This module owns the value that the HUD wire calls a binding; it connects to nothing.
 """
 
-from typing import Any
-from urllib.parse import urlsplit
+import os
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import SplitResult, urlsplit
 
 from pydantic import Field, field_validator
 
 from hud_mcp.action import Value
+from hud_mcp.errors import InvalidEnvironment
 
 __all__ = ["Capability"]
+
+_MOST_DISPLAY = 59_635
+"""5900 and this is the last port."""
 
 
 class Capability(Value):
@@ -19,7 +26,8 @@ class Capability(Value):
     name: str = Field(min_length=1)
     protocol: str = Field(min_length=1, description="For instance `ssh/2`, `cdp/1.3`, `rfb/3.8`.")
     url: str
-    params: dict[str, Any] = Field(default_factory=dict)
+    # Not in its representation: it may carry keys, and logs carry representations.
+    params: dict[str, Any] = Field(default_factory=dict, repr=False)
 
     @field_validator("url")
     @classmethod
@@ -28,3 +36,179 @@ class Capability(Value):
         if not parts.scheme or not parts.hostname:
             raise ValueError(f"a capability's URL has a scheme and a host; got {url!r}")
         return url
+
+    @classmethod
+    def ssh(
+        cls,
+        *,
+        name: str = "shell",
+        url: str,
+        user: str = "agent",
+        host_pubkey: str,
+        client_key: str | None = None,
+        client_key_path: str | os.PathLike[str] | None = None,
+        shell: Literal["bash", "cmd", "powershell"] = "bash",
+        cwd: str | None = None,
+        isolation: Literal["bwrap", "none"] | None = None,
+    ) -> "Capability":
+        """`ssh/2`: a shell, with files over sftp.
+
+        Args:
+            name: What the agent knows it by.
+            url: `ssh://host:port`; the scheme, and the port 22, may be left out.
+            user: Whom to log in as.
+            host_pubkey: The server's key, as OpenSSH writes public keys.
+            client_key: The private key to log in with, as text.
+            client_key_path: Or where it is, for agents on the same machine.
+            shell: What understands the commands.
+            cwd: Where they start.
+            isolation: How they are confined.
+
+        Raises:
+            InvalidEnvironment: The URL is none of ssh, or a key is missing.
+        """
+        if not host_pubkey.strip():
+            raise InvalidEnvironment(
+                f"capability {name!r}: host_pubkey is empty; without it an agent cannot know "
+                "whom it talks to. Give the server's public key, such as 'ssh-ed25519 AAAA…'."
+            )
+        params: dict[str, Any] = {"user": user, "host_pubkey": host_pubkey, "shell": shell}
+        optional = {"client_key": client_key, "cwd": cwd, "isolation": isolation}
+        params |= {key: value for key, value in optional.items() if value is not None}
+        if client_key_path is not None:
+            params["client_key_path"] = str(Path(client_key_path))
+        return cls._checked(name, "ssh/2", url, params, schemes=("ssh",), port=22)
+
+    @classmethod
+    def mcp(
+        cls,
+        *,
+        name: str = "tools",
+        url: str,
+        auth_token: str | None = None,
+        transport: Literal["sse", "streamable-http", "websocket"] | None = None,
+    ) -> "Capability":
+        """`mcp/2025-11-25`: an MCP server.
+
+        Args:
+            name: What the agent knows it by.
+            url: Of http, https, ws or wss; left out, the scheme is ws, and the port is the
+                scheme's.
+            auth_token: The bearer token that it asks for.
+            transport: By default, websocket for ws and wss, streamable-http for the others.
+
+        Raises:
+            InvalidEnvironment: The URL is of another kind, or does not go with the transport.
+        """
+        web, sockets = ("http", "https"), ("ws", "wss")
+        schemes = {None: sockets + web, "websocket": sockets}.get(transport, web)
+        scheme = _parse(name, url, default="ws").scheme
+        params: dict[str, Any] = {
+            "transport": transport or ("websocket" if scheme in sockets else "streamable-http")
+        }
+        if auth_token is not None:
+            params["auth_token"] = auth_token
+        port = 443 if scheme in ("https", "wss") else 80
+        return cls._checked(
+            name, "mcp/2025-11-25", url, params, schemes=schemes, port=port, default="ws"
+        )
+
+    @classmethod
+    def cdp(cls, *, name: str = "browser", url: str, target_id: str | None = None) -> "Capability":
+        """`cdp/1.3`: a Chromium's DevTools.
+
+        Args:
+            name: What the agent knows it by.
+            url: Of ws, wss, http or https; left out, the scheme is ws and the port 9222.
+            target_id: The one page that is meant.
+
+        Raises:
+            InvalidEnvironment: The URL is of another kind.
+        """
+        params = {} if target_id is None else {"target_id": target_id}
+        schemes = ("ws", "wss", "http", "https")
+        return cls._checked(name, "cdp/1.3", url, params, schemes=schemes, port=9222)
+
+    @classmethod
+    def rfb(
+        cls, *, name: str = "screen", url: str, password: str | None = None, display: int = 0
+    ) -> "Capability":
+        """`rfb/3.8`: a screen over VNC.
+
+        Args:
+            name: What the agent knows it by.
+            url: `rfb://host:port`; the scheme may be left out, and the port where it is
+                5900 and the display's number.
+            password: What it asks for.
+            display: Its number, from 0.
+
+        Raises:
+            InvalidEnvironment: The URL is of another kind, or there is no such display.
+        """
+        if not 0 <= display <= _MOST_DISPLAY:
+            raise InvalidEnvironment(
+                f"capability {name!r}: display={display}; expected 0 to {_MOST_DISPLAY}."
+            )
+        params: dict[str, Any] = {"display": display}
+        if password is not None:
+            params["password"] = password
+        return cls._checked(name, "rfb/3.8", url, params, schemes=("rfb",), port=5900 + display)
+
+    @classmethod
+    def robot(cls, *, name: str = "robot", url: str, contract: dict[str, Any]) -> "Capability":
+        """`openpi/0`: a loop of actions and observations over a WebSocket.
+
+        Args:
+            name: What the agent knows it by.
+            url: Of ws or wss; left out, the scheme is ws and the port 9091.
+            contract: What the robot is, and which features its actions and observations have.
+
+        Raises:
+            InvalidEnvironment: The URL is of another kind.
+        """
+        params = {"contract": contract}
+        return cls._checked(name, "openpi/0", url, params, schemes=("ws", "wss"), port=9091)
+
+    @classmethod
+    def _checked(
+        cls,
+        name: str,
+        protocol: str,
+        url: str,
+        params: dict[str, Any],
+        *,
+        schemes: Collection[str],
+        port: int,
+        default: str | None = None,
+    ) -> "Capability":
+        """A capability with a whole URL, port included: whoever tunnels it needs to know it."""
+        parts = _parse(name, url, default=default or next(iter(schemes)))
+        if parts.scheme not in schemes:
+            raise InvalidEnvironment(
+                f"capability {name!r}: {url!r} is no address of {protocol}; expected "
+                f"{', '.join(f'{scheme}://' for scheme in schemes)} and a host."
+            )
+        if parts.port is None:
+            parts = parts._replace(netloc=f"{parts.netloc.removesuffix(':')}:{port}")
+        if not name:
+            raise InvalidEnvironment(f"A capability of {protocol} has no name; give it one.")
+        return cls(name=name, protocol=protocol, url=parts.geturl(), params=params)
+
+
+def _parse(name: str, url: str, *, default: str) -> SplitResult:
+    """A URL's parts.
+
+    Raises:
+        InvalidEnvironment: It has no host, or no possible port.
+    """
+    whole = url if "://" in url else f"{default}://{url}"
+    try:
+        parts = urlsplit(whole)
+        if parts.hostname and parts.port != 0 and not any(sign.isspace() for sign in url):
+            return parts
+    except ValueError:
+        pass  # as for what has no host
+    raise InvalidEnvironment(
+        f"capability {name!r}: {url!r} is no address; expected a host and a port from 1 to 65535, "
+        f"such as {default}://127.0.0.1:8000."
+    )

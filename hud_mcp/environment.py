@@ -10,7 +10,7 @@ import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from hud_mcp.arguments import source_line
 from hud_mcp.capability import Capability
@@ -21,6 +21,9 @@ from hud_mcp.template import Template
 from hud_mcp.tool import Tool
 from hud_mcp.world import WorldSpec
 from hud_mcp.worlds.none import NoWorld
+
+if TYPE_CHECKING:
+    from hud_mcp.worlds.shell import Shell
 
 __all__ = ["REWARD_POLICIES", "Environment"]
 
@@ -81,6 +84,8 @@ class Environment:
         self._on_initialize: list[Callable[[], Awaitable[None]]] = []
         self._on_shutdown: list[Callable[[], Awaitable[None]]] = []
         self._started = False
+        self.workspace_name: str | None = None
+        self._add_world_tools()
 
     @property
     def folder(self) -> Path:
@@ -206,16 +211,39 @@ class Environment:
         """Publish a running service; one of the same name is replaced."""
         self._capabilities[capability.name] = capability
 
-    def workspace(self, *_args: Any, **_kwargs: Any) -> None:
-        """Reserved for a shell workspace, which this version does not have.
+    def workspace(
+        self, root: str | Path | None = None, *, name: str = "shell", **options: Any
+    ) -> "Shell":
+        """Make the environment's world a shell, and publish it as `ssh/2` on the HUD channel.
+
+        Every session has a folder of its own that begins as a copy of `root`; agents reach it by
+        the tools of a shell, or over ssh. A template asks for it by a parameter that is
+        annotated with `ShellWorld`. Nothing touches the file system until a session starts.
+
+        Args:
+            root: A folder to begin with; see `Shell`, which takes the other options too.
+            name: The capability's.
+            options: `allow`, `env`, `readonly`, `limits`, `isolation`, `snapshot_bytes`.
+
+        Returns:
+            The declaration, which is `env.world` from now on.
 
         Raises:
-            InvalidEnvironment: Always.
+            InvalidEnvironment: The environment has another world, or an option cannot work.
         """
-        raise InvalidEnvironment(
-            "env.workspace is reserved: this version has no shell workspace. Start the service "
-            "in an @env.initialize hook and publish it with env.add_capability."
-        )
+        from hud_mcp.worlds.shell import Shell  # noqa: PLC0415  # loads only where used
+
+        if not isinstance(self.world, NoWorld):
+            raise InvalidEnvironment(
+                f"Environment {self.name!r} has a world already, {self.world.name!r}, and "
+                "a session has one. Leave out `world=`, or the workspace."
+            )
+        shell = Shell(root, **options)
+        self.workspace_name = name
+        self.world = shell
+        self.context_space = shell.context_space | self._own_contexts
+        self._add_world_tools()
+        return shell
 
     async def start(self) -> None:
         """Run the initialize hooks, in order, once.
@@ -297,6 +325,12 @@ class Environment:
                 )
         self._check_worlds(made.arguments.world_types, made.where, made.noun)
         self._templates[made.id] = made
+
+    def _add_world_tools(self) -> None:
+        """Offer the tools that come with a kind of world."""
+        tools: Iterable[Tool] = getattr(self.world, "tools", ())
+        for tool in tools:
+            self._tools.setdefault(tool.name, tool)
 
     def _check_worlds(self, asked: Mapping[str, type], where: str, noun: str) -> None:
         for name, world_type in asked.items():

@@ -50,7 +50,7 @@ class InvalidTask(HudMcpError):
     """A task names something that does not exist, or arguments of the wrong kind. Nothing ran."""
 
 
-class InvalidContext(HudMcpError):
+class InvalidContext(HudMcpError, ValueError):
     """A context has an unknown feature or a value out of bounds. Nothing was opened."""
 
 

@@ -69,6 +69,8 @@ class Sessions:
         reward_policy: Who sees rewards; None for the templates' and environments' own
             defaults, then `on_submit`.
         job_id: The job that every session belongs to, or None.
+        adopts: Whether it sees to what other servers on this store left without a grade or an
+            end; where not, only sessions that are asked for are brought back.
 
     Attributes:
         live_base: Where the live pages of sessions are served, or None.
@@ -87,6 +89,7 @@ class Sessions:
         limits: Limits | None = None,
         reward_policy: str | None = None,
         job_id: str | None = None,
+        adopts: bool = True,
     ) -> None:
         self.environments = {e.name: e for e in environments}
         self.store = store
@@ -104,6 +107,7 @@ class Sessions:
         self._reaper: asyncio.Task[None] | None = None
         self._endings: set[asyncio.Task[None]] = set()
         self._closing = False
+        self._adopts = adopts
         self._resumes: dict[str, asyncio.Task[Session | Receipt]] = {}
         self._look_s = time.monotonic() + _ADOPT_S
         self.live_base: str | None = None
@@ -616,7 +620,7 @@ class Sessions:
             ended = [k for k, s in self._sessions.items() if s.is_over]
             for key in ended[: max(0, len(ended) - _REMEMBERED)]:
                 del self._sessions[key]
-            if time.monotonic() >= self._look_s:
+            if self._adopts and time.monotonic() >= self._look_s:
                 self._look_s = time.monotonic() + _ADOPT_S
                 await self._adopt()
 

@@ -1,9 +1,13 @@
 """A capability says concretely where a service is."""
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 from pydantic import ValidationError
 
 from hud_mcp.capability import Capability
+from hud_mcp.errors import InvalidEnvironment
 
 
 @pytest.mark.parametrize(
@@ -34,3 +38,97 @@ def test_a_capability_has_a_name_and_a_protocol(field: str) -> None:
     fields = {"name": "shell", "protocol": "ssh/2", "url": "ssh://h"} | {field: ""}
     with pytest.raises(ValidationError, match=field):
         Capability.model_validate(fields)
+
+
+KEY = "ssh-ed25519 AAAA"
+
+
+@pytest.mark.parametrize(
+    ("make", "expected"),
+    [
+        (
+            lambda: Capability.ssh(url="127.0.0.1", host_pubkey=KEY),
+            ("shell", "ssh/2", "ssh://127.0.0.1:22",
+             {"user": "agent", "host_pubkey": KEY, "shell": "bash"}),
+        ),
+        (
+            lambda: Capability.ssh(
+                name="box", url="ssh://[::1]:2222", user="u", host_pubkey=KEY, client_key="k",
+                client_key_path="/k", cwd="/workspace", isolation="bwrap",
+            ),
+            ("box", "ssh/2", "ssh://[::1]:2222",
+             {"user": "u", "host_pubkey": KEY, "shell": "bash", "client_key": "k",
+              "client_key_path": "/k", "cwd": "/workspace", "isolation": "bwrap"}),
+        ),
+        (
+            lambda: Capability.mcp(url="https://host/mcp", auth_token="t"),
+            ("tools", "mcp/2025-11-25", "https://host:443/mcp",
+             {"transport": "streamable-http", "auth_token": "t"}),
+        ),
+        (
+            lambda: Capability.mcp(url="host:8000"),
+            ("tools", "mcp/2025-11-25", "ws://host:8000", {"transport": "websocket"}),
+        ),
+        (
+            lambda: Capability.mcp(url="http://host:8000/sse?a=b", transport="sse"),
+            ("tools", "mcp/2025-11-25", "http://host:8000/sse?a=b", {"transport": "sse"}),
+        ),
+        (
+            lambda: Capability.cdp(url="127.0.0.1", target_id="T"),
+            ("browser", "cdp/1.3", "ws://127.0.0.1:9222", {"target_id": "T"}),
+        ),
+        (
+            lambda: Capability.cdp(url="http://user:pw@h/x"),
+            ("browser", "cdp/1.3", "http://user:pw@h:9222/x", {}),
+        ),
+        (
+            lambda: Capability.rfb(url="rfb://host", display=3, password="p"),
+            ("screen", "rfb/3.8", "rfb://host:5903", {"display": 3, "password": "p"}),
+        ),
+        (
+            lambda: Capability.robot(url="host", contract={"robot_type": "arm"}),
+            ("robot", "openpi/0", "ws://host:9091", {"contract": {"robot_type": "arm"}}),
+        ),
+    ],
+)  # fmt: skip
+def test_a_factory_gives_what_the_wire_has(
+    make: Callable[[], Capability], expected: tuple[str, str, str, dict[str, Any]]
+) -> None:
+    """The protocol's name, a whole URL with its port, and the parameters that were given."""
+    made = make()
+    assert (made.name, made.protocol, made.url, made.params) == expected
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: Capability.ssh(url="", host_pubkey=KEY), "'' is no address; expected a host"),
+        (lambda: Capability.ssh(url="ssh://", host_pubkey=KEY), "is no address"),
+        (lambda: Capability.ssh(url="h:99999", host_pubkey=KEY), "a port from 1 to 65535"),
+        (lambda: Capability.ssh(url="h:0", host_pubkey=KEY), "a port from 1 to 65535"),
+        (lambda: Capability.ssh(url="h:x", host_pubkey=KEY), "is no address"),
+        (lambda: Capability.ssh(url="a b", host_pubkey=KEY), "is no address"),
+        (lambda: Capability.ssh(url="http://h", host_pubkey=KEY), "no address of ssh/2"),
+        (lambda: Capability.ssh(url="h", host_pubkey=" "), "host_pubkey is empty"),
+        (lambda: Capability.ssh(url="h", host_pubkey=KEY, name=""), "has no name"),
+        (lambda: Capability.mcp(url="stdio://h"), "expected ws://, wss://, http://, https://"),
+        (lambda: Capability.mcp(url="http://h", transport="websocket"), "expected ws://, wss://"),
+        (lambda: Capability.mcp(url="ws://h", transport="sse"), "expected http://, https://"),
+        (lambda: Capability.cdp(url="file:///x"), "is no address"),
+        (lambda: Capability.rfb(url="vnc://h"), "no address of rfb/3.8"),
+        (lambda: Capability.rfb(url="h", display=-1), "display=-1; expected 0 to"),
+        (lambda: Capability.robot(url="http://h", contract={}), "no address of openpi/0"),
+    ],
+)
+def test_an_address_of_another_kind_is_refused(make: Callable[[], Capability], said: str) -> None:
+    """The error names the capability, what was given and what is expected."""
+    with pytest.raises(InvalidEnvironment) as refused:
+        make()
+    assert said in str(refused.value)
+
+
+def test_keys_are_not_in_the_representation() -> None:
+    """Logs carry representations; the wire carries the keys."""
+    made = Capability.ssh(url="h", host_pubkey=KEY, client_key="PRIVATE")
+    assert "PRIVATE" not in repr(made) + str(made)
+    assert "PRIVATE" in made.model_dump_json()

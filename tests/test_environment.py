@@ -14,6 +14,7 @@ from hud_mcp.context import ContextFeature, ContextSpace
 from hud_mcp.environment import REWARD_POLICIES, Environment
 from hud_mcp.errors import InvalidContext, InvalidEnvironment, InvalidTask, InvalidTemplate
 from hud_mcp.observation import Look, Observation
+from hud_mcp.sandbox import SandboxLimits
 from hud_mcp.source import load_environments
 from hud_mcp.world import Opening, World
 from hud_mcp.worlds.none import EmptyWorld
@@ -352,7 +353,19 @@ def test_the_manifest_says_what_an_agent_may_know_and_no_more() -> None:
     assert solve.__name__ not in str(manifest)
 
 
-def test_a_shell_workspace_is_reserved() -> None:
-    """The text says what to do instead."""
-    with pytest.raises(InvalidEnvironment, match="publish it with env"):
-        Environment().workspace("/data")
+def test_a_workspace_makes_the_world_a_shell_with_its_tools() -> None:
+    """Declaring one touches nothing: the folder need not be there yet."""
+    env = Environment()
+
+    shell = env.workspace("/not/there", name="box", limits=SandboxLimits(processes=8))
+
+    assert env.world is shell
+    assert env.workspace_name == "box"
+    assert set(env.tools) == {"run_command", "read_file", "write_file", "edit_file"}
+    assert env.manifest()["actions"] == ["custom", "wait"]
+
+
+def test_a_workspace_beside_another_world_is_refused() -> None:
+    """A session has one world."""
+    with pytest.raises(InvalidEnvironment, match="has a world already, 'room'"):
+        Environment(world=Rooms()).workspace()

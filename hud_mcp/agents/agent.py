@@ -63,6 +63,12 @@ class Agent:
         call_tool: Calls a tool of the server.
         session: The id of the task's session.
         prompt: What the task asks.
+
+    Attributes:
+        text: What the last call on the world showed.
+        steps: How many calls on the world there were.
+        answered: Whether an answer was submitted.
+        lines: What the agent has said of its work, for the task's record.
     """
 
     def __init__(self, call_tool: ToolCaller, *, session: str, prompt: str) -> None:
@@ -72,6 +78,11 @@ class Agent:
         self.text = ""
         self.steps = 0
         self.answered = False
+        self.lines: list[str] = []
+
+    def log(self, line: str) -> None:
+        """Add a line to the task's record; no agent reads it."""
+        self.lines.append(line)
 
     async def step(self, *actions: Action | Mapping[str, Any]) -> View:
         """Perform actions in order, and return what the agent sees then; none only looks.

@@ -29,21 +29,22 @@ class CommandAgent:
         command: Given to the shell.
         url: Where the server listens.
         token: Its bearer token.
-        timeout_s: After this it is killed, with everything that it started.
+        folder: Where it runs; where this process does if it is None.
     """
 
-    def __init__(self, command: str, *, url: str, token: str, timeout_s: float) -> None:
+    is_remote = True
+
+    def __init__(self, command: str, *, url: str, token: str, folder: Path | None = None) -> None:
         self.name = command
         self._command = command
         self._url = url
         self._token = token
-        self._timeout_s = timeout_s
+        self._folder = folder
 
-    async def solve(self, agent: Agent, task: Task) -> list[str]:
-        """Run the command and wait for it.
+    async def solve(self, agent: Agent, task: Task) -> None:
+        """Run the command and wait for it; its exit status and its output are logged.
 
-        Returns:
-            Lines for the record: its exit status, then its output.
+        If this call is cancelled, it is killed, with everything that it started.
         """
         with tempfile.TemporaryDirectory(prefix="hud-mcp-") as folder:
             config = Path(folder) / "mcp.json"
@@ -58,12 +59,7 @@ class CommandAgent:
                 "HUD_MCP_PROMPT": agent.prompt,
                 "HUD_MCP_TASK": task.id,
             }
-            status, output = await self._run(environment)
-        lines = output.decode(errors="replace").splitlines()
-        dropped = max(0, len(lines) - _OUTPUT_LINES)
-        if dropped:
-            lines = [f"… {dropped} earlier lines", *lines[-_OUTPUT_LINES:]]
-        return [f"agent command: {status}", *(f"agent: {line[:_LINE_CHARS]}" for line in lines)]
+            await self._run(environment, agent)
 
     def _configuration(self) -> dict[str, object]:
         server = {
@@ -73,27 +69,37 @@ class CommandAgent:
         }
         return {"mcpServers": {"hud-mcp": server}}
 
-    async def _run(self, environment: dict[str, str]) -> tuple[str, bytes]:
+    async def _run(self, environment: dict[str, str], agent: Agent) -> None:
         output = bytearray()
+        status = "killed"
         process = await anyio.open_process(
             self._command,
             stdin=subprocess.DEVNULL,
             stderr=subprocess.STDOUT,
+            cwd=self._folder,
             env=environment,
             start_new_session=True,
         )
         try:
-            with anyio.move_on_after(self._timeout_s) as scope:
-                async with process:
-                    if process.stdout is not None:
-                        async for chunk in process.stdout:
-                            output += chunk
-                    await process.wait()
+            async with process:
+                if process.stdout is not None:
+                    async for chunk in process.stdout:
+                        output += chunk
+                await process.wait()
+            status = f"exit status {process.returncode}"
         finally:
             _kill_group(process.pid)
-        if scope.cancelled_caught:
-            return f"killed after {self._timeout_s:g} s", bytes(output)
-        return f"exit status {process.returncode}", bytes(output)
+            _log(agent, status, bytes(output))
+
+
+def _log(agent: Agent, status: str, output: bytes) -> None:
+    lines = output.decode(errors="replace").splitlines()
+    dropped = max(0, len(lines) - _OUTPUT_LINES)
+    agent.log(f"agent command: {status}")
+    if dropped:
+        agent.log(f"agent: … {dropped} earlier lines")
+    for line in lines[dropped:]:
+        agent.log(f"agent: {line[:_LINE_CHARS]}")
 
 
 def _kill_group(leader: int) -> None:

@@ -10,6 +10,7 @@ class NopAgent:
     """Submits an empty answer."""
 
     name = "nop"
+    is_remote = False
 
     async def solve(self, agent: Agent, task: Task) -> None:  # noqa: ARG002  # every solver takes it
         """Submit an empty answer."""

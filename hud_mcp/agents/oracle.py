@@ -19,6 +19,7 @@ class OracleAgent:
     """
 
     name = "oracle"
+    is_remote = False
 
     def __init__(self, environments: Iterable[Environment]) -> None:
         self._environments = {e.name: e for e in environments}

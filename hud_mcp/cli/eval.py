@@ -1,32 +1,38 @@
 """`hud-mcp eval`: an agent through a taskset, with progress, a table and a report."""
 
-import os
-import signal
+import shlex
 import sys
 import tempfile
-from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import anyio
 import click
+from click.core import ParameterSource
 from platformdirs import user_data_path
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
 
-from hud_mcp import rollout
 from hud_mcp.agents.command import CommandAgent
 from hud_mcp.agents.nop import NopAgent
 from hud_mcp.agents.oracle import OracleAgent
+from hud_mcp.cli.interruption import Interruption, watched_signals
+from hud_mcp.cli.output import cell, make_console
+from hud_mcp.cli.places import find_sources, lasting_source
+from hud_mcp.cli.progress import Progress
+from hud_mcp.cli.results import Results, load_results, print_results
 from hud_mcp.errors import HudMcpError, InvalidTask
-from hud_mcp.grade import Outcome
 from hud_mcp.job import Job
+from hud_mcp.limits import Limits
 from hud_mcp.log import configure_logging
-from hud_mcp.rollout import Rollout, ServerCommand, Solver
-from hud_mcp.source import find_taskset, load_environments, shipped_environments
+from hud_mcp.rollout.attempt import Bounds, Solver
+from hud_mcp.rollout.link import ServerCommand
+from hud_mcp.rollout.plan import PlannedRun, RunOptions, plan_runs
+from hud_mcp.rollout.run import Runs, end_as_lost
+from hud_mcp.rollout.server import RunServer, run_server
+from hud_mcp.source import find_taskset, load_environments
+from hud_mcp.statistics import NOT_BEGUN
 from hud_mcp.store import Store
 from hud_mcp.task import Task
 from hud_mcp.taskset import Taskset
@@ -34,44 +40,140 @@ from hud_mcp.web.report import write_report
 
 __all__ = ["command"]
 
-_TOLERANCE = 1e-6
-_STYLES = {"graded": "green", "cancelled": "yellow", "expired": "yellow"}
+_RECORDED = (
+    "taskset", "agent", "agent_command", "pattern", "group", "seed", "max_steps", "timeout",
+    "name", "image",
+)  # fmt: skip
+"""What a resumed job takes from its record: another value would make it another job."""
+
+_SETTLE_S = 15.0
+"""How long the ends of runs that were cut off may take to be recorded."""
 
 
-@click.command("eval")
-@click.argument("taskset")
+@click.command(
+    "eval",
+    epilog="Exit status: 0 if every run ended as expected; 1 if some did not, or the job could "
+    "not begin; 2 for a mistake in the options; 130 (Ctrl-C) or 143 (SIGTERM) if it was "
+    "interrupted: --resume goes on with it. The record is kept in every case.",
+)
+@click.argument("taskset", required=False)
 @click.option("--agent", type=click.Choice(["oracle", "nop"]), help="A built-in agent.")
 @click.option("--agent-command", metavar="COMMAND", help="Any command; see the README.")
 @click.option("--env", "sources", multiple=True, metavar="SOURCE", help="Where environments are.")
 @click.option(
-    "--filter", "pattern", metavar="PATTERN", help="Only ids, environments or templates like this."
+    "--filter",
+    "pattern",
+    metavar="PATTERN",
+    help="Only tasks whose id, environment or template is like this: a shell pattern, or a part.",
 )
-@click.option("--max-concurrent", type=click.IntRange(1), default=4, help="Tasks at once.")
+@click.option("--group", type=click.IntRange(1), default=1, help="Runs of each task.")
 @click.option(
-    "--timeout", type=click.FloatRange(1), default=600.0, help="Seconds for a command on one task."
+    "--seed",
+    type=click.IntRange(0, 2**63 - 1),
+    help="From which each run's seed is derived; a task with a seed in its row keeps it.",
+)
+@click.option("--max-concurrent", type=click.IntRange(1), default=4, help="Runs at once.")
+@click.option(
+    "--max-steps",
+    type=click.IntRange(1),
+    help="Steps after which the agent is stopped; what it has answered counts. A command is "
+    "looked at twice a second.",
+)
+@click.option(
+    "--timeout", type=click.FloatRange(1), default=600.0, help="Seconds for the agent on one run."
+)
+@click.option(
+    "--retries",
+    type=click.IntRange(0),
+    default=0,
+    help="How often a run is tried again that failed for infrastructure. None by default: what "
+    "broke once is shown, and --resume runs it again.",
+)
+@click.option("--name", help="What to call the job.")
+@click.option(
+    "--resume",
+    metavar="JOB",
+    help="Go on with a job, by its id: what is missing, or failed for infrastructure, runs again.",
 )
 @click.option("--store", metavar="URL", help="A SQLite file or a database URL for the record.")
 @click.option(
     "--report", "report_path", type=click.Path(path_type=Path), help="Where to write the report."
 )
-@click.option("--name", help="What to call the job.")
 @click.option(
     "--image", type=click.Choice(["jpeg", "png"]), default="jpeg", help="Format of pictures."
 )
-def command(**options: Any) -> None:
+@click.option("--verbose", is_flag=True, help="A line for each run that ended, on a terminal too.")
+@click.pass_context
+def command(ctx: click.Context, **options: Any) -> None:
     """Run an agent through a TASKSET (a .jsonl file, or the name of a shipped one).
 
-    The agent reaches the server as any client does, in another process. The exit status
-    is 0 if every task ended as expected: for the oracle and the nop, with the reward that
-    the taskset says; for a command, with a grade.
+    The agent reaches the server as any client does, in another process; a server that dies is
+    started again, and its tasks go on. A run ends as expected if it was graded: for the oracle
+    and the nop, with the reward that the taskset says; for a command, with any.
     """
-    if (options["agent"] is None) == (options["agent_command"] is None):
-        raise click.UsageError("Give --agent oracle, --agent nop, or --agent-command COMMAND.")
-    configure_logging("warning")
-    sys.exit(anyio.run(_evaluate, options))
+    _check_usage(ctx, options)
+    configure_logging("error")
+    sys.exit(anyio.run(_main, options))
 
 
-async def _evaluate(options: dict[str, Any]) -> int:
+def _check_usage(ctx: click.Context, options: dict[str, Any]) -> None:
+    if options["resume"] is None:
+        if options["taskset"] is None:
+            raise click.UsageError("Name a TASKSET, or --resume JOB.")
+        if (options["agent"] is None) == (options["agent_command"] is None):
+            raise click.UsageError("Give --agent oracle, --agent nop, or --agent-command COMMAND.")
+        return
+    given = [p for p in _RECORDED if ctx.get_parameter_source(p) is ParameterSource.COMMANDLINE]
+    if given:
+        names = {"taskset": "TASKSET", "pattern": "--filter"}
+        shown = names.get(given[0], f"--{given[0].replace('_', '-')}")
+        raise click.UsageError(
+            f"{shown} comes from the record of the job that is resumed; leave it out, or start "
+            "another job."
+        )
+
+
+@dataclass(frozen=True)
+class _Prepared:
+    """A job that is ready to run.
+
+    Attributes:
+        job: The job; it is recorded.
+        tasks: Everything that it runs.
+        planned: What is still to be run of it.
+        how: How it is run.
+        max_concurrent: How many runs at once.
+        retries: How often a run is tried again that failed for infrastructure.
+    """
+
+    job: Job
+    tasks: Sequence[Task]
+    planned: Sequence[PlannedRun]
+    how: RunOptions
+    max_concurrent: int
+    retries: int
+
+
+async def _main(options: dict[str, Any]) -> int:
+    console = make_console()
+    store = Store(options["store"])
+    status = 1
+
+    def on_repeated() -> None:
+        text = "The run has ended, and its report is being written; once more leaves it."
+        console.print(cell(text, "yellow"))
+
+    try:
+        async with watched_signals(on_repeated) as interruption:
+            resumed = options["resume"]
+            prepared = await (_resume(store, options) if resumed else _begin(store, options))
+            status = await _evaluate(console, store, prepared, options, interruption)
+    finally:
+        await store.close()
+    return interruption.status or status
+
+
+async def _begin(store: Store, options: dict[str, Any]) -> _Prepared:
     path = find_taskset(options["taskset"])
     tasks = Taskset.load(path)
     chosen = tasks.filter(options["pattern"]) if options["pattern"] else tasks
@@ -80,57 +182,210 @@ async def _evaluate(options: dict[str, Any]) -> int:
             f"No task of {path} is like {options['pattern']!r}; `hud-mcp tasks` lists them, and * "
             "matches anything."
         )
-    sources = _sources(options["sources"], chosen, path)
-    solver = _built_in(options["agent"], sources, chosen)
-    store = Store(options["store"])
-    agent = options["agent"] or options["agent_command"]
-    job = Job(name=options["name"] or f"{tasks.name} {agent}", taskset=tasks.name, agent=agent)
-    await store.add_job(job)
-    console = Console()
-    report = options["report_path"] or user_data_path("hud-mcp") / "reports" / f"{job.id}.html"
-    report.parent.mkdir(parents=True, exist_ok=True)
-    log_path = report.with_suffix(".log")
-    expected = {t.id: _expected(t, options["agent"]) for t in chosen}
-    live = _Live(console, len(chosen))
-    try:
-        with log_path.open("w") as log, tempfile.TemporaryDirectory(prefix="hud-mcp-") as folder:
-            rows = Path(folder) / path.name
-            chosen.save(rows)  # the server loads what this run needs, and nothing else
-            server = ServerCommand(
-                sources, rows, store.url, job.id, log, ("--image", options["image"])
-            )
-            with live:
-                signalled = await _until_signalled(
-                    partial(_run, options, server, chosen, store, live, built_in=solver)
-                )
-        done = [live.done[t.id] for t in chosen if t.id in live.done]
-        _print_results(console, done, expected)
-        await write_report(store, job.id, report, expected=expected)
-    finally:
-        await store.close()
-    console.print(f"Job {job.id}. Server log: {log_path}", style="dim", soft_wrap=True)
-    console.print(f"Report: {report.resolve()}", soft_wrap=True)
-    if signalled is not None:
-        text = f"Interrupted: {len(done)} of {len(chosen)} tasks ended; the others were cut off."
-        console.print(text, style="red")
-        return 128 + signalled
-    wrong = [r for r in done if not _as_expected(r, expected[r.task.id], options["agent"])]
-    if wrong:
-        console.print(f"{len(wrong)} of {len(done)} tasks did not end as expected.", style="red")
-    return 1 if wrong else 0
+    how = RunOptions(
+        agent=options["agent"],
+        agent_command=options["agent_command"],
+        sources=tuple(
+            lasting_source(s) for s in find_sources(options["sources"], chosen, path.parent)
+        ),
+        folder=str(Path.cwd()),
+        timeout_s=options["timeout"],
+        max_steps=options["max_steps"],
+        seed=options["seed"],
+        image=options["image"],
+    )
+    _check_agent(how, chosen)
+    agent = how.agent or how.agent_command
+    job = Job(
+        name=options["name"] or f"{tasks.name} {agent}",
+        taskset=tasks.name,
+        agent=agent,
+        group=options["group"],
+        metadata={"options": how.model_dump(mode="json", exclude_none=True)},
+    )
+    await store.add_job(job, list(chosen))
+    planned = plan_runs(list(chosen), [], group=job.group, seed=how.seed)
+    return _Prepared(job, list(chosen), planned, how, options["max_concurrent"], options["retries"])
 
 
-def _built_in(agent: str | None, sources: Sequence[str], tasks: Taskset) -> Solver | None:
-    """The built-in agent of that name, or None for a command's.
+async def _resume(store: Store, options: dict[str, Any]) -> _Prepared:
+    """Take a job up again from its record; what an earlier run left without an end is lost.
 
     Raises:
-        InvalidTask: The oracle is wanted, and templates have none.
+        HudMcpError: It is no job of this command, or it is still run by another process.
     """
-    if agent is None:
-        return None
-    if agent == "nop":
+    job_id = await store.find_job_id(options["resume"])
+    job, tasks, runs = await store.load_job_summary(job_id)
+    how = RunOptions.of(job)
+    if options["sources"]:
+        how = how.model_copy(
+            update={"sources": tuple(lasting_source(s) for s in options["sources"])}
+        )
+    for run in runs:
+        text = "The evaluation that it belongs to ended before it did."
+        if run.outcome is None and not await end_as_lost(store, run.id, text):
+            raise HudMcpError(
+                f"A server process is still at work on {run.id} of job {job_id}. Wait for the "
+                "evaluation that runs it, or stop that one first."
+            )
+    _check_agent(how, Taskset(tasks))
+    planned = plan_runs(tasks, runs, group=job.group, seed=how.seed)
+    return _Prepared(job, tasks, planned, how, options["max_concurrent"], options["retries"])
+
+
+async def _evaluate(
+    console: Console,
+    store: Store,
+    prepared: _Prepared,
+    options: dict[str, Any],
+    interruption: Interruption,
+) -> int:
+    job = prepared.job
+    report = _place_of_report(options["report_path"], job)
+    log_path = report.with_suffix(".log")
+    progress = Progress(console, len(prepared.planned), group=job.group, verbose=options["verbose"])
+    lost: str | None = None
+    if prepared.planned:
+        with log_path.open("a" if options["resume"] else "w") as log:
+            lost = await _run(store, prepared, progress, interruption, log)
+    results = await _load(store, prepared, progress)
+    print_results(console, results)
+    await write_report(store, job.id, report, expected=results.expected)
+    console.print(f"Job {job.id}. Server log: {log_path}", style="dim", soft_wrap=True)
+    console.print(f"Report: {report}", soft_wrap=True)
+    if interruption.signal is not None and results.to_resume:
+        console.print(cell(_interrupted(results, progress.cut_off), "red"))
+    elif results.unexpected:
+        text = f"{results.unexpected} of {results.wanted} runs did not end as expected."
+        console.print(cell(text, "red"))
+    _conclude(console, results, options, lost)
+    return 1 if results.unexpected else 0
+
+
+def _place_of_report(given: Path | None, job: Job) -> Path:
+    place = given or user_data_path("hud-mcp") / "reports" / f"{job.id}.html"
+    place.parent.mkdir(parents=True, exist_ok=True)
+    return place.absolute()
+
+
+async def _run(
+    store: Store,
+    prepared: _Prepared,
+    progress: Progress,
+    interruption: Interruption,
+    log: Any,
+) -> str | None:
+    """Run what is planned; return why the server could not be had to the end, or None."""
+    how = prepared.how
+    with tempfile.TemporaryDirectory(prefix="hud-mcp-") as folder:
+        rows = Path(folder) / "tasks.jsonl"
+        Taskset(prepared.tasks).save(rows)  # the server loads what this job needs, and no more
+        server = ServerCommand(
+            how.sources, rows, store.url, prepared.job.id, log,
+            ("--image", how.image, *_room(prepared.max_concurrent)),
+        )  # fmt: skip
+        with progress:
+            runs: Runs | None = None
+
+            async def work() -> None:
+                nonlocal runs
+                http = how.agent_command is not None
+                async with run_server(server, http=http, on_death=progress.on_death) as found:
+                    runs = Runs(
+                        _solver(how, found),
+                        store,
+                        bounds=Bounds(how.timeout_s, how.max_steps),
+                        max_concurrent=prepared.max_concurrent,
+                        retries=prepared.retries,
+                        on_start=progress.on_start,
+                        on_end=progress.on_end,
+                    )
+                    await runs.run(prepared.planned, found)
+
+            try:
+                await interruption.run(work)
+            finally:
+                if runs is not None:
+                    with anyio.move_on_after(_SETTLE_S, shield=True):
+                        progress.cut_off = await runs.settle(
+                            runs.lost or "The evaluation was interrupted."
+                        )
+    return runs.lost if runs is not None else None
+
+
+def _solver(how: RunOptions, server: RunServer) -> Solver:
+    if how.agent == "nop":
         return NopAgent()
-    environments = {e.name: e for e in load_environments(sources)}
+    if how.agent == "oracle":
+        return OracleAgent(load_environments(how.sources))
+    address = server.address
+    if how.agent_command is None or address is None:
+        raise HudMcpError("A job is run by a built-in agent, or by a command over HTTP.")
+    folder = Path(how.folder)
+    return CommandAgent(
+        how.agent_command,
+        url=address.url,
+        token=address.token,
+        folder=folder if folder.is_dir() else None,
+    )
+
+
+async def _load(store: Store, prepared: _Prepared, progress: Progress) -> Results:
+    failed = {
+        done.trajectory_id: done.error or ""
+        for done in progress.done
+        if done.agent_failed and done.trajectory_id is not None
+    }
+    refused = {
+        done.planned.task.id: done.error
+        for done in progress.done
+        if done.outcome == NOT_BEGUN and done.error
+    }
+    return await load_results(
+        store, prepared.job.id, agent=prepared.how.agent, failed_agents=failed, refused=refused
+    )
+
+
+def _conclude(
+    console: Console, results: Results, options: dict[str, Any], lost: str | None
+) -> None:
+    """Say what is left to do."""
+    if lost is not None:
+        console.print(cell(lost, "red"))
+    if results.to_resume:
+        store = f" --store {shlex.quote(options['store'])}" if options["store"] else ""
+        text = f"{results.to_resume} of {results.wanted} say nothing of the agent. To run them:"
+        console.print(f"{text}\nhud-mcp eval --resume {results.job.id}{store}", soft_wrap=True)
+
+
+def _interrupted(results: Results, cut_off: int) -> str:
+    parts = [f"{results.figures.ended - cut_off} of {results.wanted} runs had ended"]
+    if cut_off:
+        were, are = ("was", "is") if cut_off == 1 else ("were", "are")
+        parts.append(f"{cut_off} {were} under way and {are} recorded as lost")
+    parts.append(f"{results.figures.outcomes[NOT_BEGUN]} had not begun")
+    return f"Interrupted: {', '.join(parts)}."
+
+
+def _room(max_concurrent: int) -> list[str]:
+    """Limits that let so many sessions live at once; one that just ended may still count."""
+    wanted = 2 * max_concurrent
+    default = Limits()
+    return [
+        "--limit", f"sessions={max(default.sessions, wanted)}",
+        "--limit", f"sessions_per_caller={max(default.sessions_per_caller, wanted)}",
+    ]  # fmt: skip
+
+
+def _check_agent(how: RunOptions, tasks: Taskset) -> None:
+    """Find out before anything runs that the oracle cannot solve some tasks.
+
+    Raises:
+        InvalidTask: Naming their templates.
+    """
+    if how.agent != "oracle":
+        return
+    environments = {e.name: e for e in load_environments(how.sources)}
     wanted = {(t.env, t.template) for t in tasks if t.env in environments}
     templates = [environments[env].find_template(template) for env, template in sorted(wanted)]
     without = [f"{t.id} ({t.where})" for t in templates if t.oracle_function is None]
@@ -139,165 +394,3 @@ def _built_in(agent: str | None, sources: Sequence[str], tasks: Taskset) -> Solv
             f"These templates have no oracle: {', '.join(without)}. Declare one with "
             "@<template>.oracle, or leave their tasks out with --filter."
         )
-    return OracleAgent(environments.values())
-
-
-async def _until_signalled(work: Callable[[], Awaitable[None]]) -> int | None:
-    """Run until it ends or a signal says to stop, and then in order; return the signal."""
-    if os.name == "nt":  # there, only Ctrl-C comes, as an exception
-        await work()
-        return None
-    caught: int | None = None
-    # Outside of what is cancelled: a second signal does not cut the end of the run short.
-    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
-        async with anyio.create_task_group() as group:
-
-            async def watch() -> None:
-                nonlocal caught
-                async for number in signals:
-                    caught = int(number)
-                    group.cancel_scope.cancel()
-
-            group.start_soon(watch)
-            await work()
-            group.cancel_scope.cancel()
-    return caught
-
-
-async def _run(
-    options: dict[str, Any],
-    server: ServerCommand,
-    tasks: Taskset,
-    store: Store,
-    live: "_Live",
-    *,
-    built_in: Solver | None,
-) -> None:
-    shared: dict[str, Any] = {
-        "store": store,
-        "max_concurrent": options["max_concurrent"],
-        "on_start": live.on_start,
-        "on_end": live.on_end,
-    }
-    if built_in is not None:
-        async with rollout.stdio_server(server) as call:
-            await rollout.roll_out(list(tasks), solver=built_in, call_tool=call, **shared)
-        return
-    async with rollout.http_server(server) as (call, url, token):
-        solver = CommandAgent(
-            options["agent_command"], url=url, token=token, timeout_s=options["timeout"]
-        )
-        await rollout.roll_out(list(tasks), solver=solver, call_tool=call, **shared)
-
-
-class _Live:
-    """Progress while tasks run: a bar with what is under way, or a line for each that ended."""
-
-    def __init__(self, console: Console, total: int) -> None:
-        self._console = console
-        self._total = total
-        self.done: dict[str, Rollout] = {}
-        self._running: list[str] = []
-        columns = (
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=24),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            TextColumn("[dim]{task.fields[running]}", markup=True),
-        )
-        self._progress = Progress(*columns, console=console, transient=True)
-        self._bar = self._progress.add_task("tasks", total=total, running="starting the server")
-
-    def __enter__(self) -> Self:
-        if self._console.is_terminal:
-            self._progress.start()
-        return self
-
-    def __exit__(self, *_exc: object) -> None:
-        self._progress.stop()
-
-    def on_start(self, task: Task) -> None:
-        self._running.append(task.id)
-        self._show()
-
-    def on_end(self, done: Rollout) -> None:
-        self._running.remove(done.task.id)
-        self.done[done.task.id] = done
-        reward = "" if done.reward is None else f" {done.reward:g}"
-        line = f"[{len(self.done)}/{self._total}] {done.task.id}: {done.outcome}{reward}"
-        style = _STYLES.get(done.outcome, "red")
-        self._progress.console.print(
-            f"{line} ({done.seconds:.1f} s)", style=style, markup=False, highlight=False
-        )
-        if done.error:
-            self._progress.console.print(
-                f"    {done.error[:500]}", style="red", markup=False, highlight=False
-            )
-        self._progress.advance(self._bar)
-        self._show()
-
-    def _show(self) -> None:
-        running = ", ".join(self._running[:4]).replace("[", "\\[")
-        self._progress.update(self._bar, running=running)
-
-
-def _sources(given: Sequence[str], tasks: Taskset, path: Path) -> list[str]:
-    """Where the environments of the tasks are: as given, shipped, or beside the taskset."""
-    if given:
-        return list(given)
-    shipped = shipped_environments()
-    beside = path.parent / "env.py"
-    found: list[str] = []
-    for name in tasks.environment_names:
-        if name in shipped:
-            found.append(name)
-        elif beside.is_file():
-            found.append(str(beside))
-        elif Path("env.py").is_file():
-            found.append("env.py")
-        else:
-            raise HudMcpError(
-                f"{path} needs environment {name!r}, which is not shipped ({', '.join(shipped)}); "
-                "say where it is with --env path/to/env.py."
-            )
-    return list(dict.fromkeys(found))
-
-
-def _expected(task: Task, agent: str | None) -> float | None:
-    if task.validation is None or agent is None:
-        return None
-    return task.validation.oracle if agent == "oracle" else task.validation.nop
-
-
-def _as_expected(done: Rollout, expected: float | None, agent: str | None) -> bool:
-    if done.outcome != Outcome.GRADED.value or (agent is not None and done.error):
-        return False
-    return expected is None or abs((done.reward or 0.0) - expected) <= _TOLERANCE
-
-
-def _print_results(
-    console: Console, done: Sequence[Rollout], expected: dict[str, float | None]
-) -> None:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("task", overflow="fold")
-    table.add_column("outcome")
-    for name in ("reward", "expected", "steps", "seconds"):
-        table.add_column(name, justify="right")
-    for result in done:
-        wanted = expected[result.task.id]
-        steps = len(result.trajectory.steps) if result.trajectory else 0
-        table.add_row(
-            result.task.id,
-            f"[{_STYLES.get(result.outcome, 'red')}]{result.outcome}",
-            "" if result.reward is None else f"{result.reward:g}",
-            "" if wanted is None else f"{wanted:g}",
-            str(steps),
-            f"{result.seconds:.1f}",
-        )
-    console.print(table)
-    rewards = [r.reward for r in done if r.reward is not None]
-    counts = Counter(r.outcome for r in done)
-    mean = f"mean reward {sum(rewards) / len(rewards):.3f}" if rewards else "no rewards"
-    others = ", ".join(f"{n} {name}" for name, n in counts.items() if name != "graded")
-    text = f"{mean} over {len(rewards)} graded of {len(done)} tasks"
-    console.print(f"{text}{'; ' + others if others else ''}.", style="bold")

@@ -13,11 +13,11 @@ __all__ = ["COLORS", "Sheet"]
 Font = ImageFont.FreeTypeFont | ImageFont.ImageFont
 Place = tuple[float, float]
 
-_PAPER, _INK, _FAINT = "#f8fafc", "#0f172a", "#64748b"
+_PAPER, _TABLE, _INK, _FAINT = "#f8fafc", "#cbd5e1", "#0f172a", "#64748b"
 _BAR, _BAR_INK, _BAR_FAINT = "#111827", "#f9fafb", "#fca5a5"
 _ACT, _MOVE, _REFUSED = "#e11d48", "#2563eb", "#6b7280"
 _BADGES = {"plain": "#334155", "good": "#15803d", "bad": "#b91c1c", "dim": "#475569"}
-COLORS = (_PAPER, _INK, _FAINT, _BAR, _BAR_INK, _BAR_FAINT, _ACT, _MOVE, *_BADGES.values())
+COLORS = (_PAPER, _TABLE, _INK, _FAINT, _BAR, _BAR_INK, _BAR_FAINT, _ACT, _MOVE, *_BADGES.values())
 """What every palette needs."""
 
 _FACES = ("DejaVuSans.ttf", "Arial.ttf", "LiberationSans-Regular.ttf")
@@ -54,7 +54,8 @@ class Sheet:
             scene: What it shows.
             picture: The scene's picture; None where it has none, or it is missing.
         """
-        frame = Image.new("RGB", (self.width_px, self.height_px), _PAPER)
+        paper = _PAPER if picture is None else _TABLE
+        frame = Image.new("RGB", (self.width_px, self.height_px), paper)
         if picture is not None:
             self._draw_picture(frame, scene, picture)
         else:
@@ -182,13 +183,15 @@ def _disc(draw: ImageDraw.ImageDraw, at: Place, radius: float, color: str) -> No
 def _arrow(draw: ImageDraw.ImageDraw, path: Sequence[Place], unit: float, color: str) -> None:
     (x0, y0), (x1, y1) = path[-2], path[-1]
     turn = math.atan2(y1 - y0, x1 - x0)
+    # The line ends inside of the head, or its blunt end would stand out beyond the tip.
+    end = (x1 - unit * 10 * math.cos(turn), y1 - unit * 10 * math.sin(turn))
     head = [(x1, y1)]
     head += [
         (x1 - unit * 14 * math.cos(turn + side), y1 - unit * 14 * math.sin(turn + side))
         for side in (-0.45, 0.45)
     ]
     for width, fill in ((6.0, "white"), (3.0, color)):
-        draw.line(list(path), fill=fill, width=round(unit * width), joint="curve")
+        draw.line([*path[:-1], end], fill=fill, width=round(unit * width), joint="curve")
         draw.polygon(head, fill=fill, outline="white", width=max(1, round(unit)))
 
 

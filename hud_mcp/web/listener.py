@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager, contextmanager
 from types import FrameType
 from typing import Any
 
+import anyio
 import uvicorn
 
 from hud_mcp.errors import HudMcpError
@@ -39,6 +40,7 @@ class WebServer(uvicorn.Server):
 
     Attributes:
         signal: The signal that ended it, or None.
+        stopping: Set when it ends; also in each request's state, so that streams can end too.
     """
 
     def __init__(
@@ -60,6 +62,7 @@ class WebServer(uvicorn.Server):
         )
         super().__init__(config)
         self.signal: signal.Signals | None = None
+        self.stopping = anyio.Event()
         self._on_ready = on_ready
         self._on_stop = on_stop
         self._signals = signals
@@ -70,12 +73,14 @@ class WebServer(uvicorn.Server):
         """Begin to answer, and say so."""
         self._loop = asyncio.get_running_loop()
         await super().startup(sockets)
+        self.lifespan.state["stopping"] = self.stopping
         self._on_ready()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """End what is under way, then close every connection."""
         if self._stopping is None and self._on_stop is not None:
             await self._on_stop()
+        self.stopping.set()
         await super().shutdown(sockets)
 
     def _stop(self) -> None:
@@ -131,10 +136,14 @@ async def serving(app: Any, listener: socket.socket) -> AsyncGenerator[None]:
     try:
         yield
     finally:
-        task.cancel()
+        web.stopping.set()
+        for connection in list(web.server_state.connections):
+            connection.shutdown()  # after what is under way; no other request is taken
         requests = list(web.server_state.tasks)
-        for request in requests:
-            request.cancel()
+        if requests:
+            await asyncio.wait(requests, timeout=_GRACE_S)
+        for ending in (task, *requests):
+            ending.cancel()
         await asyncio.wait([task, *requests], timeout=_GRACE_S)
         # Before the socket: the loop would go on to listen to whatever takes its number.
         for server in getattr(web, "servers", ()):

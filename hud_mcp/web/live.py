@@ -276,26 +276,40 @@ class _Events(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the events as they come."""
-        del scope
+        stopping: anyio.Event | None = scope.get("state", {}).get("stopping")
+        is_whole = False
+        start = {"status": self.status_code, "headers": self.raw_headers}
+        await send({"type": "http.response.start", **start})
         async with anyio.create_task_group() as group, aclosing(self._events):
 
-            async def notice() -> None:
+            async def notice_leaving() -> None:
                 while (await receive())["type"] != "http.disconnect":
                     pass
                 group.cancel_scope.cancel()
 
-            group.start_soon(notice)
-            start = {"status": self.status_code, "headers": self.raw_headers}
-            await send({"type": "http.response.start", **start})
-            async for event in self._events:
-                with anyio.move_on_after(SEND_S) as bound:
-                    await send({"type": "http.response.body", "body": event, "more_body": True})
-                if bound.cancelled_caught:
-                    logger.info("a live page's reader does not read; it is dropped")
-                    group.cancel_scope.cancel()
-                    return  # the connection is closed, as its response is not whole
-            await send({"type": "http.response.body", "body": b"", "more_body": False})
+            async def notice_stopping(event: anyio.Event) -> None:
+                nonlocal is_whole
+                await event.wait()
+                is_whole = True
+                group.cancel_scope.cancel()
+
+            group.start_soon(notice_leaving)
+            if stopping is not None:
+                group.start_soon(notice_stopping, stopping)
+            is_whole = await self._send_all(send)
             group.cancel_scope.cancel()
+        if is_whole:  # else the server closes the connection
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _send_all(self, send: Send) -> bool:
+        """Send until the end; return False where nobody reads."""
+        async for event in self._events:
+            with anyio.move_on_after(SEND_S) as bound:
+                await send({"type": "http.response.body", "body": event, "more_body": True})
+            if bound.cancelled_caught:
+                logger.info("a live page's reader does not read; it is dropped")
+                return False
+        return True
 
 
 def _event(kind: str, data: bytes, *, number: int | None = None) -> bytes:

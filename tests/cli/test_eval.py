@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import psutil
@@ -21,6 +22,14 @@ def evaluate(folder: Path, *options: str) -> "subprocess.Popen[str]":
         cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT)}, text=True,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
     )  # fmt: skip
+
+
+def wait_for(path: Path) -> None:
+    """Wait until another process has made a file."""
+    end = time.monotonic() + 30
+    while not path.exists():
+        assert time.monotonic() < end, path
+        time.sleep(0.01)
 
 
 @pytest.fixture
@@ -41,7 +50,7 @@ def test_a_filter_may_leave_an_environment_out(folder: Path) -> None:
     printed = process.communicate(timeout=60)[0]
 
     assert process.returncode == 0, printed
-    assert "over 2 graded of 2 tasks" in printed
+    assert "over 2 graded of 2 runs" in printed
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
@@ -65,11 +74,12 @@ def test_what_was_done_is_shown_when_a_signal_ends_the_run(
         line = process.stdout.readline()
         assert line, head
         head += line
+    wait_for(folder / "waiting")
     children = running.children(recursive=True)
     process.send_signal(number)
     printed = head + process.communicate(timeout=60)[0]
 
     assert process.returncode == status, printed
-    assert "Interrupted: 1 of 2 tasks ended" in printed
+    assert "Interrupted: 1 of 2 runs had ended, 1 was under way" in printed
     assert (folder / "report.html").is_file()
     assert psutil.wait_procs(children, timeout=10)[1] == []

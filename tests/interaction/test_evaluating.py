@@ -81,7 +81,7 @@ async def test_the_oracle_gets_what_the_taskset_expects(tmp_path: Path) -> None:
     assert {i: (r.outcome, r.reward) for i, r in run.records.items()} == {
         "berry": ("graded", 1.0), "absent": ("graded", 1.0), "lamp": ("graded", 1.0),
     }  # fmt: skip
-    assert "mean reward 1.000 over 3 graded of 3 tasks." in run.printed
+    assert "mean reward  1.000 (no interval: all alike) over 3 graded of 3 runs" in run.printed
     jobs = {r.job_id for r in run.records.values()}
     assert len(jobs) == 1
     with closing(sqlite3.connect(run.store)) as connection:
@@ -101,7 +101,7 @@ async def test_a_reward_that_is_not_expected_is_an_exit_status(tmp_path: Path) -
     run = await evaluate(tmp_path, [ROWS[0], odd, ROWS[2]], "--agent", "nop")
     assert run.status == 1, run.printed
     assert {r.reward for r in run.records.values()} == {0.0}
-    assert "1 of 3 tasks did not end as expected." in run.printed
+    assert "1 of 3 runs did not end as expected." in run.printed
     assert run.report.is_file()
 
 
@@ -128,13 +128,14 @@ async def test_an_agent_that_is_a_command_works_as_any_client(tmp_path: Path) ->
 async def test_an_agent_that_does_not_answer_leaves_a_cancelled_task(tmp_path: Path) -> None:
     """A crash, silence or a timeout is recorded with what it said; it is never a reward of 0."""
     behaviours = agent(berry="crash", absent="silent", lamp="hang")
-    run = await evaluate(tmp_path, ROWS, *behaviours, "--timeout", "4")
+    run = await evaluate(tmp_path, ROWS, *behaviours, "--timeout", "8")
     assert run.status == 1, run.printed
-    assert "no rewards over 0 graded of 3 tasks; 3 cancelled." in run.printed
+    assert "mean reward  none: nothing is graded of 3 runs" in run.printed
+    assert "cancelled           3  not passed; not in the mean" in run.printed
     logged = {
         "berry": ("agent command: exit status 1", "agent: no idea how to do this"),
         "absent": ("agent command: exit status 0",),
-        "lamp": ("agent command: killed after 4 s", "agent: thinking"),
+        "lamp": ("agent command: killed", "agent: thinking", "agent stopped after 8 s (--timeout)"),
     }
     for task, record in run.records.items():
         assert record.outcome == "cancelled"
@@ -158,9 +159,10 @@ async def test_every_class_of_outcome_is_in_the_denominators(tmp_path: Path) -> 
         "good": ("graded", 0.0),
         "no-start": ("environment_failed", None),
     }
-    assert "mean reward 0.000 over 1 graded of 2 tasks; 1 environment_failed." in (
-        " ".join(run.printed.split())
-    )
+    printed = " ".join(run.printed.split())
+    assert "mean reward 0.000 (no interval: one task) over 1 graded of 2 runs" in printed
+    assert "environment_failed 1 infrastructure: in no mean" in printed
+    assert "1 of 2 say nothing of the agent. To run them: hud-mcp eval --resume job-" in printed
     assert "The setup of template 'raises_in_setup' failed" in run.printed
 
 

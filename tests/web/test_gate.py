@@ -123,6 +123,18 @@ async def test_with_a_token_nobody_reads_without_it(run: Run) -> None:
         assert (await asking.get("/api/jobs")).status_code == 200
 
 
+async def test_a_live_page_needs_no_token_but_its_own(run: Run) -> None:
+    """Its address can be given away without the record."""
+    live = "ab" * 16
+    await run.add("one", outcome=None, live_token=live)
+    app = viewer_app(run.store, host="0.0.0.0", token=TOKEN)
+    async with client(app, "http://192.168.1.5:8199") as asking:
+        assert (await asking.get(f"/live/{live}")).status_code == 200
+        assert (await asking.get("/assets/live.js")).status_code == 200
+        for path in ("/live/../api/jobs", "/live/%2e%2e/api/jobs", "/assets/../"):
+            assert (await asking.get(path)).status_code in (401, 404)
+
+
 async def test_only_pictures_of_the_record_are_served(
     asks: httpx.AsyncClient, run: Run, tmp_path: Path
 ) -> None:

@@ -2,10 +2,11 @@
 
 import os
 import re
+import sqlite3
 import subprocess
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -213,6 +214,22 @@ async def test_a_group_has_pass_rates_and_earlier_tries_do_not_count(
         assert "an earlier try, not counted" in await seen.text("#rows tr:first-child")
         assert await seen.page.locator("#plot a").count() == 5
         assert await seen.text("#outcomes .not_begun") == "not begun\n1"
+
+
+async def test_a_damaged_row_is_named_and_the_others_are_shown(run: Run, browser: Browser) -> None:
+    """What a hand has broken in the record breaks no list, and says what it is."""
+    await run.add("whole", reward=1)
+    broken = await run.add("broken", reward=1)
+    with closing(sqlite3.connect(run.folder / "store.sqlite3")) as connection, connection:
+        update = 'UPDATE sessions SET receipt = \'{"reward": "much"}\' WHERE id = ?'
+        connection.execute(update, (broken,))
+    async with viewing(browser, run.store, f"#job-{run.job.id}") as seen:
+        assert await seen.page.locator("#rows tr").count() == 2
+        assert "damaged: " in await seen.text("#rows tr:last-child")
+        assert await seen.text(".mean") == "1\nmean reward over 1 graded of 2"
+        await seen.page.locator("#rows tr:last-child a").click()
+        await expect(seen.page.locator("#notice")).to_contain_text("The record is damaged")
+        seen.problems[:] = [p for p in seen.problems if "status of 503" not in p]
 
 
 async def test_it_fits_a_phone_and_the_dark(run: Run, browser: Browser) -> None:

@@ -1,6 +1,7 @@
 // The viewer: the record is on a server, which is asked for what is looked at.
 
 import { App } from './app.js';
+import { hasHash } from './words.js';
 
 const JOB_PAGE = 500, STEP_PAGE = 50;
 
@@ -98,7 +99,7 @@ class PagedSteps {
 
 const addressOf = shot => `/picture?${new URLSearchParams({ id: shot.of, hash: shot.sha256 })}`;
 
-const picture = shot => ({ url: addressOf(shot) });
+const picture = shot => (hasHash(shot) ? { url: addressOf(shot) } : { problem: 'The picture is missing.' });
 
 /** What the server says of a picture that cannot be shown. */
 picture.why = async url => {
@@ -111,7 +112,7 @@ picture.why = async url => {
 };
 
 function preload(shot) {
-  if (shot) new Image().src = addressOf(shot);
+  if (shot && hasHash(shot)) new Image().src = addressOf(shot);
 }
 
 new App({

@@ -3,14 +3,14 @@
 import { $, facts, isTyping, say } from './dom.js';
 import { stepWords } from './panel.js';
 import { Player } from './player.js';
-import { badge, clip, moment, rewardText } from './words.js';
+import { badge, clip, hasHash, moment, rewardText } from './words.js';
 
 const base = location.pathname.replace(/\/$/, '');
 const STATES = { starting: 'starting', running: 'running', grading: 'being graded', ended: 'ended' };
 const MOST_LINES = 2000;
 
 const addressOf = shot => `${base}/pictures/${encodeURIComponent(shot.sha256)}`;
-const picture = shot => ({ url: addressOf(shot) });
+const picture = shot => (hasHash(shot) ? { url: addressOf(shot) } : { problem: 'The picture is missing.' });
 picture.why = async url => {
   const response = await fetch(url).catch(() => null);
   return response && !response.ok ? response.text() : undefined;

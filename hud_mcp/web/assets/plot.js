@@ -1,7 +1,7 @@
 // The rewards of a job: a column for each trajectory, or, of many, how often each reward was.
 
 import { el, svg } from './dom.js';
-import { expectedText, linkTo, plural, rewardText, titleOf, wordsOf } from './words.js';
+import { WORDS, expectedText, linkTo, plural, rewardText, titleOf, wordsOf } from './words.js';
 
 const CHART = { height: 168, top: 20, bottom: 20, left: 42, widest: 96, widestBar: 52, narrowest: 9 };
 const TIGHT = 13;
@@ -139,10 +139,11 @@ function drawHistogram(node, legend, rows, room, choose) {
     ...bin, kind: 'reward', title: `reward ${bin.words}`, count: rewards.filter(bin.holds).length,
     picks: row => row.reward !== null && bin.holds(row.reward),
   }));
-  for (const outcome of new Set(rows.filter(row => row.reward === null).map(row => row.outcome))) {
+  const failed = new Set(rows.filter(row => row.reward === null).map(row => row.outcome));
+  for (const outcome of Object.keys(WORDS).filter(name => failed.has(name))) {
     const picks = row => row.reward === null && row.outcome === outcome;
     bars.push({
-      kind: 'failure', label: LETTERS[outcome] ?? '–', title: `${wordsOf(outcome)}, no reward`,
+      kind: 'failure', outcome, label: LETTERS[outcome] ?? '–', title: `${wordsOf(outcome)}, no reward`,
       count: rows.filter(picks).length, picks,
     });
   }
@@ -154,10 +155,10 @@ function drawHistogram(node, legend, rows, room, choose) {
   for (const value of [0, most]) picture.append(gridline(value, y(value), width, value.toLocaleString('en')));
   bars.forEach((bar, index) => picture.append(drawBar(bar, index, column, y, choose)));
   node.replaceChildren(picture);
-  const failures = bars.filter(bar => bar.kind === 'failure').map(bar => `${bar.label} ${bar.title}`);
+  const failures = bars.filter(bar => bar.kind === 'failure').map(bar => `${bar.label} ${wordsOf(bar.outcome)}`);
   legend.textContent = [
     'How many tasks got each reward; choose a bar to list them.',
-    failures.length ? `Hatched: ${failures.join('; ')}.` : '',
+    failures.length ? `Hatched: no reward (${failures.join(', ')}).` : '',
   ].join(' ').trim();
 }
 

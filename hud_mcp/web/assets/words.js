@@ -59,6 +59,9 @@ export function verdict(trajectory) {
     trajectory.surprise ? el('strong', { class: 'unmet' }, expectedText(trajectory)) : ''];
 }
 
+/** Whether a picture is named by a hash; nothing else is asked for. */
+export const hasHash = shot => /^[0-9a-f]{64}$/.test(shot.sha256);
+
 // ---- Places within the page
 
 const quoted = text => encodeURIComponent(text.toWellFormed?.() ?? text);

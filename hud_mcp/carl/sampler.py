@@ -1,0 +1,94 @@
+"""Contexts drawn from distributions: training sets, test sets, and what lies outside."""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from hud_mcp.carl.features import distribution_of, plain_value
+from hud_mcp.context import Context, ContextSpace
+from hud_mcp.errors import InvalidContext
+
+if TYPE_CHECKING:
+    from hud_mcp.carl.features import Declarations, Declared, Distribution
+
+__all__ = ["ContextSampler"]
+
+
+class ContextSampler:
+    """Draws contexts.
+
+    Args:
+        context_distributions: Which features are drawn, and how: hyperparameters of
+            ConfigSpace in a list or by their names (uniform, normal, categorical …), features
+            (each of their values as likely as another), or the path of a ConfigSpace in JSON.
+        context_space: The features of the environment; those that are not drawn keep their
+            defaults.
+        seed: The same seed gives the same contexts, in any process.
+        name: What to call it.
+
+    Raises:
+        InvalidContext: A distribution is none, or of a feature that is not there.
+    """
+
+    def __init__(
+        self,
+        context_distributions: "Declarations | str | Path",
+        context_space: ContextSpace,
+        seed: int,
+        name: str | None = None,
+    ) -> None:
+        import ConfigSpace  # noqa: PLC0415  # loads on use
+
+        self.context_space = context_space
+        self.name = name
+        distributions = _distributions(context_distributions)
+        known = context_space.default
+        for each in distributions:
+            if each.name not in known:
+                raise InvalidContext("; ".join(context_space.problems({each.name: None})) + ".")
+        # ConfigSpace draws in the order of names, so the order of a list does not matter.
+        self._space: Any = ConfigSpace.ConfigurationSpace(name=name, seed=seed % 2**32)
+        self._space.add(distributions)
+
+    @property
+    def context_feature_names(self) -> list[str]:
+        """The features that are drawn."""
+        return [str(name) for name in self._space]
+
+    def sample_contexts(self, n_contexts: int) -> dict[int, Context]:
+        """Draw contexts, each complete, under 0, 1, 2 and so on.
+
+        Args:
+            n_contexts: How many.
+
+        Raises:
+            InvalidContext: One that was drawn is not allowed by the context space.
+        """
+        if n_contexts == 0:
+            return {}
+        # A size of 1 is about to change its meaning there; without a size it is one.
+        one = n_contexts == 1
+        drawn = self._space.sample_configuration(None if one else n_contexts)
+        rows = cast("list[Mapping[str, Any]]", [drawn] if one else drawn)
+        return {
+            i: self.context_space.fill({k: plain_value(v) for k, v in dict(row).items()})
+            for i, row in enumerate(rows)
+        }
+
+
+def _distributions(given: "Declarations | str | Path") -> "list[Distribution]":
+    import ConfigSpace  # noqa: PLC0415  # loads on use
+
+    if isinstance(given, str | Path):
+        if not Path(given).is_file():
+            raise InvalidContext(f"There is no context distribution at {str(given)!r}.")
+        space: Any = ConfigSpace.ConfigurationSpace.from_json(given)
+        return list(space.values())
+    if not isinstance(given, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]  # authors pass anything
+        raise InvalidContext(
+            f"context_distributions is a list, a mapping or the path of a ConfigSpace in JSON, not "
+            f"{type(given).__name__}."
+        )
+    if isinstance(given, Mapping):
+        return [distribution_of(each) for each in cast("Mapping[str, Declared]", given).values()]
+    return [distribution_of(each) for each in given]

@@ -1,0 +1,267 @@
+"""Files over sftp: those of one sandbox's folder, looked up inside of it."""
+
+# ruff: noqa: D102, ARG002  # the methods and what they take are the base class's
+
+import errno
+import os
+import posixpath
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any, TypeVar, cast
+
+import asyncssh
+from asyncssh import SFTPAttrs, SFTPName
+from asyncssh.constants import (
+    FILEXFER_TYPE_DIRECTORY,
+    FILEXFER_TYPE_REGULAR,
+    FILEXFER_TYPE_SYMLINK,
+    FXF_APPEND,
+    FXF_CREAT,
+    FXF_EXCL,
+    FXF_READ,
+    FXF_TRUNC,
+    FXF_WRITE,
+)
+
+from hud_mcp.errors import HudMcpError
+from hud_mcp.sandbox import FileInfo, Sandbox
+
+__all__ = ["SandboxFiles"]
+
+T = TypeVar("T")
+
+_MOST_OPEN = 64
+_MOST_ENTRIES = 10_000
+_ACCESS = {
+    FXF_READ: os.O_RDONLY,
+    FXF_WRITE: os.O_WRONLY,
+    FXF_READ | FXF_WRITE: os.O_RDWR,
+}
+_HOW = {
+    FXF_APPEND: os.O_APPEND,
+    FXF_CREAT: os.O_CREAT,
+    FXF_TRUNC: os.O_TRUNC,
+    FXF_EXCL: os.O_EXCL,
+}
+
+
+class SandboxFiles(asyncssh.SFTPServer):
+    """One sftp session. Every operation that names a path is done in the sandbox.
+
+    Args:
+        channel: The session's channel.
+        find_sandbox: Finds the sandbox, for each operation: it may have ended.
+    """
+
+    def __init__(
+        self,
+        channel: "asyncssh.SSHServerChannel[bytes]",
+        find_sandbox: Callable[[], Awaitable[Sandbox]],
+    ) -> None:
+        super().__init__(channel)  # pyright: ignore[reportUnknownMemberType]  # partly typed
+        self._find_sandbox = find_sandbox
+        self._open_files: set[Any] = set()
+
+    # Names of the inside, not those that the server's machine has for these numbers.
+
+    def format_user(self, uid: int | None) -> str:
+        return "agent"
+
+    def format_group(self, gid: int | None) -> str:
+        return "agent"
+
+    # Open files, which are regular ones: their content is read and written here.
+
+    async def open(self, path: bytes, pflags: int, attrs: SFTPAttrs) -> object:
+        if len(self._open_files) >= _MOST_OPEN:
+            raise asyncssh.SFTPFailure(f"More than {_MOST_OPEN} files are open; close some.")
+        access = pflags & (FXF_READ | FXF_WRITE)
+        if access not in _ACCESS:
+            raise asyncssh.SFTPFailure("A file is opened to read, to write, or both.")
+        flags = _ACCESS[access]
+        for flag, meaning in _HOW.items():
+            flags |= meaning if pflags & flag else 0
+        mode = 0o666 if attrs.permissions is None else attrs.permissions & 0o777
+        sandbox = await self._sandbox()
+        fd = await self._doing(sandbox.files.open(_text(path), flags, mode))
+        mode_name = {os.O_RDONLY: "rb", os.O_WRONLY: "wb", os.O_RDWR: "r+b"}[_ACCESS[access]]
+        file = os.fdopen(fd, mode_name, buffering=0)
+        self._open_files.add(file)
+        return file
+
+    async def close(self, file_obj: object) -> None:
+        file = cast("Any", file_obj)
+        self._open_files.discard(file)
+        file.close()
+
+    async def read(self, file_obj: object, offset: int, size: int) -> bytes:
+        file = cast("Any", file_obj)
+        return os.pread(file.fileno(), size, offset)
+
+    async def write(self, file_obj: object, offset: int, data: bytes) -> int:
+        file = cast("Any", file_obj)
+        most = (await self._sandbox()).files.most_bytes
+        if offset + len(data) > most:
+            raise OSError(errno.EFBIG, f"a file has at most {most} bytes")
+        written = 0
+        while written < len(data):  # a file system that is nearly full takes a part
+            written += os.pwrite(file.fileno(), data[written:], offset + written)
+        return written
+
+    async def fstat(self, file_obj: object) -> SFTPAttrs:
+        found = os.fstat(cast("Any", file_obj).fileno())
+        return SFTPAttrs(
+            size=found.st_size,
+            uid=1000,
+            gid=1000,
+            permissions=found.st_mode,
+            atime=int(found.st_atime),
+            mtime=int(found.st_mtime),
+        )
+
+    async def fsetstat(self, file_obj: object, attrs: SFTPAttrs) -> None:
+        fd = cast("Any", file_obj).fileno()
+        if attrs.size is not None:
+            most = (await self._sandbox()).files.most_bytes
+            if attrs.size > most:
+                raise OSError(errno.EFBIG, f"a file has at most {most} bytes")
+            os.ftruncate(fd, attrs.size)
+        if attrs.permissions is not None:
+            os.fchmod(fd, attrs.permissions & 0o777)
+        if attrs.atime is not None and attrs.mtime is not None:
+            os.utime(fd, (attrs.atime, attrs.mtime))
+
+    async def fsync(self, file_obj: object) -> None:
+        """Nothing: what is written lies in memory."""
+
+    async def exit(self) -> None:
+        for file in self._open_files:
+            file.close()
+        self._open_files.clear()
+
+    # Paths.
+
+    async def stat(self, path: bytes) -> SFTPAttrs:
+        return _attrs(await self._doing((await self._sandbox()).files.stat(_text(path))))
+
+    async def lstat(self, path: bytes) -> SFTPAttrs:
+        files = (await self._sandbox()).files
+        return _attrs(await self._doing(files.stat(_text(path), follow=False)))
+
+    async def setstat(self, path: bytes, attrs: SFTPAttrs) -> None:
+        times = None
+        if attrs.atime is not None and attrs.mtime is not None:
+            times = (float(attrs.atime), float(attrs.mtime))
+        files = (await self._sandbox()).files
+        await self._doing(
+            files.adjust(_text(path), mode=attrs.permissions, times=times, size=attrs.size)
+        )
+
+    async def lsetstat(self, path: bytes, attrs: SFTPAttrs) -> None:
+        if (await self.lstat(path)).type == FILEXFER_TYPE_SYMLINK:
+            raise asyncssh.SFTPOpUnsupported("A link itself has nothing that could be set.")
+        await self.setstat(path, attrs)
+
+    async def scandir(self, path: bytes) -> AsyncIterator[SFTPName]:
+        files = (await self._sandbox()).files
+        entries, _total = await self._doing(files.entries(_text(path), limit=_MOST_ENTRIES))
+        for name in (b".", b".."):
+            yield SFTPName(name, attrs=SFTPAttrs(permissions=0o040755, uid=1000, gid=1000))
+        for entry in entries:
+            yield SFTPName(os.fsencode(entry.name), attrs=_attrs(entry.info))
+
+    async def realpath(self, path: bytes) -> bytes:
+        """The path without its dots: whether it may be used, each operation finds for itself."""
+        root = (await self._sandbox()).root
+        return os.fsencode(posixpath.normpath(posixpath.join(root, _text(path))))
+
+    async def readlink(self, path: bytes) -> bytes:
+        files = (await self._sandbox()).files
+        return os.fsencode(await self._doing(files.target(_text(path))))
+
+    async def mkdir(self, path: bytes, attrs: SFTPAttrs) -> None:
+        mode = 0o777 if attrs.permissions is None else attrs.permissions & 0o777
+        await self._change("mkdir", path, mode=mode)
+
+    async def rmdir(self, path: bytes) -> None:
+        await self._change("rmdir", path)
+
+    async def remove(self, path: bytes) -> None:
+        await self._change("remove", path)
+
+    async def rename(self, oldpath: bytes, newpath: bytes) -> None:
+        await self._change("rename", oldpath, newpath)
+
+    async def posix_rename(self, oldpath: bytes, newpath: bytes) -> None:
+        await self._change("replace", oldpath, newpath)
+
+    async def symlink(self, oldpath: bytes, newpath: bytes) -> None:
+        await self._change("symlink", newpath, oldpath)
+
+    async def link(self, oldpath: bytes, newpath: bytes) -> None:
+        await self._change("link", oldpath, newpath)
+
+    async def statvfs(self, path: bytes) -> asyncssh.SFTPVFSAttrs:
+        (
+            block,
+            fragment,
+            blocks,
+            free,
+            available,
+            files,
+            free_files,
+            usable,
+            flags,
+            length,
+            *_,
+        ) = await self._doing((await self._sandbox()).files.statvfs())
+        return asyncssh.SFTPVFSAttrs(
+            bsize=block, frsize=fragment, blocks=blocks, bfree=free, bavail=available, files=files,
+            ffree=free_files, favail=usable, fsid=0, flags=flags, namemax=length,
+        )  # fmt: skip
+
+    async def fstatvfs(self, file_obj: object) -> asyncssh.SFTPVFSAttrs:
+        return await self.statvfs(b".")
+
+    async def _change(self, how: str, path: bytes, other: bytes = b"", mode: int = 0o755) -> None:
+        files = (await self._sandbox()).files
+        await self._doing(files.change(how, _text(path), _text(other), mode=mode))
+
+    async def _sandbox(self) -> Sandbox:
+        try:
+            return await self._find_sandbox()
+        except HudMcpError as exc:
+            raise asyncssh.SFTPFailure(str(exc)) from exc
+
+    async def _doing(self, work: Awaitable[T]) -> T:
+        try:
+            return await work
+        except OSError as exc:
+            if exc.errno == errno.EXDEV:
+                raise asyncssh.SFTPPermissionDenied(
+                    "The path is not in the folder, or a link on its way leads out of it."
+                ) from exc
+            raise
+        except HudMcpError as exc:
+            raise asyncssh.SFTPFailure(str(exc)) from exc
+
+
+def _text(path: bytes) -> str:
+    return os.fsdecode(path)
+
+
+def _attrs(info: FileInfo) -> SFTPAttrs:
+    kind = FILEXFER_TYPE_REGULAR
+    if info.is_folder:
+        kind = FILEXFER_TYPE_DIRECTORY
+    elif info.is_link:
+        kind = FILEXFER_TYPE_SYMLINK
+    return SFTPAttrs(
+        type=kind,
+        size=info.size,
+        uid=info.uid,
+        gid=info.gid,
+        permissions=info.mode,
+        atime=int(info.accessed),
+        mtime=int(info.modified),
+        nlink=info.links,
+    )

@@ -1,0 +1,211 @@
+"""One command that a channel of an ssh connection asks for, in a sandbox."""
+
+import asyncio
+import contextlib
+import fcntl
+import os
+import signal
+import struct
+import termios
+from typing import Any
+
+import anyio
+import asyncssh
+
+from hud_mcp.errors import HudMcpError
+from hud_mcp.sandbox import Process, Sandbox
+from hud_mcp.sandbox.descriptors import readable, write_all
+
+__all__ = ["Channel", "SshCommand"]
+
+_CHUNK = 1 << 16
+_MOST_ENV = 64
+
+Channel = asyncssh.SSHServerProcess[bytes]
+
+
+class SshCommand:
+    """One command of one channel.
+
+    Args:
+        channel: Where it comes from.
+        sandbox: Where it runs.
+    """
+
+    def __init__(self, channel: Channel, sandbox: Sandbox) -> None:
+        self._channel = channel
+        self._sandbox = sandbox
+        self._total = 0
+
+    async def serve(self) -> None:
+        """Start it, carry its streams, and tell how it ended.
+
+        Raises:
+            HudMcpError, OSError: It could not be started.
+        """
+        command = self._channel.command
+        line = ["/bin/bash"] if command is None else ["/bin/bash", "-c", command]
+        terminal = self._channel.term_type
+        if terminal is None:
+            await self._on_pipes(line)
+        else:
+            await self._on_terminal(["/bin/bash", "-i"] if command is None else line, terminal)
+
+    async def _on_pipes(self, line: list[str]) -> None:
+        pipes = [os.pipe() for _ in range(3)]
+        (in_read, in_write), *outs = pipes
+        theirs = (in_read, outs[0][1], outs[1][1])
+        ours = [in_write, outs[0][0], outs[1][0]]
+        try:
+            process = await self._sandbox.spawn(line, stdio=theirs, env=self._env())
+        except BaseException:
+            for fd in ours:
+                os.close(fd)
+            raise
+        finally:
+            for fd in theirs:
+                os.close(fd)
+        await self._carry(
+            process,
+            in_write,
+            {outs[0][0]: self._channel.stdout, outs[1][0]: self._channel.stderr},
+        )
+
+    async def _on_terminal(self, line: list[str], terminal: str) -> None:
+        columns, rows, *_ = self._channel.term_size
+        process = await self._sandbox.spawn(
+            line,
+            terminal=(rows or 24, columns or 80),
+            env={**self._env(), "TERM": terminal},
+        )
+        if process.terminal is not None:
+            outward = os.dup(process.terminal)
+            await self._carry(
+                process, process.terminal, {outward: self._channel.stdout}, on_terminal=True
+            )
+
+    async def _carry(
+        self,
+        process: Process,
+        inward: int,
+        outward: dict[int, "asyncssh.SSHWriter[bytes]"],
+        *,
+        on_terminal: bool = False,
+    ) -> None:
+        """Carry bytes between a command and its channel, until the command has ended."""
+        for fd in (inward, *outward):
+            os.set_blocking(fd, False)
+        feeding = asyncio.ensure_future(self._feed(process, inward, on_terminal=on_terminal))
+        watching = asyncio.ensure_future(self._watch(process))
+        carrying = [
+            asyncio.ensure_future(self._show(process, fd, writer)) for fd, writer in outward.items()
+        ]
+        try:
+            with anyio.move_on_after(self._sandbox.limits.connected_s):
+                await process.wait()
+            if process.code is None:
+                await self._sandbox.kill(process, "it took too long")
+            await asyncio.gather(*carrying)
+        finally:
+            with anyio.CancelScope(shield=True):
+                if process.code is None:
+                    await self._sandbox.kill(process, "the server is closing")
+                for task in (feeding, watching, *carrying):
+                    task.cancel()
+                await asyncio.gather(feeding, watching, *carrying, return_exceptions=True)
+                self._leave(outward, on_terminal=on_terminal)
+        self._tell_end(process)
+
+    def _leave(self, outward: dict[int, Any], *, on_terminal: bool) -> None:
+        for fd in outward:
+            if on_terminal or not self._sandbox.alive:
+                os.close(fd)
+            else:
+                self._sandbox.drop_output(fd)
+
+    async def _feed(self, process: Process, fd: int, *, on_terminal: bool) -> None:
+        """Carry what the client sends, and do what it signals."""
+        try:
+            while True:
+                try:
+                    data = await self._channel.stdin.read(_CHUNK)
+                except asyncssh.TerminalSizeChanged as exc:
+                    if on_terminal:
+                        size = struct.pack("HHHH", exc.height, exc.width, 0, 0)
+                        fcntl.ioctl(fd, termios.TIOCSWINSZ, size)
+                    continue
+                except asyncssh.SignalReceived as exc:
+                    await self._signal(process, exc.signal)
+                    continue
+                except asyncssh.BreakReceived:
+                    await self._signal(process, "INT")
+                    continue
+                if not data:
+                    break
+                await write_all(fd, data)
+            if on_terminal:
+                await process.wait()  # the terminal stays, though nothing more is typed
+        except (OSError, asyncssh.Error, HudMcpError):
+            return  # nobody reads any more, or the client is gone, which `_watch` sees
+        finally:
+            os.close(fd)
+
+    async def _signal(self, process: Process, name: str) -> None:
+        number = getattr(signal, f"SIG{name}", None)
+        if isinstance(number, signal.Signals):
+            await self._sandbox.signal(process, int(number))
+
+    async def _watch(self, process: Process) -> None:
+        """End a command whose client is gone."""
+        await self._channel.channel.wait_closed()
+        await self._sandbox.kill(process, "the connection was closed")
+
+    async def _show(self, process: Process, fd: int, writer: "asyncssh.SSHWriter[bytes]") -> None:
+        """Carry what a command writes, until its end and no longer than there is something."""
+        ended = asyncio.ensure_future(process.wait())
+        try:
+            while True:
+                try:
+                    data = os.read(fd, _CHUNK)
+                except BlockingIOError:
+                    if ended.done():
+                        return
+                    waiting = asyncio.ensure_future(readable(fd))
+                    try:
+                        await asyncio.wait({waiting, ended}, return_when=asyncio.FIRST_COMPLETED)
+                    finally:
+                        waiting.cancel()
+                    continue
+                if not data:
+                    return
+                self._total += len(data)
+                if self._total > self._sandbox.limits.output_bytes:
+                    most = self._sandbox.limits.output_bytes
+                    await self._sandbox.kill(process, f"it wrote more than {most} bytes")
+                    return
+                writer.write(data)
+                await writer.drain()
+        except (OSError, asyncssh.Error):
+            return  # a terminal that is closed on its other side, or a client that is gone
+        finally:
+            ended.cancel()
+
+    def _tell_end(self, process: Process) -> None:
+        code = process.code if process.code is not None else -9
+        with contextlib.suppress(OSError, asyncssh.Error):
+            if process.reason is not None:
+                self._channel.stderr.write(f"[stopped: {process.reason}]\n".encode())
+            if code >= 0:
+                self._channel.exit(code)
+            else:
+                name = signal.Signals(-code).name.removeprefix("SIG")
+                self._channel.exit_with_signal(name, False, process.reason or "")
+
+    def _env(self) -> dict[str, str]:
+        """What the client asks to have in the environment; it is the agent's own."""
+        given = list(self._channel.env.items())[:_MOST_ENV]
+        return {
+            str(name): str(value)
+            for name, value in given
+            if name and "=" not in name and "\0" not in name + value
+        }

@@ -1,0 +1,82 @@
+"""Signals that end a command in order: what is done is kept, and shown."""
+
+import os
+import signal
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import anyio
+
+__all__ = ["Interruption", "watched_signals"]
+
+_PATIENCE = 2
+"""Signals that a command may take to end in order; the one after ends it as it is."""
+
+
+class Interruption:
+    """Whether somebody wants a command to end.
+
+    Attributes:
+        signal: The first signal that came, or None.
+    """
+
+    def __init__(self) -> None:
+        self.signal: int | None = None
+        self._scope: anyio.CancelScope | None = None
+
+    @property
+    def status(self) -> int | None:
+        """The exit status that says so, or None."""
+        return None if self.signal is None else 128 + self.signal
+
+    async def run(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Await what `work` returns until it ends; a signal cancels it, and nothing else."""
+        with anyio.CancelScope() as scope:
+            self._scope = scope
+            if self.signal is None:
+                await work()
+        self._scope = None
+
+    def note(self, number: int) -> None:
+        """Take note of a signal."""
+        if self.signal is None:
+            self.signal = number
+        if self._scope is not None:
+            self._scope.cancel()
+
+
+@asynccontextmanager
+async def watched_signals(
+    on_repeated: Callable[[], None],
+) -> AsyncGenerator[Interruption]:
+    """Take SIGINT and SIGTERM while the body runs.
+
+    The first one ends what runs in `Interruption.run`; what comes after that goes on, so that
+    a report is not lost to a second one. The third cancels the body, and what follows it is
+    done next.
+
+    Args:
+        on_repeated: Called at the second one, to tell whoever sends them.
+    """
+    interruption = Interruption()
+    if os.name == "nt":  # there, only Ctrl-C comes, as an exception
+        yield interruption
+        return
+    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        async with anyio.create_task_group() as group:
+
+            async def watch() -> None:
+                count = 0
+                async for number in signals:
+                    count += 1
+                    interruption.note(int(number))
+                    if count == _PATIENCE:
+                        on_repeated()
+                    elif count > _PATIENCE:
+                        group.cancel_scope.cancel()
+
+            group.start_soon(watch)
+            try:
+                yield interruption
+            finally:
+                group.cancel_scope.cancel()

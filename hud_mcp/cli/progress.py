@@ -1,0 +1,170 @@
+"""What `hud-mcp eval` shows while it runs: a few lines that say the same at 10 and 10,000 runs.
+
+On a terminal they are drawn over and over; elsewhere, and with `--verbose`, each run that
+ended is a line.
+"""
+
+import time
+from collections import Counter, deque
+from typing import Self
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from hud_mcp.cli.output import cell
+from hud_mcp.rollout.attempt import Rollout
+from hud_mcp.rollout.plan import PlannedRun
+
+__all__ = ["Progress", "outcome_style", "run_name"]
+
+_SHOWN = 4
+"""Runs under way that are named."""
+_RECENT = 64
+"""Ends of runs that the rate is of."""
+_ERROR_CHARS = 500
+
+
+class Progress:
+    """Runs as they begin and end.
+
+    Args:
+        console: Where it is shown.
+        total: How many runs there are.
+        group: How many of each task.
+        verbose: Whether each that ended is a line on a terminal too.
+
+    Attributes:
+        done: What became of each, in the order in which they ended; without the tries that
+            another one followed.
+        cut_off: How many were under way when the run ended before they did.
+    """
+
+    def __init__(self, console: Console, total: int, *, group: int, verbose: bool) -> None:
+        self.done: list[Rollout] = []
+        self.cut_off = 0
+        self._console = console
+        self._total = total
+        self._group = group
+        self._lines = verbose or not console.is_terminal
+        self._began_s = time.monotonic()
+        self._ends_s: deque[float] = deque(maxlen=_RECENT)
+        self._running: dict[int, float] = {}
+        self._names: dict[int, str] = {}
+        self._outcomes: Counter[str] = Counter()
+        self._sum = 0.0
+        self._note = "starting the server"
+        self._live = Live(
+            console=console,
+            get_renderable=self._drawn,
+            refresh_per_second=4,
+            transient=True,
+            redirect_stdout=False,
+            redirect_stderr=False,
+        )
+
+    def __enter__(self) -> Self:
+        if self._console.is_terminal:
+            self._live.start()
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        if self._console.is_terminal:
+            self._live.stop()
+
+    def on_start(self, run: PlannedRun) -> None:
+        """A try begins."""
+        self._note = ""
+        self._running[id(run)] = time.monotonic()
+        self._names[id(run)] = run_name(run, self._group)
+
+    def on_end(self, done: Rollout, again: bool) -> None:  # noqa: FBT001  # a callback's
+        """A try has ended; another one of the same run may follow."""
+        self._running.pop(id(done.planned), None)
+        if not again:
+            self.done.append(done)
+            self._ends_s.append(time.monotonic())
+            self._outcomes[done.outcome] += 1
+            self._sum += done.reward or 0.0
+        if self._lines:
+            self._print(done, again=again)
+
+    def on_death(self, text: str) -> None:
+        """The server has died."""
+        self._console.print(cell(text, "yellow"))
+
+    def _print(self, done: Rollout, *, again: bool) -> None:
+        name = run_name(done.planned, self._group)
+        reward = "" if done.reward is None else f" {done.reward:g}"
+        number = f"[{len(self.done)}/{self._total}] " if not again else ""
+        tail = "; it is tried again" if again else ""
+        line = f"{number}{name}: {done.outcome}{reward} ({done.seconds:.1f} s){tail}"
+        self._console.print(cell(line, outcome_style(done.outcome)))
+        if done.error:
+            self._console.print(cell(f"    {done.error[:_ERROR_CHARS]}", "red"))
+
+    def _drawn(self) -> Group:
+        return Group(self._bar(), self._figures(), self._under_way())
+
+    def _bar(self) -> Table:
+        row = Table.grid(padding=(0, 2))
+        bar = ProgressBar(total=max(1, self._total), completed=len(self.done), width=32)
+        elapsed_s = time.monotonic() - self._began_s
+        rate = self._rate()
+        parts = [bar, f"{len(self.done)}/{self._total}", _clock(elapsed_s)]
+        if rate:
+            left_s = (self._total - len(self.done)) / rate
+            parts += [f"{_clock(left_s)} left", _per(rate)]
+        row.add_row(*parts)
+        return row
+
+    def _figures(self) -> Text:
+        text = Text()
+        for name, number in self._outcomes.most_common():
+            text.append(f"{number} {name}", style=outcome_style(name))
+            text.append("   ")
+        graded = self._outcomes["graded"]
+        text.append(f"mean {self._sum / graded:.3f} over {graded} graded" if graded else "")
+        return text
+
+    def _under_way(self) -> Text:
+        if not self._running:
+            return Text(self._note, style="dim")
+        now = time.monotonic()
+        oldest = sorted(self._running.items(), key=lambda item: item[1])
+        shown = [f"{self._names[key]} {now - began:.0f} s" for key, began in oldest[:_SHOWN]]
+        more = f" and {len(oldest) - _SHOWN} more" if len(oldest) > _SHOWN else ""
+        text = Text(f"running {len(oldest)}: {', '.join(shown)}{more}", style="dim")
+        text.truncate(self._console.width - 1, overflow="ellipsis")
+        return text
+
+    def _rate(self) -> float | None:
+        """Runs a second, of those that ended last."""
+        if not self._ends_s:
+            return None
+        began_s = self._ends_s[0] if len(self._ends_s) == _RECENT else self._began_s
+        number = len(self._ends_s) - (1 if len(self._ends_s) == _RECENT else 0)
+        return number / max(0.001, time.monotonic() - began_s)
+
+
+def run_name(run: PlannedRun, group: int) -> str:
+    """A run's task, and which of the group it is."""
+    return run.task.id if group == 1 else f"{run.task.id} {run.place + 1}/{group}"
+
+
+def outcome_style(outcome: str) -> str:
+    """The colour of an outcome."""
+    known = {"graded": "green", "cancelled": "yellow", "expired": "yellow", "not_begun": "yellow"}
+    return known.get(outcome, "red")
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}"
+
+
+def _per(rate: float) -> str:
+    return f"{rate:.1f}/s" if rate >= 1 else f"{60 * rate:.1f}/min"

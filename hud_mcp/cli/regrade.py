@@ -1,0 +1,239 @@
+"""`hud-mcp regrade`: the stored answers of a job, graded again without its agent."""
+
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import anyio
+import click
+import orjson
+from rich.console import Console
+from rich.text import Text
+
+from hud_mcp.cli.output import cell, make_console, make_table
+from hud_mcp.cli.places import find_sources
+from hud_mcp.errors import HudMcpError
+from hud_mcp.job import Job
+from hud_mcp.limits import Limits
+from hud_mcp.log import LineStream, configure_logging
+from hud_mcp.rollout.plan import RunOptions
+from hud_mcp.rollout.regrade import LIVE_WORLD, NO_ANSWER, Regraded, Regrader
+from hud_mcp.sessions import Sessions
+from hud_mcp.source import find_taskset, load_environments
+from hud_mcp.statistics import choose_runs, outcome_class
+from hud_mcp.store import Store
+from hud_mcp.task import Task
+from hud_mcp.taskset import Taskset
+from hud_mcp.trajectory import TrajectorySummary
+
+__all__ = ["command"]
+
+_ROWS = 60
+"""A longer table shows only what has changed, or could not be graded."""
+
+
+@click.command(
+    "regrade",
+    epilog="Exit status: 0 if every answer was graded again; 1 if some could not be, or the job "
+    "has none; 2 for a mistake in the options.",
+)
+@click.argument("job")
+@click.option(
+    "--taskset", metavar="FILE", help="Grade by these rows, found by id; else by the recorded ones."
+)
+@click.option("--env", "sources", multiple=True, metavar="SOURCE", help="Where environments are.")
+@click.option("--max-concurrent", type=click.IntRange(1), default=4, help="Gradings at once.")
+@click.option("--name", help="What to call the new job.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON: a line for each run.")
+@click.option("--store", metavar="URL", help="A SQLite file or a database URL of the record.")
+def command(**options: Any) -> None:
+    """Grade the stored answers of a JOB again, by its id or by how only its id begins.
+
+    No agent runs. Where a grader looks at the world, that is brought to where the recorded
+    steps left it; where that cannot be done, the row says that it needs the live world, and
+    keeps its grade. The new grades are a job of their own; the old ones stay.
+    """
+    configure_logging("error")
+    sys.exit(anyio.run(_run, options))
+
+
+async def _run(options: dict[str, Any]) -> int:
+    console = make_console()
+    store = Store(options["store"])
+    try:
+        old, tasks, runs = await _load(store, options)
+        new = Job(
+            name=options["name"] or f"{old.name}, regraded",
+            taskset=old.taskset,
+            agent=old.agent,
+            group=old.group,
+            metadata={"regrade_of": old.id},
+        )
+        sessions = Sessions(
+            load_environments(_sources(options, old, tasks)),
+            store=store,
+            limits=_limits(options["max_concurrent"]),
+            job_id=new.id,
+            adopts=False,
+        )
+        await store.add_job(new, tasks)
+        done = await _regrade(console, sessions, tasks, runs, options)
+    finally:
+        await store.close()
+    if options["as_json"]:
+        for row in done:
+            click.echo(orjson.dumps(_fields(row)))
+    else:
+        _print(console, done, old, new)
+    failed = [row for row in done if not row.is_graded and row.outcome != NO_ANSWER]
+    return 1 if failed or not any(row.is_graded for row in done) else 0
+
+
+async def _load(
+    store: Store, options: dict[str, Any]
+) -> tuple[Job, list[Task], list[TrajectorySummary]]:
+    """The job, what its answers are graded by, and the runs of it that count."""
+    job, tasks, runs = await store.load_job_summary(await store.find_job_id(options["job"]))
+    of_task: dict[str, list[TrajectorySummary]] = {task.id: [] for task in tasks}
+    for run in runs:
+        of_task.setdefault(run.task_id, []).append(run)
+    counted = [run for all_of in of_task.values() for run in choose_runs(all_of, job.group)[0]]
+    if not counted:
+        raise HudMcpError(f"Job {job.id} has no runs; there is nothing to grade again.")
+    if options["taskset"]:
+        rows = Taskset.load(find_taskset(options["taskset"]))
+        chosen = [rows[task_id] for task_id in of_task if task_id in rows]
+        if not chosen:
+            raise HudMcpError(
+                f"No row of {options['taskset']} has the id of a task of job {job.id}; rows are "
+                f"found by id, such as {next(iter(of_task))!r}."
+            )
+        return job, chosen, counted
+    recorded = {run.task_id: run.task for run in counted}
+    return job, tasks or list(recorded.values()), counted
+
+
+def _sources(options: dict[str, Any], job: Job, tasks: Sequence[Task]) -> Sequence[str]:
+    if not options["sources"] and "options" in job.metadata:
+        return RunOptions.of(job).sources
+    folder = find_taskset(options["taskset"]).parent if options["taskset"] else Path()
+    return find_sources(options["sources"], Taskset(tasks, name=f"Job {job.id}"), folder)
+
+
+def _limits(max_concurrent: int) -> Limits:
+    default = Limits()
+    return default.model_copy(
+        update={
+            "sessions": max(default.sessions, 2 * max_concurrent),
+            "sessions_per_caller": max(default.sessions_per_caller, 2 * max_concurrent),
+        }
+    )
+
+
+async def _regrade(
+    console: Console,
+    sessions: Sessions,
+    tasks: Sequence[Task],
+    runs: Sequence[TrajectorySummary],
+    options: dict[str, Any],
+) -> list[Regraded]:
+    ended = 0
+
+    def on_end(row: Regraded) -> None:
+        nonlocal ended
+        ended += 1
+        if console.is_terminal and not options["as_json"]:
+            status.update(f"{ended} of {len(runs)} graded again; {row.original.task_id}")
+
+    status = Console(stderr=True).status("opening environments")
+    printed = sys.stdout
+    sys.stdout = LineStream(sys.stderr)  # what a template prints is no result of this command
+    try:
+        with status:
+            regrader = Regrader(sessions, {task.id: task for task in tasks})
+            return await regrader.regrade(
+                runs, max_concurrent=options["max_concurrent"], on_end=on_end
+            )
+    finally:
+        await sessions.close()
+        sys.stdout = printed
+
+
+def _fields(row: Regraded) -> dict[str, Any]:
+    return {
+        "task": row.original.task_id,
+        "original": row.original.id,
+        "old_outcome": outcome_class(row.original),
+        "old_reward": row.original.reward,
+        "trajectory": row.trajectory_id,
+        "outcome": row.outcome,
+        "reward": row.reward,
+        "changed": row.has_changed,
+        "reason": row.reason,
+    }
+
+
+def _print(console: Console, done: Sequence[Regraded], old: Job, new: Job) -> None:
+    rows = done
+    if len(rows) > _ROWS:
+        rows = [row for row in done if row.has_changed or not row.is_graded][:_ROWS]
+    table = make_table("task", "old", "new", "change", "", right=("old", "new", "change"))
+    for row in rows:
+        style = "" if row.is_graded and not row.has_changed else "yellow"
+        table.add_row(
+            cell(row.original.task_id),
+            cell(_shown(row.original.reward, outcome_class(row.original))),
+            cell(_shown(row.reward, row.outcome), style),
+            _change(row),
+            cell(row.reason or "", "yellow"),
+        )
+    if rows:
+        console.print(table)
+    if len(rows) < len(done):
+        text = f"{len(done) - len(rows)} more rows: `hud-mcp regrade {old.id} --json` prints all."
+        console.print(cell(text, "dim"))
+    for line in _summary(done):
+        console.print(cell(line, "bold"))
+    console.print(cell(f"Job {new.id}: `hud-mcp jobs {new.id}` shows it.", "dim"))
+
+
+def _summary(done: Sequence[Regraded]) -> list[str]:
+    graded = [row for row in done if row.is_graded]
+    changed = sum(row.has_changed for row in graded)
+    lines = [f"Graded again: {len(graded)} of {len(done)} runs; {changed} changed."]
+    both = [(row.original.reward, row.reward) for row in graded]
+    pairs = [(old, new) for old, new in both if old is not None and new is not None]
+    if pairs:
+        before = sum(old for old, _ in pairs) / len(pairs)
+        after = sum(new for _, new in pairs) / len(pairs)
+        lines.append(
+            f"Mean reward of the {len(pairs)} with both grades: {before:.3f} before, "
+            f"{after:.3f} now."
+        )
+    if len(pairs) < len(graded):
+        lines.append(f"{len(graded) - len(pairs)} had no grade before.")
+    kept = Counter(row.outcome for row in done if not row.is_graded)
+    if kept:
+        what = ", ".join(f"{number} {_SAID.get(name, name)}" for name, number in kept.items())
+        lines.append(f"The others keep what they had: {what}.")
+    return lines
+
+
+_SAID = {LIVE_WORLD: "need the live world", NO_ANSWER: "without an answer"}
+
+
+def _shown(reward: float | None, outcome: str) -> str:
+    if reward is not None:
+        return f"{reward:g}"
+    return "needs the live world" if outcome == LIVE_WORLD else outcome
+
+
+def _change(row: Regraded) -> Text:
+    if not row.is_graded or row.reward is None:
+        return Text("kept", style="dim")
+    if row.original.reward is None:
+        return Text("new", style="yellow")
+    difference = row.reward - row.original.reward
+    return Text(f"{difference:+g}", style="yellow") if difference else Text("")

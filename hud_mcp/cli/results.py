@@ -1,0 +1,181 @@
+"""What `hud-mcp eval` shows at its end: a row a task, the figures, and what was not expected."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from rich.console import Console
+
+from hud_mcp.cli.output import cell, make_table
+from hud_mcp.cli.progress import outcome_style
+from hud_mcp.grade import Outcome
+from hud_mcp.job import Job
+from hud_mcp.statistics import JobStatistics, TaskStatistics, job_statistics, outcome_class
+from hud_mcp.store import Store
+from hud_mcp.task import Task
+from hud_mcp.trajectory import TrajectorySummary
+
+__all__ = ["Results", "load_results", "print_results"]
+
+_TOLERANCE = 1e-6
+_WHY_CHARS = 500
+_ROWS = 60
+"""A longer table is not read; then only what was not expected is shown, up to as many rows."""
+
+
+@dataclass(frozen=True)
+class Results:
+    """What a job amounts to, and whether that was expected.
+
+    Attributes:
+        job: The job.
+        figures: Its statistics.
+        runs: Its runs by id.
+        expected: The reward that each task should get, by its id; None where any will do.
+        failed_agents: What went wrong with the agent, by the run's id, as far as it is known.
+        refused: Why a task's runs could not begin, by its id, as far as that is known.
+        must_not_fail: Whether an agent that failed is unexpected, whatever it got.
+    """
+
+    job: Job
+    figures: JobStatistics
+    runs: Mapping[str, TrajectorySummary]
+    expected: Mapping[str, float | None]
+    failed_agents: Mapping[str, str]
+    refused: Mapping[str, str]
+    must_not_fail: bool
+
+    @property
+    def wanted(self) -> int:
+        """How many runs there are to be."""
+        return self.figures.wanted
+
+    @property
+    def unexpected(self) -> int:
+        """How many of them did not end as expected, or did not begin."""
+        return sum(self.unexpected_of(row) for row in self.figures.tasks)
+
+    @property
+    def to_resume(self) -> int:
+        """How many of them a resumed job runs again."""
+        counts = self.figures.outcomes
+        return self.figures.infrastructure + counts["unfinished"] + counts["not_begun"]
+
+    def unexpected_of(self, row: TaskStatistics) -> int:
+        """How many of a task's runs did not end as expected, or did not begin."""
+        return row.not_begun + sum(not self._is_expected(self.runs[i]) for i in row.runs)
+
+    def is_telling(self, row: TaskStatistics) -> bool:
+        """Whether there is more to say of a task than that it had no turn yet."""
+        return bool(row.runs) or row.task in self.refused
+
+    def _is_expected(self, run: TrajectorySummary) -> bool:
+        if outcome_class(run) != Outcome.GRADED.value:
+            return False
+        if self.must_not_fail and run.id in self.failed_agents:
+            return False
+        wanted = self.expected.get(run.task_id)
+        return wanted is None or abs((run.reward or 0.0) - wanted) <= _TOLERANCE
+
+
+async def load_results(
+    store: Store,
+    job_id: str,
+    *,
+    agent: str | None,
+    failed_agents: Mapping[str, str],
+    refused: Mapping[str, str],
+) -> Results:
+    """Read what a job amounts to.
+
+    Args:
+        store: Where it is recorded.
+        job_id: The job's id.
+        agent: The built-in agent that ran it, of which rows say what it gets; or None.
+        failed_agents: What went wrong with the agent, by the run's id.
+        refused: Why a task's runs could not begin, by its id.
+
+    Raises:
+        SourceNotFound: There is no such job.
+        StoreFailed: The store cannot be read.
+    """
+    job, tasks, runs = await store.load_job_summary(job_id)
+    return Results(
+        job=job,
+        figures=job_statistics([task.id for task in tasks], runs, group=job.group),
+        runs={run.id: run for run in runs},
+        expected={task.id: _expected(task, agent) for task in tasks},
+        failed_agents=failed_agents,
+        refused=refused,
+        must_not_fail=agent is not None,
+    )
+
+
+def print_results(console: Console, results: Results) -> None:
+    """Print a row a task, the figures with their denominators, and what to do next."""
+    rows = results.figures.tasks
+    if len(rows) > _ROWS:
+        rows = [row for row in rows if results.unexpected_of(row) and results.is_telling(row)]
+    _print_table(console, results, rows[:_ROWS])
+    left = len(rows) - _ROWS
+    if left > 0 or len(rows) < len(results.figures.tasks):
+        others = f"{left} more like these, and all others" if left > 0 else "The other tasks"
+        text = f"{others} are in `hud-mcp jobs {results.job.id}`."
+        console.print(cell(text, "dim"))
+    console.print(f"\n{results.figures}\n", markup=False)
+
+
+def _print_table(console: Console, results: Results, rows: Sequence[TaskStatistics]) -> None:
+    if not rows:
+        return
+    group = results.figures.group
+    names = ["task", "outcome", "reward", "expected", "steps", "seconds"]
+    table = make_table(*names, right=("reward", "expected", "steps", "seconds"))
+    for row in rows:
+        runs = [results.runs[run_id] for run_id in row.runs]
+        wanted = results.expected.get(row.task)
+        style = outcome_style("graded" if not results.unexpected_of(row) else "lost")
+        table.add_row(
+            cell(row.task),
+            cell(_outcomes(runs, row.not_begun, group), style),
+            "" if row.mean is None else f"{row.mean:g}" if group == 1 else f"{row.mean:.3f}",
+            "" if wanted is None else f"{wanted:g}",
+            _mean([float(run.step_count) for run in runs], 0 if group == 1 else 1),
+            _mean([s for run in runs if (s := _seconds(run)) is not None], 1),
+        )
+        for run in runs:
+            if (why := results.failed_agents.get(run.id) or _why(run)) is not None:
+                table.add_row("", cell(why, "red"))
+        if row.not_begun and row.task in results.refused:
+            table.add_row("", cell(results.refused[row.task][:_WHY_CHARS], "red"))
+    console.print(table)
+
+
+def _outcomes(runs: Sequence[TrajectorySummary], not_begun: int, group: int) -> str:
+    counts = Counter(outcome_class(run) for run in runs)
+    if not_begun:
+        counts["not_begun"] = not_begun
+    if group == 1:
+        return next(iter(counts), "not_begun")
+    return ", ".join(f"{number} {name}" for name, number in counts.items())
+
+
+def _why(run: TrajectorySummary) -> str | None:
+    receipt = run.receipt
+    if receipt is None or receipt.outcome is Outcome.GRADED or receipt.error is None:
+        return None
+    return receipt.error[:_WHY_CHARS]
+
+
+def _mean(values: Sequence[float], digits: int) -> str:
+    return f"{sum(values) / len(values):.{digits}f}" if values else ""
+
+
+def _seconds(run: TrajectorySummary) -> float | None:
+    return None if run.ended_at is None else (run.ended_at - run.started_at).total_seconds()
+
+
+def _expected(task: Task, agent: str | None) -> float | None:
+    if task.validation is None or agent is None:
+        return None
+    return task.validation.oracle if agent == "oracle" else task.validation.nop

@@ -1,0 +1,1 @@
+"""One agent through tasks: over a real MCP client, against a server in another process."""

@@ -1,0 +1,261 @@
+"""One agent through one task: from the start of its session to what is recorded of its end."""
+
+import logging
+import time
+import traceback
+from dataclasses import dataclass
+from typing import Protocol
+
+import anyio
+
+from hud_mcp.agents.agent import Agent
+from hud_mcp.errors import HudMcpError, sole_cause
+from hud_mcp.grade import Outcome
+from hud_mcp.rollout.conversation import AgentStopped, Conversation
+from hud_mcp.rollout.plan import PlannedRun
+from hud_mcp.rollout.server import RunServer, ServerLost
+from hud_mcp.statistics import INFRASTRUCTURE, NOT_BEGUN, UNFINISHED
+from hud_mcp.store import Store
+from hud_mcp.task import Task
+from hud_mcp.trajectory import Receipt, utc_now
+
+__all__ = ["Attempt", "Bounds", "Rollout", "Solver"]
+
+logger = logging.getLogger(__name__)
+
+_LOOK_S = 0.5
+"""How often the steps of an agent that calls the server by itself are counted."""
+_DEATHS = 10
+"""Servers that may die while such an agent works; it may be what kills them."""
+
+
+class Solver(Protocol):
+    """Whoever works on tasks."""
+
+    @property
+    def name(self) -> str:
+        """What the job calls it."""
+        ...
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether it calls the server by itself, and not through the agent's handle."""
+        ...
+
+    async def solve(self, agent: Agent, task: Task) -> None:
+        """Work on one task; where it is cancelled, it stops whatever it has started."""
+        ...
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What an agent may use for one task.
+
+    Attributes:
+        timeout_s: How long it may take.
+        max_steps: How many steps it may take; None for any number. One that calls the server
+            by itself is looked at twice a second, and may be some steps further.
+    """
+
+    timeout_s: float = 600.0
+    max_steps: int | None = None
+
+
+@dataclass(frozen=True)
+class Rollout:
+    """What became of one run of a task.
+
+    Attributes:
+        planned: The run.
+        trajectory_id: Its record's id; None where it was never begun.
+        outcome: The class that it is counted in, as `statistics` names them.
+        reward: None unless graded.
+        error: What went wrong, on whichever side, or None.
+        agent_failed: Whether that was on the agent's side.
+        seconds: From the start to the end, as the client saw it.
+    """
+
+    planned: PlannedRun
+    trajectory_id: str | None
+    outcome: str
+    reward: float | None
+    error: str | None
+    agent_failed: bool
+    seconds: float
+
+    @property
+    def is_infrastructure(self) -> bool:
+        """Whether it says nothing of the agent, and may be tried again."""
+        return self.outcome in INFRASTRUCTURE or self.outcome == NOT_BEGUN
+
+
+class Attempt:
+    """One try of a planned run.
+
+    Args:
+        planned: The run.
+        solver: Who works on it.
+        server: Reaches the servers.
+        store: Where they record.
+        bounds: What the agent may use.
+    """
+
+    def __init__(
+        self, planned: PlannedRun, *, solver: Solver, server: RunServer, store: Store,
+        bounds: Bounds,
+    ) -> None:  # fmt: skip
+        self.planned = planned
+        remote = solver.is_remote
+        self.conversation = Conversation(
+            server, store, max_steps=None if remote else bounds.max_steps
+        )
+        self._solver = solver
+        self._server = server
+        self._store = store
+        self._bounds = bounds
+        self._began_s = time.monotonic()
+        self._error: str | None = None
+        self._lines: list[str] = []
+        self._unanswered = False
+
+    async def run(self) -> Rollout:
+        """Work on the task, end its session, and read what is recorded.
+
+        Raises:
+            ServerLost: It cannot be brought to its end; its record has none.
+        """
+        planned, conversation = self.planned, self.conversation
+        started = await conversation.start(planned.task.id, seed=planned.seed)
+        if started.is_error:
+            return await self._result(started.text)
+        agent = Agent(
+            conversation, session=conversation.session, prompt=str(started.structured["prompt"])
+        )
+        self._lines = agent.lines
+        await self._solve(agent)
+        await self._close()
+        return await self._result(None)
+
+    async def finish_grading(self) -> Rollout | None:
+        """Wait for the grade of an answer that was submitted; None where none was."""
+        state = (await self.conversation.status()).structured.get("state")
+        if state not in ("grading", "ended"):
+            return None
+        await self._close()
+        return await self._result(None)
+
+    def lost(self, reason: str) -> Rollout:
+        """What became of it where it cannot be brought to its end."""
+        return Rollout(
+            planned=self.planned,
+            trajectory_id=self.conversation.trajectory_id,
+            outcome=Outcome.LOST.value,
+            reward=None,
+            error=reason,
+            agent_failed=False,
+            seconds=time.monotonic() - self._began_s,
+        )
+
+    async def keep_lines(self) -> None:
+        """Record what the agent has said so far."""
+        lines, self._lines = list(self._lines), []
+        if self.conversation.trajectory_id is not None and lines:
+            now = utc_now()
+            await self._store.add_logs(
+                self.conversation.trajectory_id, [(now, line) for line in lines]
+            )
+
+    async def _solve(self, agent: Agent) -> None:
+        """Let the agent work, within its bounds; what goes wrong with it is its own."""
+        timeout_s = self._bounds.timeout_s
+        try:
+            with anyio.move_on_after(timeout_s) as scope:
+                await self._work(agent)
+            if scope.cancelled_caught:
+                self.conversation.stopped = f"after {timeout_s:g} s (--timeout)"
+        except AgentStopped as exc:
+            logger.debug("%s", exc)  # the conversation knows why
+        except ServerLost:
+            raise
+        except HudMcpError as exc:
+            self._error = str(exc)
+        except Exception as exc:  # an agent's own failure is attributed to it, and recorded
+            logger.info("the agent failed on %s", self.planned.task.id, exc_info=True)
+            frame = traceback.extract_tb(exc.__traceback__)[-1]
+            self._error = f"{type(exc).__name__}: {exc} ({frame.filename}:{frame.lineno})"
+
+    async def _work(self, agent: Agent) -> None:
+        task = self.planned.task
+        if not self._solver.is_remote:
+            await self._solver.solve(agent, task)
+            return
+        try:
+            async with anyio.create_task_group() as group:
+                group.start_soon(self._watch_deaths)
+                if self._bounds.max_steps is not None:
+                    group.start_soon(self._watch_steps, self._bounds.max_steps)
+                await self._solver.solve(agent, task)
+                group.cancel_scope.cancel()
+        except BaseExceptionGroup as found:
+            raise sole_cause(found) from None
+
+    async def _watch_deaths(self) -> None:
+        await self._server.death_after(self._server.deaths + _DEATHS)
+        raise ServerLost(f"{_DEATHS} servers died while the agent worked on this task.")
+
+    async def _watch_steps(self, most: int) -> None:
+        while True:
+            await anyio.sleep(_LOOK_S)
+            status = (await self.conversation.status()).structured
+            steps = int(status.get("steps", 0))
+            if status.get("state") == "open" and steps > most:
+                self.conversation.stopped = f"after {steps} steps (--max-steps)"
+                raise AgentStopped(f"The agent was stopped {self.conversation.stopped}.")
+
+    async def _close(self) -> None:
+        """Wait for a grading that is under way; end a session that nobody answered."""
+        pause_s = 0.05
+        while not self.conversation.is_over:
+            state = (await self.conversation.status()).structured.get("state")
+            if state == "grading":
+                await anyio.sleep(pause_s)
+                pause_s = min(1.0, 2 * pause_s)
+                continue
+            if state in ("open", "starting"):
+                session = self.conversation.session
+                await self.conversation("cancel_task", {"session": session})
+                self._unanswered = True
+            return
+
+    async def _result(self, refused: str | None) -> Rollout:
+        receipt = await self.conversation.find_receipt()
+        outcome = _class_of(receipt, begun=self.conversation.trajectory_id is not None)
+        stopped, error = self.conversation.stopped, self._error
+        if outcome in INFRASTRUCTURE:
+            error = None  # what the agent made of that is not its failure
+        if stopped is not None:
+            self._lines.append(f"agent stopped {stopped}")
+            error = f"The agent was stopped {stopped}."
+        elif error is not None:
+            self._lines.append(f"agent failed: {error}")
+            error = f"The agent failed: {error}"
+        elif self._unanswered:
+            self._lines.append("agent ended without an answer")
+            error = "The agent ended without an answer."
+        await self.keep_lines()
+        recorded = receipt.error if receipt is not None else None
+        return Rollout(
+            planned=self.planned,
+            trajectory_id=self.conversation.trajectory_id,
+            outcome=outcome,
+            reward=receipt.reward if receipt is not None else None,
+            error=error or refused or recorded,
+            agent_failed=error is not None,
+            seconds=time.monotonic() - self._began_s,
+        )
+
+
+def _class_of(receipt: Receipt | None, *, begun: bool) -> str:
+    if receipt is not None:
+        return receipt.outcome.value
+    return UNFINISHED if begun else NOT_BEGUN

@@ -1,0 +1,169 @@
+"""One session's calls, each of them done once, whatever becomes of the server meanwhile.
+
+A call whose reply was lost may have been performed or not. What may be called twice is
+called again. Of a step, the record knows: it is repeated only if it is not there, and else
+the reply is read from it.
+"""
+
+import secrets
+from typing import Any
+
+import anyio
+
+from hud_mcp.ending import digest
+from hud_mcp.errors import HudMcpError
+from hud_mcp.rollout.link import ConnectionLost, Reply
+from hud_mcp.rollout.server import RunServer, ServerLost
+from hud_mcp.store import Store
+from hud_mcp.trajectory import Receipt
+
+__all__ = ["AgentStopped", "Conversation"]
+
+CHOSEN_SESSION = "hud-mcp/session"
+"""The key of a request's `_meta` under which a client chooses a session's id."""
+
+_REPEATABLE = frozenset({"start_task", "response", "task_status", "cancel_task", "list_tasks"})
+"""A start has an id of ours, an answer is graded once, and the others change nothing twice."""
+_LOSSES = 3
+"""A call that meets more deaths than this in a row may be what kills its servers."""
+_PAUSE_S = 0.05
+
+
+class AgentStopped(HudMcpError):
+    """The agent has used up what it may use. What it had answered, counts."""
+
+
+class Conversation:
+    """Calls tools for one session.
+
+    Args:
+        server: Reaches the servers.
+        store: Where they record.
+        max_steps: How many steps its agent may take; None for any number.
+
+    Attributes:
+        session: Its id, which is chosen here, so that a start can be repeated.
+        trajectory_id: The record's id; None until it is known.
+        stopped: Why the agent may not go on, or None.
+        is_over: Whether the server has said that it has ended.
+    """
+
+    def __init__(self, server: RunServer, store: Store, *, max_steps: int | None = None) -> None:
+        self.session = f"sess-{secrets.token_hex(16)}"
+        self.trajectory_id: str | None = None
+        self.stopped: str | None = None
+        self.is_over = False
+        self._server = server
+        self._store = store
+        self._max_steps = max_steps
+        self._steps: int | None = 0  # that are recorded; None where that is to be asked
+        self._turn = anyio.Lock()
+
+    async def start(self, task_id: str, *, seed: int | None) -> Reply:
+        """Start the session.
+
+        Raises:
+            ServerLost: There is no server any more.
+        """
+        arguments: dict[str, Any] = {"task": task_id}
+        if seed is not None:
+            arguments["seed"] = seed
+        reply = await self._repeat("start_task", arguments, {CHOSEN_SESSION: self.session})
+        if not reply.is_error:
+            self.trajectory_id = reply.meta["hud-mcp/start"]["trajectory"]
+        return reply
+
+    async def __call__(self, name: str, arguments: dict[str, Any]) -> Reply:
+        """Call a tool, as an agent does.
+
+        Raises:
+            AgentStopped: It would be a step too many. It was not performed.
+            ServerLost: There is no server any more, or each one dies of this session.
+        """
+        if name in _REPEATABLE:
+            reply = await self._repeat(name, arguments)
+            self.is_over |= reply.structured.get("state") == "ended"
+            if name == "response":
+                self._steps = None
+            return reply
+        async with self._turn:
+            return await self._step(name, arguments)
+
+    async def status(self) -> Reply:
+        """Where the session stands.
+
+        Raises:
+            ServerLost: There is no server any more.
+        """
+        return await self("task_status", {"session": self.session})
+
+    async def steps(self) -> int:
+        """How many steps the server says there are; 0 where it does not say.
+
+        Raises:
+            ServerLost: There is no server any more.
+        """
+        return int((await self.status()).structured.get("steps", 0))
+
+    async def find_receipt(self) -> Receipt | None:
+        """What is recorded of its end; None while there is none."""
+        principal = self._server.principal
+        found = await self._store.find_session(digest(self.session), principal=principal)
+        if found is None:
+            return None
+        self.trajectory_id = found[0]
+        return found[1]
+
+    async def _repeat(
+        self, name: str, arguments: dict[str, Any], meta: dict[str, Any] | None = None
+    ) -> Reply:
+        losses = 0
+        while True:
+            try:
+                return await self._server.call(name, arguments, meta)
+            except ConnectionLost as exc:
+                losses += 1
+                await _lose(exc, losses)
+
+    async def _step(self, name: str, arguments: dict[str, Any]) -> Reply:
+        before = await self.steps() if self._steps is None else self._steps
+        if self._max_steps is not None and before >= self._max_steps:
+            self.stopped = f"after {before} steps (--max-steps)"
+            raise AgentStopped(f"The agent was stopped {self.stopped}.")
+        self._steps = None  # until it is known to be done, and recorded
+        losses = 0
+        while True:
+            try:
+                reply = await self._server.call(name, arguments)
+            except ConnectionLost as exc:
+                losses += 1
+                await _lose(exc, losses)
+                status = await self.status()
+                if status.is_error or self.is_over:
+                    return Reply(status.text, is_error=True)
+                if int(status.structured.get("steps", 0)) == before:
+                    continue
+                reply = await self._recorded(before)
+            if not reply.is_error:
+                self._steps = before + 1
+            return reply
+
+    async def _recorded(self, index: int) -> Reply:
+        """The reply to a step that was performed, from its record."""
+        if self.trajectory_id is None:
+            raise ServerLost("The session's record is not known.")
+        (step,) = await self._store.load_steps(self.trajectory_id, index, index + 1)
+        image = None
+        if step.delivered_image and step.screenshot is not None:
+            image = await self._store.read_screenshot(step.screenshot)
+        text = "\n".join(part for part in (step.error, step.observation_text) if part)
+        return Reply(text or "Done.", image, is_error=step.error is not None)
+
+
+async def _lose(exc: ConnectionLost, losses: int) -> None:
+    """Make a pause after a call that was lost; one that is lost again and again is given up."""
+    if losses > _LOSSES:
+        raise ServerLost(
+            f"A call of this session was made {losses} times, and its servers died each time."
+        ) from exc
+    await anyio.sleep(_PAUSE_S)

@@ -1,0 +1,297 @@
+"""A server in a process of its own, and one connection to it that tells when it has died.
+
+This module owns the child processes and the MCP clients of a run. Whoever calls through a
+link learns of a death at once: no call waits for a reply that cannot come.
+"""
+
+import os
+import secrets
+import subprocess
+import sys
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+import anyio
+from anyio.streams.text import TextReceiveStream
+
+from hud_mcp.errors import EnvironmentFailed, HudMcpError, sole_cause
+
+if TYPE_CHECKING:
+    from anyio.abc import ByteReceiveStream, Process
+    from mcp.client.client import Client
+
+__all__ = ["Address", "ConnectionLost", "Link", "Reply", "ServerCommand", "http_link", "stdio_link"]
+
+_START_S = 60.0
+"""How long a server may take to answer at all."""
+_CALL_S = 600.0
+"""How long one call may take; the server bounds its own work below that."""
+_STOP_S = 10.0
+"""How long a server may take to end in order."""
+_BREAKS = 3
+"""A connection that breaks this often in a row, to a process that lives, is no connection."""
+
+
+class ConnectionLost(HudMcpError):
+    """No reply came, as the server died. The call may or may not have been performed."""
+
+
+@dataclass(frozen=True)
+class ServerCommand:
+    """How the server of a run is started.
+
+    Attributes:
+        sources: The environments.
+        taskset: The file of tasks.
+        store_url: Where it records.
+        job_id: The job of all its sessions.
+        log: Where its stderr goes.
+        extra: More arguments for `serve`.
+    """
+
+    sources: Sequence[str]
+    taskset: Path
+    store_url: str
+    job_id: str
+    log: TextIO
+    extra: Sequence[str] = field(default=())
+
+    def arguments(self) -> list[str]:
+        """The arguments after the interpreter."""
+        options = ["--taskset", str(self.taskset), "--store", self.store_url, "--job", self.job_id]
+        return ["-m", "hud_mcp", "serve", *self.sources, *options, *self.extra]
+
+    def log_end(self, chars: int = 2000) -> str:
+        """The end of its log, for an error."""
+        self.log.flush()
+        path = Path(self.log.name)
+        return path.read_text(errors="replace")[-chars:].strip() if path.is_file() else ""
+
+
+@dataclass
+class Address:
+    """Where agents reach a server over HTTP; the next one listens in the same place.
+
+    Attributes:
+        token: The bearer token.
+        port: Of the loopback; 0 until the first server has taken a free one.
+        url: Where MCP is answered; empty until then.
+    """
+
+    token: str = field(default_factory=lambda: secrets.token_urlsafe(24), repr=False)
+    port: int = 0
+    url: str = ""
+
+
+@dataclass(frozen=True)
+class Reply:
+    """A tool's result, as an agent sees it."""
+
+    text: str
+    image: bytes | None = None
+    is_error: bool = False
+    meta: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    structured: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+class Link:
+    """One connection to one server process.
+
+    Args:
+        client: A connected client.
+        dies_with_connection: Whether a broken connection is the server's death, as on stdio.
+
+    Attributes:
+        died: Set when the server has died.
+    """
+
+    def __init__(self, client: "Client", *, dies_with_connection: bool) -> None:
+        self.died = anyio.Event()
+        self._client = client
+        self._breaks_allowed = 0 if dies_with_connection else _BREAKS
+        self._breaks = 0
+        self._waiting: set[anyio.CancelScope] = set()
+
+    def die(self) -> None:
+        """Take note that the server is gone: whoever waits for a reply is told."""
+        self.died.set()
+        for scope in self._waiting:
+            scope.cancel()
+
+    async def call(
+        self, name: str, arguments: dict[str, Any], meta: Mapping[str, Any] | None = None
+    ) -> Reply:
+        """Call a tool.
+
+        Raises:
+            ConnectionLost: No reply came.
+        """
+        import httpx2  # noqa: PLC0415  # the SDK's HTTP client, which only a run needs
+        from mcp.shared.exceptions import MCPError  # noqa: PLC0415  # half a second to load
+        from mcp_types import CONNECTION_CLOSED  # noqa: PLC0415  # the same
+
+        if self.died.is_set():
+            raise ConnectionLost("The server has died.")
+        more: dict[str, Any] = {} if meta is None else {"meta": dict(meta)}
+        with anyio.CancelScope() as scope:
+            self._waiting.add(scope)
+            try:
+                result = await self._client.call_tool(
+                    name, arguments, read_timeout_seconds=_CALL_S, **more
+                )
+            except MCPError as exc:
+                if exc.error.code != CONNECTION_CLOSED:
+                    return Reply(exc.error.message, is_error=True)
+                raise self._broken(exc) from exc
+            except (
+                OSError,
+                anyio.ClosedResourceError,
+                anyio.BrokenResourceError,
+                httpx2.HTTPError,
+            ) as exc:
+                raise self._broken(exc) from exc
+            finally:
+                self._waiting.discard(scope)
+            self._breaks = 0
+            return _reply(result)
+        raise ConnectionLost("The server died before it replied.")
+
+    def _broken(self, exc: Exception) -> ConnectionLost:
+        self._breaks += 1
+        if self._breaks > self._breaks_allowed:
+            self.die()
+        return ConnectionLost(f"The connection to the server broke: {exc}.")
+
+
+@asynccontextmanager
+async def stdio_link(command: ServerCommand) -> AsyncGenerator[Link]:
+    """Start a server, connect over stdio, and stop it at the end.
+
+    Raises:
+        EnvironmentFailed: It does not answer; the text has the end of its log.
+    """
+    from mcp.client.client import Client  # noqa: PLC0415  # half a second that only a run needs
+    from mcp.client.stdio import StdioServerParameters, stdio_client  # noqa: PLC0415
+
+    parameters = StdioServerParameters(
+        command=sys.executable, args=command.arguments(), env=dict(os.environ)
+    )
+    client = Client(stdio_client(parameters, errlog=command.log), read_timeout_seconds=_START_S)
+    async with AsyncExitStack() as stack:
+        await _connect(stack, client, command)
+        yield Link(client, dies_with_connection=True)
+
+
+@asynccontextmanager
+async def http_link(command: ServerCommand, address: Address) -> AsyncGenerator[Link]:
+    """Start a server on a loopback port, connect, and stop it at the end.
+
+    Args:
+        command: How it is started.
+        address: Where; its port and its URL are filled in.
+
+    Raises:
+        EnvironmentFailed: It does not answer; the text has the end of its log.
+    """
+    import httpx2  # noqa: PLC0415  # the SDK's HTTP client, which only a run needs
+    from mcp.client.client import Client  # noqa: PLC0415
+    from mcp.client.streamable_http import streamable_http_client  # noqa: PLC0415
+
+    process = await anyio.open_process(
+        [sys.executable, *command.arguments(), "--http", f"127.0.0.1:{address.port}"],
+        stdin=subprocess.DEVNULL,
+        stderr=command.log,
+        env={**os.environ, "HUD_MCP_TOKEN": address.token},
+        start_new_session=True,  # Ctrl-C is for the run, which then stops its server in order
+    )
+    async with _stopped_at_the_end(process), anyio.create_task_group() as group:
+        stdout = TextReceiveStream(_pipe(process))
+        address.url = await _announced_url(stdout, command)
+        address.port = int(address.url.rpartition(":")[2].partition("/")[0])
+        headers = {"Authorization": f"Bearer {address.token}"}
+        timeout = httpx2.Timeout(30, read=None)
+        async with (
+            httpx2.AsyncClient(headers=headers, timeout=timeout) as web,
+            AsyncExitStack() as stack,
+        ):
+            transport = streamable_http_client(address.url, http_client=web)
+            client = Client(transport, read_timeout_seconds=_START_S)
+            await _connect(stack, client, command)
+            link = Link(client, dies_with_connection=False)
+            group.start_soon(_watch, process, link)
+            group.start_soon(_drain, stdout)
+            try:
+                yield link
+            finally:
+                group.cancel_scope.cancel()
+
+
+@asynccontextmanager
+async def _stopped_at_the_end(process: "Process") -> AsyncGenerator[None]:
+    try:
+        yield
+    finally:
+        with anyio.CancelScope(shield=True):
+            if process.returncode is None:
+                process.terminate()
+                with anyio.move_on_after(_STOP_S):
+                    await process.wait()
+            if process.returncode is None:
+                process.kill()
+            await process.aclose()
+
+
+async def _watch(process: "Process", link: Link) -> None:
+    await process.wait()
+    link.die()
+
+
+async def _drain(stdout: TextReceiveStream) -> None:
+    """Take what else comes: a full pipe would stop the server."""
+    async for _ in stdout:
+        pass
+
+
+def _pipe(process: "Process") -> "ByteReceiveStream":
+    if process.stdout is None:
+        raise EnvironmentFailed("The server was started without a pipe to read its address from.")
+    return process.stdout
+
+
+async def _connect(stack: AsyncExitStack, client: "Client", command: ServerCommand) -> None:
+    from mcp.shared.exceptions import MCPError  # noqa: PLC0415  # loads with the client
+
+    try:
+        await stack.enter_async_context(client)
+    except (MCPError, OSError, TimeoutError, ExceptionGroup) as exc:
+        raise EnvironmentFailed(
+            f"The server did not start: {sole_cause(exc)}.\n{command.log_end()}"
+        ) from None
+
+
+async def _announced_url(stdout: TextReceiveStream, command: ServerCommand) -> str:
+    text = ""
+    with anyio.move_on_after(_START_S):
+        async for chunk in stdout:
+            text += chunk
+            for line in text.splitlines(keepends=True):
+                if line.startswith("HUD_MCP_URL=") and line.endswith("\n"):
+                    return line.removeprefix("HUD_MCP_URL=").strip()
+    raise EnvironmentFailed(f"The server did not start.\n{command.log_end()}")
+
+
+def _reply(result: Any) -> Reply:
+    import base64  # noqa: PLC0415  # only here
+
+    texts = [c.text for c in result.content if c.type == "text"]
+    images = [c.data for c in result.content if c.type == "image"]
+    return Reply(
+        text="\n".join(texts),
+        image=base64.b64decode(images[0]) if images else None,
+        is_error=bool(result.is_error),
+        meta=result.meta or {},
+        structured=result.structured_content or {},
+    )

@@ -1,0 +1,112 @@
+"""Which runs a job still needs, each with its seed.
+
+A run is one of the group of its task. With a seed of the job's, each has one of its own that
+follows from the job's, the task's id and its place in the group: the same job can be run
+again, whatever order its runs come in and however often it was interrupted.
+"""
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from pydantic import Field, ValidationError
+
+from hud_mcp.action import Value
+from hud_mcp.errors import HudMcpError
+from hud_mcp.job import Job
+from hud_mcp.observation import ImageFormat
+from hud_mcp.statistics import is_infrastructure, plan
+from hud_mcp.task import Task
+from hud_mcp.trajectory import TrajectorySummary
+
+__all__ = ["PlannedRun", "RunOptions", "derived_seed", "plan_runs"]
+
+_SEED_BYTES = 4
+"""As many as a session draws for itself; every random generator takes them."""
+
+
+class RunOptions(Value):
+    """How a job is run: its record keeps this, so that it can be resumed with nothing else."""
+
+    agent: str | None = Field(default=None, description="A built-in agent.")
+    agent_command: str | None = Field(default=None, description="Or any command.")
+    sources: tuple[str, ...] = Field(description="Environments, by name or absolute path.")
+    folder: str = Field(description="Where the run began; commands run there.")
+    timeout_s: float = Field(default=600.0, gt=0)
+    max_steps: int | None = Field(default=None, ge=1)
+    seed: int | None = None
+    image: ImageFormat = "jpeg"
+
+    @classmethod
+    def of(cls, job: Job) -> "RunOptions":
+        """Read what a job was run with.
+
+        Raises:
+            HudMcpError: Its record does not say.
+        """
+        try:
+            return cls.model_validate(job.metadata.get("options"))
+        except ValidationError:
+            raise HudMcpError(
+                f"Job {job.id} cannot be resumed: its record does not say how it was run. Only "
+                "jobs of `hud-mcp eval` can be."
+            ) from None
+
+
+@dataclass(frozen=True)
+class PlannedRun:
+    """One run of a task that a job is to have.
+
+    Attributes:
+        task: The task.
+        place: Its place in the group of the task's runs, from 0.
+        seed: What its session starts with; None for the task's own, or none at all.
+    """
+
+    task: Task
+    place: int = 0
+    seed: int | None = None
+
+
+def derived_seed(seed: int, task_id: str, place: int) -> int:
+    """The seed of one run: 32 bits of the SHA-256 of the job's seed, the task and the place."""
+    text = f"{seed}/{place}/{task_id}"
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:_SEED_BYTES], "big")
+
+
+def plan_runs(
+    tasks: Sequence[Task], runs: Iterable[TrajectorySummary], *, group: int, seed: int | None
+) -> list[PlannedRun]:
+    """Tell which runs a job still needs: those that are missing or that infrastructure failed.
+
+    Args:
+        tasks: What the job runs, in order.
+        runs: What it has begun so far.
+        group: How many runs of each task it is to have.
+        seed: The job's, or None. A task that has a seed in its row keeps it.
+
+    Returns:
+        One run of each task after the other, then the next of each: what is cut short has
+        seen most tasks.
+    """
+    begun = list(runs)
+    missing = plan([task.id for task in tasks], begun, group)
+    done: dict[str, Counter[int | None]] = {}
+    for run in begun:
+        if run.task_id in missing and not is_infrastructure(run):
+            done.setdefault(run.task_id, Counter())[run.seed] += 1
+    planned: list[PlannedRun] = []
+    for task in tasks:
+        open_places: list[PlannedRun] = []
+        had = done.get(task.id, Counter())
+        for place in range(group):
+            derived = None if seed is None else derived_seed(seed, task.id, place)
+            run = PlannedRun(task, place, derived if task.seed is None else None)
+            if run.seed is not None and had[run.seed]:
+                had[run.seed] -= 1  # this very run is there
+            else:
+                open_places.append(run)
+        needed = missing.get(task.id, 0)
+        planned += open_places[len(open_places) - needed :] if needed else []
+    return sorted(planned, key=lambda run: run.place)

@@ -1,0 +1,242 @@
+"""Grading stored answers again, without their agent.
+
+A run is regraded on a copy of its record: its template is run to its prompt, its world is
+brought to where the recorded steps left it, as after a server's death, and the recorded
+answer is handed over. The copy belongs to a job of its own; the original stays as it is.
+"""
+
+import logging
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import anyio
+
+from hud_mcp.ending import digest
+from hud_mcp.environment import Environment
+from hud_mcp.errors import HudMcpError, InvalidContext, InvalidTask
+from hud_mcp.grade import Outcome
+from hud_mcp.replay import can_come_back, submitted_answer
+from hud_mcp.session import Caller, Session
+from hud_mcp.sessions import Sessions
+from hud_mcp.statistics import outcome_class
+from hud_mcp.store import Store
+from hud_mcp.store.store import HeldSession, storable
+from hud_mcp.task import Task
+from hud_mcp.trajectory import (
+    Receipt,
+    Trajectory,
+    TrajectoryStep,
+    TrajectorySummary,
+    utc_now,
+)
+
+__all__ = ["LIVE_WORLD", "NOT_REGRADED", "NO_ANSWER", "NO_TASK", "Regraded", "Regrader"]
+
+logger = logging.getLogger(__name__)
+
+NO_ANSWER = "no_answer"
+"""Nothing was submitted, so there is nothing to grade."""
+NO_TASK = "no_task"
+"""The tasks that are graded by have none of its id, or none that its environment takes."""
+NOT_REGRADED = "not_regraded"
+"""The record could not be read or written."""
+LIVE_WORLD = "needs_live_world"
+"""Its grader is given a world, and that cannot be brought to where it was."""
+
+
+@dataclass(frozen=True)
+class Regraded:
+    """What became of one run.
+
+    Attributes:
+        original: The run whose answer was graded again.
+        trajectory_id: The record of the new grading; None where there was none.
+        outcome: The new outcome's class, or why there is none: `no_answer`, `no_task`,
+            `not_regraded`, `needs_live_world`.
+        reward: None unless it was graded.
+        reason: Why it was not, or what is to be known of a new grade, or None.
+    """
+
+    original: TrajectorySummary
+    trajectory_id: str | None
+    outcome: str
+    reward: float | None
+    reason: str | None
+
+    @property
+    def is_graded(self) -> bool:
+        """Whether there is a new grade."""
+        return self.outcome == Outcome.GRADED.value
+
+    @property
+    def has_changed(self) -> bool:
+        """Whether it is another one, or the first."""
+        return self.is_graded and self.reward != self.original.reward
+
+
+class Regrader:
+    """Grades runs again, one or several at once.
+
+    Args:
+        sessions: Of the environments that they belong to; its job is the one of the copies.
+        tasks: What is graded by, by the task's id.
+    """
+
+    def __init__(self, sessions: Sessions, tasks: Mapping[str, Task]) -> None:
+        self._sessions = sessions
+        self._store: Store = sessions.store
+        self._tasks = tasks
+
+    async def regrade(
+        self,
+        runs: Sequence[TrajectorySummary],
+        *,
+        max_concurrent: int,
+        on_end: Callable[[Regraded], None],
+    ) -> list[Regraded]:
+        """Grade the answers of some runs again; one that cannot be is data, not an exception.
+
+        Returns:
+            What became of each, in the order of the runs.
+        """
+        done: dict[str, Regraded] = {}
+        limiter = anyio.Semaphore(max_concurrent)
+
+        async def one(run: TrajectorySummary) -> None:
+            async with limiter:
+                done[run.id] = await self._regrade_one(run)
+                on_end(done[run.id])
+
+        async with anyio.create_task_group() as group:
+            for run in runs:
+                group.start_soon(one, run)
+        return [done[run.id] for run in runs]
+
+    async def _regrade_one(self, run: TrajectorySummary) -> Regraded:
+        try:
+            held = await self._store.hold(run.id)
+            if submitted_answer(held.trajectory.steps) is None:
+                text = f"It was {outcome_class(run)}, and had submitted no answer."
+                return Regraded(run, None, NO_ANSWER, None, text)
+            row = self._tasks.get(run.task_id)
+            if row is None:
+                return Regraded(run, None, NO_TASK, None, "No task has its id.")
+            return await self._grade_copy(run, held, row)
+        except (InvalidTask, InvalidContext) as exc:
+            return Regraded(run, None, NO_TASK, None, str(exc))
+        except HudMcpError as exc:
+            return Regraded(run, None, NOT_REGRADED, None, str(exc))
+
+    async def _grade_copy(self, run: TrajectorySummary, held: HeldSession, row: Task) -> Regraded:
+        recorded = held.trajectory.task
+        task = row.model_copy(
+            update={
+                # The end state was reached in this context, and under this seed.
+                "context": recorded.context,
+                "seed": recorded.seed,
+                "metadata": {**row.metadata, "regrade_of": run.id},
+            }
+        )
+        environment = self._sessions.find_environment(task.env)
+        template = environment.find_template(task.template)
+        template.arguments.parse(task.args)
+        steps = held.trajectory.steps
+        if not template.arguments.world_types:
+            steps = (_answer_alone(steps[-1]),)
+        elif (reason := _why_not(environment, held)) is not None:
+            return Regraded(run, None, LIVE_WORLD, None, reason)
+        copy = Trajectory(
+            id=f"traj-{secrets.token_hex(8)}",
+            job_id=self._sessions.job_id,
+            environment=environment.name,
+            environment_version=environment.version,
+            task=task,
+            context=environment.context_space.fill(task.context),
+            seed=held.trajectory.seed,
+            started_at=utc_now(),
+        )
+        receipt, prompt = await self._grade(copy, environment, held, steps)
+        if receipt is None:
+            text = "It has not ended; the record says more."
+            return Regraded(run, copy.id, Outcome.GRADING_FAILED.value, None, text)
+        outcome, reason = receipt.outcome.value, receipt.error
+        if receipt.outcome is Outcome.LOST:
+            outcome = LIVE_WORLD
+        elif prompt is not None and prompt != held.trajectory.prompt:
+            reason = reason or "Its prompt is another one now than the one that was answered."
+        return Regraded(run, copy.id, outcome, receipt.reward, reason)
+
+    async def _grade(
+        self,
+        copy: Trajectory,
+        environment: Environment,
+        held: HeldSession,
+        steps: Sequence[TrajectoryStep],
+    ) -> tuple[Receipt | None, str | None]:
+        """Record the copy as a session that waits for its grade, and go on with it.
+
+        Returns:
+            How it ended, and what it asked.
+        """
+        session_id = f"sess-{secrets.token_hex(16)}"
+        await self._store.add_session(
+            copy,
+            secret_digest=digest(session_id),
+            principal=None,
+            reward_policy=held.reward_policy,
+            environment_digest=environment.digest,
+        )
+        said = f"the answer of {held.trajectory.id}, graded again"
+        await self._store.add_logs(copy.id, [(utc_now(), said)])
+        for step in steps:
+            last = step is steps[-1]
+            await self._store.add_step(
+                copy.id,
+                step,
+                answers=last,
+                snapshot=held.snapshot if last and held.snapshot_step == step.index else None,
+            )
+        prompt: str | None = None
+        try:
+            found = await self._sessions.find(session_id, Caller())
+            if isinstance(found, Session):
+                prompt = storable(found.prompt.text) if found.prompt else None
+                await found.closed()
+                await found.settle()
+        except HudMcpError as exc:
+            logger.info("%s: %s", copy.id, exc)
+        ended = await self._store.find_session(digest(session_id), principal=None)
+        return (None if ended is None else ended[1]), prompt
+
+
+def _answer_alone(step: TrajectoryStep) -> TrajectoryStep:
+    """The step that answers, for a template that is given no world: what was done in it is moot."""
+    return step.model_copy(
+        update={
+            "index": 0,
+            "kind": "response",
+            "actions": (step.actions[step.performed - 1],),
+            "performed": 1,
+            "observation_text": None,
+        }
+    )
+
+
+def _why_not(environment: Environment, held: HeldSession) -> str | None:
+    """Why a world cannot be brought to where its record ends; None where that may be tried."""
+    steps = held.trajectory.steps
+    acted = [step for step in steps if step.kind != "response"]
+    tools = [str(step.actions[0].get("tool")) for step in steps if step.kind == "tool"]
+    once = [name for name in tools if name in environment.tools and not _replays(environment, name)]
+    snapshot_step = held.snapshot_step if held.snapshot is not None else None
+    last = len(steps) if acted else 0
+    if can_come_back(environment.world, last, snapshot_step, tools_replay=not once):
+        return None
+    if once:
+        return f"The tool {once[0]!r} was called, which must not be called again."
+    return "Its world can neither be replayed nor restored."
+
+
+def _replays(environment: Environment, tool: str) -> bool:
+    return environment.tools[tool].replayable

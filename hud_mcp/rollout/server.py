@@ -1,0 +1,194 @@
+"""The server of a run, which is started again when it dies.
+
+Sessions survive their server: the next one on the same store goes on with them. So a call
+waits while there is none, and what was lost with a connection is for its caller to repeat.
+"""
+
+import logging
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any
+
+import anyio
+from anyio.abc import TaskStatus
+
+from hud_mcp.errors import EnvironmentFailed, HudMcpError, sole_cause
+from hud_mcp.rollout.link import (
+    Address,
+    Link,
+    Reply,
+    ServerCommand,
+    http_link,
+    stdio_link,
+)
+
+__all__ = ["RunServer", "ServerLost", "run_server"]
+
+logger = logging.getLogger(__name__)
+
+_WAITS_S = (0.0, 0.2, 0.5, 1.0, 2.0)
+"""Before each new start, counted from the last call that was answered; the last one lasts."""
+_PATIENCE = 8
+"""Servers in a row that answer nothing; one that does not even start counts twice."""
+
+
+class ServerLost(HudMcpError):
+    """The server of a run died, and cannot be had any more. What it recorded, stands."""
+
+
+class RunServer:
+    """One server after the other, each in the place of the one before.
+
+    Args:
+        open_link: Starts a server and connects to it.
+        on_death: Called with a line for people when a server has died.
+
+    Attributes:
+        deaths: How many servers have died.
+        address: Where agents of their own reach it, or None.
+        lost: Why there will be no server any more, or None.
+    """
+
+    def __init__(
+        self,
+        open_link: Callable[[], AbstractAsyncContextManager[Link]],
+        *,
+        address: Address | None,
+        on_death: Callable[[str], None],
+    ) -> None:
+        self.deaths = 0
+        self.address = address
+        self._open_link = open_link
+        self._on_death = on_death
+        self._link: Link | None = None
+        self._changed = anyio.Event()
+        self._answered = False
+        self._in_vain = 0
+        self._alone = anyio.Lock()
+        self.lost: str | None = None
+
+    @property
+    def principal(self) -> str | None:
+        """Whom the server takes its clients for; None on stdio."""
+        return "token" if self.address is not None else None
+
+    async def call(
+        self, name: str, arguments: dict[str, Any], meta: Mapping[str, Any] | None = None
+    ) -> Reply:
+        """Call a tool, once; where there is no server now, of the next one.
+
+        After a server that died without an answer, calls are made one at a time until one is
+        answered: then it shows whose call it is that ends servers.
+
+        Raises:
+            ConnectionLost: No reply came. Calling again reaches the next server.
+            ServerLost: There will be none.
+        """
+        while True:
+            link = await self._ready()
+            if not self._in_vain or self._answered:
+                return await self._call(link, name, arguments, meta)
+            async with self._alone:
+                if link is self._link:
+                    return await self._call(link, name, arguments, meta)
+
+    async def _ready(self) -> Link:
+        while (link := self._link) is None:
+            if self.lost is not None:
+                raise ServerLost(self.lost)
+            await self._changed.wait()
+        return link
+
+    async def _call(
+        self, link: Link, name: str, arguments: dict[str, Any], meta: Mapping[str, Any] | None
+    ) -> Reply:
+        reply = await link.call(name, arguments, meta)
+        self._answered = True
+        return reply
+
+    async def death_after(self, count: int) -> None:
+        """Wait until more than so many servers have died."""
+        while self.deaths <= count:
+            await self._changed.wait()
+
+    async def keep(self, *, task_status: TaskStatus[None]) -> None:
+        """Start servers, one after the other, until this is cancelled or none can be had.
+
+        Raises:
+            EnvironmentFailed: The first one does not start.
+        """
+        waits = 0
+        while True:
+            self._answered = False
+            link, reason = await self._serve_one(task_status)
+            self.deaths += 1
+            self._change(None)
+            waits = 0 if self._answered else waits + 1
+            self._in_vain = 0 if self._answered else self._in_vain + (1 if link else 2)
+            if self._in_vain >= _PATIENCE:
+                self.lost = (
+                    f"The server died {self.deaths} times, and {waits} starts in a row answered "
+                    f"nothing.{reason}"
+                )
+                self._change(None)
+                return
+            self._on_death("The server died; it is started again, and its tasks go on.")
+            await anyio.sleep(_WAITS_S[min(waits, len(_WAITS_S) - 1)])
+
+    async def _serve_one(self, task_status: TaskStatus[None]) -> tuple[Link | None, str]:
+        """Run one server to its death.
+
+        Returns:
+            The link to it, which is None where it did not start; and why it did not.
+        """
+        link: Link | None = None
+        try:
+            async with self._open_link() as link:
+                self._change(link)
+                if self.deaths == 0:
+                    task_status.started()
+                await link.died.wait()
+        except Exception as exc:  # noqa: BLE001  # leaving a dead process fails in ways of its own
+            cause = sole_cause(exc)
+            if self.deaths == 0 and link is None:
+                raise cause from None
+            logger.info("a server of the run ended: %s: %s", type(cause).__name__, cause)
+            return link, f" {cause}" if isinstance(cause, EnvironmentFailed) else ""
+        return link, ""
+
+    def _change(self, link: Link | None) -> None:
+        self._link = link
+        self._changed.set()
+        self._changed = anyio.Event()
+
+
+@asynccontextmanager
+async def run_server(
+    command: ServerCommand, *, http: bool, on_death: Callable[[str], None] = lambda _text: None
+) -> AsyncGenerator[RunServer]:
+    """Keep a server for a run, and stop it at the end.
+
+    Args:
+        command: How it is started.
+        http: Whether it listens on a loopback port, for agents of their own; else it is only
+            reached through this object, over stdio, which is quicker.
+        on_death: Called with a line for people when a server has died.
+
+    Raises:
+        EnvironmentFailed: It does not start; the text has the end of its log.
+    """
+    address = Address() if http else None
+
+    def open_link() -> AbstractAsyncContextManager[Link]:
+        return stdio_link(command) if address is None else http_link(command, address)
+
+    server = RunServer(open_link, address=address, on_death=on_death)
+    try:
+        async with anyio.create_task_group() as group:
+            await group.start(server.keep)
+            try:
+                yield server
+            finally:
+                group.cancel_scope.cancel()
+    except BaseExceptionGroup as found:
+        raise sole_cause(found) from None

@@ -1,0 +1,26 @@
+"""Sandboxes: places for commands and files of one session, apart from everything else.
+
+Read `bubblewrap` for what is seen inside, `filter` for what is refused there, `inside` for
+the process that runs there, and `sandbox` for what can be done with one.
+"""
+
+from hud_mcp.sandbox.files import Entry, FileInfo, Files
+from hud_mcp.sandbox.limits import SandboxLimits
+from hud_mcp.sandbox.network import HostList
+from hud_mcp.sandbox.options import Isolation, SandboxOptions
+from hud_mcp.sandbox.process import Finished, Process
+from hud_mcp.sandbox.sandbox import Sandbox, Usage
+
+__all__ = [
+    "Entry",
+    "FileInfo",
+    "Files",
+    "Finished",
+    "HostList",
+    "Isolation",
+    "Process",
+    "Sandbox",
+    "SandboxLimits",
+    "SandboxOptions",
+    "Usage",
+]

@@ -1,0 +1,275 @@
+"""The command that makes a sandbox: what is seen inside, and what is not.
+
+Nothing of the host is writable inside, and nothing of it is seen but programs and libraries.
+What is written lies in file systems in memory of a bounded size, so there is no path on the
+host that an agent could have prepared for somebody else to follow. A server that is root
+makes sandboxes as nobody: root inside would be the host's root to every file that shows.
+"""
+
+import contextlib
+import io
+import os
+import re
+import shutil
+import stat
+import subprocess
+import sys
+import zipfile
+from collections.abc import Generator, Mapping
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+
+from hud_mcp.errors import EnvironmentFailed
+from hud_mcp.sandbox.filter import seccomp_program
+from hud_mcp.sandbox.limits import SandboxLimits
+
+__all__ = ["GUEST_ROOT", "NOBODY", "Launch", "launch_bare", "launch_isolated"]
+
+GUEST_ROOT = "/workspace"
+"""Where the folder is, inside."""
+
+NOBODY = 65534
+"""Who a sandbox is on the host, where the server is root."""
+
+_GUEST_ID = "1000"
+_OWN = "/run/hud-mcp"
+_OLDEST = (0, 8)
+_ADVICE = (
+    "Install bubblewrap 0.8 or newer (Debian: apt-get install bubblewrap), on a machine that lets "
+    "users make user namespaces, or declare isolation='none' where the agent is trusted."
+)
+_FROM_ETC = (
+    "alternatives", "ca-certificates", "fonts", "ld.so.cache", "ld.so.conf", "ld.so.conf.d",
+    "localtime", "magic", "mime.types", "perl", "pki/tls/certs", "python3", "ssl/certs",
+    "ssl/openssl.cnf", "terminfo",
+)  # fmt: skip
+_ETC = {
+    "passwd": "root:x:0:0:root:/root:/usr/sbin/nologin\n"
+    f"agent:x:{_GUEST_ID}:{_GUEST_ID}:agent:{GUEST_ROOT}:/bin/bash\n"
+    "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
+    "group": f"root:x:0:\nagent:x:{_GUEST_ID}:\nnogroup:x:65534:\n",
+    "hosts": "127.0.0.1 localhost sandbox\n::1 localhost\n",
+    "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
+}
+
+
+class Launch:
+    """How to start the first process of a sandbox.
+
+    Attributes:
+        argv: The command.
+        fds: Descriptors that it inherits, beside its standard ones.
+        env: Its environment.
+        user: Who it is to be, where that is somebody else.
+        root: The folder as the inside names it.
+        mounts: Every other writable place inside.
+    """
+
+    def __init__(self, root: str) -> None:
+        self.argv: list[str] = []
+        self.fds: list[int] = []
+        self.env: dict[str, str] = {}
+        self.user: int | None = None
+        self.root = root
+        self.mounts: list[str] = []
+
+    def data(self, content: bytes) -> str:
+        """A descriptor to read some bytes from, by number."""
+        fd = os.memfd_create("hud-mcp")
+        self.fds.append(fd)
+        with open(fd, "wb", closefd=False) as file:
+            file.write(content)
+        os.lseek(fd, 0, os.SEEK_SET)
+        return str(fd)
+
+    def close(self) -> None:
+        """Close what was opened for it."""
+        while self.fds:
+            os.close(self.fds.pop())
+
+
+@contextlib.contextmanager
+def launch_isolated(limits: SandboxLimits, readonly: Mapping[str, Path]) -> Generator[Launch]:
+    """The command that opens a sandbox.
+
+    Args:
+        limits: Sizes of its file systems.
+        readonly: More that is seen inside: a path there, to a path of the host.
+
+    Raises:
+        EnvironmentFailed: This machine cannot; nothing is started instead.
+    """
+    launch = Launch(GUEST_ROOT)
+    try:
+        launch.user = NOBODY if os.geteuid() == 0 else None
+        launch.argv = [
+            find_bubblewrap(),
+            *("--unshare-all", "--unshare-user", "--disable-userns"),
+            *("--uid", _GUEST_ID, "--gid", _GUEST_ID, "--hostname", "sandbox"),
+            *(
+                "--die-with-parent",
+                "--new-session",
+                "--as-pid-1",
+                "--clearenv",
+                "--cap-drop",
+                "ALL",
+            ),
+            *("--seccomp", launch.data(seccomp_program())),
+            *_system(),
+            *_etc(launch),
+            *_writable(launch, limits),
+            *_interior(launch),
+        ]
+        for guest, source in readonly.items():
+            if not source.exists():
+                raise EnvironmentFailed(f"What is to be seen at {guest} is not there.")
+            if launch.user is not None and not _anyone_may_enter(source):
+                raise EnvironmentFailed(
+                    f"What is to be seen at {guest} cannot be read by everyone, and a sandbox of a "
+                    "server that is root runs as nobody: open its folders, or copy it elsewhere."
+                )
+            launch.argv += ["--ro-bind", str(source), guest]
+        # What bubblewrap itself makes is writable until then: a place without a bound.
+        launch.argv += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", GUEST_ROOT, "--"]
+        launch.argv += [*_python_inside(), f"{_OWN}/init"]
+        yield launch
+    finally:
+        launch.close()
+
+
+@contextlib.contextmanager
+def launch_bare(root: Path) -> Generator[Launch]:
+    """The command that runs the same first process on the host itself, in a folder of its own.
+
+    Args:
+        root: The folder, empty; the first process removes it at its end.
+    """
+    launch = Launch(str(root))
+    try:
+        launch.argv = [sys.executable, "-I", "-S", f"/dev/fd/{launch.data(interior())}"]
+        yield launch
+    finally:
+        launch.close()
+
+
+@cache
+def find_bubblewrap() -> str:
+    """The path of a bubblewrap that has what is needed.
+
+    Raises:
+        EnvironmentFailed: There is none; the text says what to do.
+    """
+    found = shutil.which("bwrap")
+    if found is None:
+        raise EnvironmentFailed(
+            f"A sandbox needs bubblewrap, and there is no bwrap on PATH. {_ADVICE}"
+        )
+    said = subprocess.run(  # noqa: S603  # the program that PATH names
+        [found, "--version"], capture_output=True, text=True, timeout=10, check=False
+    ).stdout
+    numbers = [int(number) for number in re.findall(r"\d+", said)]
+    if tuple(numbers[:2]) < _OLDEST:
+        raise EnvironmentFailed(
+            f"A sandbox needs bubblewrap 0.8, and this is {said.strip() or 'unknown'}. {_ADVICE}"
+        )
+    return found
+
+
+def explain(said: str) -> str:
+    """What to tell of a sandbox that did not start, from what its command said."""
+    last = said.strip().splitlines()[-1] if said.strip() else "it ended without a word"
+    return f"The sandbox did not start: {last} {_ADVICE}"
+
+
+@cache
+def interior() -> bytes:
+    """The modules of the first process, as one archive that an interpreter runs."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        for module in files("hud_mcp.sandbox.inside").iterdir():
+            if module.name.endswith(".py"):
+                archive.writestr(f"inside/{module.name}", module.read_bytes())
+        archive.writestr("__main__.py", "from inside.init import main\n\nmain()\n")
+    return out.getvalue()
+
+
+def _system() -> list[str]:
+    """Programs and libraries, and the file systems that they expect."""
+    arguments = ["--ro-bind", "/usr", "/usr"]
+    for name in ("bin", "sbin", "lib", "lib32", "lib64", "libx32"):
+        path = Path("/", name)
+        if path.is_symlink():
+            arguments += ["--symlink", str(path.readlink()), str(path)]
+        elif path.is_dir():
+            arguments += ["--ro-bind", str(path), str(path)]
+    # Over the new /proc lies the host's /proc/sys, because that one can be read-only.
+    return [*arguments, "--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys", "--dev", "/dev"]
+
+
+def _etc(launch: Launch) -> list[str]:
+    arguments: list[str] = []
+    for name in _FROM_ETC:
+        arguments += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
+    for name, text in _ETC.items():
+        data = launch.data(text.encode())
+        arguments += ["--perms", "0444", "--ro-bind-data", data, f"/etc/{name}"]
+    return arguments
+
+
+def _writable(launch: Launch, limits: SandboxLimits) -> list[str]:
+    launch.mounts = ["/tmp", "/dev/shm"]  # noqa: S108  # inside the sandbox
+    arguments = ["--size", str(limits.disk_bytes), "--perms", "0755", "--tmpfs", GUEST_ROOT]
+    for mount in launch.mounts:
+        arguments += ["--size", str(limits.scratch_bytes), "--perms", "1777", "--tmpfs", mount]
+    return arguments
+
+
+def _interior(launch: Launch) -> list[str]:
+    arguments = ["--perms", "0444", "--ro-bind-data", launch.data(interior()), f"{_OWN}/init"]
+    prefix = _bound_prefix()
+    if prefix is not None:
+        library = f"{_OWN}/python/lib"
+        arguments += ["--ro-bind", str(prefix), f"{_OWN}/python"]
+        arguments += ["--setenv", "LD_LIBRARY_PATH", library]
+    return arguments
+
+
+def _python_inside() -> list[str]:
+    prefix = _bound_prefix()
+    name = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    if prefix is not None:
+        return [f"{_OWN}/python/bin/{name}", "-I", "-S"]
+    own = Path(sys.base_prefix, "bin", name)
+    return [str(own) if _is_system(own) else "/usr/bin/python3", "-I", "-S"]
+
+
+@cache
+def _bound_prefix() -> Path | None:
+    """This interpreter's installation, where it has to be shown inside; else None.
+
+    Raises:
+        EnvironmentFailed: Nobody but root can read it, and the system has no other.
+    """
+    prefix = Path(sys.base_prefix).resolve()
+    if _is_system(prefix):
+        return None
+    if os.geteuid() != 0 or _anyone_may_enter(prefix):
+        return prefix
+    if Path("/usr/bin/python3").exists():
+        return None
+    raise EnvironmentFailed(
+        f"A sandbox of a server that is root runs as nobody, who cannot read the Python in "
+        f"{prefix}. Install Python in /usr (Debian: apt-get install python3), or run the server as "
+        "another user."
+    )
+
+
+def _is_system(path: Path) -> bool:
+    return path.is_relative_to("/usr")
+
+
+def _anyone_may_enter(path: Path) -> bool:
+    absolute = path.absolute()
+    above = absolute.parents if absolute.is_file() else (absolute, *absolute.parents)
+    return all(folder.stat().st_mode & stat.S_IXOTH for folder in above)

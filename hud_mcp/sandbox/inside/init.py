@@ -1,0 +1,190 @@
+"""The first process: it answers the host until the host hangs up."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import select
+import signal
+import socket
+import struct
+import time
+from typing import TYPE_CHECKING, Any
+
+from .archive import empty, pack, unpack
+from .beneath import adopt_orphans, hide, open_beneath
+from .files import Files, Reply
+from .processes import Processes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["Init", "main"]
+
+_POLL_S = 0.2
+_LENGTH = struct.Struct("!I")
+_MOST_FDS = 16
+
+
+class Init:
+    """The inside of a sandbox.
+
+    Args:
+        control: The socket to the host.
+    """
+
+    def __init__(self, control: socket.socket) -> None:
+        self._control = control
+        self._buffer = b""
+        self._received: list[int] = []
+        self._root = ""
+        self._processes: Processes | None = None
+        self._does: dict[str, Callable[..., Reply]] = {"begin": self._begin}
+        self._wake, wake_end = os.pipe()
+        for end in (self._wake, wake_end):
+            os.set_blocking(end, False)
+        signal.signal(signal.SIGCHLD, _ignore)
+        signal.set_wakeup_fd(wake_end, warn_on_full_buffer=False)
+
+    def serve(self) -> None:
+        """Answer until the host hangs up."""
+        poll = select.poll()
+        control = self._control.fileno()
+        poll.register(control, select.POLLIN)
+        poll.register(self._wake, select.POLLIN)
+        measured_s = 0.0
+        while True:
+            processes = self._processes
+            busy = processes is not None and processes.busy
+            ready = {fd for fd, _ in poll.poll(int(_POLL_S * 1000) if busy else None)}
+            if self._wake in ready:
+                os.read(self._wake, 4096)
+            if processes is not None:
+                processes.reap()
+                if busy and time.monotonic() - measured_s >= _POLL_S:
+                    processes.hold_limits()
+                    measured_s = time.monotonic()
+            if control in ready and not self._receive():
+                return
+
+    def leave(self) -> None:
+        """End everything; without namespaces, the folder goes too."""
+        if self._processes is None:
+            return
+        self._processes.end()
+        if os.getpid() != 1:
+            empty(self._root)
+            os.rmdir(self._root)
+
+    def _receive(self) -> bool:
+        """Read what has come, and answer every whole frame; False at the end."""
+        try:
+            data, ancillary, _flags, _address = self._control.recvmsg(
+                1 << 16, socket.CMSG_SPACE(_MOST_FDS * 4)
+            )
+        except OSError:
+            return False
+        for level, kind, payload in ancillary:
+            if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+                count = len(payload) // 4
+                self._received += struct.unpack(f"{count}i", payload[: count * 4])
+        self._buffer += data
+        while len(self._buffer) >= _LENGTH.size:
+            (length,) = _LENGTH.unpack_from(self._buffer)
+            end = _LENGTH.size + length
+            if len(self._buffer) < end:
+                break
+            frame, self._buffer = self._buffer[_LENGTH.size : end], self._buffer[end:]
+            self._answer(json.loads(frame))
+        return bool(data)
+
+    def _answer(self, request: dict[str, Any]) -> None:
+        count = request.pop("fds", 0)
+        fds, self._received = self._received[:count], self._received[count:]
+        number, name = request.pop("id"), request.pop("op")
+        if fds:
+            request["fds"] = fds
+        sent: list[int] = []
+        try:
+            reply, sent = self._does[name](**request)
+        except (OSError, ValueError) as exc:
+            code = exc.errno if isinstance(exc, OSError) and exc.errno else errno.EINVAL
+            reply = {"error": code, "text": getattr(exc, "strerror", None) or str(exc)}
+        finally:
+            for fd in fds:
+                os.close(fd)
+        self._send({**reply, "id": number, "fds": len(sent)}, sent)
+        for fd in sent:
+            os.close(fd)
+
+    def _tell(self, event: dict[str, Any]) -> None:
+        self._send(event, [])
+
+    def _send(self, frame: dict[str, Any], fds: list[int]) -> None:
+        body = json.dumps(frame).encode()
+        data = memoryview(_LENGTH.pack(len(body)) + body)
+        rights = struct.pack(f"{len(fds)}i", *fds)
+        ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, rights)] if fds else []
+        try:
+            data = data[self._control.sendmsg([data], ancillary) :]
+            while data:
+                data = data[self._control.send(data) :]
+        except OSError:
+            return  # the host is gone; the next read says so
+
+    def _begin(self, *, root: str, mounts: list[str], limits: dict[str, int]) -> Reply:
+        """Take the limits, and see whether this place is fit to run in."""
+        folder = os.open(root, os.O_PATH | os.O_DIRECTORY)
+        os.close(open_beneath(folder, ".", os.O_PATH))
+        os.chdir(root)
+        self._root = root
+        hide()
+        if os.getpid() != 1:
+            adopt_orphans()
+        self._processes = processes = Processes(folder, root, [root, *mounts], limits, self._tell)
+        files = Files(folder)
+        for part, names in (
+            (processes, ("spawn", "signal", "kill", "end", "usage")),
+            (files, ("open_file", "stat", "statvfs", "entries", "change", "adjust")),
+            (self, ("listen", "pack", "unpack")),
+        ):
+            for name in names:
+                self._does[name] = getattr(part, name)
+        return {"pid": os.getpid()}, []
+
+    def listen(self, *, port: int) -> Reply:
+        """Listen on the loopback of this side; the host serves the socket."""
+        listener = socket.socket()
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(("127.0.0.1", port))
+        listener.listen(64)
+        listener.setblocking(False)
+        return {"port": listener.getsockname()[1]}, [listener.detach()]
+
+    def pack(self, *, fds: list[int]) -> Reply:
+        """Write the folder as a tar to the descriptor given."""
+        return self._forked(lambda: pack(self._root, fds[0]), fds[0])
+
+    def unpack(self, *, fds: list[int], clear: bool) -> Reply:
+        """Read the folder from a tar."""
+        return self._forked(lambda: unpack(self._root, fds[0], clear=clear), fds[0])
+
+    def _forked(self, work: Callable[[], None], keep: int) -> Reply:
+        if self._processes is None:
+            raise ValueError("begin comes first")
+        return self._processes.fork(work, keep)
+
+
+def _ignore(_number: int, _frame: object) -> None:
+    """A signal that only wakes: what is ignored by default would not."""
+
+
+def main() -> None:
+    """Serve the socket that is standard input."""
+    init = Init(socket.socket(fileno=os.dup(0)))
+    null = os.open("/dev/null", os.O_RDWR)
+    os.dup2(null, 0)
+    os.close(null)
+    init.serve()
+    init.leave()

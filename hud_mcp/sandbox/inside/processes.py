@@ -1,0 +1,290 @@
+"""The commands that run, what they started, and the limits on all of it."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import resource
+import signal
+import struct
+import termios
+import time
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from . import proc
+from .beneath import open_beneath
+from .files import Reply
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["Processes"]
+
+
+class Processes:
+    """Everything that runs inside, beside this process.
+
+    Args:
+        root: The folder, open; commands start in it.
+        root_path: Its path.
+        mounts: Every writable place.
+        limits: `processes`, `memory`, `disk`, `files`, `open_files`.
+        told: Takes each event that the host is to know.
+    """
+
+    def __init__(
+        self,
+        root: int,
+        root_path: str,
+        mounts: list[str],
+        limits: dict[str, int],
+        told: Callable[[dict[str, Any]], None],
+    ) -> None:
+        self._root = root
+        self._root_path = root_path
+        self._mounts = mounts
+        self._limits = limits
+        self._told = told
+        self._alone = os.getpid() == 1
+        self._reasons: dict[int, str | None] = {}
+        self._files_seen = 0
+
+    def spawn(
+        self,
+        *,
+        argv: list[str],
+        env: dict[str, str],
+        cwd: str = "",
+        size: list[int] | None = None,
+        fds: list[int] | None = None,
+    ) -> Reply:
+        """Start a command in a session of its own: on the descriptors given, or on a terminal."""
+        folder = open_beneath(self._root, cwd, os.O_PATH | os.O_DIRECTORY)
+        masters: list[int] = []
+        stdio = list(fds or [])
+        slave = -1
+        if size is not None:
+            master, slave = os.openpty()
+            fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", size[0], size[1], 0, 0))
+            masters, stdio = [master], [slave] * 3
+        try:
+            pid = os.fork()
+            if pid == 0:
+                self._become(argv, env, folder, stdio, on_terminal=slave >= 0)
+        finally:
+            os.close(folder)
+            if slave >= 0:
+                os.close(slave)
+        self._reasons[pid] = None
+        return {"pid": pid}, masters
+
+    def fork(self, work: Callable[[], None], keep: int) -> Reply:
+        """Do some work of this program's own in a process of its own; its event tells the end."""
+        pid = os.fork()
+        if pid == 0:
+            try:
+                signal.set_wakeup_fd(-1)
+                os.setsid()
+                _close_all(above=3, but=keep)
+                work()
+                os._exit(0)
+            except OSError as exc:
+                os._exit(min(exc.errno or 255, 255))
+            except BaseException:  # noqa: BLE001  # a fork must not return
+                os._exit(255)
+        self._reasons[pid] = None
+        return {"pid": pid}, []
+
+    def signal(self, *, pid: int, number: int) -> Reply:
+        """Send a signal to a command's process group."""
+        if pid in self._reasons:
+            proc.kill(-pid, number)
+        return {}, []
+
+    def kill(self, *, pid: int, reason: str) -> Reply:
+        """Kill a command, its session and its descendants."""
+        if pid in self._reasons:
+            self._reasons[pid] = self._reasons[pid] or reason
+            self._kill_tree(pid)
+        return {}, []
+
+    def end(self) -> Reply:
+        """Kill everything that runs, until nothing does."""
+        for _attempt in range(400):
+            if self._alone:
+                proc.kill(-1)
+            for each in self.others():
+                proc.kill(each.pid)
+            self.reap()
+            if not self.others():
+                break
+            time.sleep(0.005)
+        self.reap()
+        return {}, []
+
+    def usage(self) -> Reply:
+        """Say what is in use now."""
+        others = self.others()
+        size, files = self._disk()
+        memory = sum(proc.memory(each.pid) for each in others)
+        return {"processes": len(others), "memory": memory, "disk": size, "files": files}, []
+
+    def reap(self) -> None:
+        """Take leave of those that have ended, and tell of those that the host started."""
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            if pid in self._reasons:
+                code = -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
+                reason = self._reasons.pop(pid)
+                self._told({"event": "exit", "pid": pid, "code": code, "reason": reason})
+
+    def others(self) -> list[proc.Row]:
+        """Every process inside but this one: of the namespace, or of this one's descendants."""
+        every = proc.rows()
+        if self._alone:
+            return [each for each in every if each.pid != 1]
+        return proc.descendants(every, os.getpid())
+
+    @property
+    def busy(self) -> bool:
+        """Whether anything runs."""
+        if self._reasons or not self._alone:
+            return bool(self._reasons or self.others())
+        return any(name.isdigit() and name != "1" for name in os.listdir("/proc"))
+
+    def hold_limits(self) -> None:
+        """Enforce what no single call of the system does: sums over all processes."""
+        others = self.others()
+        limits = self._limits
+        if len(others) > limits["processes"]:
+            self._end_all(others, f"more than {limits['processes']} processes were running")
+        self._hold_memory(others)
+        size, files = self._disk()
+        if size > limits["disk"] and not self._alone:
+            self._end_all(others, f"more than {limits['disk']} bytes were written")
+        if files > limits["files"] and files > self._files_seen:  # removing some must be possible
+            self._end_all(others, f"more than {limits['files']} files were made")
+        self._files_seen = files
+
+    def _become(
+        self,
+        argv: list[str],
+        env: dict[str, str],
+        folder: int,
+        stdio: list[int],
+        *,
+        on_terminal: bool,
+    ) -> NoReturn:
+        """Turn this fork into the command."""
+        try:
+            signal.set_wakeup_fd(-1)
+            os.setsid()
+            os.fchdir(folder)
+            safe = [fcntl.fcntl(fd, fcntl.F_DUPFD, 16) for fd in stdio]
+            for target, fd in enumerate(safe):
+                os.dup2(fd, target)
+            _close_all(above=3)
+            if on_terminal:
+                fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+            for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
+                signal.signal(number, signal.SIG_DFL)
+            self._limit_this()
+            os.execvpe(argv[0], argv, env)
+        except OSError as exc:
+            os.write(2, f"{argv[0]}: {exc.strerror}\n".encode())
+            os._exit(127)
+        except BaseException:  # noqa: BLE001  # a fork must not return
+            os._exit(125)
+
+    def _limit_this(self) -> None:
+        limits = self._limits
+        each = [
+            (resource.RLIMIT_CORE, 0),
+            (resource.RLIMIT_DATA, limits["memory"]),
+            (resource.RLIMIT_FSIZE, limits["disk"]),
+            (resource.RLIMIT_NOFILE, limits["open_files"]),
+            (resource.RLIMIT_MEMLOCK, 1 << 20),
+        ]
+        if self._alone:  # elsewhere it would count every process of the same user
+            each.append((resource.RLIMIT_NPROC, limits["processes"]))
+        for kind, value in each:
+            hard = resource.getrlimit(kind)[1]
+            bound = value if hard == resource.RLIM_INFINITY else min(value, hard)
+            resource.setrlimit(kind, (bound, bound))
+
+    def _kill_tree(self, leader: int) -> None:
+        """Stop a command and what it started, so that none can start more, and kill them."""
+        stopped: set[int] = set()
+        for _attempt in range(20):
+            every = self.others()
+            tree = {each.pid for each in proc.descendants(every, leader)}
+            tree |= {each.pid for each in every if each.session == leader} | {leader}
+            if tree <= stopped:
+                break
+            for pid in tree - stopped:
+                proc.kill(pid, signal.SIGSTOP)
+            stopped |= tree
+        for pid in stopped:
+            proc.kill(pid)
+
+    def _hold_memory(self, others: list[proc.Row]) -> None:
+        used = {each.pid: proc.memory(each.pid) for each in others}
+        limit = self._limits["memory"]
+        if sum(used.values()) <= limit:
+            return
+        used = {pid: proc.exact_memory(pid, size) for pid, size in used.items()}
+        while sum(used.values()) > limit:
+            largest = max(used, key=lambda pid: used[pid])
+            blamed = [each for each in others if each.pid == largest]
+            self._blame(blamed, f"more than {limit} bytes of memory were in use")
+            proc.kill(largest)
+            del used[largest]
+
+    def _end_all(self, others: list[proc.Row], reason: str) -> None:
+        self._blame(others, reason)
+        self.end()
+
+    def _blame(self, processes: list[proc.Row], reason: str) -> None:
+        sessions = {each.session for each in processes} | {each.pid for each in processes}
+        for pid, said in self._reasons.items():
+            if pid in sessions:
+                self._reasons[pid] = said or reason
+
+    def _disk(self) -> tuple[int, int]:
+        """Bytes and files in all writable places; only the folder's where it is the host's."""
+        if not self._alone:
+            return _tree_size(self._root_path)
+        size = files = 0
+        for mount in self._mounts:
+            found = os.statvfs(mount)
+            size += (found.f_blocks - found.f_bfree) * found.f_frsize
+            files += found.f_files - found.f_ffree
+        return size, files
+
+
+def _close_all(*, above: int, but: int = -1) -> None:
+    """Close every descriptor from one on, but one."""
+    for name in os.listdir("/proc/self/fd"):
+        fd = int(name)
+        if fd >= above and fd != but:
+            try:
+                os.close(fd)
+            except OSError:
+                pass  # the one that listed them
+
+
+def _tree_size(root: str) -> tuple[int, int]:
+    size = files = 0
+    for _folder, folders, names, fd in os.fwalk(root):
+        files += len(folders) + len(names)
+        for name in names:
+            try:
+                size += os.stat(name, dir_fd=fd, follow_symlinks=False).st_blocks * 512
+            except OSError:
+                continue
+    return size, files

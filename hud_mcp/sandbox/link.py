@@ -1,0 +1,178 @@
+"""The host's end of the socket to a sandbox's first process.
+
+What is inside is not trusted: frames are bounded, and every wait is.
+"""
+
+import asyncio
+import json
+import os
+import socket
+import struct
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from hud_mcp.errors import EnvironmentFailed
+
+__all__ = ["Link", "Reply"]
+
+_LENGTH = struct.Struct("!I")
+_MAX_FRAME = 16 * 1024 * 1024
+_MOST_FDS = 64
+_ANSWER_S = 20.0
+
+Reply = dict[str, Any]
+
+
+class Link:
+    """Requests and their replies, and events.
+
+    Args:
+        sock: This side's end.
+        on_event: Takes what the other side tells without being asked.
+        on_end: Called once, when the other side is gone.
+    """
+
+    def __init__(
+        self,
+        sock: socket.socket,
+        *,
+        on_event: Callable[[Reply], None],
+        on_end: Callable[[], None],
+    ) -> None:
+        self._sock = sock
+        sock.setblocking(False)
+        self._on_event = on_event
+        self._on_end = on_end
+        self._buffer = bytearray()
+        self._received: deque[int] = deque()
+        self._waiting: dict[int, asyncio.Future[tuple[Reply, list[int]]]] = {}
+        self._count = 0
+        self._turn = asyncio.Lock()
+        self._loop = asyncio.get_running_loop()
+        self.ended = asyncio.Event()
+        self._loop.add_reader(sock, self._on_readable)
+
+    async def ask(
+        self, op: str, *, send: Sequence[int] = (), **fields: Any
+    ) -> tuple[Reply, list[int]]:
+        """Send one request, and return its reply and the descriptors that came with it.
+
+        Args:
+            op: What to do.
+            send: Descriptors that go along; they stay open here.
+            fields: Its arguments.
+
+        Raises:
+            OSError: What the other side said, with its number.
+            EnvironmentFailed: The other side is gone, or does not answer.
+        """
+        if self.ended.is_set():
+            raise EnvironmentFailed("The sandbox has ended. Start a new task.")
+        self._count += 1
+        number = self._count
+        future: asyncio.Future[tuple[Reply, list[int]]] = self._loop.create_future()
+        self._waiting[number] = future
+        frame = {"op": op, "id": number, "fds": len(send), **fields}
+        try:
+            async with asyncio.timeout(_ANSWER_S):
+                await asyncio.shield(self._send(json.dumps(frame).encode(), send))
+                reply, fds = await future
+        except TimeoutError:
+            self.close()
+            raise EnvironmentFailed("The sandbox does not answer. Start a new task.") from None
+        finally:
+            # One that was given up may still be answered; its descriptors are closed then.
+            self._waiting.pop(number, None)
+        if "error" in reply:
+            for fd in fds:
+                os.close(fd)
+            raise OSError(int(reply["error"]), str(reply.get("text", "")))
+        return reply, fds
+
+    def close(self) -> None:
+        """Hang up: everything inside ends. Closing twice is no error."""
+        if self.ended.is_set():
+            return
+        self.ended.set()
+        self._loop.remove_reader(self._sock)
+        self._sock.close()
+        for future in self._waiting.values():
+            if not future.done():
+                future.set_exception(EnvironmentFailed("The sandbox has ended. Start a new task."))
+                future.exception()
+        while self._received:
+            os.close(self._received.popleft())
+        self._on_end()
+
+    async def _send(self, body: bytes, fds: Sequence[int]) -> None:
+        data = memoryview(_LENGTH.pack(len(body)) + body)
+        rights = struct.pack(f"{len(fds)}i", *fds)
+        ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, rights)] if fds else []
+        async with self._turn:
+            try:
+                while data:
+                    try:
+                        data = data[self._sock.sendmsg([data], ancillary) :]
+                        ancillary = []
+                    except BlockingIOError:
+                        await self._writable()
+            except OSError:
+                self.close()
+
+    async def _writable(self) -> None:
+        ready = self._loop.create_future()
+        self._loop.add_writer(self._sock, lambda: ready.done() or ready.set_result(None))
+        try:
+            await ready
+        finally:
+            if self._sock.fileno() >= 0:
+                self._loop.remove_writer(self._sock)
+
+    def _on_readable(self) -> None:
+        try:
+            data, ancillary, flags, _address = self._sock.recvmsg(
+                1 << 18, socket.CMSG_SPACE(_MOST_FDS * 4), socket.MSG_CMSG_CLOEXEC
+            )
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError:
+            self.close()
+            return
+        for level, kind, payload in ancillary:
+            if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+                count = len(payload) // 4
+                self._received.extend(struct.unpack(f"{count}i", payload[: count * 4]))
+        if not data or flags & socket.MSG_CTRUNC:
+            self.close()
+            return
+        self._buffer += data
+        try:
+            self._take_frames()
+        except (ValueError, KeyError, TypeError):  # what no first process of ours sends
+            self.close()
+
+    def _take_frames(self) -> None:
+        while len(self._buffer) >= _LENGTH.size:
+            (length,) = _LENGTH.unpack_from(self._buffer)
+            if length > _MAX_FRAME:
+                self.close()
+                return
+            end = _LENGTH.size + length
+            if len(self._buffer) < end:
+                return
+            body = bytes(self._buffer[_LENGTH.size : end])
+            del self._buffer[:end]
+            self._take(json.loads(body))
+
+    def _take(self, frame: Reply) -> None:
+        if "event" in frame:
+            self._on_event(frame)
+            return
+        fds = [self._received.popleft() for _ in range(frame.pop("fds", 0)) if self._received]
+        future = self._waiting.get(frame.pop("id"))
+        if future is None or future.done():
+            for fd in fds:
+                os.close(fd)
+            return
+        future.set_result((frame, fds))

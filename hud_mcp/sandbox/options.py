@@ -1,0 +1,50 @@
+"""What a sandbox is opened with."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from hud_mcp.errors import InvalidEnvironment
+from hud_mcp.sandbox.limits import SandboxLimits
+from hud_mcp.sandbox.network import HostList
+
+__all__ = ["Isolation", "SandboxOptions"]
+
+Isolation = Literal["bwrap", "none"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SandboxOptions:
+    """What a sandbox is opened with.
+
+    Attributes:
+        isolation: `bwrap`, or `none`: then commands run on the host as the server's user,
+            with its network, in a folder of their own, and limits are kept as far as they can be.
+        hosts: What may be reached.
+        env: More environment variables for every command.
+        readonly: More that is seen inside: a path there, to a path of the host.
+        limits: Its bounds.
+    """
+
+    isolation: Isolation = "bwrap"
+    hosts: HostList = field(default_factory=HostList)
+    env: Mapping[str, str] = field(default_factory=dict[str, str])
+    readonly: Mapping[str, Path] = field(default_factory=dict[str, Path])
+    limits: SandboxLimits = field(default_factory=SandboxLimits)
+
+    def __post_init__(self) -> None:
+        if self.isolation not in ("bwrap", "none"):
+            raise InvalidEnvironment(
+                f"isolation={self.isolation!r}: choose 'bwrap', or 'none' for no isolation at all."
+            )
+        if self.isolation == "none" and (self.hosts.patterns or self.readonly):
+            raise InvalidEnvironment(
+                "isolation='none' has the network and the files of the host: leave out the "
+                "allow-list and what is read-only, or leave out isolation."
+            )
+        for guest in self.readonly:
+            if not guest.startswith("/") or ".." in guest.split("/") or guest == "/":
+                raise InvalidEnvironment(
+                    f"readonly={guest!r}: expected an absolute path of the inside, such as '/data'."
+                )

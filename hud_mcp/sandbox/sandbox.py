@@ -1,0 +1,468 @@
+"""A place for one session's commands and files, apart from the host and from other sessions.
+
+One process keeps it open; commands start in it, and what they leave running stays until the
+sandbox is closed. asyncio is used directly, because descriptors and child processes are.
+"""
+
+import asyncio
+import contextlib
+import errno
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+
+import anyio
+
+from hud_mcp.errors import EnvironmentFailed, LimitReached
+from hud_mcp.sandbox.bubblewrap import (
+    Launch,
+    explain,
+    launch_bare,
+    launch_isolated,
+)
+from hud_mcp.sandbox.descriptors import write_all
+from hud_mcp.sandbox.files import Files
+from hud_mcp.sandbox.keeper import end_keeper, start_keeper
+from hud_mcp.sandbox.link import Link, Reply
+from hud_mcp.sandbox.network import PROXY_PORT, Gateway
+from hud_mcp.sandbox.options import SandboxOptions
+from hud_mcp.sandbox.process import Finished, Output, Process
+
+__all__ = ["Sandbox", "Usage"]
+
+_START_S = 30.0
+_KILL_S = 2.0
+_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What is in use in a sandbox."""
+
+    processes: int
+    memory_bytes: int
+    disk_bytes: int
+    files: int
+
+
+class Sandbox:
+    """A sandbox that is open. Made by `open`.
+
+    Attributes:
+        root: The folder that commands start in, as they name it.
+        files: The folder's files.
+        isolation: What it really has.
+    """
+
+    def __init__(self, options: SandboxOptions, launch: Launch) -> None:
+        self.options = options
+        self.limits = options.limits
+        self.root = launch.root
+        self.isolation = options.isolation
+        self._mounts = launch.mounts
+        self._keeper: subprocess.Popen[bytes] | None = None
+        self._running: dict[int, Process] = {}
+        self._gone: dict[int, tuple[int, str | None]] = {}
+        self._outputs: set[Output] = set()
+        self._tasks: set[asyncio.Future[None]] = set()
+        self._gateway: Gateway | None = None
+        self._errors = -1
+        self._link: Link
+        self.files: Files
+
+    @classmethod
+    async def open(cls, options: SandboxOptions) -> "Sandbox":
+        """Open a sandbox with an empty folder.
+
+        Raises:
+            EnvironmentFailed: This machine cannot make one; the text says why and what to do.
+
+        If this call fails or is cancelled, nothing stays open.
+        """
+        isolated = options.isolation == "bwrap"
+        bare = None if isolated else Path(tempfile.mkdtemp(prefix="hud-mcp-shell-"))
+        with _prepared(options, bare) as launch:
+            sandbox = cls(options, launch)
+            try:
+                async with asyncio.timeout(_START_S):
+                    await sandbox._begin(launch)
+            except BaseException as exc:
+                with anyio.CancelScope(shield=True):
+                    await sandbox.close()
+                if bare is not None:
+                    shutil.rmtree(bare, ignore_errors=True)
+                if isinstance(exc, TimeoutError):
+                    raise EnvironmentFailed(
+                        f"The sandbox did not start within {_START_S:g} s; the machine is too busy."
+                    ) from None
+                raise
+        return sandbox
+
+    @property
+    def alive(self) -> bool:
+        """Whether commands can be run."""
+        return not self._link.ended.is_set()
+
+    @property
+    def keeper_pid(self) -> int:
+        """The process of this machine that holds the sandbox open."""
+        return self._keeper.pid if self._keeper is not None else -1
+
+    async def run(
+        self,
+        command: str | Sequence[str],
+        *,
+        timeout_s: float | None = None,
+        stdin: bytes = b"",
+        cwd: str = "",
+        env: Mapping[str, str] | None = None,
+    ) -> Finished:
+        """Run a command to its end, and return how it ended.
+
+        What it leaves running in the back goes on; what that writes is not kept.
+
+        Args:
+            command: A line for bash, or a program with its arguments.
+            timeout_s: Longer than this it may not take: then it and what it started is killed.
+                The limit's `command_s` is the most.
+            stdin: What it reads.
+            cwd: A folder, from the sandbox's own.
+            env: More environment variables.
+
+        Raises:
+            OSError: The folder is not there.
+            EnvironmentFailed: The sandbox has ended.
+
+        If this call is cancelled, the command and what it started are killed.
+        """
+        bound_s = min(timeout_s or self.limits.command_s, self.limits.command_s)
+        out_read, out_write = os.pipe()
+        in_read, in_write = os.pipe()
+        try:
+            process = await self.spawn(
+                command, stdio=(in_read, out_write, out_write), cwd=cwd, env=env
+            )
+        except BaseException:
+            os.close(out_read)
+            os.close(in_write)
+            raise
+        finally:
+            os.close(in_read)
+            os.close(out_write)
+        output = self._collect(out_read, process)
+        feeding = _feed(in_write, stdin)
+        try:
+            try:
+                async with asyncio.timeout(bound_s):
+                    code = await process.wait()
+            except TimeoutError:
+                await self.kill(process, f"it took longer than {bound_s:g} s")
+                code = await process.wait()
+        except BaseException:
+            with anyio.CancelScope(shield=True):
+                await self.kill(process, "the call was cancelled")
+            output.close()
+            raise
+        finally:
+            feeding.cancel()
+        output.drain()
+        return Finished(code, output.taken(), process.reason)
+
+    async def spawn(
+        self,
+        command: str | Sequence[str],
+        *,
+        stdio: Sequence[int] = (),
+        cwd: str = "",
+        env: Mapping[str, str] | None = None,
+        terminal: tuple[int, int] | None = None,
+    ) -> Process:
+        """Start a command.
+
+        Args:
+            command: A line for bash, or a program with its arguments.
+            stdio: Its three standard descriptors, where it has no terminal; they stay open here.
+            cwd: A folder, from the sandbox's own.
+            env: More environment variables.
+            terminal: Rows and columns of a terminal of its own.
+
+        Raises:
+            OSError: The folder is not there.
+            EnvironmentFailed: The sandbox has ended.
+        """
+        argv = ["/bin/bash", "-c", command] if isinstance(command, str) else list(command)
+        reply, fds = await self._link.ask(
+            "spawn",
+            send=stdio,
+            argv=argv,
+            env={**self._environment(), **(env or {})},
+            cwd=self.files.relative(cwd),
+            size=terminal,
+        )
+        process = Process(int(reply["pid"]), fds[0] if fds else None)
+        if process.pid in self._gone:
+            process.exited(*self._gone.pop(process.pid))
+        else:
+            self._running[process.pid] = process
+        return process
+
+    async def signal(self, process: Process, number: int) -> None:
+        """Send a signal to a command's process group."""
+        if process.code is None:
+            await self._link.ask("signal", pid=process.pid, number=number)
+
+    async def kill(self, process: Process, reason: str) -> None:
+        """Kill a command and what it started, and return when it has ended.
+
+        Where that does not end it, everything inside is killed.
+        """
+        if process.code is not None or not self.alive:
+            return
+        process.reason = process.reason or reason
+        with contextlib.suppress(EnvironmentFailed):
+            await self._link.ask("kill", pid=process.pid, reason=reason)
+            with anyio.move_on_after(_KILL_S):
+                await process.wait()
+            if process.code is None:
+                await self.end_processes()
+
+    def drop_output(self, fd: int) -> None:
+        """Go on reading a pipe whose command has ended, so that what it left behind can write.
+
+        Args:
+            fd: The pipe's end, which belongs to the sandbox from now on.
+        """
+        output = Output(
+            fd, kept_bytes=2, most_bytes=self.limits.output_bytes, on_overflow=lambda: None
+        )
+        self._outputs.add(output)
+
+    async def end_processes(self) -> None:
+        """Kill everything that runs inside, as before grading; files stay."""
+        await self._link.ask("end")
+
+    async def usage(self) -> Usage:
+        """What is in use now."""
+        reply, _ = await self._link.ask("usage")
+        return Usage(
+            int(reply["processes"]), int(reply["memory"]), int(reply["disk"]), int(reply["files"])
+        )
+
+    async def pack(self, *, most_bytes: int) -> bytes:
+        """The folder as a compressed tar: files, folders and links, with modes and times.
+
+        Raises:
+            LimitReached: It has more than `most_bytes`. The folder is as it was.
+            EnvironmentFailed: It cannot be read, or the sandbox has ended.
+        """
+        read, write = os.pipe()
+        try:
+            reply, _ = await self._link.ask("pack", send=[write])
+        except BaseException:
+            os.close(read)
+            raise
+        finally:
+            os.close(write)
+        process = self._known(int(reply["pid"]))
+        output = Output(
+            read, kept_bytes=2 * most_bytes + 2, most_bytes=most_bytes, on_overflow=lambda: None
+        )
+        self._outputs.add(output)
+        try:
+            await output.ended.wait()
+            code = await self._ended(process)
+        finally:
+            output.close()
+            self._outputs.discard(output)
+        data = output.taken()
+        if len(data) > most_bytes:
+            raise LimitReached(
+                f"The folder {self.root} has more than {most_bytes} bytes when it is packed, and "
+                "that is the limit. Remove what is not needed."
+            )
+        self._check_archive(code, "packed")
+        return data
+
+    async def unpack(self, data: bytes, *, clear: bool = True) -> None:
+        """Put the content of a tar into the folder.
+
+        Args:
+            data: What `pack` gave, or any tar.
+            clear: Whether what is there is removed before.
+
+        Raises:
+            EnvironmentFailed: It is no tar, or there is no room; part of it may be there.
+        """
+        read, write = os.pipe()
+        try:
+            reply, _ = await self._link.ask("unpack", send=[read], clear=clear)
+        except BaseException:
+            os.close(write)
+            raise
+        finally:
+            os.close(read)
+        process = self._known(int(reply["pid"]))
+        feeding = _feed(write, data)
+        try:
+            code = await self._ended(process)
+        finally:
+            feeding.cancel()
+        self._check_archive(code, "unpacked")
+
+    async def close(self) -> None:
+        """End everything inside. Closing twice is no error."""
+        if self._gateway is not None:
+            await self._gateway.close()
+        if hasattr(self, "_link"):
+            self._link.close()
+        for output in list(self._outputs):
+            output.close()
+        if self._keeper is not None:
+            with anyio.CancelScope(shield=True):
+                await end_keeper(self._keeper)
+        if self._errors >= 0:
+            os.close(self._errors)
+            self._errors = -1
+
+    # Beginning.
+
+    async def _begin(self, launch: Launch) -> None:
+        ours, theirs = socket.socketpair()
+        self._errors = os.memfd_create("hud-mcp")  # unlike a pipe, it holds nobody up
+        with theirs:
+            self._link = Link(ours, on_event=self._on_event, on_end=self._on_end)
+            try:
+                self._keeper = start_keeper(launch, theirs, self._errors)
+            except OSError as exc:
+                raise EnvironmentFailed(explain(f"{launch.argv[0]}: {exc.strerror}.")) from exc
+        launch.close()
+        limits = self.limits
+        try:
+            await self._link.ask(
+                "begin",
+                root=self.root,
+                mounts=self._mounts,
+                limits={
+                    "processes": limits.processes,
+                    "memory": limits.memory_bytes,
+                    "disk": limits.disk_bytes,
+                    "files": limits.files,
+                    "open_files": limits.open_files,
+                },
+            )
+        except (EnvironmentFailed, OSError) as exc:
+            said = await self._said() or str(exc)
+            for guest, source in self.options.readonly.items():
+                said = said.replace(str(source), guest)  # an agent may read this
+            raise EnvironmentFailed(explain(said)) from exc
+        self.files = Files(self._link, self.root, most_bytes=limits.disk_bytes)
+        if self.options.hosts.patterns and self.isolation == "bwrap":
+            _reply, (listener,) = await self._link.ask("listen", port=PROXY_PORT)
+            self._gateway = Gateway(self.options.hosts, most=limits.connections)
+            await self._gateway.open(socket.socket(fileno=listener))
+
+    async def _said(self) -> str:
+        """What the keeper said on its standard error before it ended."""
+        if self._keeper is None:
+            return ""
+        self._link.close()
+        await end_keeper(self._keeper)
+        return os.pread(self._errors, 4096, 0).decode("utf-8", "replace")
+
+    def _environment(self) -> dict[str, str]:
+        env = {
+            "PATH": _PATH,
+            "HOME": self.root,
+            "USER": "agent",
+            "LOGNAME": "agent",
+            "SHELL": "/bin/bash",
+            "LANG": "C.UTF-8",
+            "TERM": "dumb",
+        }
+        if self._gateway is not None:
+            proxy = f"http://127.0.0.1:{PROXY_PORT}"
+            for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"):
+                env[name] = proxy
+            env["no_proxy"] = env["NO_PROXY"] = "localhost,127.0.0.1,::1"
+        return {**env, **self.options.env}
+
+    # Ends.
+
+    def _on_event(self, event: Reply) -> None:
+        if event.get("event") != "exit":
+            return
+        pid, code, reason = int(event["pid"]), int(event["code"]), event.get("reason")
+        process = self._running.pop(pid, None)
+        if process is None:
+            self._gone[pid] = (code, reason)
+        else:
+            process.exited(code, reason)
+
+    def _on_end(self) -> None:
+        for process in self._running.values():
+            process.exited(-9, "the sandbox has ended")
+        self._running.clear()
+
+    def _known(self, pid: int) -> Process:
+        process = Process(pid, None)
+        if pid in self._gone:
+            process.exited(*self._gone.pop(pid))
+        else:
+            self._running[pid] = process
+        return process
+
+    async def _ended(self, process: Process) -> int:
+        with anyio.move_on_after(_START_S):
+            return await process.wait()
+        await self.kill(process, "it took too long")
+        return await process.wait()
+
+    def _check_archive(self, code: int, how: str) -> None:
+        if not self.alive:
+            raise EnvironmentFailed("The sandbox has ended. Start a new task.")
+        if code != 0:
+            why = os.strerror(code) if code in errno.errorcode else "it is not in order"
+            raise EnvironmentFailed(f"The folder {self.root} could not be {how}: {why}.")
+
+    def _collect(self, fd: int, process: Process) -> Output:
+        """Read what a command writes, also after its end: what it left behind may write on."""
+
+        def overflow() -> None:
+            reason = f"it wrote more than {self.limits.output_bytes} bytes"
+            killing = asyncio.ensure_future(self.kill(process, reason))
+            self._tasks.add(killing)
+            killing.add_done_callback(self._tasks.discard)
+
+        output = Output(
+            fd,
+            kept_bytes=self.limits.shown_bytes,
+            most_bytes=self.limits.output_bytes,
+            on_overflow=overflow,
+        )
+        self._outputs = {each for each in self._outputs if not each.ended.is_set()} | {output}
+        return output
+
+
+def _prepared(options: SandboxOptions, bare: Path | None) -> AbstractContextManager[Launch]:
+    if bare is not None:
+        return launch_bare(bare)
+    return launch_isolated(options.limits, options.readonly)
+
+
+def _feed(fd: int, data: bytes) -> "asyncio.Future[None]":
+    """Write to a pipe while somebody reads it, and close it."""
+    os.set_blocking(fd, False)
+    pouring = asyncio.ensure_future(_pour(fd, data))
+    pouring.add_done_callback(lambda _: os.close(fd))
+    return pouring
+
+
+async def _pour(fd: int, data: bytes) -> None:
+    with contextlib.suppress(BrokenPipeError):  # it may end without reading
+        await write_all(fd, data)

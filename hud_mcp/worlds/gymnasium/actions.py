@@ -1,0 +1,255 @@
+"""What an agent may send for an action space, and the reading of it.
+
+Nothing is clipped or rounded: a value out of bounds is refused with the bound that it breaks.
+"""
+
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+from hud_mcp.errors import ActionFailed, did_you_mean
+from hud_mcp.worlds.gymnasium.schemas import Schema, bound_text, example_of, schema_of
+
+if TYPE_CHECKING:
+    import numpy as np
+
+__all__ = ["ActionForm"]
+
+
+class ActionForm:
+    """One action space, to agents.
+
+    Args:
+        space: Gymnasium's.
+        meanings: What the actions of a `Discrete` space, or the numbers of a `Box`, are called,
+            in order; empty where nobody knows.
+
+    Raises:
+        InvalidEnvironment: No JSON value stands for an action of this space.
+    """
+
+    def __init__(self, space: Any, meanings: Sequence[str] = ()) -> None:
+        self._space = space
+        self._meanings = tuple(meanings)
+        self._first, self._last = _discrete_bounds(space)
+        self.schema: Schema = schema_of(space, self._meanings, "action")
+
+    @property
+    def choices(self) -> dict[str, int]:
+        """From what an action is called to its number; empty where actions have no names."""
+        if self._first is None:
+            return {}
+        return {name: self._first + i for i, name in enumerate(self._meanings)}
+
+    @property
+    def description(self) -> str:
+        """What an action is, in words."""
+        return str(self.schema["description"])
+
+    @property
+    def example(self) -> str:
+        """One action, as JSON text."""
+        return json.dumps(example_of(self._space))
+
+    def read(self, raw: Any, where: str = "action") -> Any:
+        """Read one action.
+
+        Raises:
+            ActionFailed: It is of the wrong kind or out of bounds; the text says which bound.
+        """
+        if self._first is not None and isinstance(raw, str):
+            return self._named(raw, where)
+        return _read(self._space, raw, where, self._meanings)
+
+    def read_list(self, raw: Any, where: str = "actions") -> Sequence[Any]:
+        """Read a list of actions.
+
+        Raises:
+            ActionFailed: It is no list, or one of them is wrong; the text says which.
+        """
+        if not isinstance(raw, list):
+            raise ActionFailed(f"{where}: expected a list of actions, got {_clip(raw)}.")
+        items = cast("list[Any]", raw)
+        first, last = self._first, self._last
+        if first is not None and last is not None and set(map(type, items)) == {int}:
+            lowest, highest = min(items), max(items)  # a thousand are checked in one go
+            if first <= lowest and highest <= last:
+                return items
+        return [self.read(item, f"{where}[{i}]") for i, item in enumerate(items)]
+
+    def _named(self, name: str, where: str) -> int:
+        plain = {_plain(known): number for known, number in self.choices.items()}
+        if _plain(name) in plain:
+            return plain[_plain(name)]
+        raise ActionFailed(
+            f"{where}: there is no {name!r}.{did_you_mean(_plain(name), plain)} "
+            f"It is {self.description}"
+        )
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[\s_-]+", " ", name.strip().lower())
+
+
+def _discrete_bounds(space: Any) -> tuple[int, int] | tuple[None, None]:
+    if type(space).__name__ != "Discrete":
+        return None, None
+    first = int(space.start)
+    return first, first + int(space.n) - 1
+
+
+def _read(space: Any, raw: Any, where: str, meanings: Sequence[str] = ()) -> Any:
+    return _READERS[type(space).__name__](space, raw, where, meanings)
+
+
+def _read_discrete(space: Any, raw: Any, where: str, meanings: Sequence[str]) -> int:
+    value = _whole(raw, where)
+    first = int(space.start)
+    _check_bounds(value, first, first + int(space.n) - 1, where)
+    del meanings
+    return value
+
+
+def _read_array(space: Any, raw: Any, where: str, meanings: Sequence[str]) -> "np.ndarray":
+    import numpy as np  # noqa: PLC0415  # loads on use
+
+    shape: tuple[int, ...] = space.shape
+    if shape == (1,) and not isinstance(raw, list):
+        raw = [raw]
+    whole = np.issubdtype(space.dtype, np.integer)
+    flat: list[Any] = []
+    _flatten(raw, shape, where, flat)
+    low, high = _array_bounds(space)
+    for i, value in enumerate(flat):
+        at = f"{where}{_index(i, shape)}" + (f" ({meanings[i]})" if i < len(meanings) else "")
+        number = _whole(value, at) if whole else _real(value, at)
+        # As the environment will see it: 0.7 is within a bound of 0.7 in 32 bits.
+        seen = space.dtype.type(number) if not whole else number
+        _check_bounds(number, low[i], high[i], at, seen)
+    return np.array(flat, dtype=space.dtype).reshape(shape)
+
+
+def _read_dict(space: Any, raw: Any, where: str, meanings: Sequence[str]) -> dict[str, Any]:
+    del meanings
+    parts: Mapping[str, Any] = space.spaces
+    if not isinstance(raw, dict):
+        raise ActionFailed(
+            f"{where}: expected an object with {', '.join(parts)}, got {_clip(raw)}."
+        )
+    given = cast("dict[str, Any]", raw)
+    for key in given:
+        if key not in parts:
+            raise ActionFailed(
+                f"{where}: there is no {key!r}.{did_you_mean(key, parts)} It takes "
+                f"{', '.join(parts)}."
+            )
+    if missing := [key for key in parts if key not in given]:
+        raise ActionFailed(f"{where}: {', '.join(missing)} is missing.")
+    return {key: _read(part, given[key], f"{where}.{key}") for key, part in parts.items()}
+
+
+def _read_tuple(space: Any, raw: Any, where: str, meanings: Sequence[str]) -> tuple[Any, ...]:
+    del meanings
+    items = _list(raw, len(space.spaces), where)
+    return tuple(
+        _read(part, item, f"{where}[{i}]")
+        for i, (part, item) in enumerate(zip(space.spaces, items, strict=True))
+    )
+
+
+def _read_sequence(space: Any, raw: Any, where: str, meanings: Sequence[str]) -> tuple[Any, ...]:
+    del meanings
+    items = _list(raw, None, where)
+    return tuple(_read(space.feature_space, item, f"{where}[{i}]") for i, item in enumerate(items))
+
+
+def _read_text(space: Any, raw: Any, where: str, meanings: Sequence[str]) -> str:
+    del meanings
+    if not isinstance(raw, str):
+        raise ActionFailed(f"{where}: expected a text, got {_clip(raw)}.")
+    _check_bounds(len(raw), int(space.min_length), int(space.max_length), f"{where}: its length")
+    if odd := sorted(set(raw) - set(space.character_set)):
+        raise ActionFailed(
+            f"{where}: {odd[0]!r} is not one of its characters: "
+            f"{''.join(sorted(space.character_set))}."
+        )
+    return raw
+
+
+_READERS = {
+    "Discrete": _read_discrete,
+    "Box": _read_array,
+    "MultiDiscrete": _read_array,
+    "MultiBinary": _read_array,
+    "Dict": _read_dict,
+    "Tuple": _read_tuple,
+    "Sequence": _read_sequence,
+    "Text": _read_text,
+}
+
+
+def _array_bounds(space: Any) -> tuple[list[Any], list[Any]]:
+    import numpy as np  # noqa: PLC0415  # loads on use
+
+    if hasattr(space, "nvec"):
+        low, high = space.start, space.start + space.nvec - 1
+    elif hasattr(space, "low"):
+        low, high = space.low, space.high
+    else:
+        low, high = np.zeros(space.shape, int), np.ones(space.shape, int)
+    return list(np.ravel(low)), list(np.ravel(high))
+
+
+def _flatten(raw: Any, shape: tuple[int, ...], where: str, into: list[Any]) -> None:
+    if not shape:
+        into.append(raw)
+        return
+    for i, item in enumerate(_list(raw, shape[0], where)):
+        _flatten(item, shape[1:], f"{where}[{i}]", into)
+
+
+def _index(flat: int, shape: tuple[int, ...]) -> str:
+    places: list[int] = []
+    for size in reversed(shape):
+        flat, place = divmod(flat, size)
+        places.append(place)
+    return "".join(f"[{place}]" for place in reversed(places))
+
+
+def _list(raw: Any, size: int | None, where: str) -> list[Any]:
+    if not isinstance(raw, list):
+        wanted = "a list" if size is None else f"a list of {size}"
+        raise ActionFailed(f"{where}: expected {wanted}, got {_clip(raw)}.")
+    items = cast("list[Any]", raw)
+    if size is not None and len(items) != size:
+        raise ActionFailed(f"{where}: expected a list of {size}, got {len(items)} items.")
+    return items
+
+
+def _whole(raw: Any, where: str) -> int:
+    if isinstance(raw, float) and raw.is_integer():
+        return int(raw)  # JSON does not tell 1.0 from 1
+    if not isinstance(raw, int) or isinstance(raw, bool):
+        raise ActionFailed(f"{where}: expected a whole number, got {_clip(raw)}.")
+    return raw
+
+
+def _real(raw: Any, where: str) -> float:
+    if not isinstance(raw, int | float) or isinstance(raw, bool) or not math.isfinite(raw):
+        raise ActionFailed(f"{where}: expected a finite number, got {_clip(raw)}.")
+    return float(raw)
+
+
+def _check_bounds(value: float, low: Any, high: Any, where: str, seen: Any = None) -> None:
+    compared = value if seen is None else seen
+    if compared < low:
+        raise ActionFailed(f"{where}: {value:g} is below its lower bound {bound_text(low)}.")
+    if compared > high:
+        raise ActionFailed(f"{where}: {value:g} is above its upper bound {bound_text(high)}.")
+
+
+def _clip(raw: Any) -> str:
+    text = repr(raw)
+    return text if len(text) <= 60 else text[:60] + "…"  # noqa: PLR2004  # a line's worth

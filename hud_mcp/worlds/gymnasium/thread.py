@@ -1,0 +1,61 @@
+"""A thread that belongs to one session: what blocks, blocks nobody else."""
+
+import asyncio
+import contextvars
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from queue import SimpleQueue
+from typing import Any, TypeVar
+
+__all__ = ["OwnThread"]
+
+T = TypeVar("T")
+
+
+class OwnThread:
+    """Does one piece of work after the other, on a thread of its own.
+
+    It does not keep the process alive: work that never ends cannot be ended.
+
+    Args:
+        name: For whoever looks at the process's threads.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._queue: SimpleQueue[tuple[Callable[[], Any], Future[Any]] | None] = SimpleQueue()
+        self._thread = threading.Thread(target=self._work, name=name, daemon=True)
+        self._thread.start()
+
+    async def do(self, work: Callable[[], T]) -> T:
+        """Do a piece of work after those that wait, and return what it returns.
+
+        If this call is cancelled, work that has begun goes on, and the rest is not begun.
+        """
+        return await asyncio.wrap_future(self._put(work))
+
+    def leave(self, work: Callable[[], Any]) -> "Future[Any]":
+        """Do a last piece of work after those that wait, then end; do not wait for it."""
+        last = self._put(work)
+        self._queue.put(None)
+        return last
+
+    def _put(self, work: Callable[[], T]) -> "Future[T]":
+        future: Future[T] = Future()
+        # In the caller's context: what the environment prints belongs to the session's log.
+        context = contextvars.copy_context()
+        self._queue.put((lambda: context.run(work), future))
+        return future
+
+    def _work(self) -> None:
+        while (item := self._queue.get()) is not None:
+            work, future = item
+            if not future.set_running_or_notify_cancel():
+                continue
+            try:
+                result = work()
+            except BaseException as exc:  # noqa: BLE001  # raised where the work was asked for
+                future.set_exception(exc)
+            else:
+                future.set_result(result)
+            del item, work, future  # what they hold goes now, and not with the next piece

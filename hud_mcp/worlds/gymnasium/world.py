@@ -1,0 +1,383 @@
+"""The live environment of one session, on a thread of its own."""
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import anyio
+
+from hud_mcp.action import Action, ActionEffect, CustomAction, ScreenshotFetch
+from hud_mcp.errors import ActionFailed, EnvironmentFailed, did_you_mean
+from hud_mcp.observation import Look, Observation, Screenshot, clip_text
+from hud_mcp.worlds.gymnasium.actions import ActionForm
+from hud_mcp.worlds.gymnasium.known import Known
+from hud_mcp.worlds.gymnasium.thread import OwnThread
+from hud_mcp.worlds.gymnasium.words import in_words, plain
+
+if TYPE_CHECKING:
+    import gymnasium
+
+__all__ = ["MOST_ACTIONS", "Episode", "GymnasiumWorld", "drawing"]
+
+T = TypeVar("T")
+
+MOST_ACTIONS = 100_000
+"""How many actions one call may hold; the session bounds its time."""
+
+_CLOSE_BOUND_S = 5.0
+"""How long a step that is under way may take to end before the world is left to itself."""
+
+drawing = threading.RLock()
+"""Held while an environment draws or closes: pygame has one state for the whole process, and
+Gymnasium's environments end it when one of them closes."""
+
+
+@dataclass
+class Episode:
+    """What has happened since the last reset.
+
+    Attributes:
+        seen: The last observation, as the environment returned it.
+        info: The last info.
+        rewards: The reward of each step.
+        terminated: Whether the episode reached its end.
+        truncated: Whether it was cut off by a limit.
+    """
+
+    seen: Any
+    info: dict[str, Any]
+    rewards: list[float] = field(default_factory=list[float])
+    terminated: bool = False
+    truncated: bool = False
+
+    @property
+    def steps(self) -> int:
+        """How many steps were taken."""
+        return len(self.rewards)
+
+    @property
+    def total(self) -> float:
+        """The return: the sum of the rewards."""
+        return sum(self.rewards)
+
+    @property
+    def over(self) -> bool:
+        """Whether it has ended, either way."""
+        return self.terminated or self.truncated
+
+
+class _Halt:
+    """Whether whoever asked for a list of actions has gone."""
+
+    asked = False
+
+
+class GymnasiumWorld:
+    """One session's environment. Made by `Gymnasium.open`.
+
+    A template gets it by annotating a parameter with this class; it reads `episode`, and
+    uses the environment itself through `call`.
+
+    Attributes:
+        episode: What has happened since the last reset.
+    """
+
+    def __init__(
+        self,
+        env: "gymnasium.Env[Any, Any]",
+        thread: OwnThread,
+        form: ActionForm,
+        known: Known,
+        episode: Episode,
+        *,
+        draws_steps: bool,
+    ) -> None:
+        self.episode = episode
+        self._env = env
+        self._thread = thread
+        self._form = form
+        self._known = known
+        self._step: Callable[[Any], tuple[Any, Any, bool, bool, dict[str, Any]]] = env.step
+        if draws_steps:
+            self._step = self._drawn_step
+        self._broken: str | None = None
+        self._closed = False
+        self._last: list[str] | None = None
+
+    @property
+    def action_schema(self) -> dict[str, Any]:
+        """The JSON schema of one action."""
+        return self._form.schema
+
+    async def call(self, work: "Callable[[gymnasium.Env[Any, Any]], T]") -> T:
+        """Use the environment itself, on its thread.
+
+        Args:
+            work: Given the environment; what it returns is returned.
+
+        Raises:
+            EnvironmentFailed: The world is broken or closed. What `work` raises is raised as it is.
+        """
+        self._check_open()
+        return await self._thread.do(lambda: work(self._env))
+
+    async def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
+        """Begin a new episode; for templates, agents cannot do it.
+
+        Raises:
+            EnvironmentFailed: The environment raised.
+        """
+        self._check_open()
+
+        def begin() -> Episode:
+            with drawing:
+                seen, info = self._env.reset(seed=seed, options=options)
+            return Episode(seen, info)
+
+        self.episode = await self._guarded(begin)
+
+    async def act(self, action: Action) -> ActionEffect:
+        """Perform one action, or a list of the environment's actions in one go.
+
+        A `custom` action `step` holds `action`, or `actions`, and `repeat`; where actions have
+        names, a name stands for itself. A list stops at the end of the episode.
+
+        Returns:
+            The sum of the rewards, and whether the episode was `terminated` or `truncated`;
+            `info` has each reward, and the environment's own last info.
+
+        Raises:
+            ActionFailed: It is out of bounds, or the episode is over. Nothing happened.
+            EnvironmentFailed: The environment raised; only `close` may be called from now on.
+
+        If this call is cancelled, the step under way is the last of its list.
+        """
+        self._check_open()
+        if isinstance(action, ScreenshotFetch):
+            return ActionEffect()
+        return await self._take(self._plan(action))
+
+    async def act_all(
+        self, actions: Sequence[Action]
+    ) -> tuple[list[ActionEffect], ActionFailed | None]:
+        """Perform several actions in one hop to the thread.
+
+        Returns:
+            What each one that was performed did; and why the next one was refused, or None
+            where none was. Actions after the end of the episode are not performed.
+
+        Raises:
+            EnvironmentFailed: As for `act`.
+        """
+        self._check_open()
+        plans: list[Sequence[Any]] = []
+        refusal: ActionFailed | None = None
+        for action in actions:
+            try:
+                plans.append(() if isinstance(action, ScreenshotFetch) else self._plan(action))
+            except ActionFailed as exc:
+                refusal = exc
+                break
+        halt = _Halt()
+
+        def run() -> list[ActionEffect]:
+            effects: list[ActionEffect] = []
+            for plan in plans:
+                if self.episode.over or halt.asked:
+                    break
+                effects.append(self._steps(plan, halt) if plan else ActionEffect())
+            return effects
+
+        effects = await self._guarded(run, halt)
+        ended = len(effects) < len(plans) or (bool(effects) and self.episode.over)
+        return effects, None if ended else refusal
+
+    async def observe(self, look: Look) -> Observation:
+        """Return what is seen now, in words and as a picture.
+
+        Raises:
+            EnvironmentFailed: The world is closed, or drawing failed.
+        """
+        self._check_open()
+        # On the thread too: a call that was cancelled may still be at its last step.
+        return await self._guarded(lambda: self._look(look))
+
+    async def close(self) -> None:
+        """End the environment and its thread. Closing twice is no error."""
+        if self._closed:
+            return
+        self._closed = True
+        ended = self._thread.leave(lambda: close_env(self._env))
+        with anyio.move_on_after(_CLOSE_BOUND_S):
+            while not ended.done():  # noqa: ASYNC110  # another thread ends it, or never does
+                await anyio.sleep(0.002)
+
+    # What an action means.
+
+    def _plan(self, action: Action) -> Sequence[Any]:
+        """The environment's actions that an action stands for."""
+        if not isinstance(action, CustomAction):
+            raise ActionFailed(
+                f"There is nothing to {action.type!r} here. {self._how()} 'screenshot' looks."
+            )
+        if self.episode.over:
+            raise ActionFailed(f"{self._ended()} Nothing can be done any more; send your answer.")
+        args = dict(action.args or {})
+        if action.action != "step":
+            args = {"action": self._number_of(action.action), **args}
+        return self._planned(args)
+
+    def _planned(self, args: dict[str, Any]) -> Sequence[Any]:
+        known = ("action", "actions", "repeat")
+        for name in args:
+            if name not in known:
+                raise ActionFailed(
+                    f"args: there is no {name!r}.{did_you_mean(name, known)} {self._how()}"
+                )
+        if ("action" in args) == ("actions" in args):
+            raise ActionFailed(f"args: give one of `action` and `actions`. {self._how()}")
+        once = (
+            [self._form.read(args["action"])]
+            if "action" in args
+            else self._form.read_list(args["actions"])
+        )
+        repeat = args.get("repeat", 1)
+        if not isinstance(repeat, int) or isinstance(repeat, bool) or repeat < 1:
+            raise ActionFailed(f"repeat: expected a whole number from 1, got {repeat!r}.")
+        if not once or len(once) * repeat > MOST_ACTIONS:
+            raise ActionFailed(
+                f"{len(once) * repeat} actions were given; give at least one, and at most "
+                f"{MOST_ACTIONS} in one call."
+            )
+        return list(once) * repeat if repeat > 1 else once
+
+    def _number_of(self, name: str) -> Any:
+        choices = self._form.choices
+        if name.replace("_", " ") in choices:
+            return choices[name.replace("_", " ")]
+        raise ActionFailed(
+            f"There is no action {name!r}.{did_you_mean(name, ['step', *choices])} {self._how()}"
+        )
+
+    def _how(self) -> str:
+        example = (
+            f'{{"type": "custom", "action": "step", "args": {{"action": {self._form.example}}}}}'
+        )
+        return f'Send {example}, or "actions" with a list; an action is {self._form.description}'
+
+    # On the thread.
+
+    async def _take(self, plan: Sequence[Any]) -> ActionEffect:
+        halt = _Halt()
+        return await self._guarded(lambda: self._steps(plan, halt), halt)
+
+    def _steps(self, plan: Sequence[Any], halt: _Halt) -> ActionEffect:
+        """Take steps until the plan or the episode ends; this loop is what a step costs."""
+        step, episode = self._step, self.episode
+        if episode.over:  # while this waited for a call that was cancelled
+            raise ActionFailed(f"{self._ended()} Nothing can be done any more; send your answer.")
+        first = episode.steps
+        keep = episode.rewards.append
+        seen, info = episode.seen, episode.info
+        terminated = truncated = False
+        try:
+            for action in plan:
+                seen, reward, terminated, truncated, info = step(action)
+                keep(float(reward))
+                if terminated or truncated or halt.asked:
+                    break
+        finally:
+            episode.seen, episode.info = seen, info
+            episode.terminated, episode.truncated = bool(terminated), bool(truncated)
+        rewards = episode.rewards[first:]
+        left = len(plan) - len(rewards)
+        return ActionEffect(
+            text=f"{left} more actions of the list were not performed." if left else None,
+            reward=sum(rewards),
+            terminated=episode.terminated,
+            truncated=episode.truncated,
+            info={"first_step": first + 1, "rewards": rewards, "info": plain(info)},
+        )
+
+    def _drawn_step(self, action: Any) -> Any:
+        with drawing:
+            return self._env.step(action)
+
+    def _look(self, look: Look) -> Observation:
+        image = None
+        if look.image is not None:
+            with drawing:
+                frame = self._env.render()
+            image = None if frame is None else encode(frame, look)
+        text = clip_text(self._words(look), look.max_text_chars) if look.text else None
+        return Observation(text=text, image=image)
+
+    async def _guarded(self, work: Callable[[], T], halt: _Halt | None = None) -> T:
+        """Do work on the thread; what it raises breaks the world."""
+        try:
+            return await self._thread.do(work)
+        except anyio.get_cancelled_exc_class():
+            if halt is not None:
+                halt.asked = True
+            raise
+        except ActionFailed:
+            raise
+        except Exception as exc:
+            self._broken = f"The environment raised {type(exc).__name__}: {exc}."
+            raise EnvironmentFailed(f"{self._broken} Start a new task.") from exc
+
+    # In words.
+
+    def _words(self, look: Look) -> str:
+        lines = in_words(self.episode.seen, self._env, self._known.numbers)
+        shown = lines
+        if look.changes and self._last is not None:
+            shown = [line for line in lines if line not in self._last] or ["Nothing changed."]
+        self._last = lines
+        head = [self._ended() if self.episode.over else self._going_on()]
+        if not look.changes:
+            head += [self._known.about] if self._known.about else []
+            shown = [*shown, *([] if self.episode.over else [self._how()])]
+        return "\n".join([*head, *shown])
+
+    def _going_on(self) -> str:
+        spec = self._env.spec
+        most = None if spec is None else spec.max_episode_steps
+        return f"Step {self.episode.steps}" + (f" of at most {most}." if most else ".")
+
+    def _ended(self) -> str:
+        how = "terminated" if self.episode.terminated else "truncated by a limit"
+        return f"The episode ended after {self.episode.steps} steps: it was {how}."
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise EnvironmentFailed("This environment is closed. Start a new task.")
+        if self._broken:
+            raise EnvironmentFailed(f"{self._broken} Start a new task.")
+
+
+def close_env(env: "gymnasium.Env[Any, Any]") -> None:
+    """Close an environment, while no other one draws."""
+    with drawing:
+        env.close()
+
+
+def encode(frame: Any, look: Look) -> Screenshot:
+    """Encode a frame of height, width and colours."""
+    import io  # noqa: PLC0415  # with the next one
+
+    from PIL import Image  # noqa: PLC0415  # loads where used
+
+    out = io.BytesIO()
+    image = Image.fromarray(frame)
+    if look.image == "png":
+        image.save(out, "PNG", compress_level=1)
+    else:
+        image.save(out, "JPEG", quality=look.quality)
+    return Screenshot(
+        data=out.getvalue(),
+        mime_type="image/png" if look.image == "png" else "image/jpeg",
+        width_px=image.width,
+        height_px=image.height,
+    )

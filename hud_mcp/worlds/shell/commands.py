@@ -1,0 +1,133 @@
+"""The shell's own actions and tools: run a command; read, write, edit and list files."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Protocol
+
+from hud_mcp.action import ActionEffect
+from hud_mcp.errors import ActionFailed, did_you_mean
+from hud_mcp.sandbox import Entry
+
+__all__ = ["ACTIONS", "Workbench", "read_part", "run_action", "shorten"]
+
+_LINES = 2000
+_SHOWN_CHARS = 8000
+"""A reply has room for 10,000: the end of a long output, which says most, must not be cut off."""
+
+
+class Workbench(Protocol):
+    """What the actions need of a shell; `ShellWorld` says what each does."""
+
+    async def run(self, command: str, *, timeout_s: float | None = None) -> object: ...  # noqa: D102
+
+    async def read(self, path: str) -> str: ...  # noqa: D102
+
+    async def write(self, path: str, content: str | bytes) -> None: ...  # noqa: D102
+
+    async def edit(self, path: str, old: str, new: str, *, every: bool = False) -> int: ...  # noqa: D102
+
+    async def list(self, path: str = ".") -> "list[Entry]": ...  # noqa: D102
+
+
+async def run_action(world: Workbench, name: str, args: Mapping[str, Any]) -> ActionEffect:
+    """Perform one custom action by its name.
+
+    Raises:
+        ActionFailed: There is none of that name, its arguments are wrong, or it was refused.
+    """
+    if name not in ACTIONS:
+        known = ", ".join(_signature(each) for each in ACTIONS)
+        hint = did_you_mean(name, ACTIONS)
+        raise ActionFailed(f"There is no custom action {name!r}.{hint} There are: {known}.")
+    perform, fields = ACTIONS[name]
+    unknown = sorted(set(args) - set(fields))
+    if unknown:
+        raise ActionFailed(f"{name!r} takes no {unknown[0]!r}. It is used as {_signature(name)}.")
+    for field, (kind, needed) in fields.items():
+        value = args.get(field)
+        if value is None and needed:
+            raise ActionFailed(f"{name!r} needs {field!r}. It is used as {_signature(name)}.")
+        if value is not None and not _is(value, kind):
+            raise ActionFailed(f"{name!r}: {field!r} is {_KINDS[kind]}, not {value!r:.60}.")
+    given = {field: value for field, value in args.items() if value is not None}
+    return ActionEffect(text=await perform(world, **given))
+
+
+async def read_part(world: Workbench, path: str, start: int = 1, lines: int = _LINES) -> str:
+    """Some lines of a text file, with a note where there are more."""
+    every = (await world.read(path)).splitlines(keepends=True)
+    if not every:
+        return f"{path} is empty."
+    first = max(start, 1) - 1
+    if first >= len(every):
+        raise ActionFailed(f"{path} has {len(every)} lines; {start} is after its end.")
+    part, end = "", first
+    while end < min(first + max(lines, 1), len(every)):
+        if part and len(part) + len(every[end]) > _SHOWN_CHARS:
+            break
+        part, end = part + every[end], end + 1
+    left = len(every) - end
+    more = f"\n… {left} more lines; read on from line {end + 1}." if left > 0 else ""
+    return shorten(part.rstrip("\n")) + more
+
+
+def shorten(text: str) -> str:
+    """A text without its middle, where it is long, and with a note of that."""
+    left_out = len(text) - _SHOWN_CHARS
+    if left_out <= 0:
+        return text
+    half = _SHOWN_CHARS // 2
+    note = f"… {left_out} characters left out; use head, tail or grep to see them …"
+    return f"{text[:half]}\n{note}\n{text[-half:]}"
+
+
+async def _run(world: Workbench, command: str, timeout_s: float | None = None) -> str:
+    return shorten(str(await world.run(command, timeout_s=timeout_s)))
+
+
+async def _write(world: Workbench, path: str, content: str) -> str:
+    await world.write(path, content)
+    return f"Wrote {len(content.encode())} bytes to {path}."
+
+
+async def _edit(world: Workbench, path: str, old: str, new: str, every: bool = False) -> str:  # noqa: FBT001, FBT002  # an agent's arguments come by name
+    count = await world.edit(path, old, new, every=every)
+    return f"Replaced it in {path}." if count == 1 else f"Replaced it {count} times in {path}."
+
+
+async def _list(world: Workbench, path: str = ".") -> str:
+    entries = await world.list(path)
+    lines = [f"{each.name}/" if each.info.is_folder else each.name for each in entries]
+    return shorten("\n".join(lines)) or f"{path} is empty."
+
+
+_KINDS: Mapping[type, str] = {
+    str: "a text",
+    int: "a whole number",
+    float: "a number",
+    bool: "a flag",
+}
+_Fields = Mapping[str, tuple[type, bool]]
+
+ACTIONS: Mapping[str, tuple[Callable[..., Awaitable[str]], _Fields]] = {
+    "run": (_run, {"command": (str, True), "timeout_s": (float, False)}),
+    "read": (read_part, {"path": (str, True), "start": (int, False), "lines": (int, False)}),
+    "write": (_write, {"path": (str, True), "content": (str, True)}),
+    "edit": (
+        _edit,
+        {"path": (str, True), "old": (str, True), "new": (str, True), "every": (bool, False)},
+    ),
+    "list": (_list, {"path": (str, False)}),
+}
+"""Every custom action: what performs it, and its arguments with their kinds."""
+
+
+def _is(value: Any, kind: type) -> bool:
+    if isinstance(value, bool):
+        return kind is bool
+    return isinstance(value, int | float) if kind is float else isinstance(value, kind)
+
+
+def _signature(name: str) -> str:
+    fields = ACTIONS[name][1]
+    shown = ", ".join(each if needed else f"{each}?" for each, (_, needed) in fields.items())
+    return f"{name} {{{shown}}}"

@@ -1,0 +1,173 @@
+"""The declaration of a shell: what its folder begins with, and what it may use."""
+
+import io
+import os
+import tarfile
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import anyio
+import anyio.to_thread
+
+from hud_mcp.context import ContextSpace
+from hud_mcp.errors import EnvironmentFailed, InvalidEnvironment, LimitReached, did_you_mean
+from hud_mcp.sandbox import HostList, Isolation, Sandbox, SandboxLimits, SandboxOptions
+from hud_mcp.tool import Tool
+from hud_mcp.world import Opening
+from hud_mcp.worlds.shell.tools import SHELL_TOOLS
+from hud_mcp.worlds.shell.world import ShellWorld
+
+__all__ = ["Shell"]
+
+MIB = 1024 * 1024
+
+
+class Shell:
+    """Declares that an environment's world is a shell in a sandbox, with files of its own.
+
+    Every session has a folder of its own, `/workspace` inside, which begins as a copy of
+    `root`. Programs are those of the machine's /usr; nothing of the machine can be written,
+    its other files and processes are not seen, and there is no network but what `allow` names.
+    Where no sandbox can be made, sessions do not start.
+
+    Args:
+        root: A folder that sessions begin with a copy of, from the environment's folder; an
+            absolute path that is not there, or None, is an empty one. It is never written.
+        allow: Hosts that may be reached over HTTP and HTTPS through the proxy that the usual
+            variables name: `example.com`, `*.example.com`, `example.com:443`, or `*` for the
+            public web.
+        env: Environment variables of every command; none of the server's are there.
+        readonly: More that is seen inside: a path there, to a path of the machine.
+        limits: What a session may use.
+        isolation: `none` runs commands on the machine itself, as the server's user. Only for
+            agents that are trusted with it.
+        snapshot_bytes: The largest snapshot, compressed.
+
+    Raises:
+        InvalidEnvironment: An option cannot work.
+    """
+
+    name = "shell"
+    world_type = ShellWorld
+    actions = frozenset({"wait", "custom"})
+    has_screen = False
+    replayable = False
+    context_space = ContextSpace()
+    tools: tuple[Tool, ...] = SHELL_TOOLS
+
+    def __init__(
+        self,
+        root: str | Path | None = None,
+        *,
+        allow: Iterable[str] = (),
+        env: Mapping[str, str] | None = None,
+        readonly: Mapping[str, str | Path] | None = None,
+        limits: SandboxLimits | None = None,
+        isolation: Isolation = "bwrap",
+        snapshot_bytes: int = 64 * MIB,
+    ) -> None:
+        self._root = Path(root) if root is not None else None
+        self._readonly = {guest: Path(path) for guest, path in (readonly or {}).items()}
+        self._snapshot_bytes = snapshot_bytes
+        self.options = SandboxOptions(
+            isolation=isolation,
+            hosts=HostList(allow),
+            env=_checked_env(env or {}),
+            readonly=self._readonly,
+            limits=limits or SandboxLimits(),
+        )
+
+    async def open(self, opening: Opening) -> ShellWorld:
+        """Open a session's shell.
+
+        Raises:
+            EnvironmentFailed: The machine cannot make a sandbox, or the folder does not fit; the
+                text says what to do.
+
+        If this call fails or is cancelled, nothing of this session stays open.
+        """
+        options = self.options
+        if self._readonly:
+            sources = {guest: opening.folder / path for guest, path in self._readonly.items()}
+            options = SandboxOptions(
+                isolation=options.isolation,
+                hosts=options.hosts,
+                env=options.env,
+                readonly=sources,
+                limits=options.limits,
+            )
+        sandbox = await Sandbox.open(options)
+        try:
+            if self._root is not None:
+                await self._fill(sandbox, opening.folder / self._root)
+        except BaseException:
+            with anyio.CancelScope(shield=True):
+                await sandbox.close()
+            raise
+        return ShellWorld(sandbox, most_snapshot_bytes=self._snapshot_bytes)
+
+    def check(self, folder: Path) -> None:
+        """Refuse a folder that is not there, before anything is opened.
+
+        Args:
+            folder: Where the environment's file is.
+
+        Raises:
+            InvalidEnvironment: Naming it as it was written, and a close one.
+        """
+        for named in (self._root, *self._readonly.values()):
+            if named is None or (folder / named).exists():
+                continue
+            if named is self._root and named.is_absolute():
+                continue
+            beside = [p.name for p in folder.iterdir()] if folder.is_dir() else []
+            raise InvalidEnvironment(
+                f"Shell: there is no {str(named)!r} beside the environment's file."
+                f"{did_you_mean(named.name, beside)}"
+            )
+
+    async def _fill(self, sandbox: Sandbox, source: Path) -> None:
+        if not await anyio.to_thread.run_sync(source.is_dir):
+            if self._root is not None and self._root.is_absolute():
+                return
+            raise EnvironmentFailed(f"The shell's folder {str(self._root)!r} is not there.")
+        most = self.options.limits.disk_bytes
+        try:
+            data = await anyio.to_thread.run_sync(_packed, source, most)
+        except LimitReached as exc:
+            raise EnvironmentFailed(
+                f"The shell's folder {str(self._root)!r} has more than {most} bytes; raise "
+                "SandboxLimits(disk_bytes=…), or show it inside with readonly=."
+            ) from exc
+        await sandbox.unpack(data, clear=False)
+
+
+def _packed(source: Path, most_bytes: int) -> bytes:
+    """A folder of the author's as a tar.
+
+    Raises:
+        LimitReached: Its files have more than so many bytes.
+    """
+    total = 0
+
+    def plain(info: tarfile.TarInfo) -> tarfile.TarInfo | None:
+        nonlocal total
+        total += info.size
+        if total > most_bytes:
+            raise LimitReached(f"more than {most_bytes} bytes")
+        info.uid = info.gid = 0
+        info.uname = info.gname = ""
+        return info
+
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w") as archive:
+        for name in sorted(os.listdir(source)):  # noqa: PTH208  # names, not paths
+            archive.add(source / name, arcname=name, filter=plain)
+    return out.getvalue()
+
+
+def _checked_env(env: Mapping[str, str]) -> dict[str, str]:
+    for name, value in env.items():
+        if not name or "=" in name or "\0" in name + value:
+            raise InvalidEnvironment(f"env: {name!r} cannot name an environment variable.")
+    return dict(env)

@@ -1,0 +1,429 @@
+"""A session's sandbox over ssh, with a real client: commands, terminals, files, and refusals."""
+
+# ruff: noqa: ASYNC110  # what is waited for happens in a sandbox
+
+import asyncio
+import os
+import shutil
+import subprocess
+import sys
+import textwrap
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import anyio
+import asyncssh
+import pytest
+
+from hud_mcp.capability import Capability
+from hud_mcp.channel.ssh import Admission, SshServer
+from hud_mcp.errors import EnvironmentFailed
+from hud_mcp.sandbox import Sandbox, SandboxLimits, SandboxOptions
+
+pytestmark = [pytest.mark.anyio, pytest.mark.sandbox]
+
+MIB = 1024 * 1024
+
+
+@pytest.fixture
+async def sandbox(machine: None) -> AsyncIterator[Sandbox]:
+    """A sandbox of its own."""
+    limits = SandboxLimits(disk_bytes=32 * MIB, output_bytes=8 * MIB)
+    opened = await Sandbox.open(SandboxOptions(limits=limits))
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[SshServer]:
+    """A server on a loopback port."""
+    opened = await SshServer.open()
+    yield opened
+    await opened.close()
+
+
+def admit(server: SshServer, sandbox: Sandbox) -> Admission:
+    """A way into a sandbox."""
+
+    async def find() -> Sandbox:
+        return sandbox
+
+    return server.admit("shell", find, cwd=sandbox.root, isolation=sandbox.isolation)
+
+
+def connect(capability: Capability, **changes: object) -> object:
+    """What connects as an agent does: with what the capability says, and nothing else."""
+    params = capability.params
+    host, port = capability.url.removeprefix("ssh://").split(":")
+    known = asyncssh.import_known_hosts(f"[{host}]:{port} {params['host_pubkey']}\n")
+    options: dict[str, object] = {
+        "username": params["user"],
+        "client_keys": [asyncssh.import_private_key(params["client_key"])],
+        "known_hosts": known,
+        "config": None,
+        "agent_path": None,
+    }
+    return asyncssh.connect(host, int(port), **(options | changes))
+
+
+@pytest.fixture
+async def client(
+    server: SshServer, sandbox: Sandbox
+) -> AsyncIterator[asyncssh.SSHClientConnection]:
+    """A connection to the sandbox, which checks the server's key."""
+    with anyio.fail_after(30):
+        async with connect(admit(server, sandbox).capability) as connection:
+            yield connection
+
+
+async def idle(sandbox: Sandbox) -> None:
+    """Wait until nothing runs in a sandbox."""
+    with anyio.fail_after(10):
+        while (await sandbox.usage()).processes:
+            await anyio.sleep(0.02)
+
+
+async def test_a_command_runs_in_the_sandbox(client: asyncssh.SSHClientConnection) -> None:
+    """Both streams apart, the status, the input, and binary data as it is."""
+    done = await client.run("echo out; echo err >&2; pwd; id -u; exit 3")
+    assert (done.stdout, done.stderr, done.exit_status) == ("out\n/workspace\n1000\n", "err\n", 3)
+    assert (await client.run("cat", input="in")).stdout == "in"
+    data = bytes(range(256)) * 10_000
+    done = await client.run("cat", input=data, encoding=None)
+    assert done.stdout == data
+    assert (await client.run("kill -9 $$")).exit_signal[0] == "KILL"
+    assert (await client.run("echo $GREETING", env={"GREETING": "hello"})).stdout == "hello\n"
+    assert "PATH=/usr/local/sbin" in (await client.run("env")).stdout
+
+
+async def test_what_goes_on_in_the_back_stays_for_the_next_command(
+    client: asyncssh.SSHClientConnection, sandbox: Sandbox
+) -> None:
+    """A command does not wait for what it leaves behind, which may write on."""
+    with anyio.fail_after(10):
+        done = await client.run(
+            "(for i in $(seq 20); do echo $i; sleep 0.01; done; touch f) & echo x"
+        )
+        assert "x" in done.stdout
+        while not await sandbox.files.exists("f"):
+            await anyio.sleep(0.02)
+
+
+async def test_a_slow_reader_holds_a_command_up_and_loses_nothing(
+    client: asyncssh.SSHClientConnection,
+) -> None:
+    """Megabytes arrive whole, though the command has ended long before."""
+    async with client.create_process("seq 1 700000", window=4096, encoding=None) as process:
+        await anyio.sleep(0.3)  # nothing is read meanwhile
+        data = await process.stdout.read()
+    assert data == b"".join(b"%d\n" % i for i in range(1, 700_001))
+
+
+async def test_a_terminal_is_one(client: asyncssh.SSHClientConnection) -> None:
+    """It has a size that changes, echoes, and sends signals by keys."""
+    async with client.create_process(
+        term_type="xterm", term_size=(100, 30), stderr=asyncssh.STDOUT
+    ) as process:
+        with anyio.fail_after(20):
+            process.stdin.write("tty; stty size; echo $TERM\n")
+            seen = await process.stdout.readuntil("xterm\r\n")
+            assert "/dev/pts/" in seen
+            assert "30 100" in seen
+            process.change_terminal_size(80, 25)
+            process.stdin.write("stty size; echo a''b\n")
+            assert "25 80" in await process.stdout.readuntil("ab\r\n")
+            process.stdin.write("sleep 100\n")
+            await process.stdout.readuntil("sleep 100")
+            process.stdin.write("\x03")
+            process.stdin.write("echo c''d\nexit 7\n")
+            await process.stdout.readuntil("cd\r\n")
+            await process.wait_closed()
+        assert process.exit_status == 7
+
+
+async def test_signals_reach_a_command(client: asyncssh.SSHClientConnection) -> None:
+    """And its children, as one group."""
+    async with client.create_process("trap 'echo got; exit 5' TERM; echo up; sleep 60") as process:
+        assert await process.stdout.readline() == "up\n"
+        process.send_signal("TERM")
+        with anyio.fail_after(10):
+            assert await process.stdout.readline() == "got\n"
+            await process.wait_closed()
+        assert process.exit_status == 5
+
+
+async def test_a_connection_that_is_lost_ends_its_commands(
+    server: SshServer, sandbox: Sandbox
+) -> None:
+    """What they left in the back before, goes on; nothing else does."""
+    capability = admit(server, sandbox).capability
+    async with connect(capability) as connection:
+        await connection.run("setsid sleep 81 & echo")
+        process = await connection.create_process("trap '' TERM; echo up; sleep 82; sleep 83")
+        assert await process.stdout.readline() == "up\n"
+        connection.abort()
+    with anyio.fail_after(10):
+        while True:
+            async with connect(capability) as connection:
+                listed = (await connection.run("cat /proc/[0-9]*/cmdline | tr '\\0' ' '")).stdout
+            if "sleep 82" not in listed:
+                break
+    assert "sleep 81" in listed
+
+
+async def test_limits_hold_over_ssh_too(server: SshServer, machine: None) -> None:
+    """Output and time are bounded, and the reason is told."""
+    limits = SandboxLimits(output_bytes=MIB, connected_s=1, processes=20)
+    sandbox = await Sandbox.open(SandboxOptions(limits=limits))
+    try:
+        async with connect(admit(server, sandbox).capability) as connection:
+            with anyio.fail_after(20):
+                done = await connection.run("yes")
+                assert f"[stopped: it wrote more than {MIB} bytes]" in done.stderr
+                assert len(done.stdout) <= MIB
+                done = await connection.run("sleep 60 & wait")
+                assert "[stopped: it took too long]" in done.stderr
+                assert done.returncode == -9
+        await idle(sandbox)
+    finally:
+        await sandbox.close()
+
+
+async def test_files_go_over_sftp(client: asyncssh.SSHClientConnection, tmp_path: Path) -> None:
+    """With the names that commands use, in both directions."""
+    async with client.start_sftp_client() as sftp:
+        assert await sftp.getcwd() == "/workspace"
+        (tmp_path / "up").mkdir()
+        (tmp_path / "up" / "big").write_bytes(data := os.urandom(3 * MIB))
+        await sftp.put(str(tmp_path / "up"), recurse=True, preserve=True)
+        await sftp.chmod("up/big", 0o640)
+        await sftp.symlink("up/big", "link")
+        assert await sftp.readlink("link") == "up/big"
+        async with sftp.open("/workspace/text", "w") as file:
+            await file.write("one\ntwo\n")
+        async with sftp.open("text", "a") as file:
+            await file.write("three\n")
+        async with sftp.open("text", "r+") as file:
+            await file.seek(4)
+            await file.write("TWO")
+        await sftp.rename("text", "renamed")
+        with pytest.raises(asyncssh.SFTPFailure):
+            await sftp.rename("link", "renamed")
+        assert sorted(await sftp.listdir()) == [".", "..", "link", "renamed", "up"]
+        await sftp.get("link", str(tmp_path / "down"), follow_symlinks=True)
+        assert (tmp_path / "down").read_bytes() == data
+        assert (await sftp.stat("up/big")).size == 3 * MIB
+        assert (await sftp.statvfs(".")).blocks * 4096 == 32 * MIB
+        await sftp.truncate("renamed", 3)
+        await sftp.mkdir("d")
+        await sftp.rmdir("d")
+        await sftp.remove("link")
+        with pytest.raises(asyncssh.SFTPNoSuchFile):
+            await sftp.stat("link")
+    done = await client.run("stat -c %a up/big; cat renamed; ls")
+    assert done.stdout == "640\nonerenamed\nup\n"
+
+
+async def test_sftp_is_confined_to_the_folder(
+    client: asyncssh.SSHClientConnection, sandbox: Sandbox
+) -> None:
+    """By absolute paths, by dots and by links; of the machine, and of the sandbox's own system."""
+    await sandbox.run("ln -s /etc/passwd file; ln -s / root; mkfifo pipe")
+    async with client.start_sftp_client() as sftp:
+        for path in ("/etc/passwd", "../etc/passwd", "file", "root/etc/passwd", "/tmp/x", "/"):
+            with pytest.raises(asyncssh.SFTPPermissionDenied):
+                await sftp.stat(path)
+            with pytest.raises(asyncssh.SFTPPermissionDenied):
+                await sftp.open(path, "rb")
+            with pytest.raises(asyncssh.SFTPPermissionDenied):
+                await sftp.open(path, "wb")
+        for path in ("/", "..", "root", "root/usr"):
+            with pytest.raises(asyncssh.SFTPPermissionDenied):
+                await sftp.listdir(path)
+        for work in (
+            sftp.mkdir("root/x"), sftp.remove("root/etc/passwd"), sftp.rmdir("../tmp"),
+            sftp.chmod("file", 0o777), sftp.utime("file", (1, 1)), sftp.symlink("x", "root/x"),
+            sftp.posix_rename("pipe", "/tmp/pipe"), sftp.link("file", "/tmp/file"),
+            sftp.readlink("/proc/self/exe"),
+        ):  # fmt: skip
+            with anyio.fail_after(5), pytest.raises(asyncssh.SFTPPermissionDenied):
+                await work
+        with anyio.fail_after(5), pytest.raises(asyncssh.SFTPError):
+            await sftp.open("pipe", "rb")
+        with pytest.raises(asyncssh.SFTPError):
+            await sftp.truncate("/workspace/new", 10**15)
+        async with sftp.open("sparse", "wb") as file:
+            with pytest.raises(asyncssh.SFTPError):
+                await file.write(b"x", 10**12)
+        await sftp.chmod("sparse", 0o6777)
+        assert (await sftp.stat("sparse")).permissions & 0o7777 == 0o777
+        await sandbox.run("head -c 31M /dev/zero > filler")
+        async with sftp.open("full", "wb") as file:
+            with pytest.raises(asyncssh.SFTPError, match="No space left"):
+                await file.write(b"x" * 2 * MIB)
+
+
+async def test_a_key_opens_its_own_session_alone(server: SshServer, machine: None) -> None:
+    """Another session's user, another key, a password and nothing at all are refused."""
+    mine, other = [await Sandbox.open(SandboxOptions()) for _ in range(2)]
+    try:
+        first, second = admit(server, mine), admit(server, other)
+        await other.run("echo secret > file")
+        async with connect(first.capability) as connection:
+            assert (await connection.run("ls")).stdout == ""
+        theirs = second.capability.params
+        for changes in (
+            {"username": theirs["user"]},
+            {"username": "agent"},
+            {"username": "root"},
+            {"client_keys": [asyncssh.generate_private_key("ssh-ed25519")]},
+            {"client_keys": [asyncssh.import_private_key(theirs["client_key"])]},
+            {"client_keys": None, "password": ""},
+            {"client_keys": None},
+        ):
+            with anyio.fail_after(10), pytest.raises(asyncssh.PermissionDenied):
+                await connect(first.capability, **changes)
+    finally:
+        await mine.close()
+        await other.close()
+
+
+async def test_a_session_that_has_ended_lets_nobody_in(server: SshServer, sandbox: Sandbox) -> None:
+    """Its connections are dropped, and its key opens nothing any more."""
+    admission = admit(server, sandbox)
+    connection = await connect(admission.capability)
+    process = await connection.create_process("echo up; sleep 60")
+    assert await process.stdout.readline() == "up\n"
+    with anyio.fail_after(10):
+        await admission.close()
+        await admission.close()
+        await connection.wait_closed()
+        with pytest.raises(asyncssh.PermissionDenied):
+            await connect(admission.capability)
+    await idle(sandbox)
+
+
+async def test_a_sandbox_that_is_not_there_is_told(server: SshServer) -> None:
+    """As a text on standard error, and over sftp."""
+
+    async def find() -> Sandbox:
+        raise EnvironmentFailed("No task is in progress; start one.")
+
+    capability = server.admit("shell", find, cwd="/workspace", isolation="bwrap").capability
+    async with connect(capability) as connection:
+        done = await connection.run("ls")
+        assert (done.stderr, done.exit_status) == ("No task is in progress; start one.\n", 255)
+        async with connection.start_sftp_client() as sftp:
+            with pytest.raises(asyncssh.SFTPFailure, match="No task is in progress"):
+                await sftp.listdir()
+
+
+async def test_nothing_is_forwarded(client: asyncssh.SSHClientConnection) -> None:
+    """Neither to the server's machine nor from it: that would be a way round the sandbox."""
+    listener = await asyncio.start_server(lambda _r, w: w.close(), "127.0.0.1", 0)
+    port = listener.sockets[0].getsockname()[1]
+    with pytest.raises(asyncssh.ChannelOpenError):
+        await client.open_connection("127.0.0.1", port)
+    with pytest.raises(asyncssh.ChannelOpenError):
+        await client.open_unix_connection("/run/x")
+    with pytest.raises(asyncssh.ChannelListenError):
+        await client.forward_remote_port("127.0.0.1", 0, "127.0.0.1", port)
+    listener.close()
+
+
+async def test_many_channels_are_bounded(client: asyncssh.SSHClientConnection) -> None:
+    """One more than the limit is refused, with the reason."""
+    running = [await client.create_process("echo up; sleep 60") for _ in range(64)]
+    for process in running:
+        assert await process.stdout.readline() == "up\n"
+    done = await client.run("true")
+    assert (done.exit_status, done.stderr) == (
+        255,
+        "64 commands run at once; wait for one to end.\n",
+    )
+
+
+async def test_nothing_is_written_to_open_a_server(tmp_path: Path, server: SshServer) -> None:
+    """Keys are in memory alone, and are other ones the next time."""
+    other = await SshServer.open()
+    try:
+
+        async def find() -> Sandbox:
+            raise EnvironmentFailed("none")
+
+        both = [
+            each.admit("shell", find, cwd="/workspace", isolation="bwrap").capability
+            for each in (server, other)
+        ]
+        assert both[0].params["host_pubkey"] != both[1].params["host_pubkey"]
+        assert both[0].params["client_key"] != both[1].params["client_key"]
+        assert "PRIVATE" not in repr(both[0])
+        assert both[0].url == f"ssh://127.0.0.1:{server.port}"
+    finally:
+        await other.close()
+
+
+@pytest.mark.skipif(shutil.which("ssh") is None, reason="there is no OpenSSH client here")
+async def test_the_openssh_client_works(
+    server: SshServer, sandbox: Sandbox, tmp_path: Path
+) -> None:
+    """As a person would use it, with the key in a file."""
+    params = admit(server, sandbox).capability.params
+    key = tmp_path / "key"
+    key.write_text(params["client_key"])
+    key.chmod(0o600)
+    known = tmp_path / "known"
+    known.write_text(f"[127.0.0.1]:{server.port} {params['host_pubkey']}\n")
+    options = [
+        "-F", "none", "-i", str(key), "-o", f"UserKnownHostsFile={known}", "-o", "BatchMode=yes",
+        "-o", "IdentitiesOnly=yes",
+    ]  # fmt: skip
+    with anyio.fail_after(20):
+        done = await anyio.run_process(
+            ["ssh", *options, "-p", str(server.port), f"{params['user']}@127.0.0.1", "echo hi; pwd"]
+        )
+    assert done.stdout == b"hi\n/workspace\n"
+
+
+HUD = Path(os.environ.get("HUD_MCP_TEST_HUD_PYTHON", "/nonexistent"))
+
+
+@pytest.mark.skipif(not HUD.exists(), reason="HUD_MCP_TEST_HUD_PYTHON names no Python with hud")
+async def test_huds_own_client_works(server: SshServer, sandbox: Sandbox) -> None:
+    """Its SSHClient runs commands, and reads, writes and lists files."""
+    capability = admit(server, sandbox).capability
+    program = f"""
+        import asyncio, json
+        from hud.capabilities import Capability, SSHClient
+        async def main():
+            capability = Capability.from_manifest(json.loads({capability.model_dump_json()!r}))
+            client = await SSHClient.connect(capability)
+            await client.write_text("a b.txt", "text ü")
+            await client.write_text("empty", "")
+            print(await client.read_text("/workspace/a b.txt"), await client.listdir("."))
+            done = await client.run("echo $((1 + 1)); exit 4")
+            print(done.stdout.strip(), done.returncode)
+            try:
+                await client.run("sleep 60", timeout=0.3)
+            except TimeoutError:
+                print("timeout")
+            await client.close()
+        asyncio.run(main())
+    """
+    with anyio.fail_after(60):
+        done = await anyio.run_process([str(HUD), "-c", textwrap.dedent(program)], check=False)
+    assert done.stdout.decode().splitlines() == [
+        "text ü ['a b.txt', 'empty']", "2 4", "timeout"
+    ], done.stderr.decode()  # fmt: skip
+    await idle(sandbox)
+
+
+def test_a_server_without_the_extra_says_what_to_install() -> None:
+    """`import hud_mcp` and a shell work without asyncssh."""
+    program = """
+        import sys
+        sys.modules["asyncssh"] = None
+        import hud_mcp
+        hud_mcp.Environment().workspace()
+    """
+    subprocess.run([sys.executable, "-c", textwrap.dedent(program)], check=True, timeout=60)

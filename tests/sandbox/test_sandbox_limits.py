@@ -1,0 +1,236 @@
+"""A command that takes too much is ended with the reason, and the sandbox lives on."""
+
+import textwrap
+import time
+from collections.abc import Awaitable, Callable
+
+import anyio
+import psutil
+import pytest
+
+from hud_mcp.errors import EnvironmentFailed, LimitReached
+from hud_mcp.sandbox import Sandbox
+
+OpenSandbox = Callable[..., Awaitable[Sandbox]]
+
+pytestmark = [pytest.mark.anyio, pytest.mark.sandbox]
+
+MIB = 1024 * 1024
+
+
+async def lives(sandbox: Sandbox) -> None:
+    """Commands still run, and nothing of the one before does."""
+    with anyio.fail_after(20):
+        finished = await sandbox.run("echo alive")
+    assert finished.text == "alive\n", finished
+    assert (await sandbox.usage()).processes == 0
+
+
+def python(program: str) -> list[str]:
+    """A Python program as a command."""
+    return ["/usr/bin/python3", "-c", textwrap.dedent(program)]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "sleep 60",
+        "trap '' TERM INT HUP; while :; do sleep 1; done",
+        "sleep 60 & sleep 60 & wait",
+        "(setsid sleep 60 & wait) & wait",
+        "kill -STOP $$",
+        "bash -c 'sleep 60; true' | cat",
+        "sleep 60 </dev/zero | yes >/dev/null",
+    ],
+)
+async def test_a_command_that_takes_too_long_is_killed_with_what_it_started(
+    open_sandbox: OpenSandbox, command: str
+) -> None:
+    """Within a moment of its time, whatever it does with signals."""
+    sandbox = await open_sandbox()
+    began_s = time.monotonic()
+    finished = await sandbox.run(command, timeout_s=0.5)
+    assert finished.reason == "it took longer than 0.5 s"
+    assert finished.code == -9
+    assert time.monotonic() - began_s < 15
+    await lives(sandbox)
+
+
+async def test_a_command_that_traces_its_parent_is_killed_too(sandbox: Sandbox) -> None:
+    """A traced and stopped shell would wait for ever."""
+    tracer = python(
+        """
+        import ctypes, os, time
+        libc = ctypes.CDLL(None, use_errno=True)
+        libc.ptrace(16, os.getppid(), 0, 0)
+        time.sleep(60)
+        """
+    )
+    line = f"{tracer[0]} -c '{tracer[2]}'; echo never"
+    finished = await sandbox.run(line, timeout_s=1)
+    assert finished.reason == "it took longer than 1 s"
+    assert "never" not in finished.text
+    await lives(sandbox)
+
+
+async def test_the_limit_bounds_what_a_call_asks_for(open_sandbox: OpenSandbox) -> None:
+    """A longer time than the sandbox's is cut down to it."""
+    sandbox = await open_sandbox(command_s=0.3)
+    assert (await sandbox.run("sleep 60", timeout_s=50)).reason == "it took longer than 0.3 s"
+
+
+async def test_a_cancelled_command_is_killed(sandbox: Sandbox) -> None:
+    """Nothing of it goes on."""
+    with anyio.move_on_after(0.3) as scope:
+        await sandbox.run("sleep 60 & sleep 60")
+    assert scope.cancelled_caught
+    await lives(sandbox)
+
+
+@pytest.mark.parametrize(
+    "bomb",
+    [
+        ":(){ :|:& };:; sleep 60",
+        "while :; do sleep 60 & done",
+        "while :; do setsid sleep 60 & done",
+    ],
+)
+async def test_a_fork_bomb_comes_to_its_bound(open_sandbox: OpenSandbox, bomb: str) -> None:
+    """The machine has no more processes than the limit allows, and gets them back."""
+    sandbox = await open_sandbox(processes=40)
+    before = len(psutil.pids())
+    most = 0
+
+    async def count() -> None:
+        nonlocal most
+        while True:
+            most = max(most, len(psutil.Process(sandbox.keeper_pid).children(recursive=True)))
+            await anyio.sleep(0.05)
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(count)
+        with anyio.fail_after(30):
+            finished = await sandbox.run(bomb, timeout_s=2)
+        group.cancel_scope.cancel()
+    assert finished.code != 0 or "Resource temporarily unavailable" in finished.text
+    assert most <= 40 + 2
+    await sandbox.end_processes()
+    await lives(sandbox)
+    assert len(psutil.pids()) < before + 30
+
+
+async def test_memory_of_one_process_is_bounded(open_sandbox: OpenSandbox) -> None:
+    """An allocation beyond the limit is refused."""
+    sandbox = await open_sandbox(memory_bytes=64 * MIB)
+    finished = await sandbox.run(python(f"x = bytearray({200 * MIB}); print('HAD IT')"))
+    assert "MemoryError" in finished.text
+    await lives(sandbox)
+
+
+@pytest.mark.parametrize(
+    "hog",
+    [
+        "import os\nfor _ in range(8): os.fork()\nx = bytearray(b'x') * {size}\ntime.sleep(60)",
+        "import mmap\nm = mmap.mmap(-1, {size} * 8)\nwhile True: m.write(bytes(2**20))",
+    ],
+    ids=["many processes", "shared memory"],
+)
+async def test_memory_of_all_processes_is_bounded(open_sandbox: OpenSandbox, hog: str) -> None:
+    """What each may have, all together may not; the largest is ended, and the reason told."""
+    sandbox = await open_sandbox(memory_bytes=128 * MIB, processes=512)
+    program = "import time\n" + hog.format(size=30 * MIB)
+    with anyio.fail_after(40):
+        finished = await sandbox.run(["/usr/bin/python3", "-c", program], timeout_s=20)
+    assert finished.code == -9
+    assert finished.reason == f"more than {128 * MIB} bytes of memory were in use"
+    await sandbox.end_processes()
+    await lives(sandbox)
+
+
+@pytest.mark.parametrize("place", ["/workspace", "/tmp", "/dev/shm"])
+async def test_what_is_written_comes_to_its_bound(open_sandbox: OpenSandbox, place: str) -> None:
+    """Every writable place has a size, in one file or in many."""
+    sandbox = await open_sandbox(disk_bytes=8 * MIB, scratch_bytes=8 * MIB)
+    for command in (
+        f"head -c 100M /dev/zero > {place}/one",
+        f"for i in $(seq 30); do head -c 1M /dev/zero > {place}/f$i || exit 1; done",
+    ):
+        finished = await sandbox.run(command)
+        assert "No space left" in finished.text or "File size limit" in finished.text or (
+            finished.code in (-25, 153)
+        ), finished  # fmt: skip
+        assert (await sandbox.usage()).disk_bytes <= 3 * 8 * MIB
+        await sandbox.run(f"rm -f {place}/*")
+    await lives(sandbox)
+
+
+async def test_files_without_content_come_to_their_bound(open_sandbox: OpenSandbox) -> None:
+    """Each costs the kernel memory that no size counts; they can be removed again."""
+    sandbox = await open_sandbox(files=2000)
+    program = "import os\nfor i in range(10**7): os.mkdir(f'd{i}')"
+    with anyio.fail_after(40):
+        finished = await sandbox.run(["/usr/bin/python3", "-c", program], timeout_s=30)
+    assert finished.reason == "more than 2000 files were made"
+    assert (await sandbox.run("find . -mindepth 1 -delete")).code == 0
+    assert (await sandbox.usage()).files < 20
+    await lives(sandbox)
+
+
+async def test_output_comes_to_its_bound(open_sandbox: OpenSandbox) -> None:
+    """A flood ends its command; of what was written, the beginning and the end are kept."""
+    sandbox = await open_sandbox(output_bytes=4 * MIB, shown_bytes=1024)
+    finished = await sandbox.run("yes flood")
+    assert finished.reason == f"it wrote more than {4 * MIB} bytes"
+    assert len(finished.output) < 1200
+    assert b"bytes left out" in finished.output
+    finished = await sandbox.run(
+        "echo first; head -c 100000 /dev/zero | tr '\\0' x; echo; echo last"
+    )
+    assert finished.text.startswith("first\nxxx")
+    assert finished.text.endswith("xxx\nlast\n")
+    await lives(sandbox)
+
+
+async def test_what_goes_on_in_the_back_may_write_on(sandbox: Sandbox) -> None:
+    """Its output is read and dropped; the call that started it does not wait for it."""
+    with anyio.fail_after(10):
+        finished = await sandbox.run("(while :; do echo x; sleep 0.01; done) & echo started")
+    assert finished.text.startswith("started") or "started" in finished.text
+    await sandbox.run("sleep 0.3")
+    assert (await sandbox.usage()).processes >= 1
+    await sandbox.end_processes()
+    await lives(sandbox)
+
+
+async def test_a_folder_that_is_too_large_is_not_packed(sandbox: Sandbox) -> None:
+    """The error says so, and the folder is as it was."""
+    await sandbox.run("head -c 3M /dev/urandom > big")
+    with pytest.raises(LimitReached, match="more than 1048576 bytes when it is packed"):
+        await sandbox.pack(most_bytes=MIB)
+    assert (await sandbox.files.stat("big")).size == 3 * MIB
+    await lives(sandbox)
+
+
+async def test_a_snapshot_that_does_not_fit_fails(open_sandbox: OpenSandbox) -> None:
+    """The reason is the system's."""
+    large, small = await open_sandbox(), await open_sandbox(disk_bytes=MIB)
+    await large.run("head -c 3M /dev/urandom > big")
+    data = await large.pack(most_bytes=10 * MIB)
+    with pytest.raises(EnvironmentFailed, match="could not be unpacked: No space left on device"):
+        await small.unpack(data)
+
+
+async def test_deep_and_closed_folders_are_packed_and_removed(sandbox: Sandbox) -> None:
+    """Rights that an agent took away, and depth, do not keep a snapshot from being made."""
+    await sandbox.run(
+        "p=.; for i in $(seq 100); do p=$p/d; done; mkdir -p $p; echo x > $p/f; mkdir closed; "
+        "echo y > closed/f; chmod 000 closed/f closed; mkfifo pipe; "
+        "ln -s nowhere link; touch -d @7 f"
+    )
+    data = await sandbox.pack(most_bytes=MIB)
+    await sandbox.unpack(data)
+    assert await sandbox.pack(most_bytes=MIB) == data
+    assert (await sandbox.files.stat("closed")).mode & 0o777 == 0
+    assert await sandbox.files.target("link") == "nowhere"
+    assert (await sandbox.files.stat("f")).modified == 7
+    assert not await sandbox.files.exists("pipe")

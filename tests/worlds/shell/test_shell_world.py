@@ -1,0 +1,285 @@
+"""A shell's files, commands and snapshots, each in a session of its own."""
+
+# ruff: noqa: ASYNC110, ASYNC240  # what is waited for and looked at is in another process
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from hud_mcp.action import CustomAction, WaitAction
+from hud_mcp.errors import ActionFailed, EnvironmentFailed, InvalidEnvironment, LimitReached
+from hud_mcp.observation import Look
+from hud_mcp.sandbox import SandboxLimits
+from hud_mcp.world import Opening
+from hud_mcp.worlds.shell import Shell, ShellWorld
+
+pytestmark = [pytest.mark.anyio, pytest.mark.sandbox]
+
+OpenShell = Callable[..., Awaitable[ShellWorld]]
+
+
+@pytest.fixture
+async def open_shell(machine: None, tmp_path: Path) -> AsyncIterator[OpenShell]:
+    """Open shells; they are closed after the test."""
+    opened: list[ShellWorld] = []
+
+    async def open_it(*args: Any, **options: Any) -> ShellWorld:
+        opened.append(await Shell(*args, **options).open(Opening(folder=tmp_path)))
+        return opened[-1]
+
+    yield open_it
+    for shell in opened:
+        await shell.close()
+
+
+@pytest.fixture
+async def shell(open_shell: OpenShell) -> ShellWorld:
+    """One with an empty folder."""
+    return await open_shell()
+
+
+async def text(world: ShellWorld, **look: Any) -> str:
+    """What there is to see."""
+    return (await world.observe(Look(**look))).text or ""
+
+
+async def test_each_session_begins_with_a_copy_of_the_folder(
+    open_shell: OpenShell, tmp_path: Path
+) -> None:
+    """Modes and links come along; what sessions do stays in them."""
+    root = tmp_path / "files"
+    (root / "sub").mkdir(parents=True)
+    (root / "sub" / "a").write_text("one")
+    (root / "run").write_text("#!/bin/sh\necho ran\n")
+    (root / "run").chmod(0o755)
+    (root / "link").symlink_to("sub/a")
+    first, second = await open_shell("files"), await open_shell("files")
+    await first.write("sub/a", "changed")
+    assert (await first.run("./run; cat link")).output == "ran\nchanged"
+    assert (await second.run("./run; cat link")).output == "ran\none"
+    assert (root / "sub" / "a").read_text() == "one"
+
+
+async def test_a_folder_that_is_not_there_is_an_error_before_anything_opens(
+    open_shell: OpenShell, tmp_path: Path
+) -> None:
+    """A close name is suggested; an absolute path may be made later, and is empty until then."""
+    (tmp_path / "files").mkdir()
+    with pytest.raises(InvalidEnvironment, match=r"no 'fils' beside .* Did you mean 'files'"):
+        Shell("fils").check(tmp_path)
+    Shell("files").check(tmp_path)
+    with pytest.raises(EnvironmentFailed, match="'fils' is not there"):
+        await open_shell("fils")
+    assert await (await open_shell("/not/there/at/all")).list() == []
+
+
+async def test_a_folder_that_does_not_fit_is_an_error(
+    open_shell: OpenShell, tmp_path: Path
+) -> None:
+    """The text says which option to raise."""
+    (tmp_path / "files").mkdir()
+    (tmp_path / "files" / "big").write_bytes(os.urandom(2**20 + 1))
+    with pytest.raises(EnvironmentFailed, match=r"has more than 1048576 bytes; raise"):
+        await open_shell("files", limits=SandboxLimits(disk_bytes=2**20))
+
+
+async def test_what_is_read_only_is_seen_and_stays_so(open_shell: OpenShell) -> None:
+    """Large data need not be copied; where the sandbox's user cannot read it, nothing opens."""
+    data = Path(tempfile.mkdtemp(prefix="hud-mcp-test-"))
+    (data / "x").write_text("much")
+    try:
+        data.chmod(0o755)
+        shell = await open_shell(readonly={"/data": data, "/deep/er/x": data / "x"})
+        done = await shell.run("cat /data/x /deep/er/x; touch /data/y")
+        assert done.output.startswith("muchmuch")
+        assert "Read-only" in done.output
+        data.chmod(0o700)
+        if os.geteuid() == 0:
+            with pytest.raises(EnvironmentFailed, match="seen at /data cannot be read by everyone"):
+                await open_shell(readonly={"/data": data})
+        with pytest.raises(EnvironmentFailed) as failed:
+            await open_shell(readonly={"/data": data.parent / "hud-mcp-not-there"})
+        assert str(data.parent) not in str(failed.value)
+    finally:
+        shutil.rmtree(data)
+
+
+async def test_commands_share_files_and_what_runs_in_the_back(shell: ShellWorld) -> None:
+    """A server that one command starts answers the next; variables and folders do not stay."""
+    started = await shell.run(
+        "cd /tmp; X=1; echo page > index.html; "
+        "python3 -m http.server 8000 --bind 127.0.0.1 > log 2>&1 & echo up"
+    )
+    assert started.output == "up\n"
+    with anyio.fail_after(20):
+        while (fetched := await shell.run("curl -s http://127.0.0.1:8000/")).exit_code != 0:
+            await anyio.sleep(0.05)
+    assert fetched.output == "page\n"
+    assert (await shell.run("pwd; echo $X")).output == "/workspace\n\n"
+
+
+async def test_a_command_tells_how_it_ended(shell: ShellWorld) -> None:
+    """In its fields, and as text for an agent."""
+    assert str(await shell.run("true")) == "[exit code 0, no output]"
+    assert str(await shell.run("echo out; echo err >&2; exit 3")) == "out\nerr\n[exit code 3]"
+    assert str(await shell.run("kill -9 $$")) == "[exit code -9]"
+    assert str(await shell.run("nosuch")).endswith("[exit code 127]")
+    assert str(await shell.run(["/no/such"])).endswith("[exit code 127]")
+    assert (await shell.run("cat", stdin="in")).output == "in"
+    assert (await shell.run("echo $A", env={"A": "1"})).output == "1\n"
+    assert (await shell.run("printf '\\377'")).output == "\ufffd"
+    with pytest.raises(ActionFailed, match="nowhere is not there"):
+        await shell.run("true", cwd="nowhere")
+
+
+async def test_an_observation_shows_the_folder_and_the_last_command(shell: ShellWorld) -> None:
+    """Names that would break a line are made harmless."""
+    assert await text(shell) == "Folder /workspace: empty"
+    await shell.run("mkdir d; echo x > a; ln -s a l; touch $'b\\nc\\e[31m'")
+    assert (await text(shell)).splitlines() == [
+        "Folder /workspace: 4 entries",
+        "  a  2 bytes",
+        "  b?c?[31m  0 bytes",
+        "  d/",
+        "  l@",
+        "Last command: mkdir d; echo x > a; ln -s a l; touch $'b\\nc\\e[31m' → exit code 0",
+    ]
+    await shell.run("for i in $(seq 100); do touch f$i; done")
+    assert "… 44 more; list them with a command." in await text(shell)
+    assert len(await text(shell, max_text_chars=200)) <= 200
+
+
+async def test_files_are_read_in_parts(shell: ShellWorld) -> None:
+    """With a note of what is left."""
+    await shell.write("f", "".join(f"{i}\n" for i in range(1, 11)))
+
+    async def read(**args: Any) -> str:
+        effect = await shell.act(CustomAction(action="read", args={"path": "f", **args}))
+        return effect.text or ""
+
+    assert await read(start=3, lines=2) == "3\n4\n… 6 more lines; read on from line 5."
+    assert await read(start=10) == "10"
+    with pytest.raises(ActionFailed, match="f has 10 lines; 11 is after its end"):
+        await read(start=11)
+    await shell.write("long", "".join(f"{i} {'x' * 100}\n" for i in range(1000)))
+    part = await read(path="long")
+    assert len(part) < 9000
+    assert part.splitlines()[-1] == f"… {1000 - 77} more lines; read on from line 78."
+    await shell.write("one", "x" * 50_000)
+    assert "42000 characters left out" in await read(path="one")
+    await shell.write("empty", "")
+    assert await read(path="empty") == "empty is empty."
+
+
+async def test_an_edit_is_exact_or_refused(shell: ShellWorld) -> None:
+    """Nothing changes where the text is not there, or not there once."""
+    await shell.write("f", "a a b")
+    for old, said in (("c", "c is not in f"), ("a", "a is in f 2 times"), ("", "An empty text")):
+        with pytest.raises(ActionFailed, match=said):
+            await shell.edit("f", old, "x")
+    assert await shell.read("f") == "a a b"
+    assert await shell.edit("f", "b", "é") == 1
+    assert await shell.edit("f", "a", "x", every=True) == 2
+    assert await shell.read("f") == "x x é"
+
+
+async def test_what_is_no_text_is_refused(shell: ShellWorld) -> None:
+    """And what is too long, with its size."""
+    await shell.write("nul", b"a\0b")
+    with pytest.raises(ActionFailed, match="nul is no text: it has 3 bytes"):
+        await shell.read("nul")
+    await shell.run("head -c 2M /dev/zero > big")
+    with pytest.raises(ActionFailed, match="it has 2097152 bytes, and 1048576 can be read"):
+        await shell.read_bytes("big")
+
+
+async def test_a_full_folder_is_told(open_shell: OpenShell) -> None:
+    """The text says what to do."""
+    shell = await open_shell(limits=SandboxLimits(disk_bytes=2**20))
+    with pytest.raises(ActionFailed, match=r"no room left in the folder\. Remove"):
+        await shell.write("big", b"x" * (2**20 + 1))
+    await shell.run("rm big")
+    await shell.write("small", b"x")
+
+
+async def test_a_snapshot_brings_the_folder_back(open_shell: OpenShell) -> None:
+    """In another sandbox there is the same to see, and the same happens next."""
+    first, second = await open_shell(), await open_shell()
+    await first.run("mkdir -p a/b; echo 1 > a/b/c; chmod 700 a; ln -s a/b/c l; touch -d @100 t")
+    data = await first.snapshot()
+    assert await first.snapshot() == data
+    await second.write("other", "goes away")
+    await second.run("sleep 60 & echo")
+    await second.restore(data)
+    assert await text(second) == await text(first)
+    assert await second.snapshot() == data
+    assert (await second.sandbox.usage()).processes == 0
+    command = "ls -lAR --time-style=+%s . | grep -v '^l'; cat l"
+    assert str(await second.run(command)) == str(await first.run(command))
+
+
+async def test_a_snapshot_is_bounded_and_checked(open_shell: OpenShell) -> None:
+    """What is too large is not made; what is none is not restored."""
+    shell = await open_shell(snapshot_bytes=100_000)
+    await shell.write("big", os.urandom(200_000))
+    with pytest.raises(LimitReached, match="more than 100000 bytes when it is packed"):
+        await shell.snapshot()
+    await shell.run("rm big")
+    data = await shell.snapshot()
+    head, _, packed = data.partition(b"\n")
+    for wrong in (b"", b"x", b'{"form": 99, "last": ""}\n', head + b"\nnot a tar", data[:-1]):
+        other = await open_shell()
+        with pytest.raises(EnvironmentFailed, match=r"no snapshot|is damaged"):
+            await other.restore(wrong)
+        with pytest.raises(EnvironmentFailed, match="was not restored"):
+            await other.run("ls")
+    not_a_tar = b"x" * len(packed)
+    named = json.loads(head) | {"sha256": hashlib.sha256(not_a_tar).hexdigest()}
+    other = await open_shell()
+    with pytest.raises(EnvironmentFailed, match="could not be unpacked"):
+        await other.restore(json.dumps(named).encode() + b"\n" + not_a_tar)
+    await shell.restore(data)
+
+
+async def test_a_snapshot_is_made_anew_only_where_something_may_have_changed(
+    shell: ShellWorld,
+) -> None:
+    """Looking changes nothing; waiting may, because something may run."""
+    await shell.write("f", "1")
+    before = await shell.snapshot()
+    await text(shell)
+    assert await shell.snapshot() == before
+    await shell.run("(sleep 0.2; echo 2 > f) & echo")
+    await shell.act(WaitAction(time=600))
+    assert await shell.snapshot() != before
+
+
+async def test_the_first_process_survives_its_agent(shell: ShellWorld) -> None:
+    """Whoever kills everything has killed nothing but its own commands."""
+    await shell.run("kill -9 -1")
+    assert (await shell.run("echo here")).output == "here\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"isolation": "docker"}, "choose 'bwrap', or 'none'"),
+        ({"allow": "example.com"}, "expected a list of hosts"),
+        ({"env": {"A=B": "x"}}, "cannot name an environment variable"),
+        ({"readonly": {"data": "x"}}, "expected an absolute path"),
+        ({"readonly": {"/../x": "x"}}, "expected an absolute path"),
+        ({"isolation": "none", "allow": ["*"]}, "has the network and the files of the host"),
+    ],
+)
+def test_an_option_that_cannot_work_is_refused(options: dict[str, Any], said: str) -> None:
+    """When it is declared."""
+    with pytest.raises(InvalidEnvironment, match=said):
+        Shell(**options)

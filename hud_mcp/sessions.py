@@ -187,6 +187,7 @@ class Sessions:
         caller: Caller,
         provisional: bool = False,
         session_id: str | None = None,
+        drawn: bool = False,
     ) -> Session:
         """Start a session and return it with its prompt.
 
@@ -197,6 +198,7 @@ class Sessions:
                 reached, until somebody acts on it.
             session_id: An id that the caller chose, so that the same call again, after a reply
                 that was lost, returns the session that the first one began.
+            drawn: Whether that id was drawn for this call alone, so that none can have begun.
 
         Raises:
             InvalidTask, InvalidContext: The task does not fit its environment. Nothing ran.
@@ -212,7 +214,7 @@ class Sessions:
         template = environment.find_template(task.template)
         template.arguments.parse(task.args)
         environment.context_space.fill(task.context)
-        if session_id is not None:
+        if session_id is not None and not drawn:
             begun = await self._begun(session_id, task, caller)
             if begun is not None:
                 return begun
@@ -581,6 +583,8 @@ class Sessions:
         """
         if self._closing:
             raise LimitReached("The server is shutting down; nothing was started.")
+        if len(self._sessions) < min(self.limits.sessions, self.limits.sessions_per_caller):
+            return None
         living = [s for s in self._sessions.values() if not s.is_over]
         mine = [s for s in living if s.caller.is_same(caller)]
         for group, limit, whose in (

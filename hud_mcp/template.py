@@ -227,15 +227,16 @@ def read_prompt(value: Any, *, where: str) -> Prompt:
         InvalidTemplate: It is none of these.
     """
     shown = repr(value)[:80]
+    extra: dict[str, Any] = {}
     if isinstance(value, Mapping) and "prompt" in value:
         whole = cast("Mapping[str, Any]", value)
         beside = {str(k): v for k, v in whole.items() if k != "prompt"}
-        extra: dict[str, Any] = to_jsonable_python(beside, fallback=str)
-        return replace(read_prompt(whole["prompt"], where=where), extra=extra)
+        extra = to_jsonable_python(beside, fallback=str)
+        value = whole["prompt"]
     if isinstance(value, Prompt):
-        return value
+        return replace(value, extra={**value.extra, **extra})
     if isinstance(value, str):
-        return Prompt((PromptMessage("user", value),))
+        return Prompt((PromptMessage("user", value),), extra)
     items: list[Any] = (
         list(cast("list[Any]", value)) if isinstance(value, list | tuple) else [value]
     )
@@ -245,7 +246,7 @@ def read_prompt(value: Any, *, where: str) -> Prompt:
             f"{where}: the template yielded {shown} as its prompt; yield text, a list "
             "of messages with a role and a text, or {'prompt': …}."
         )
-    return Prompt(tuple(m for m in messages if m is not None))
+    return Prompt(tuple(m for m in messages if m is not None), extra)
 
 
 def _read_message(item: Any) -> PromptMessage | None:

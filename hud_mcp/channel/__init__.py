@@ -1,7 +1,8 @@
 """The HUD control channel: newline-delimited JSON-RPC over TCP, and streams through it.
 
-`server.py` serves an environment on it; `frames.py` is its framing, `connection.py` one
-peer's conversation, `held.py` which task a peer holds, `tunnel.py` a stream to a capability.
+`server.py` serves an environment on it; `frames.py` is its framing, `connection.py` one peer's
+conversation, `held.py` which task a peer holds, `tunnel.py` a stream to a capability, and
+`client.py` the other side. `ssh.py` is a service that its sessions are given.
 """
 
 from typing import TYPE_CHECKING, Any

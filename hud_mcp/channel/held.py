@@ -207,7 +207,10 @@ class HeldTasks:
             held.count += 1
             try:
                 session = await self._sessions.start(
-                    task, caller=self._caller, session_id=_task_session_id(held.id, number)
+                    task,
+                    caller=self._caller,
+                    session_id=_task_session_id(held.id, number),
+                    drawn=True,
                 )
             except (InvalidTask, InvalidContext, LimitReached):
                 held.count = number  # nothing is recorded under the id

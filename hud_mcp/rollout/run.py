@@ -84,15 +84,17 @@ class Runs:
         """
         left = list(self._under_way)
         self._under_way.clear()
+        lost = 0
         for attempt in left:
+            conversation = attempt.conversation
             try:
-                await attempt.conversation.find_receipt()  # which also finds its record
+                receipt = await conversation.find_receipt()  # which also finds its record
                 await attempt.keep_lines()
-                if attempt.conversation.trajectory_id is not None:
-                    await end_as_lost(self._store, attempt.conversation.trajectory_id, reason)
+                if receipt is None and conversation.trajectory_id is not None:
+                    lost += await end_as_lost(self._store, conversation.trajectory_id, reason)
             except HudMcpError as exc:
                 logger.warning("%s: %s", attempt.planned.task.id, exc)
-        return len(left)
+        return lost
 
     async def _work(self, queue: Iterator[PlannedRun], server: RunServer) -> None:
         for planned in queue:

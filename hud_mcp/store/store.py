@@ -212,7 +212,7 @@ class Store:
         environment_digest: str = "",
         live_token: str | None = None,
     ) -> None:
-        """Record that a session begins, as this server's.
+        """Record that a session begins, as this server's, with its prompt where that is known.
 
         Raises:
             StoreFailed: Nothing was written.
@@ -236,6 +236,7 @@ class Store:
                     seed=trajectory.seed,
                     reward_policy=reward_policy,
                     live_token=live_token,
+                    prompt=None if trajectory.prompt is None else storable(trajectory.prompt),
                     owner=self._lease.server_id,
                     started_at=trajectory.started_at,
                 )

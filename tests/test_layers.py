@@ -63,6 +63,7 @@ EXCEPTIONS = {
         "worlds.none",
     ): "an environment that names no world has one, with nothing in it",
     ("environment", "worlds.shell"): "env.workspace, which is HUD's, makes the world a shell",
+    ("channel.__main__", "cli.channel"): "what a container runs is the command, by another name",
 }
 
 NARROW = {"agents.agent": VALUES}

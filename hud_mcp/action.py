@@ -237,6 +237,10 @@ class ActionEffect(Value):
     terminated: bool = Field(default=False, description="The episode reached its end.")
     truncated: bool = Field(default=False, description="The episode was cut off by a limit.")
     info: dict[str, Any] = Field(default_factory=dict, description="Whatever the world adds.")
+    place: Point | None = Field(
+        default=None,
+        description="Where what was named was, in CSS pixels; None where it was out of view.",
+    )
 
 
 def parse_action(raw: Mapping[str, Any] | Described, *, where: str = "action") -> Action:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from hud_mcp.action import Value
+from hud_mcp.action import Point, Value
 from hud_mcp.grade import Outcome, SubScore
 from hud_mcp.observation import Screenshot
 from hud_mcp.task import Task
@@ -65,6 +65,10 @@ class TrajectoryStep(Value):
     performed: int = Field(default=0, ge=0, description="How many of them were performed.")
     scale: float = Field(
         default=1.0, gt=0, description="CSS pixels per pixel, of the places in these actions."
+    )
+    places: tuple[Point | None, ...] = Field(
+        default=(),
+        description="Where each action's ref or selector was, in CSS pixels; None if unknown.",
     )
     look: dict[str, Any] = Field(
         default_factory=dict, description="What was observed, where that is not the default."

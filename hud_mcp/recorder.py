@@ -11,7 +11,7 @@ from typing import Any, Literal
 import anyio
 from pydantic_core import to_jsonable_python
 
-from hud_mcp.action import ActionEffect
+from hud_mcp.action import ActionEffect, Point
 from hud_mcp.errors import SessionTaken, StoreFailed
 from hud_mcp.observation import Observation, Screenshot
 from hud_mcp.store import Store
@@ -41,6 +41,7 @@ class Draft:
         self.error: str | None = None
         self.rewards: list[float] = []
         self.notes: list[str] = []
+        self.places: list[Point | None] = []
         self.info: dict[str, Any] = {}
         self.terminated = False
         self.truncated = False
@@ -59,6 +60,7 @@ class Draft:
     def add(self, effect: ActionEffect) -> None:
         """Add what one action did."""
         self.performed += 1
+        self.places.append(effect.place)
         if effect.text:
             self.notes.append(effect.text)
         if effect.reward is not None:
@@ -76,6 +78,7 @@ class Draft:
             actions=tuple(self.actions),
             performed=self.performed,
             scale=self.scale,
+            places=tuple(self.places) if any(self.places) else (),
             look=self.look,
             delivered_image=self.delivered_image,
             interrupted=self.interrupted,
@@ -199,6 +202,15 @@ class Recorder:
             await self._flush()
         except SessionTaken:
             logger.debug("the end of the log is the other server's")
+
+    async def note(self) -> None:
+        """Write what was logged now, without a step.
+
+        Raises:
+            StoreFailed: It was not written; it is kept, and written with the next step.
+            SessionTaken: Another server runs the session.
+        """
+        await self._flush()
 
     @property
     def owes(self) -> bool:

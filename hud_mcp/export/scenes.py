@@ -146,13 +146,22 @@ def _end_scene(trajectory: Trajectory, picture: ScreenshotRecord | None, seen: s
 
 def _marks(step: TrajectoryStep, picture: ScreenshotRecord) -> tuple[Mark, ...]:
     """Where the actions were, in pixels of the picture before them."""
-    ratio = step.scale / picture.scale
     found: list[Mark] = []
     for number, raw in enumerate(step.actions):
+        ratio = step.scale / picture.scale
+        reached = step.places[number] if number < len(step.places) else None
+        if reached is not None:  # of what a ref or a selector named, and in CSS pixels
+            raw, ratio = _at(raw, reached), 1 / picture.scale  # noqa: PLW2901
         mark = _mark(raw, ratio, performed=number < step.performed)
         if mark is not None:
             found.append(replace(mark, number=number + 1 if len(step.actions) > 1 else 0))
     return tuple(found)
+
+
+def _at(raw: Mapping[str, Any], place: Point) -> dict[str, Any]:
+    """An action on a point, in place of the ref or the selector that it named."""
+    kept = {k: v for k, v in raw.items() if k not in ("ref", "selector")}
+    return {**kept, "point": {"x": place.x, "y": place.y}}
 
 
 def _mark(raw: Mapping[str, Any], ratio: float, *, performed: bool) -> Mark | None:

@@ -320,7 +320,7 @@ def _step(
         "index": step.index,
         "kind": step.kind,
         "actions": [
-            {**_action(raw, names, scale), "state": _state(step, i)}
+            {**_action(raw, names, scale, _reached(step, i)), "state": _state(step, i)}
             for i, raw in enumerate(step.actions)
         ],
         "text": step.observation_text,
@@ -340,7 +340,14 @@ def _state(step: TrajectoryStep, number: int) -> str:
     return "failed" if step.error and number == step.performed else "not performed"
 
 
-def _action(raw: Mapping[str, Any], names: Mapping[str, str], scale: float) -> Json:
+def _reached(step: TrajectoryStep, number: int) -> Point | None:
+    """Where what an action named was."""
+    return step.places[number] if number < len(step.places) else None
+
+
+def _action(
+    raw: Mapping[str, Any], names: Mapping[str, str], scale: float, reached: Point | None
+) -> Json:
     """What is drawn of an action, in CSS pixels, and what is said of it."""
     drawn: Json = {"words": describe_action(raw, names)}
     try:
@@ -352,6 +359,8 @@ def _action(raw: Mapping[str, Any], names: Mapping[str, str], scale: float) -> J
         drawn["named"] = action.ref is not None or action.selector is not None
         if action.point is not None:
             drawn["point"] = _scaled(action.point, scale)
+        elif reached is not None:
+            drawn["point"] = _scaled(reached, 1)
     if isinstance(action, DragAction):
         drawn["path"] = [_scaled(point, scale) for point in action.path]
     if action.type == "scroll" and action.scroll is not None:

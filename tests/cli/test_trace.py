@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 from PIL import Image
-from recorded import AT, record_run
+from kept_runs import AT, record_run
 
 from hud_mcp.cli import main
 from hud_mcp.observation import Screenshot

@@ -135,6 +135,24 @@ async def test_every_kind_of_action_is_drawn(record: Recorded, tmp_path: Path) -
     assert len(places_of(shown[1], RED, above=400)) > 100
 
 
+async def test_what_a_ref_named_is_drawn_where_it_was(record: Recorded) -> None:
+    """In CSS pixels, whatever the scale of the agent's places; without it, words alone."""
+    click = {"type": "click", "ref": "e12"}
+    await record.add(
+        steps=[
+            {"see": shot()},
+            {
+                "actions": [click, click],
+                "performed": 2,
+                "scale": 3.0,
+                "places": [None, {"x": 50, "y": 70}],
+            },
+        ]
+    )
+    marks = scenes_of(await record.store.load_trajectory("traj-0"))[1].marks
+    assert [(mark.kind, mark.number, mark.points) for mark in marks] == [("click", 2, ((50, 70),))]
+
+
 async def test_a_frame_is_shown_long_enough_to_be_read(record: Recorded, tmp_path: Path) -> None:
     """Longer for more words, and longest at the end."""
     long = {"type": "type", "text": "a rather long text that somebody has to read"}

@@ -327,10 +327,13 @@ async def test_places_are_mapped_between_pictures_of_different_scale(
         step(0, see=large, kind="screenshot"),
         step(1, {"type": "press", "keys": ["a"]}, see=small, kind="act"),
         step(2, {"type": "click", "x": 960, "y": 200}, see=small, kind="act"),
+        step(3, {"type": "click", "ref": "e1"}, see=small, places=({"x": 320, "y": 400},)),
     ]
     name = await run.add("scales", steps, reward=1)
     async with opened(browser, await run.write(), f"#traj-{name}/step-3") as seen:
         assert await place_in_picture(seen.page, ".spot") == pytest.approx((0.75, 0.25), abs=0.01)
+        await seen.page.keyboard.press("ArrowRight")
+        assert await place_in_picture(seen.page, ".spot") == pytest.approx((0.25, 0.5), abs=0.01)
 
 
 @BROWSER

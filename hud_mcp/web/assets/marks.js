@@ -27,7 +27,7 @@ export function drawMarks(actions, shot) {
 
 /** Where a scroll is drawn: from its point, or from where the pointer last was, or the middle. */
 function scrollPath(action, shot, place, width, height) {
-  if (!action.scroll || action.named) return null;
+  if (!action.scroll || (action.named && !action.point)) return null;
   const start = action.point?.map(value => value / shot.scale) ?? place?.at ?? [width / 2, height / 2];
   const [x, y] = action.scroll.map(value => value / shot.scale);
   const far = Math.hypot(x, y) || 1;

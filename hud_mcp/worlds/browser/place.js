@@ -1,6 +1,6 @@
 // Scrolls an element into view and finds a place where a click would reach it.
 //
-// Returns { x, y } in CSS pixels of the page, or { problem } once `bound` ms have passed:
+// Returns { x, y, scrolled } in CSS pixels of the page, or { problem } once `bound` ms have passed:
 // gone, invisible, disabled, covered (with `by`), outside, moving. { foreign: true } where
 // the element is in a frame of another origin, whose place a script cannot know.
 async (element, [key, bound]) => {
@@ -67,6 +67,7 @@ async (element, [key, bound]) => {
     const label = element.labels && [...element.labels].find(l => boxes(l).length);
     return label || [...element.children].find(c => boxes(c).length) || element;
   };
+  let scrolled = false;
   const attempt = () => {
     if (!element.isConnected) return { problem: 'gone' };
     const node = stand();
@@ -77,7 +78,10 @@ async (element, [key, bound]) => {
     if (element.matches(':disabled') || element.closest('[aria-disabled="true"]')) {
       return { problem: 'disabled' };
     }
+    const before = node.getBoundingClientRect();
     node.scrollIntoViewIfNeeded(true);
+    const after = node.getBoundingClientRect();
+    scrolled = scrolled || before.x !== after.x || before.y !== after.y;
     let cover = null;
     for (const box of boxes(node)) {
       for (const [x, y] of spots(box)) {
@@ -87,7 +91,7 @@ async (element, [key, bound]) => {
         const out = outward(x, y);
         if (out.foreign) return { foreign: true };
         if (out.cover) { cover = cover || out.cover; continue; }
-        return { x: out.x, y: out.y };
+        return { x: out.x, y: out.y, scrolled };
       }
     }
     return cover ? { problem: 'covered', by: name(cover) } : { problem: 'outside' };

@@ -20,7 +20,7 @@ from hud_mcp.worlds.browser.tab import Tab
 if TYPE_CHECKING:
     from playwright.async_api import ElementHandle, Frame, Page
 
-__all__ = ["Place", "check_point", "find_element", "focused_element", "place_of"]
+__all__ = ["Place", "check_point", "find_element", "focused_element", "middle_in_view", "place_of"]
 
 REACH_BOUND_S = 2.0
 """How long an element may stay covered, disabled or moving before that is the answer."""
@@ -51,10 +51,15 @@ _PROBLEMS = {
 
 @dataclass(frozen=True)
 class Place:
-    """A place on the page, in CSS pixels of the viewport."""
+    """A place on the page, in CSS pixels of the viewport.
+
+    Attributes:
+        scrolled: Whether it was out of view before.
+    """
 
     x: float
     y: float
+    scrolled: bool = False
 
 
 def check_point(page: "Page", point: Point) -> Place:
@@ -118,6 +123,17 @@ async def find_element(tab: Tab, ref: str | None, selector: str | None) -> "Elem
     )
 
 
+async def middle_in_view(page: "Page", element: "ElementHandle") -> Point | None:
+    """The middle of an element in CSS pixels of the viewport; None where that is out of view."""
+    box = await element.bounding_box()
+    size = page.viewport_size
+    if box is None or size is None:
+        return None
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    inside = 0 <= x < size["width"] and 0 <= y < size["height"]
+    return Point(x=x, y=y) if inside else None
+
+
 async def focused_element(frame: "Frame") -> "ElementHandle | None":
     """Return what has the focus, inside frames of the same origin too; None for the page."""
     handle = await frame.evaluate_handle(_FOCUSED)
@@ -139,7 +155,7 @@ async def place_of(tab: Tab, ref: str | None, selector: str | None) -> Place:
         raise ActionFailed(f"The page did not answer where {called} is. Wait, and try again.")
     problem = found.get("problem")
     if problem is None:
-        return Place(found["x"], found["y"])
+        return Place(found["x"], found["y"], scrolled=bool(found.get("scrolled")))
     text = _PROBLEMS.get(problem) or f"is covered by {found.get('by')}. Close that first."
     raise ActionFailed(f"{called} ({found.get('name', 'an element')}) {text}")
 

@@ -45,6 +45,7 @@ from hud_mcp.worlds.browser.target import (
     check_point,
     find_element,
     focused_element,
+    middle_in_view,
     place_of,
 )
 from hud_mcp.worlds.browser.text import Reading, changes_between, read_page, render
@@ -103,6 +104,7 @@ class BrowserWorld:
         self._parts = slot.context, self._tabs, self._hands, slot.gate, state
         self._snapshots = Snapshots(*self._parts)
         self._last: Reading | None = None
+        self._reached: Point | None = None
 
     @property
     def page(self) -> "Page":
@@ -176,9 +178,10 @@ class BrowserWorld:
             mark = tab.mark()
             if (effect := await self._perform_still(action)) is not None:
                 return effect
+            self._reached = None
             await self._perform(tab, action)
             await self._settle(tab, mark, late=isinstance(action, ScrollAction))
-        return ActionEffect()
+        return ActionEffect(place=self._reached)
 
     async def observe(self, look: Look) -> Observation:
         """Return the page in words, in a picture, or both.
@@ -305,6 +308,7 @@ class BrowserWorld:
         element = None
         if action.ref is not None or action.selector is not None:
             element = await find_element(tab, action.ref, action.selector)
+            self._reached = await middle_in_view(tab.page, element)
         elif action.point is not None:
             place = check_point(tab.page, action.point)
             await self._hands.click(tab, place, ClickAction(point=action.point))
@@ -340,7 +344,9 @@ class BrowserWorld:
             return check_point(tab.page, action.point)
         if action.ref is None and action.selector is None:
             return None
-        return await place_of(tab, action.ref, action.selector)
+        place = await place_of(tab, action.ref, action.selector)
+        self._reached = None if place.scrolled else Point(x=place.x, y=place.y)
+        return place
 
     async def _settle(self, tab: Tab, mark: int, *, late: bool) -> None:
         await settle(tab, mark, late=late)

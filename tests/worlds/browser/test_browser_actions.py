@@ -88,6 +88,20 @@ async def test_a_click_reaches_its_target_by_point_ref_and_selector(browse: Brow
     assert [entry[0] for entry in await seen(world, "click")] == ["b", "b", "b"]
 
 
+async def test_the_record_learns_where_a_named_target_was(browse: Browse) -> None:
+    """In CSS pixels, and only where the picture before could show it."""
+    world = await browse(
+        "<input id=i style='position:absolute; left:100px; top:40px; width:80px; height:20px; "
+        "margin:0; border:0; padding:0'><button id=far style='margin-top:3000px'>Far</button>"
+    )
+    middle = Point(x=140, y=50)
+    assert (await world.act(ClickAction(selector="#i"))).place == middle
+    assert (await world.act(TypeAction(selector="#i", text="tea"))).place == middle
+    assert (await world.act(ClickAction(point=middle))).place is None, "the agent named it itself"
+    assert (await world.act(ClickAction(selector="#far"))).place is None, "it was out of view"
+    assert (await world.act(PressAction(keys=("tab",)))).place is None
+
+
 async def test_a_pattern_makes_double_and_triple_clicks(browse: Browse) -> None:
     """[100] produces a dblclick event, [100, 100] a click whose detail is 3."""
     world = await browse(LOGGING + "<p id=p>word</p>")

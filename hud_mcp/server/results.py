@@ -4,7 +4,8 @@ Results are plain dicts in wire form: a picture is encoded once and validated on
 the SDK on its way out.
 """
 
-from typing import Any
+from itertools import groupby
+from typing import Any, cast
 
 from pydantic_core import to_jsonable_python
 
@@ -25,6 +26,9 @@ __all__ = [
 
 _COMPLETE = {"resultType": "complete"}
 """Required on the 2026-07-28 wire, ignored before."""
+
+_MOST_REWARDS = 50
+"""A text lists no more rewards of one call; programs find them all beside it."""
 
 
 def error_result(text: str) -> dict[str, Any]:
@@ -71,6 +75,8 @@ def step_result(stepped: Stepped, session: Session, *, tail: str = "") -> dict[s
         lines.append(
             f"{reward}terminated={_word(result.terminated)} truncated={_word(result.truncated)}"
         )
+        if session.reward_policy == "per_step" and (each := _each_reward(result.info)):
+            lines.append(each)
     if tail:
         lines.append(tail)
     content: list[dict[str, Any]] = [{"type": "text", "text": "\n".join(lines) or "Done."}]
@@ -90,6 +96,17 @@ def step_result(stepped: Stepped, session: Session, *, tail: str = "") -> dict[s
         meta["screenshot"] = _size(seen.image)
     reply: dict[str, Any] = {**_COMPLETE, "content": content, "_meta": {"hud-mcp/step": meta}}
     return {**reply, "isError": True} if stepped.error else reply
+
+
+def _each_reward(info: dict[str, Any]) -> str:
+    """The reward of each step of several; equal ones that follow each other are told once."""
+    rewards: Any = info.get("rewards")
+    if not isinstance(rewards, list) or len(cast("list[Any]", rewards)) <= 1:
+        return ""
+    runs = [(f"{value:g}", len(list(run))) for value, run in groupby(cast("list[float]", rewards))]
+    shown = [f"{value} x {count}" if count > 1 else value for value, count in runs[:_MOST_REWARDS]]
+    more = f", … {len(runs) - len(shown)} more" if len(runs) > len(shown) else ""
+    return f"rewards: {', '.join(shown)}{more}"
 
 
 def receipt_view(receipt: Receipt, policy: str) -> dict[str, Any]:

@@ -65,9 +65,6 @@ logger = logging.getLogger(__name__)
 SessionState = Literal["starting", "open", "grading", "parked", "ended"]
 T = TypeVar("T")
 
-_QUICK_S = 0.02
-"""A setup that takes longer is recorded while it runs."""
-
 _RECORD_QUALITY = 60
 """JPEG quality of pictures that only the record keeps."""
 
@@ -174,6 +171,7 @@ class Session:
         self._job_id = job_id
         self._held = held
         self._entering: asyncio.Future[None] | None = None
+        self._settling: asyncio.Future[None] | None = None
         self._seed = begun.seed if begun else self._choose_seed()
         self._world: World | None = None
         self._scale = 1.0
@@ -249,27 +247,35 @@ class Session:
         Raises:
             EnvironmentFailed: The setup failed; the session has ended and is recorded.
             InvalidContext: The context is not one of the environment's. Nothing was opened.
-            StoreFailed: The record could not be written. What was opened is closed again.
+            StoreFailed: The record could not be written. Nothing was opened, or it is closed again.
 
         If this call is cancelled, the half-made session ends as cancelled.
         """
+        world = self.environment.world
         self.environment.split_context(self.task.context)
-        self._keeper.start()
+        # Where nothing is opened or awaited on the way, one commit has the row and its prompt.
+        at_once = self.template.asks_at_once and getattr(world, "opens_nothing", False)
         try:
-            # A setup that is quick is recorded with its prompt, in one commit in place of two.
-            quick, _ = await asyncio.wait({self._keeper.prompt}, timeout=_QUICK_S)
-            if not quick:
+            if not at_once:
                 await self._enter()
+            self._keeper.start()
             prompt = await asyncio.shield(self._keeper.prompt)
             self.prompt = prompt
-            await self._enter(prompt.text)
-            if not quick:
+            if at_once:
+                await self._enter(prompt.text)
+            else:
                 await self._store.set_prompt(self.trajectory_id, prompt.text)
         except asyncio.CancelledError:
-            self._keeper.abort(Ending(Outcome.CANCELLED, told="Its start was cancelled."))
+            ending = Ending(Outcome.CANCELLED, told="Its start was cancelled.")
+            if self._keeper.started:
+                self._keeper.abort(ending)
+            else:
+                self._settling = asyncio.ensure_future(self._settle(ending))
             raise
         except StoreFailed:
-            self._keeper.abort(Ending(Outcome.ENVIRONMENT_FAILED, told="It was not recorded."))
+            if self._keeper.started:
+                text = "It was not recorded."
+                self._keeper.abort(Ending(Outcome.ENVIRONMENT_FAILED, told=text))
             raise
         if self.state == "starting":  # a template's own deadline may be over already
             self.state = "open"

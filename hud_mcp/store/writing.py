@@ -6,6 +6,7 @@ that no other server takes it over between the check and the commit.
 
 from collections.abc import Sequence
 from datetime import datetime
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from hud_mcp.errors import SessionTaken, StoreFailed
@@ -14,7 +15,7 @@ from hud_mcp.store import reading
 from hud_mcp.trajectory import Receipt, TrajectoryStep
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection
+    from sqlalchemy import Connection, Insert, Update
 
 __all__ = ["add_logs", "end", "insert_step", "put_snapshot", "storable", "update"]
 
@@ -28,15 +29,35 @@ def update(
         SessionTaken: Another server owns it, or it has ended.
         StoreFailed: There is no such session.
     """
-    from hud_mcp.store.schema import sessions  # noqa: PLC0415  # SQLAlchemy loads here
-
-    row = sessions.update().where(
-        sessions.c.id == trajectory_id,
-        sessions.c.owner == server_id,
-        sessions.c.ended_at.is_(None),
-    )
-    if connection.execute(row.values(**changes)).rowcount == 0:
+    if not _change(connection, server_id, trajectory_id, changes):
         raise _not_mine(connection, trajectory_id)
+
+
+def _change(
+    connection: "Connection", server_id: str, trajectory_id: str, changes: dict[str, Any]
+) -> bool:
+    """Change the row of a session that goes on and is this server's; return whether it is."""
+    given = {f"new_{name}": value for name, value in changes.items()}
+    values = {"session": trajectory_id, "server": server_id, **given}
+    return connection.execute(_update_of(tuple(changes)), values).rowcount == 1
+
+
+@cache
+def _update_of(columns: tuple[str, ...]) -> "Update":
+    """The statement, made once: making it takes longer than running it."""
+    from sqlalchemy import bindparam  # noqa: PLC0415  # SQLAlchemy loads here
+
+    from hud_mcp.store.schema import sessions  # noqa: PLC0415  # the same
+
+    return (
+        sessions.update()
+        .where(
+            sessions.c.id == bindparam("session"),
+            sessions.c.owner == bindparam("server"),
+            sessions.c.ended_at.is_(None),
+        )
+        .values({name: bindparam(f"new_{name}") for name in columns})
+    )
 
 
 def insert_step(
@@ -48,31 +69,46 @@ def insert_step(
         SessionTaken: Another server owns it, or it has ended.
         StoreFailed: There is no such session.
     """
-    from sqlalchemy import exists, literal, select  # noqa: PLC0415  # SQLAlchemy loads here
+    values = {
+        "session": trajectory_id,
+        "server": server_id,
+        "index": step.index,
+        "data": step.model_dump(mode="json", exclude_defaults=True),
+    }
+    # Without the option, PostgreSQL's driver has forgotten the count when it is asked.
+    added = connection.execute(
+        _step_insert(), values, execution_options={"preserve_rowcount": True}
+    )
+    if added.rowcount == 1:
+        return True
+    row = reading.session_row(connection, trajectory_id)
+    if row is None or row.owner != server_id or row.ended_at is not None:
+        raise _not_mine(connection, trajectory_id)
+    return False
+
+
+@cache
+def _step_insert() -> "Insert":
+    """The statement, made once."""
+    from sqlalchemy import bindparam, exists, select  # noqa: PLC0415  # SQLAlchemy loads here
 
     from hud_mcp.store.schema import sessions, steps  # noqa: PLC0415  # the same
 
-    row = step.model_dump(mode="json", exclude_defaults=True)
-    there = exists().where(steps.c.session_id == trajectory_id, steps.c.step == step.index)
-    mine = (
-        sessions.c.id == trajectory_id,
-        sessions.c.owner == server_id,
-        sessions.c.ended_at.is_(None),
-    )
+    session = bindparam("session", type_=steps.c.session_id.type)
+    index = bindparam("index", type_=steps.c.step.type)
+    there = exists().where(steps.c.session_id == session, steps.c.step == index)
     values = (
-        select(literal(trajectory_id), literal(step.index), literal(row, steps.c.row.type))
+        select(session, index, bindparam("data", type_=steps.c.row.type))
         .select_from(sessions)
-        .where(*mine, ~there)
+        .where(
+            sessions.c.id == session,
+            sessions.c.owner == bindparam("server"),
+            sessions.c.ended_at.is_(None),
+            ~there,
+        )
         .with_for_update(key_share=True)
     )
-    insert = steps.insert().from_select(["session_id", "step", "row"], values)
-    # Without the option, PostgreSQL's driver has forgotten the count when it is asked.
-    added = connection.execute(insert, execution_options={"preserve_rowcount": True})
-    if added.rowcount == 1:
-        return True
-    if connection.execute(select(sessions.c.id).where(*mine)).first() is None:
-        raise _not_mine(connection, trajectory_id)
-    return False
+    return steps.insert().from_select(["session_id", "step", "row"], values)
 
 
 def put_snapshot(connection: "Connection", trajectory_id: str, step: int, data: bytes) -> None:
@@ -137,11 +173,12 @@ def end(connection: "Connection", server_id: str, trajectory_id: str, receipt: R
     """
     from hud_mcp.store.schema import snapshots  # noqa: PLC0415  # SQLAlchemy loads here
 
-    row = reading.session_row(connection, trajectory_id)
-    if row is not None and row.ended_at is not None:
-        return reading.read_receipt(row) or receipt
     changes = {"receipt": receipt.model_dump(mode="json"), "ended_at": receipt.ended_at}
-    update(connection, server_id, trajectory_id, changes)
+    if not _change(connection, server_id, trajectory_id, changes):
+        row = reading.session_row(connection, trajectory_id)
+        if row is not None and row.ended_at is not None:
+            return reading.read_receipt(row) or receipt
+        raise _not_mine(connection, trajectory_id)
     if receipt.outcome is not Outcome.GRADED:  # of a graded one, it is what can be graded again
         connection.execute(snapshots.delete().where(snapshots.c.session_id == trajectory_id))
     return receipt

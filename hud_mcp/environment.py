@@ -96,7 +96,7 @@ class Environment:
         self.workspace_name: str | None = None
         self._add_world_tools()
 
-    @property
+    @cached_property
     def folder(self) -> Path:
         """Where the environment's file is; its world's relative paths start there."""
         return self.file.resolve().parent if self.file.is_file() else Path.cwd()

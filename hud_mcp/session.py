@@ -68,9 +68,6 @@ T = TypeVar("T")
 GRADED_AGAIN = "its answer is graded again, as its server ended before it had a grade"
 """The line of a session's log by which such gradings are counted."""
 
-_QUICK_S = 0.02
-"""A setup that takes longer is recorded while it runs."""
-
 _RECORD_QUALITY = 60
 """JPEG quality of pictures that only the record keeps."""
 
@@ -177,6 +174,7 @@ class Session:
         self._job_id = job_id
         self._held = held
         self._entering: asyncio.Future[None] | None = None
+        self._settling: asyncio.Future[None] | None = None
         self._seed = begun.seed if begun else self._choose_seed()
         self._world: World | None = None
         self._scale = 1.0
@@ -252,29 +250,37 @@ class Session:
         Raises:
             EnvironmentFailed: The setup failed; the session has ended and is recorded.
             InvalidContext: The context is not one of the environment's. Nothing was opened.
-            StoreFailed: The record could not be written. What was opened is closed again.
+            StoreFailed: The record could not be written. Nothing was opened, or it is closed again.
 
         If this call is cancelled, the half-made session ends as cancelled.
         """
+        world = self.environment.world
         self.environment.split_context(self.task.context)
-        self._keeper.start()
+        # Where nothing is opened or awaited on the way, one commit has the row and its prompt.
+        at_once = self.template.asks_at_once and getattr(world, "opens_nothing", False)
         try:
-            # A setup that is quick is recorded with its prompt, in one commit in place of two.
-            quick, _ = await asyncio.wait({self._keeper.prompt}, timeout=_QUICK_S)
-            if not quick:
+            if not at_once:
                 await self._enter()
+            self._keeper.start()
             prompt = await asyncio.shield(self._keeper.prompt)
             self.prompt = prompt
-            await self._enter(prompt.text)
-            if not quick:
+            if at_once:
+                await self._enter(prompt.text)
+            else:
                 await self._store.set_prompt(self.trajectory_id, prompt.text)
             if isinstance(self._world, Elsewhere):
                 await self._store.set_handle(self.trajectory_id, await self._world.handle())
         except asyncio.CancelledError:
-            self._keeper.abort(Ending(Outcome.CANCELLED, told="Its start was cancelled."))
+            ending = Ending(Outcome.CANCELLED, told="Its start was cancelled.")
+            if self._keeper.started:
+                self._keeper.abort(ending)
+            else:
+                self._settling = asyncio.ensure_future(self._settle(ending))
             raise
         except StoreFailed:
-            self._keeper.abort(Ending(Outcome.ENVIRONMENT_FAILED, told="It was not recorded."))
+            if self._keeper.started:
+                text = "It was not recorded."
+                self._keeper.abort(Ending(Outcome.ENVIRONMENT_FAILED, told=text))
             raise
         if self.state == "starting":  # a template's own deadline may be over already
             self.state = "open"

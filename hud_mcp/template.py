@@ -94,6 +94,9 @@ class Template:
         returns: A type that the answer is read as; the template then receives `Answer[T]`.
         reward: Who sees the reward, where this template differs from the server's policy.
 
+    Attributes:
+        asks_at_once: Whether it is certain that nothing is awaited on the way to its prompt.
+
     Raises:
         InvalidTemplate: It is no async generator, cannot yield twice, or has an argument
             without a JSON schema; the text names its file and line.
@@ -122,6 +125,7 @@ class Template:
         self.returns_schema = _type_schema(returns, self.where, self.noun)
         self._returns = None if returns is None else TypeAdapter[Any](returns)
         self.reward = reward
+        self.asks_at_once = _asks_at_once(function)
         self.oracle_function: Oracle | None = None
         self.__doc__ = function.__doc__
         self.__name__ = function.__name__
@@ -297,14 +301,36 @@ def _check_generator(function: Callable[..., Any], where: str, noun: str) -> Non
         )
 
 
-def _count_yields(function: Callable[..., Any]) -> int | None:
-    """The yields in a function's own body; None where unknown or where a loop repeats one."""
+def _body(function: Callable[..., Any]) -> list[ast.AST] | None:
+    """The statements of a function; None where its source is unknown."""
     try:
         tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
     except (OSError, SyntaxError):
         return None
+    return list(getattr(tree.body[0], "body", []))
+
+
+def _asks_at_once(function: Callable[..., Any]) -> bool:
+    """Whether it is certain that nothing is awaited on the way to the prompt."""
+    for statement in _body(function) or ():
+        inside = list(ast.walk(statement))
+        if any(
+            isinstance(n, ast.Await | ast.AsyncFor | ast.AsyncWith)
+            or (isinstance(n, ast.comprehension) and n.is_async)
+            for n in inside
+        ):
+            return False
+        if any(isinstance(n, ast.Yield) for n in inside):
+            return isinstance(statement, ast.Expr | ast.Assign | ast.AnnAssign)
+    return False
+
+
+def _count_yields(function: Callable[..., Any]) -> int | None:
+    """The yields in a function's own body; None where unknown or where a loop repeats one."""
+    stack = _body(function)
+    if stack is None:
+        return None
     count = 0
-    stack: list[ast.AST] = list(getattr(tree.body[0], "body", []))
     while stack:
         node = stack.pop()
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):

@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack
 from types import SimpleNamespace
 from typing import Any
 
@@ -408,3 +409,49 @@ def test_a_template_of_an_environment_is_named_by_it() -> None:
     made = env.template(id="letters")(count)
     assert isinstance(made, Template)
     assert made("a").env == "shop"
+
+
+def test_what_is_asked_without_awaiting_anything_is_known_beforehand() -> None:
+    """Only where it is certain: no await, in whatever form, and no branch before the prompt."""
+    env = Environment("e")
+
+    async def ready() -> None: ...
+
+    async def words() -> AsyncGenerator[str]:
+        yield "a"
+
+    @env.template()
+    async def plain(n: int = 1) -> AsyncGenerator[Any, Any]:
+        total = sum(range(n))
+        answer = yield f"Say {total}."
+        await ready()
+        yield float(answer == str(total))
+
+    @env.template()
+    async def awaits() -> AsyncGenerator[Any, Any]:
+        await ready()
+        yield "Go."
+        yield 1.0
+
+    @env.template()
+    async def comprehends() -> AsyncGenerator[Any, Any]:
+        found = [word async for word in words()]
+        yield found[0]
+        yield 1.0
+
+    @env.template()
+    async def branches(n: int = 1) -> AsyncGenerator[Any, Any]:
+        if n:
+            yield "Go."
+        yield 1.0
+
+    @env.template()
+    async def inside() -> AsyncGenerator[Any, Any]:
+        async with AsyncExitStack():
+            yield "Go."
+            yield 1.0
+
+    found = {name: t.asks_at_once for name, t in env.templates.items()}
+    assert found == {
+        "plain": True, "awaits": False, "comprehends": False, "branches": False, "inside": False,
+    }  # fmt: skip

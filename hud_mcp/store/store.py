@@ -222,25 +222,24 @@ class Store:
             from hud_mcp.store import schema  # noqa: PLC0415  # SQLAlchemy loads here
 
             self._lease.enter(connection)
-            connection.execute(
-                schema.sessions.insert().values(
-                    id=trajectory.id,
-                    secret_digest=secret_digest,
-                    job_id=trajectory.job_id,
-                    principal=principal,
-                    environment=trajectory.environment,
-                    environment_version=trajectory.environment_version,
-                    environment_digest=environment_digest,
-                    task=trajectory.task.model_dump(mode="json"),
-                    context=trajectory.context,
-                    seed=trajectory.seed,
-                    reward_policy=reward_policy,
-                    live_token=live_token,
-                    prompt=None if trajectory.prompt is None else storable(trajectory.prompt),
-                    owner=self._lease.server_id,
-                    started_at=trajectory.started_at,
-                )
-            )
+            row = {
+                "id": trajectory.id,
+                "secret_digest": secret_digest,
+                "job_id": trajectory.job_id,
+                "principal": principal,
+                "environment": trajectory.environment,
+                "environment_version": trajectory.environment_version,
+                "environment_digest": environment_digest,
+                "task": trajectory.task.model_dump(mode="json"),
+                "context": trajectory.context,
+                "seed": trajectory.seed,
+                "reward_policy": reward_policy,
+                "live_token": live_token,
+                "prompt": None if trajectory.prompt is None else storable(trajectory.prompt),
+                "owner": self._lease.server_id,
+                "started_at": trajectory.started_at,
+            }
+            connection.execute(schema.sessions.insert(), row)
 
         await self._writer.write(Write(run))
 

@@ -16,7 +16,7 @@ from hud_mcp.store.characters import printable
 from hud_mcp.trajectory import Receipt, TrajectoryStep
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection, Insert, Select
+    from sqlalchemy import Connection, Insert, Select, Update
 
 __all__ = ["add_logs", "end", "insert_step", "put_snapshot", "update"]
 
@@ -30,15 +30,35 @@ def update(
         SessionTaken: Another server owns it, or it has ended.
         StoreFailed: There is no such session.
     """
-    from hud_mcp.store.schema import sessions  # noqa: PLC0415  # SQLAlchemy loads here
-
-    row = sessions.update().where(
-        sessions.c.id == trajectory_id,
-        sessions.c.owner == server_id,
-        sessions.c.ended_at.is_(None),
-    )
-    if connection.execute(row.values(**changes)).rowcount == 0:
+    if not _change(connection, server_id, trajectory_id, changes):
         raise _not_mine(connection, trajectory_id)
+
+
+def _change(
+    connection: "Connection", server_id: str, trajectory_id: str, changes: dict[str, Any]
+) -> bool:
+    """Change the row of a session that goes on and is this server's; return whether it is."""
+    given = {f"new_{name}": value for name, value in changes.items()}
+    values = {"session": trajectory_id, "server": server_id, **given}
+    return connection.execute(_update_of(tuple(changes)), values).rowcount == 1
+
+
+@cache
+def _update_of(columns: tuple[str, ...]) -> "Update":
+    """The statement, made once: making it takes longer than running it."""
+    from sqlalchemy import bindparam  # noqa: PLC0415  # SQLAlchemy loads here
+
+    from hud_mcp.store.schema import sessions  # noqa: PLC0415  # the same
+
+    return (
+        sessions.update()
+        .where(
+            sessions.c.id == bindparam("session"),
+            sessions.c.owner == bindparam("server"),
+            sessions.c.ended_at.is_(None),
+        )
+        .values({name: bindparam(f"new_{name}") for name in columns})
+    )
 
 
 def insert_step(
@@ -150,11 +170,12 @@ def end(connection: "Connection", server_id: str, trajectory_id: str, receipt: R
     """
     from hud_mcp.store.schema import snapshots  # noqa: PLC0415  # SQLAlchemy loads here
 
-    row = reading.session_row(connection, trajectory_id)
-    if row is not None and row.ended_at is not None:
-        return reading.read_receipt(row) or receipt
     changes = {"receipt": receipt.model_dump(mode="json"), "ended_at": receipt.ended_at}
-    update(connection, server_id, trajectory_id, changes)
+    if not _change(connection, server_id, trajectory_id, changes):
+        row = reading.session_row(connection, trajectory_id)
+        if row is not None and row.ended_at is not None:
+            return reading.read_receipt(row) or receipt
+        raise _not_mine(connection, trajectory_id)
     if receipt.outcome is not Outcome.GRADED:  # of a graded one, it is what can be graded again
         connection.execute(snapshots.delete().where(snapshots.c.session_id == trajectory_id))
     return receipt

@@ -59,6 +59,8 @@ class NoWorld:
     actions = frozenset({"wait"})
     has_screen = False
     replayable = True
+    opens_nothing = True
+    """A session may be recorded after it was opened: nothing of that can be lost."""
     context_space = ContextSpace()
 
     async def open(self, opening: Opening) -> EmptyWorld:  # noqa: ARG002  # nothing to open

@@ -58,12 +58,15 @@ from hud_mcp.trajectory import Receipt, Trajectory, utc_now
 from hud_mcp.worker import Worker
 from hud_mcp.world import Opening, Restorable, Shared, World
 
-__all__ = ["Caller", "Session", "SessionState", "Stepped"]
+__all__ = ["GRADED_AGAIN", "Caller", "Session", "SessionState", "Stepped"]
 
 logger = logging.getLogger(__name__)
 
 SessionState = Literal["starting", "open", "grading", "parked", "ended"]
 T = TypeVar("T")
+
+GRADED_AGAIN = "its answer is graded again, as its server ended before it had a grade"
+"""The line of a session's log by which such gradings are counted."""
 
 _RECORD_QUALITY = 60
 """JPEG quality of pictures that only the record keeps."""
@@ -344,9 +347,12 @@ class Session:
             await self.finish(Ending(Outcome.LOST, error=str(exc), told=str(exc)), abort=True)
             raise SessionEnded(ended_text(self.receipt, self.told)) from exc
         self._resuming = False
-        self.log(f"brought back after {len(steps)} steps in {time.monotonic() - began_s:.1f} s")
+        took_s = time.monotonic() - began_s
+        self.log(f"brought back after {len(steps)} steps in {took_s:.1f} s")
         answer = submitted_answer(steps)
         if answer is not None:
+            self.log(GRADED_AGAIN)
+            await self._recorder.note()  # before: it is how gradings that end servers are counted
             self._hand_over(answer)
             self._answered_at = steps[-1].ended_at
         elif self.state == "starting":

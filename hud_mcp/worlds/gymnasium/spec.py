@@ -254,9 +254,9 @@ def _unknown(env_id: str, known_ids: Iterable[str]) -> InvalidEnvironment:
     )
 
 
-def _seed(seed: int | None) -> int | None:
-    """Gymnasium takes no negative seed."""
-    return None if seed is None else seed % 2**63
+def _seed(seed: int | None) -> int:
+    """Gymnasium takes no negative seed; where nobody chose one, each world begins alike."""
+    return 0 if seed is None else seed % 2**63
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from typing import Any
 import anyio
 import anyio.to_thread
 import pytest
-from wire import ROOT, TALK, Process, process, wire
+from wire import ROOT, TALK, Gate, Process, process, wire
 
 from hud_mcp.channel.client import ChannelClient, ChannelRefused
 from hud_mcp.store import Store
@@ -91,9 +91,11 @@ async def test_a_rollout_of_hud_that_takes_too_long_is_cancelled(
 ) -> None:
     """Its cancel arrives in the middle of the setup, and that is recorded."""
     store = tmp_path / "store.sqlite3"
+    never = str(tmp_path / "never")
     with process(store) as server:
-        seen = await anyio.to_thread.run_sync(lambda: hud("abandon", server.port))
+        seen = await anyio.to_thread.run_sync(lambda: hud("abandon", server.port, GATE=never))
         assert seen["errors"] == [True]
+        await Gate(never).reached()
         assert server.stop() == 143
     reader = Store(store)
     assert [row.outcome for row in await reader.list_trajectories()] == ["cancelled"]

@@ -81,7 +81,7 @@ async def echo(url: str) -> str:
 
 async def abandon(port: str) -> dict[str, Any]:
     """A rollout that takes too long cancels its task, whatever it does."""
-    rows = Taskset("slow", [Task(env="talk", id="gated", args={"setup": "/nowhere/at/all"})])
+    rows = Taskset("slow", [Task(env="talk", id="gated", args={"setup": os.environ["GATE"]})])
     runtime = Runtime(f"tcp://127.0.0.1:{port}")
     job = await rows.run(Scripted(), runtime=runtime, rollout_timeout=2.0)
     return {"errors": [r.grade.is_error for r in job.runs]}

@@ -306,6 +306,7 @@ class Environment:
             "world": self.world.name,
             "actions": sorted(self.world.actions),
             "screen": self.world.has_screen,
+            **({"spaces": spaces} if (spaces := getattr(self.world, "spaces", None)) else {}),
             "templates": [
                 {
                     "id": t.id,

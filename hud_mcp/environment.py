@@ -85,6 +85,8 @@ class Environment:
         self._on_shutdown: list[Callable[[], Awaitable[None]]] = []
         self._started = False
         self.workspace_name: str | None = None
+        self.notes: tuple[str, ...] = ()
+        """What agents are told of it beside its templates and tools, a line each."""
         self._add_world_tools()
 
     @property

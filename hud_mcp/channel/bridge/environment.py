@@ -24,6 +24,9 @@ __all__ = ["BridgedEnvironment", "bridge"]
 logger = logging.getLogger(__name__)
 
 
+_OF_NO_USE = {"filetracking/1": "it is for HUD's own records, and not for agents"}
+
+
 class BridgedEnvironment(Environment):
     """A HUD environment, declared as one of ours. Made by `bridge`.
 
@@ -151,7 +154,7 @@ class _Capabilities:
         for name, binding in self._control.bindings.items():
             protocol = str(binding.get("protocol"))
             reads = self._kinds.get(protocol.partition("/")[0])
-            problem = "there is no bridge for its protocol"
+            problem = _OF_NO_USE.get(protocol, "there is no bridge for its protocol")
             if reads is not None:
                 problem = await reads(name, binding)
             if problem is not None:

@@ -1,7 +1,8 @@
 """The arguments of a template or a tool: read from its signature, checked against its schema.
 
-A parameter annotated with the world's class receives the session's world and is not an
-argument. Arguments are JSON; they are checked strictly, so `"3"` is not an integer.
+A parameter annotated with the world's class receives the session's world, one annotated with
+`hud_mcp.Context` its context; neither is an argument. Arguments are JSON; they are checked
+strictly, so `"3"` is not an integer.
 """
 
 import inspect
@@ -18,6 +19,7 @@ from pydantic.fields import FieldInfo
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaWarningKind
 from pydantic_core import PydanticSerializationError, PydanticUndefined, to_jsonable_python
 
+from hud_mcp.context import Context
 from hud_mcp.errors import InvalidTask, InvalidTemplate, did_you_mean
 from hud_mcp.world import World
 
@@ -38,6 +40,11 @@ class Arguments:
         noun: What it is, for errors: `template 'price'`.
         skip: Leading parameters that are neither world nor argument.
 
+    Attributes:
+        names: The arguments, in order.
+        world_types: The parameters that receive the world, and the class that each asks for.
+        context_names: The parameters that receive the context.
+
     Raises:
         InvalidTemplate: A parameter is variadic, has neither annotation nor default, or is of
             a type without a JSON schema.
@@ -49,6 +56,7 @@ class Arguments:
         hints = self._hints(function)
         parameters = list(inspect.signature(function).parameters.values())[skip:]
         self.world_types: dict[str, type] = {}
+        self.context_names: tuple[str, ...] = ()
         fields: dict[str, Any] = {}
         for parameter in parameters:
             if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
@@ -59,6 +67,9 @@ class Arguments:
             hint = hints[parameter.name] if parameter.name in hints else self._infer(parameter)
             if isinstance(hint, type) and _is_world(hint):
                 self.world_types[parameter.name] = hint
+                continue
+            if hint == Context:  # its metadata too, so that a plain mapping is an argument
+                self.context_names += (parameter.name,)
                 continue
             fields[parameter.name] = (hint, parameter.default)
         self.names = tuple(fields)

@@ -56,14 +56,17 @@ from hud_mcp.template import Prompt, Template
 from hud_mcp.tool import Tool
 from hud_mcp.trajectory import Receipt, Trajectory, utc_now
 from hud_mcp.worker import Worker
-from hud_mcp.world import Elsewhere, Opening, Restorable, Shared, World
+from hud_mcp.world import ActsAtOnce, Elsewhere, Opening, Restorable, Shared, World
 
-__all__ = ["Caller", "Session", "SessionState", "Stepped"]
+__all__ = ["GRADED_AGAIN", "Caller", "Session", "SessionState", "Stepped"]
 
 logger = logging.getLogger(__name__)
 
 SessionState = Literal["starting", "open", "grading", "parked", "ended"]
 T = TypeVar("T")
+
+GRADED_AGAIN = "its answer is graded again, as its server ended before it had a grade"
+"""The line of a session's log by which such gradings are counted."""
 
 _QUICK_S = 0.02
 """A setup that takes longer is recorded while it runs."""
@@ -340,9 +343,12 @@ class Session:
             await self.finish(Ending(Outcome.LOST, error=str(exc), told=str(exc)), abort=True)
             raise SessionEnded(ended_text(self.receipt, self.told)) from exc
         self._resuming = False
-        self.log(f"brought back after {len(steps)} steps in {time.monotonic() - began_s:.1f} s")
+        took_s = time.monotonic() - began_s
+        self.log(f"brought back after {len(steps)} steps in {took_s:.1f} s")
         answer = submitted_answer(steps)
         if answer is not None:
+            self.log(GRADED_AGAIN)
+            await self._recorder.note()  # before: it is how gradings that end servers are counted
             self._hand_over(answer)
             self._answered_at = steps[-1].ended_at
         elif self.state == "starting":
@@ -526,18 +532,36 @@ class Session:
 
     async def _act_all(self, actions: Sequence[Action], draft: Draft) -> str | None:
         """Perform actions until one is refused or the episode ends; return the answer, if any."""
-        scale = self._scale
+        answers = (i for i, each in enumerate(actions) if isinstance(each, ResponseAction))
+        end = next(answers, len(actions))
         try:
-            for action in actions:
-                if isinstance(action, ResponseAction):
-                    return action.text
-                effect = await self._live_world.act(scale_action(action, scale))
-                draft.add(_in_picture_pixels(effect, scale))
-                if draft.terminated or draft.truncated:
-                    break
+            await self._act_before(actions[:end], draft)
         except ActionFailed as exc:
             draft.error = _which_failed(actions, draft.performed, exc)
-        return None
+            return None
+        over = draft.terminated or draft.truncated
+        last = actions[end] if end < len(actions) and not over else None
+        return last.text if isinstance(last, ResponseAction) else None
+
+    async def _act_before(self, actions: Sequence[Action], draft: Draft) -> None:
+        """Perform actions that are no answer, in one go where the world can."""
+        scale, world = self._scale, self._live_world
+        if len(actions) > 1 and isinstance(world, ActsAtOnce):
+            done: list[ActionEffect] = []
+            try:
+                scaled = [scale_action(action, scale) for action in actions]
+                refusal = await world.act_all(scaled, done.append)
+            finally:  # what was done before it broke or was cancelled, is recorded
+                for effect in tuple(done):
+                    draft.add(_in_picture_pixels(effect, scale))
+            if refusal is not None:
+                raise refusal
+            return
+        for action in actions:
+            effect = await world.act(scale_action(action, scale))
+            draft.add(_in_picture_pixels(effect, scale))
+            if draft.terminated or draft.truncated:
+                return
 
     def _shown(self, draft: Draft, *, deliver_image: bool, answered: bool) -> Stepped:
         """A step as the agent sees it."""

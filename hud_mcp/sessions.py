@@ -28,7 +28,7 @@ from hud_mcp.grade import Outcome
 from hud_mcp.keeper import Ending
 from hud_mcp.limits import Limits
 from hud_mcp.replay import submitted_answer
-from hud_mcp.session import Caller, Session
+from hud_mcp.session import GRADED_AGAIN, Caller, Session
 from hud_mcp.store import Store
 from hud_mcp.store.store import HeldSession, WaitingSession
 from hud_mcp.task import Task
@@ -54,6 +54,8 @@ _ADOPT_S = 10.0
 _FIRST_LOOK_S = 3.0
 """When to look first: the database loads after the first requests are answered."""
 _CHOSEN_ID = re.compile(r"sess-[0-9a-f]{32,64}")
+_GRADINGS = 3
+"""How often an answer's grading may end with its server before that is its outcome."""
 _REMEMBERED = 1024
 """Ended sessions that are kept in memory; the store knows them all."""
 
@@ -187,6 +189,9 @@ class Sessions:
         task = found.find_template(template)(**arguments)
         if context:
             found.context_space.fill(context)
+        elif context is None and found.context_selector is not None:
+            context = found.context_selector.select()
+        seed = found.seed if seed is None else seed
         return task.model_copy(update={"context": dict(context or {}), "seed": seed})
 
     async def start(
@@ -680,6 +685,9 @@ def _changed(environment: Environment, held: HeldSession) -> str | None:
         return f"Its environment has no template {template!r} any more."
     if held.environment_digest and held.environment_digest != environment.digest:
         return "Its server ended, and the environment's source has changed since."
+    again = (held.trajectory.logs or "").count(GRADED_AGAIN)
+    if again + 1 >= _GRADINGS and submitted_answer(held.trajectory.steps) is not None:
+        return f"Its server ended each of the {again + 1} times that its answer was graded."
     return None
 
 

@@ -6,7 +6,7 @@ imports no world. `tests/contract/` holds its conformance tests, for authors to 
 worlds of their own.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, runtime_checkable
@@ -15,9 +15,19 @@ import anyio
 
 from hud_mcp.action import Action, ActionEffect
 from hud_mcp.context import ContextSpace
+from hud_mcp.errors import ActionFailed
 from hud_mcp.observation import Look, Observation
 
-__all__ = ["Elsewhere", "Opening", "Restorable", "Shared", "SharedService", "World", "WorldSpec"]
+__all__ = [
+    "ActsAtOnce",
+    "Elsewhere",
+    "Opening",
+    "Restorable",
+    "Shared",
+    "SharedService",
+    "World",
+    "WorldSpec",
+]
 
 
 @runtime_checkable
@@ -57,6 +67,31 @@ class World(Protocol):
 
     async def close(self) -> None:
         """Release everything that belongs to this world alone. Closing twice is no error."""
+        ...
+
+
+@runtime_checkable
+class ActsAtOnce(World, Protocol):
+    """A world that performs a list of actions in one go, as one on another thread should."""
+
+    async def act_all(
+        self, actions: Sequence[Action], keep: Callable[[ActionEffect], None]
+    ) -> ActionFailed | None:
+        """Perform actions in order, until one is refused or ends the episode.
+
+        Args:
+            actions: As for `act`.
+            keep: Called with what each one did, as soon as it is done, on any thread.
+
+        Returns:
+            Why the next action was refused; None where none was.
+
+        Raises:
+            EnvironmentFailed: As for `act`; what was kept before, was done.
+
+        If this call is cancelled, what was kept was done, the action under way may or may not
+        have happened, and the world can be used further.
+        """
         ...
 
 

@@ -4,7 +4,9 @@ import asyncio
 import logging
 import os
 import re
+import signal
 import sys
+import threading
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, TextIO
@@ -84,6 +86,9 @@ _LEAVE_S = 0.3
     help="What peers of the channel must send; HUD's own clients send none.",
 )
 @click.option("--job", hidden=True, help="The job that all sessions belong to.")
+@click.option(
+    "--end-with-stdin", is_flag=True, hidden=True, help="Over HTTP: end once stdin is closed."
+)
 @click.option(
     "--log-level",
     type=click.Choice(["debug", "info", "warning", "error"]),
@@ -233,6 +238,13 @@ async def _live_pages(options: dict[str, Any], sessions: Any) -> AsyncGenerator[
         yield
 
 
+def _end_with_stdin() -> None:
+    """End in order once the process that holds the other end of stdin has gone, however it went."""
+    while os.read(0, 4096):
+        pass
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
 async def _serve_http(
     server: Any, options: dict[str, Any], sessions: Any, printed: Any, channel: int | None
 ) -> int:
@@ -251,6 +263,8 @@ async def _serve_http(
             click.echo(f"HUD_SERVE_PORT={channel}", file=printed)
         printed.flush()
 
+    if options["end_with_stdin"]:
+        threading.Thread(target=_end_with_stdin, name="stdin", daemon=True).start()
     ended_by = await serve_http(
         server,
         host=host,

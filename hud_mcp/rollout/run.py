@@ -17,6 +17,7 @@ from hud_mcp.replay import submitted_answer
 from hud_mcp.rollout.attempt import Attempt, Bounds, Rollout, Solver
 from hud_mcp.rollout.plan import PlannedRun
 from hud_mcp.rollout.server import RunServer, ServerLost
+from hud_mcp.statistics import UNFINISHED
 from hud_mcp.store import Store
 from hud_mcp.trajectory import utc_now
 
@@ -124,7 +125,8 @@ class Runs:
             with anyio.move_on_after(_FINISH_S, shield=True):
                 await self._finish(attempt)
             raise
-        self._under_way.discard(attempt)
+        if done.outcome != UNFINISHED:
+            self._under_way.discard(attempt)
         return done
 
     async def _lose(self, attempt: Attempt, server: RunServer, exc: ServerLost) -> Rollout | None:

@@ -24,12 +24,12 @@ from hud_mcp.errors import SessionTaken, SourceNotFound, StoreFailed
 from hud_mcp.job import Job
 from hud_mcp.observation import Screenshot
 from hud_mcp.store import reading, writing
+from hud_mcp.store.characters import storable
 from hud_mcp.store.engine import open_engine, why
 from hud_mcp.store.files import read_file
 from hud_mcp.store.lease import LEASE_S, Lease, take
 from hud_mcp.store.reading import RunRow
 from hud_mcp.store.writer import Write, Writer
-from hud_mcp.store.writing import storable
 from hud_mcp.task import Task
 from hud_mcp.trajectory import (
     Receipt,

@@ -181,6 +181,42 @@ async def test_an_interrupted_job_leaves_no_run_without_an_end_and_goes_on(tmp_p
 
 
 @posix
+async def test_a_run_that_is_killed_leaves_no_server_and_can_be_resumed(tmp_path: Path) -> None:
+    """Its server ends with it; what was under way is recorded as lost, and runs again."""
+    rows = [
+        {"id": name, "env": "letter_count", "template": "count"} for name in ("first", "second")
+    ]
+    waiting = tmp_path / "waiting"
+    agent = f"test -e {waiting} || {{ touch {waiting}; sleep 600; }}"
+
+    def run() -> None:
+        options = ("--agent-command", agent, "--max-concurrent", "1")
+        with evaluation(tmp_path, rows, *options) as running:
+            end = time.monotonic() + 30
+            while not waiting.exists():
+                assert time.monotonic() < end
+                time.sleep(0.01)
+            servers = [p for p in running.servers() if "serve" in p.cmdline()]
+            agents = [p for p in running.servers() if p not in servers]
+            running.process.kill()
+            assert servers
+            assert alive(servers) == []
+            for process in agents:
+                process.kill()
+
+    with anyio.fail_after(60):
+        await anyio.to_thread.run_sync(run, abandon_on_cancel=True)
+    store = tmp_path / "store.sqlite3"
+    ((job,),) = query(store, "SELECT id FROM jobs")
+    assert query(store, "SELECT count(receipt), count(*) FROM sessions") == [(0, 1)]
+
+    status, printed = await finish(tmp_path, None, "--resume", job)
+    assert status == 1, "an agent that does not answer is not as expected"
+    assert [outcome for _, outcome in query(store, BY_OUTCOME)] == ["lost", *["cancelled"] * 2]
+    assert "earlier tries       1" in printed
+
+
+@posix
 async def test_a_signal_while_the_report_is_written_does_not_lose_it(tmp_path: Path) -> None:
     """The report is whole, and the status says that there was a signal."""
     hold = tmp_path / ".report.html.partial"  # what the report is written to first

@@ -131,13 +131,15 @@ def commits() -> Iterator[list[Connection]]:
         event.remove(Engine, "commit", add)
 
 
-def run_child(program: str, *arguments: str, **options: Any) -> "subprocess.Popen[str]":
+def run_child(
+    program: str, *arguments: str, environment: dict[str, str] | None = None, **options: Any
+) -> "subprocess.Popen[str]":
     """Run a program in another process that finds this package and this module."""
     here = [str(Path(hud_mcp.__file__).parent.parent), str(Path(__file__).parent)]
     return subprocess.Popen(
         [sys.executable, "-c", program, *arguments],
         stdout=subprocess.PIPE,
         text=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(here)},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(here), **(environment or {})},
         **options,
     )

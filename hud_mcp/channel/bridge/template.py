@@ -47,7 +47,12 @@ class BridgedTemplate(Template):
         self.__doc__ = self.description
         self.__name__ = self.id
 
-    def run(self, args: Mapping[str, Any], world: Any) -> AsyncGenerator[Any, Any]:
+    def run(
+        self,
+        args: Mapping[str, Any],
+        world: Any,
+        context: Mapping[str, Any] | None = None,  # noqa: ARG002  # HUD's wire has none
+    ) -> AsyncGenerator[Any, Any]:
         """Create the generator; nothing has been started.
 
         Raises:
@@ -115,7 +120,7 @@ def _subscores(rest: dict[str, Any]) -> tuple[SubScore, ...]:
 
 def _subscore(given: Mapping[str, Any]) -> SubScore:
     known = {k: v for k, v in given.items() if k in SubScore.model_fields and v is not None}
-    info = {**known.get("info", {}), **(given.get("metadata") or {})}
+    info: dict[str, Any] = {**known.get("info", {}), **(given.get("metadata") or {})}
     children = tuple(_subscore(each) for each in known.pop("children", ()))
     return SubScore.model_validate({**known, "info": info, "children": children})
 

@@ -21,10 +21,12 @@ from hud_mcp.session import Caller, Session
 from hud_mcp.sessions import Sessions
 from hud_mcp.store import Store
 from hud_mcp.trajectory import Receipt, Trajectory
+from hud_mcp.worlds.browser.chromium import find_chromium
 
 HERE = Path(__file__).resolve().parent
 QUESTIONS = HERE / "environments" / "questions.py"
 WORKBENCH = HERE / "environments" / "workbench.py"
+PAGES = HERE / "environments" / "pages.py"
 PATIENCE_S = 60.0
 ME = Caller(connection="test")
 
@@ -58,6 +60,7 @@ class HudServer:
 def hud_environment(notes: Path) -> dict[str, str]:
     """HUD's SDK without an account, and with nothing of ours on its path."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("HUD_", "PYTHON"))}
+    kept["CHROMIUM"] = find_chromium() or "chromium"
     return {**kept, "HUD_TELEMETRY_ENABLED": "false", "CI": "1", "NOTES": str(notes)}
 
 

@@ -10,7 +10,7 @@ import pytest
 HERE = Path(__file__).resolve().parent
 sys.path.append(str(HERE.parents[1] / "interaction"))  # its clients are these tests' too
 
-from bridging import QUESTIONS, WORKBENCH, Bridged, HudServer, bridged, hud_server  # noqa: E402
+from bridging import PAGES, QUESTIONS, WORKBENCH, Bridged, HudServer, bridged, hud_server  # noqa: E402
 
 
 @pytest.fixture(scope="session")
@@ -24,6 +24,13 @@ def questions(hud_python: Path, tmp_path_factory: pytest.TempPathFactory) -> Ite
 def workbench(hud_python: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[HudServer]:
     """The same, of an environment with capabilities."""
     with hud_server(hud_python, WORKBENCH, tmp_path_factory.mktemp("workbench")) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def pages(hud_python: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[HudServer]:
+    """The same, of an environment with a browser."""
+    with hud_server(hud_python, PAGES, tmp_path_factory.mktemp("pages")) as running:
         yield running
 
 

@@ -50,7 +50,7 @@ def build_server(sessions: Sessions, *, pictures: Pictures | None = None) -> Ser
         "hud-mcp",
         version=__version__,
         title="hud-mcp",
-        instructions=instructions(sessions.environments.values()),
+        instructions="\n".join([instructions(sessions.environments.values()), *sessions.notes()]),
         lifespan=_lifespan,
         cache_hints={
             "tools/list": CacheHint(ttl_ms=60_000, scope="public"),

@@ -191,6 +191,7 @@ async def list_tasks(call: Call) -> dict[str, Any]:
         said = f": {template.description}" if template.description else ""
         names = ", ".join(template.arguments.names)
         lines.append(f"{template.id}({names}){said} [{env}]")
+    lines += sessions.notes(environment)
     lines.append("Begin with start_task.")
     return structured_result(value, "\n".join(lines))
 

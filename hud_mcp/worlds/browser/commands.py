@@ -153,7 +153,7 @@ class Commands:
             return f"https://{text}"
         here = self._tabs.current.page.url
         on_site = urlsplit(here).netloc == SITE_HOST
-        return urljoin(here if on_site else SITE_URL + "/", text)
+        return urljoin(here if on_site or not self._has_site else SITE_URL + "/", text)
 
     async def _goto(self, url: str) -> None:
         await self.visit(self._tabs.current.page, self.address(str(url)))

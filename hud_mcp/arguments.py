@@ -23,7 +23,7 @@ from hud_mcp.context import Context
 from hud_mcp.errors import InvalidTask, InvalidTemplate, did_you_mean
 from hud_mcp.world import World
 
-__all__ = ["Arguments", "source_line"]
+__all__ = ["Arguments", "clip_value", "plain_schema", "source_line"]
 
 _KINDS: tuple[tuple[type, str], ...] = (
     (bool, "boolean"), (int, "integer"), (float, "number"), (str, "string"),
@@ -149,7 +149,7 @@ class Arguments:
             except ValueError:
                 raise InvalidTask(
                     f"{self.noun}: argument {name!r} should be of finite numbers, got "
-                    f"{_clip(value)}."
+                    f"{clip_value(value)}."
                 ) from None
 
     def _infer(self, parameter: inspect.Parameter) -> Any:
@@ -177,7 +177,8 @@ class Arguments:
         }
         try:
             model = create_pydantic_model("Arguments", __config__=config, **fields)
-            self._schema = _plain(model.model_json_schema(schema_generator=_Schema))
+            self._schema = plain_schema(model.model_json_schema(schema_generator=_Schema))
+            self._schema["additionalProperties"] = False
         except (
             PydanticSchemaGenerationError,
             PydanticInvalidForJsonSchema,
@@ -196,7 +197,7 @@ class Arguments:
             except PydanticSerializationError:
                 raise InvalidTemplate(
                     f"{self.where}: {self.noun}: the default of {name!r} is not a JSON value: "
-                    f"{_clip(field.default)}."
+                    f"{clip_value(field.default)}."
                 ) from None
             self._schema["properties"][name].setdefault("default", default)
         return model
@@ -213,7 +214,7 @@ class Arguments:
                 parts.append(f"argument {path!r} is required")
             else:
                 expected = error["msg"].removeprefix("Input ").strip()
-                parts.append(f"argument {path!r} {expected}, got {_clip(error['input'])}")
+                parts.append(f"argument {path!r} {expected}, got {clip_value(error['input'])}")
         return f"{self.noun}: " + "; ".join(parts) + "."
 
 
@@ -254,8 +255,9 @@ _VALUES = frozenset({"const", "default", "enum", "examples"})
 """What these keywords hold is data, not a schema."""
 
 
-def _plain(schema: dict[str, Any]) -> dict[str, Any]:
+def plain_schema(schema: dict[str, Any]) -> dict[str, Any]:
     """Inline what is referred to, and drop titles: hosts reject `$ref`, models skip titles."""
+    schema = dict(schema)
     definitions: dict[str, Any] = schema.pop("$defs", {})
 
     def inline(node: Any, depth: int = 0) -> Any:
@@ -284,11 +286,11 @@ def _plain(schema: dict[str, Any]) -> dict[str, Any]:
 
     plain = inline(schema)
     plain.setdefault("properties", {})
-    plain["additionalProperties"] = False
     return plain
 
 
-def _clip(value: Any, limit: int = 80) -> str:
+def clip_value(value: Any, limit: int = 80) -> str:
+    """A JSON value and its kind, for an error: `'x' (string)`."""
     text = repr(value)
     text = text if len(text) <= limit else text[:limit] + "…"
     other = "null" if value is None else type(value).__name__

@@ -56,7 +56,7 @@ from hud_mcp.template import Prompt, Template
 from hud_mcp.tool import Tool
 from hud_mcp.trajectory import Receipt, Trajectory, utc_now
 from hud_mcp.worker import Worker
-from hud_mcp.world import Opening, Restorable, Shared, World
+from hud_mcp.world import ActsAtOnce, Elsewhere, Opening, Restorable, Shared, World
 
 __all__ = ["GRADED_AGAIN", "Caller", "Session", "SessionState", "Stepped"]
 
@@ -67,6 +67,9 @@ T = TypeVar("T")
 
 GRADED_AGAIN = "its answer is graded again, as its server ended before it had a grade"
 """The line of a session's log by which such gradings are counted."""
+
+_QUICK_S = 0.02
+"""A setup that takes longer is recorded while it runs."""
 
 _RECORD_QUALITY = 60
 """JPEG quality of pictures that only the record keeps."""
@@ -173,6 +176,7 @@ class Session:
         self._shared = shared
         self._job_id = job_id
         self._held = held
+        self._entering: asyncio.Future[None] | None = None
         self._seed = begun.seed if begun else self._choose_seed()
         self._world: World | None = None
         self._scale = 1.0
@@ -248,33 +252,24 @@ class Session:
         Raises:
             EnvironmentFailed: The setup failed; the session has ended and is recorded.
             InvalidContext: The context is not one of the environment's. Nothing was opened.
-            StoreFailed: The record could not be written. Nothing was opened.
+            StoreFailed: The record could not be written. What was opened is closed again.
 
         If this call is cancelled, the half-made session ends as cancelled.
         """
         self.environment.split_context(self.task.context)
-        await self._store.add_session(
-            Trajectory(
-                id=self.trajectory_id,
-                job_id=self._job_id,
-                environment=self.environment.name,
-                environment_version=self.environment.version,
-                task=self.task,
-                context=self.environment.context_space.fill(self.task.context),
-                seed=self._seed,
-                started_at=self.started_at,
-            ),
-            secret_digest=self.secret_digest,
-            principal=self.caller.principal,
-            reward_policy=self.reward_policy,
-            environment_digest=self.environment.digest,
-            live_token=self.live_token,
-        )
         self._keeper.start()
         try:
+            # A setup that is quick is recorded with its prompt, in one commit in place of two.
+            quick, _ = await asyncio.wait({self._keeper.prompt}, timeout=_QUICK_S)
+            if not quick:
+                await self._enter()
             prompt = await asyncio.shield(self._keeper.prompt)
             self.prompt = prompt
-            await self._store.set_prompt(self.trajectory_id, prompt.text)
+            await self._enter(prompt.text)
+            if not quick:
+                await self._store.set_prompt(self.trajectory_id, prompt.text)
+            if isinstance(self._world, Elsewhere):
+                await self._store.set_handle(self.trajectory_id, await self._world.handle())
         except asyncio.CancelledError:
             self._keeper.abort(Ending(Outcome.CANCELLED, told="Its start was cancelled."))
             raise
@@ -285,6 +280,34 @@ class Session:
             self.state = "open"
             self._worker.start()
         return prompt
+
+    async def _enter(self, prompt: str | None = None) -> None:
+        """Record that it has begun, once; with what it asks, where that is known by then.
+
+        It happens even if the wait is cancelled.
+        """
+        if self._entering is None:
+            begun = Trajectory(
+                id=self.trajectory_id,
+                job_id=self._job_id,
+                environment=self.environment.name,
+                environment_version=self.environment.version,
+                task=self.task,
+                context=self.environment.context_space.fill(self.task.context),
+                seed=self._seed,
+                prompt=prompt,
+                started_at=self.started_at,
+            )
+            writing = self._store.add_session(
+                begun,
+                secret_digest=self.secret_digest,
+                principal=self.caller.principal,
+                reward_policy=self.reward_policy,
+                environment_digest=self.environment.digest,
+                live_token=self.live_token,
+            )
+            self._entering = asyncio.ensure_future(writing)
+        await asyncio.shield(self._entering)
 
     async def resume(self) -> None:
         """Go on with a session that another server process began; it is this one's already.
@@ -509,18 +532,36 @@ class Session:
 
     async def _act_all(self, actions: Sequence[Action], draft: Draft) -> str | None:
         """Perform actions until one is refused or the episode ends; return the answer, if any."""
-        scale = self._scale
+        answers = (i for i, each in enumerate(actions) if isinstance(each, ResponseAction))
+        end = next(answers, len(actions))
         try:
-            for action in actions:
-                if isinstance(action, ResponseAction):
-                    return action.text
-                effect = await self._live_world.act(scale_action(action, scale))
-                draft.add(_in_picture_pixels(effect, scale))
-                if draft.terminated or draft.truncated:
-                    break
+            await self._act_before(actions[:end], draft)
         except ActionFailed as exc:
             draft.error = _which_failed(actions, draft.performed, exc)
-        return None
+            return None
+        over = draft.terminated or draft.truncated
+        last = actions[end] if end < len(actions) and not over else None
+        return last.text if isinstance(last, ResponseAction) else None
+
+    async def _act_before(self, actions: Sequence[Action], draft: Draft) -> None:
+        """Perform actions that are no answer, in one go where the world can."""
+        scale, world = self._scale, self._live_world
+        if len(actions) > 1 and isinstance(world, ActsAtOnce):
+            done: list[ActionEffect] = []
+            try:
+                scaled = [scale_action(action, scale) for action in actions]
+                refusal = await world.act_all(scaled, done.append)
+            finally:  # what was done before it broke or was cancelled, is recorded
+                for effect in tuple(done):
+                    draft.add(_in_picture_pixels(effect, scale))
+            if refusal is not None:
+                raise refusal
+            return
+        for action in actions:
+            effect = await world.act(scale_action(action, scale))
+            draft.add(_in_picture_pixels(effect, scale))
+            if draft.terminated or draft.truncated:
+                return
 
     def _shown(self, draft: Draft, *, deliver_image: bool, answered: bool) -> Stepped:
         """A step as the agent sees it."""
@@ -679,6 +720,7 @@ class Session:
                 folder=environment.folder,
                 shared=self._shared,
                 log=self.log,
+                handle=self._held.snapshot if self._held else None,
             )
         )
         return self.template.run(self.task.args, self._world)
@@ -720,6 +762,13 @@ class Session:
         )
         if ending.error:
             logger.warning("%s: %s", ending.outcome, ending.error)
+        try:
+            if self._held is None:
+                await self._enter()
+        except StoreFailed as exc:  # nobody was told of it, and there is nothing to end
+            logger.error("%s", exc)  # noqa: TRY400  # its text says everything
+            self.state = "ended"
+            return
         try:
             await self._recorder.end(receipt)
         except (StoreFailed, SessionTaken) as exc:

@@ -180,6 +180,9 @@ class Sessions:
         task = found.find_template(template)(**arguments)
         if context:
             found.context_space.fill(context)
+        elif context is None and found.context_selector is not None:
+            context = found.context_selector.select()
+        seed = found.seed if seed is None else seed
         return task.model_copy(update={"context": dict(context or {}), "seed": seed})
 
     async def start(
@@ -189,6 +192,7 @@ class Sessions:
         caller: Caller,
         provisional: bool = False,
         session_id: str | None = None,
+        drawn: bool = False,
     ) -> Session:
         """Start a session and return it with its prompt.
 
@@ -199,6 +203,7 @@ class Sessions:
                 reached, until somebody acts on it.
             session_id: An id that the caller chose, so that the same call again, after a reply
                 that was lost, returns the session that the first one began.
+            drawn: Whether that id was drawn for this call alone, so that none can have begun.
 
         Raises:
             InvalidTask, InvalidContext: The task does not fit its environment. Nothing ran.
@@ -214,7 +219,7 @@ class Sessions:
         template = environment.find_template(task.template)
         template.arguments.parse(task.args)
         environment.context_space.fill(task.context)
-        if session_id is not None:
+        if session_id is not None and not drawn:
             begun = await self._begun(session_id, task, caller)
             if begun is not None:
                 return begun
@@ -532,6 +537,27 @@ class Sessions:
     def _policy(self, environment: Environment, template: str | None) -> str:
         return self.reward_policy or template or environment.reward or "on_submit"
 
+    async def initialize(self, environment: Environment) -> None:
+        """Run an environment's initialize hooks, once in the life of the process.
+
+        Raises:
+            EnvironmentFailed: One failed; the next call begins with the first again.
+        """
+        await self._initialize(environment)
+
+    async def adopt(self, trajectory_id: str) -> Session:
+        """Go on with a session that no server runs, by its record's id.
+
+        Whoever calls this has found out that it is the caller's to go on with.
+
+        Raises:
+            SessionEnded, SessionBusy: It cannot be had.
+        """
+        found = await self._bring_back(trajectory_id, connection=None)
+        if isinstance(found, Receipt):
+            raise SessionEnded(ended_text(found))
+        return found
+
     async def _initialize(self, environment: Environment) -> None:
         async with self._starting:
             if environment.name in self._started:
@@ -562,6 +588,8 @@ class Sessions:
         """
         if self._closing:
             raise LimitReached("The server is shutting down; nothing was started.")
+        if len(self._sessions) < min(self.limits.sessions, self.limits.sessions_per_caller):
+            return None
         living = [s for s in self._sessions.values() if not s.is_over]
         mine = [s for s in living if s.caller.is_same(caller)]
         for group, limit, whose in (

@@ -7,7 +7,7 @@ import ast
 import inspect
 import textwrap
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar, cast
 
 import orjson
@@ -65,9 +65,16 @@ class PromptMessage:
 
 @dataclass(frozen=True)
 class Prompt:
-    """What a template asks, as one or more messages."""
+    """What a template asks, as one or more messages.
+
+    Attributes:
+        messages: What is asked.
+        extra: What else a template yielded beside its `prompt`, as JSON; clients of the HUD
+            control channel receive it.
+    """
 
     messages: tuple[PromptMessage, ...]
+    extra: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     @property
     def text(self) -> str:
@@ -235,12 +242,16 @@ def read_prompt(value: Any, *, where: str) -> Prompt:
         InvalidTemplate: It is none of these.
     """
     shown = repr(value)[:80]
+    extra: dict[str, Any] = {}
     if isinstance(value, Mapping) and "prompt" in value:
-        value = cast("Mapping[str, Any]", value)["prompt"]
+        whole = cast("Mapping[str, Any]", value)
+        beside = {str(k): v for k, v in whole.items() if k != "prompt"}
+        extra = to_jsonable_python(beside, fallback=str)
+        value = whole["prompt"]
     if isinstance(value, Prompt):
-        return value
+        return replace(value, extra={**value.extra, **extra})
     if isinstance(value, str):
-        return Prompt((PromptMessage("user", value),))
+        return Prompt((PromptMessage("user", value),), extra)
     items: list[Any] = (
         list(cast("list[Any]", value)) if isinstance(value, list | tuple) else [value]
     )
@@ -250,7 +261,7 @@ def read_prompt(value: Any, *, where: str) -> Prompt:
             f"{where}: the template yielded {shown} as its prompt; yield text, a list "
             "of messages with a role and a text, or {'prompt': …}."
         )
-    return Prompt(tuple(m for m in messages if m is not None))
+    return Prompt(tuple(m for m in messages if m is not None), extra)
 
 
 def _read_message(item: Any) -> PromptMessage | None:

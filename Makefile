@@ -12,7 +12,7 @@ demo: $(STAMP) browser
 	$(BIN)/hud-mcp eval taskset_data/quickstart.jsonl --agent oracle \
 	  --store demo-report/store.sqlite3 --report demo-report/report.html
 
-test: $(STAMP) browser sandbox
+test: $(STAMP) browser sandbox database
 	$(BIN)/python -m pytest
 
 check: $(STAMP)
@@ -24,6 +24,7 @@ check: $(STAMP)
 bench: $(STAMP) browser
 	$(BIN)/python benchmarks/stdio.py
 	$(BIN)/python benchmarks/browser.py
+	$(BIN)/python benchmarks/store.py
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -33,6 +34,10 @@ $(STAMP): pyproject.toml
 .PHONY: browser
 browser: $(STAMP)
 	sh scripts/install-chromium.sh $(BIN)/python
+
+.PHONY: database
+database:
+	sh scripts/install-postgresql.sh
 
 .PHONY: sandbox
 sandbox:

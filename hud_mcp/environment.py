@@ -45,7 +45,8 @@ class Environment:
         version: For the manifest and the record.
         capabilities: Services that run already, published to the agent.
         world: The kind of world that a session opens; none by default.
-        contexts: Features in which worlds may differ, beside the world's own.
+        contexts: Features in which tasks may differ, beside the world's own; a template reads
+            both by a parameter annotated with `Context`.
         reward: Who sees the reward, where this differs from the server's policy: one of
             `REWARD_POLICIES`.
         context_selector: Picks the context of each task that binds none.

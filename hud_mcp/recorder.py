@@ -212,6 +212,15 @@ class Recorder:
         except SessionTaken:
             logger.debug("the end of the log is the other server's")
 
+    async def note(self) -> None:
+        """Write what was logged now, without a step.
+
+        Raises:
+            StoreFailed: It was not written; it is kept, and written with the next step.
+            SessionTaken: Another server runs the session.
+        """
+        await self._flush()
+
     @property
     def owes(self) -> bool:
         """Whether the end is known and not written."""

@@ -56,14 +56,20 @@ from hud_mcp.template import Prompt, Template
 from hud_mcp.tool import Tool
 from hud_mcp.trajectory import Receipt, Trajectory, utc_now
 from hud_mcp.worker import Worker
-from hud_mcp.world import ActsAtOnce, Opening, Restorable, Shared, World
+from hud_mcp.world import ActsAtOnce, Elsewhere, Opening, Restorable, Shared, World
 
-__all__ = ["Caller", "Session", "SessionState", "Stepped"]
+__all__ = ["GRADED_AGAIN", "Caller", "Session", "SessionState", "Stepped"]
 
 logger = logging.getLogger(__name__)
 
 SessionState = Literal["starting", "open", "grading", "parked", "ended"]
 T = TypeVar("T")
+
+GRADED_AGAIN = "its answer is graded again, as its server ended before it had a grade"
+"""The line of a session's log by which such gradings are counted."""
+
+_QUICK_S = 0.02
+"""A setup that takes longer is recorded while it runs."""
 
 _RECORD_QUALITY = 60
 """JPEG quality of pictures that only the record keeps."""
@@ -170,6 +176,7 @@ class Session:
         self._shared = shared
         self._job_id = job_id
         self._held = held
+        self._entering: asyncio.Future[None] | None = None
         self._seed = begun.seed if begun else self._choose_seed()
         self._world: World | None = None
         self._scale = 1.0
@@ -245,33 +252,24 @@ class Session:
         Raises:
             EnvironmentFailed: The setup failed; the session has ended and is recorded.
             InvalidContext: The context is not one of the environment's. Nothing was opened.
-            StoreFailed: The record could not be written. Nothing was opened.
+            StoreFailed: The record could not be written. What was opened is closed again.
 
         If this call is cancelled, the half-made session ends as cancelled.
         """
         self.environment.split_context(self.task.context)
-        await self._store.add_session(
-            Trajectory(
-                id=self.trajectory_id,
-                job_id=self._job_id,
-                environment=self.environment.name,
-                environment_version=self.environment.version,
-                task=self.task,
-                context=self.environment.context_space.fill(self.task.context),
-                seed=self._seed,
-                started_at=self.started_at,
-            ),
-            secret_digest=self.secret_digest,
-            principal=self.caller.principal,
-            reward_policy=self.reward_policy,
-            environment_digest=self.environment.digest,
-            live_token=self.live_token,
-        )
         self._keeper.start()
         try:
+            # A setup that is quick is recorded with its prompt, in one commit in place of two.
+            quick, _ = await asyncio.wait({self._keeper.prompt}, timeout=_QUICK_S)
+            if not quick:
+                await self._enter()
             prompt = await asyncio.shield(self._keeper.prompt)
             self.prompt = prompt
-            await self._store.set_prompt(self.trajectory_id, prompt.text)
+            await self._enter(prompt.text)
+            if not quick:
+                await self._store.set_prompt(self.trajectory_id, prompt.text)
+            if isinstance(self._world, Elsewhere):
+                await self._store.set_handle(self.trajectory_id, await self._world.handle())
         except asyncio.CancelledError:
             self._keeper.abort(Ending(Outcome.CANCELLED, told="Its start was cancelled."))
             raise
@@ -282,6 +280,34 @@ class Session:
             self.state = "open"
             self._worker.start()
         return prompt
+
+    async def _enter(self, prompt: str | None = None) -> None:
+        """Record that it has begun, once; with what it asks, where that is known by then.
+
+        It happens even if the wait is cancelled.
+        """
+        if self._entering is None:
+            begun = Trajectory(
+                id=self.trajectory_id,
+                job_id=self._job_id,
+                environment=self.environment.name,
+                environment_version=self.environment.version,
+                task=self.task,
+                context=self.environment.context_space.fill(self.task.context),
+                seed=self._seed,
+                prompt=prompt,
+                started_at=self.started_at,
+            )
+            writing = self._store.add_session(
+                begun,
+                secret_digest=self.secret_digest,
+                principal=self.caller.principal,
+                reward_policy=self.reward_policy,
+                environment_digest=self.environment.digest,
+                live_token=self.live_token,
+            )
+            self._entering = asyncio.ensure_future(writing)
+        await asyncio.shield(self._entering)
 
     async def resume(self) -> None:
         """Go on with a session that another server process began; it is this one's already.
@@ -317,9 +343,12 @@ class Session:
             await self.finish(Ending(Outcome.LOST, error=str(exc), told=str(exc)), abort=True)
             raise SessionEnded(ended_text(self.receipt, self.told)) from exc
         self._resuming = False
-        self.log(f"brought back after {len(steps)} steps in {time.monotonic() - began_s:.1f} s")
+        took_s = time.monotonic() - began_s
+        self.log(f"brought back after {len(steps)} steps in {took_s:.1f} s")
         answer = submitted_answer(steps)
         if answer is not None:
+            self.log(GRADED_AGAIN)
+            await self._recorder.note()  # before: it is how gradings that end servers are counted
             self._hand_over(answer)
             self._answered_at = steps[-1].ended_at
         elif self.state == "starting":
@@ -691,6 +720,7 @@ class Session:
                 folder=environment.folder,
                 shared=self._shared,
                 log=self.log,
+                handle=self._held.snapshot if self._held else None,
             )
         )
         return self.template.run(self.task.args, self._world)
@@ -732,6 +762,13 @@ class Session:
         )
         if ending.error:
             logger.warning("%s: %s", ending.outcome, ending.error)
+        try:
+            if self._held is None:
+                await self._enter()
+        except StoreFailed as exc:  # nobody was told of it, and there is nothing to end
+            logger.error("%s", exc)  # noqa: TRY400  # its text says everything
+            self.state = "ended"
+            return
         try:
             await self._recorder.end(receipt)
         except (StoreFailed, SessionTaken) as exc:

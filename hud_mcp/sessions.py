@@ -28,7 +28,7 @@ from hud_mcp.grade import Outcome
 from hud_mcp.keeper import Ending
 from hud_mcp.limits import Limits
 from hud_mcp.replay import submitted_answer
-from hud_mcp.session import Caller, Session
+from hud_mcp.session import GRADED_AGAIN, Caller, Session
 from hud_mcp.store import Store
 from hud_mcp.store.store import HeldSession, WaitingSession
 from hud_mcp.task import Task
@@ -54,6 +54,8 @@ _ADOPT_S = 10.0
 _FIRST_LOOK_S = 3.0
 """When to look first: the database loads after the first requests are answered."""
 _CHOSEN_ID = re.compile(r"sess-[0-9a-f]{32,64}")
+_GRADINGS = 3
+"""How often an answer's grading may end with its server before that is its outcome."""
 _REMEMBERED = 1024
 """Ended sessions that are kept in memory; the store knows them all."""
 
@@ -190,6 +192,7 @@ class Sessions:
         caller: Caller,
         provisional: bool = False,
         session_id: str | None = None,
+        drawn: bool = False,
     ) -> Session:
         """Start a session and return it with its prompt.
 
@@ -200,6 +203,7 @@ class Sessions:
                 reached, until somebody acts on it.
             session_id: An id that the caller chose, so that the same call again, after a reply
                 that was lost, returns the session that the first one began.
+            drawn: Whether that id was drawn for this call alone, so that none can have begun.
 
         Raises:
             InvalidTask, InvalidContext: The task does not fit its environment. Nothing ran.
@@ -215,7 +219,7 @@ class Sessions:
         template = environment.find_template(task.template)
         template.arguments.parse(task.args)
         environment.context_space.fill(task.context)
-        if session_id is not None:
+        if session_id is not None and not drawn:
             begun = await self._begun(session_id, task, caller)
             if begun is not None:
                 return begun
@@ -533,6 +537,27 @@ class Sessions:
     def _policy(self, environment: Environment, template: str | None) -> str:
         return self.reward_policy or template or environment.reward or "on_submit"
 
+    async def initialize(self, environment: Environment) -> None:
+        """Run an environment's initialize hooks, once in the life of the process.
+
+        Raises:
+            EnvironmentFailed: One failed; the next call begins with the first again.
+        """
+        await self._initialize(environment)
+
+    async def adopt(self, trajectory_id: str) -> Session:
+        """Go on with a session that no server runs, by its record's id.
+
+        Whoever calls this has found out that it is the caller's to go on with.
+
+        Raises:
+            SessionEnded, SessionBusy: It cannot be had.
+        """
+        found = await self._bring_back(trajectory_id, connection=None)
+        if isinstance(found, Receipt):
+            raise SessionEnded(ended_text(found))
+        return found
+
     async def _initialize(self, environment: Environment) -> None:
         async with self._starting:
             if environment.name in self._started:
@@ -563,6 +588,8 @@ class Sessions:
         """
         if self._closing:
             raise LimitReached("The server is shutting down; nothing was started.")
+        if len(self._sessions) < min(self.limits.sessions, self.limits.sessions_per_caller):
+            return None
         living = [s for s in self._sessions.values() if not s.is_over]
         mine = [s for s in living if s.caller.is_same(caller)]
         for group, limit, whose in (
@@ -649,6 +676,9 @@ def _changed(environment: Environment, held: HeldSession) -> str | None:
         return f"Its environment has no template {template!r} any more."
     if held.environment_digest and held.environment_digest != environment.digest:
         return "Its server ended, and the environment's source has changed since."
+    again = (held.trajectory.logs or "").count(GRADED_AGAIN)
+    if again + 1 >= _GRADINGS and submitted_answer(held.trajectory.steps) is not None:
+        return f"Its server ended each of the {again + 1} times that its answer was graded."
     return None
 
 

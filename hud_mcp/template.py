@@ -7,7 +7,7 @@ import ast
 import inspect
 import textwrap
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar, cast
 
 import orjson
@@ -65,9 +65,16 @@ class PromptMessage:
 
 @dataclass(frozen=True)
 class Prompt:
-    """What a template asks, as one or more messages."""
+    """What a template asks, as one or more messages.
+
+    Attributes:
+        messages: What is asked.
+        extra: What else a template yielded beside its `prompt`, as JSON; clients of the HUD
+            control channel receive it.
+    """
 
     messages: tuple[PromptMessage, ...]
+    extra: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     @property
     def text(self) -> str:
@@ -147,6 +154,8 @@ class Template:
     def oracle(self, function: Oracle) -> Oracle:
         """Declare how the template's tasks are solved: `async (agent, **arguments)`.
 
+        It may ask for the context too, by the name that the template gives it.
+
         Raises:
             InvalidTemplate: It asks for an argument that the template does not have.
         """
@@ -154,11 +163,12 @@ class Template:
         if not inspect.iscoroutinefunction(function):
             raise InvalidTemplate(f"{where}: the oracle of {self.noun} must be an async function.")
         names = list(inspect.signature(function).parameters)[1:]
-        unknown = [name for name in names if name not in self.arguments.names]
+        known = (*self.arguments.names, *self.arguments.context_names)
+        unknown = [name for name in names if name not in known]
         if unknown:
             raise InvalidTemplate(
                 f"{where}: the oracle of {self.noun} asks for {unknown[0]!r}; the template takes: "
-                f"{', '.join(self.arguments.names) or 'nothing'}."
+                f"{', '.join(known) or 'nothing'}."
             )
         if self.oracle_function is not None:
             raise InvalidTemplate(f"{where}: {self.noun} has an oracle already.")
@@ -194,18 +204,30 @@ class Template:
                 problem = f" In it, {path}: {first['msg'].lower()}."
         return f"The answer should be {kind} (JSON), got {got}.{problem}"
 
-    def run(self, args: Mapping[str, Any], world: Any) -> AsyncGenerator[Any, Any]:
+    def run(
+        self, args: Mapping[str, Any], world: Any, context: Mapping[str, Any] | None = None
+    ) -> AsyncGenerator[Any, Any]:
         """Create the generator; nothing of it has run.
 
         Args:
             args: JSON arguments, as a task holds them.
             world: The session's world, handed to the parameters that ask for one.
+            context: The session's context, complete; a copy is handed to each parameter that
+                asks for it. It may be left out where none does.
 
         Raises:
-            InvalidTask: An argument is unknown, missing, or of the wrong kind.
+            InvalidTask: An argument is unknown, missing, or of the wrong kind; or the context is
+                asked for and was not given.
         """
+        names = self.arguments.context_names
+        if names and context is None:
+            raise InvalidTask(
+                f"{self.where}: {self.noun} asks for its context in {names[0]!r}, and is run "
+                "without one. Pass `context=environment.context_space.fill(task.context)`."
+            )
         worlds = dict.fromkeys(self.arguments.world_types, world)
-        return self.function(**self.arguments.parse(args), **worlds)
+        contexts = {name: dict(context or {}) for name in names}
+        return self.function(**self.arguments.parse(args), **worlds, **contexts)
 
 
 def read_prompt(value: Any, *, where: str) -> Prompt:
@@ -220,12 +242,16 @@ def read_prompt(value: Any, *, where: str) -> Prompt:
         InvalidTemplate: It is none of these.
     """
     shown = repr(value)[:80]
+    extra: dict[str, Any] = {}
     if isinstance(value, Mapping) and "prompt" in value:
-        value = cast("Mapping[str, Any]", value)["prompt"]
+        whole = cast("Mapping[str, Any]", value)
+        beside = {str(k): v for k, v in whole.items() if k != "prompt"}
+        extra = to_jsonable_python(beside, fallback=str)
+        value = whole["prompt"]
     if isinstance(value, Prompt):
-        return value
+        return replace(value, extra={**value.extra, **extra})
     if isinstance(value, str):
-        return Prompt((PromptMessage("user", value),))
+        return Prompt((PromptMessage("user", value),), extra)
     items: list[Any] = (
         list(cast("list[Any]", value)) if isinstance(value, list | tuple) else [value]
     )
@@ -235,7 +261,7 @@ def read_prompt(value: Any, *, where: str) -> Prompt:
             f"{where}: the template yielded {shown} as its prompt; yield text, a list "
             "of messages with a role and a text, or {'prompt': …}."
         )
-    return Prompt(tuple(m for m in messages if m is not None))
+    return Prompt(tuple(m for m in messages if m is not None), extra)
 
 
 def _read_message(item: Any) -> PromptMessage | None:

@@ -20,6 +20,7 @@ from hud_mcp.observation import Look, Observation
 
 __all__ = [
     "ActsAtOnce",
+    "Elsewhere",
     "Opening",
     "Restorable",
     "Shared",
@@ -134,6 +135,19 @@ class Restorable(World, Protocol):
         ...
 
 
+@runtime_checkable
+class Elsewhere(World, Protocol):
+    """A world that lives outside of this process, and goes on there when the process ends.
+
+    Its setup is not run again when its session is brought back: `Opening.handle` is what it
+    is found by.
+    """
+
+    async def handle(self) -> bytes:
+        """Return what another process finds it by. Asked for once, at the prompt."""
+        ...
+
+
 class SharedService(Protocol):
     """Something that the worlds of one process share, such as a browser."""
 
@@ -208,6 +222,8 @@ class Opening:
         folder: Where the environment's file is; relative paths of a spec start there.
         shared: The process's shared services.
         log: Takes a line for the session's log.
+        handle: Where a session is brought back, what its world gave last as its handle or
+            snapshot; None where there is neither.
     """
 
     context: Mapping[str, Any] = field(default_factory=dict[str, Any])
@@ -215,6 +231,7 @@ class Opening:
     folder: Path = field(default_factory=Path)
     shared: Shared = field(default_factory=Shared)
     log: Callable[[str], None] = lambda _line: None
+    handle: bytes | None = field(default=None, repr=False)
 
 
 class WorldSpec(Protocol):

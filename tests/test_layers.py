@@ -33,10 +33,20 @@ LAYERS = (
         "environment",
         "source",
         "carl",
+        "contexts",
     ),
     ("sandbox",),
     ("worlds", "graders"),
-    ("bootstrap", "statistics", "record", "transcript", "trajectory", "job", "store"),
+    (
+        "bootstrap",
+        "statistics",
+        "generalisation",
+        "record",
+        "transcript",
+        "trajectory",
+        "job",
+        "store",
+    ),
     ("log", "limits", "recorder", "worker", "keeper", "ending", "replay", "session", "sessions"),
     ("server", "web", "channel", "rollout", "agents", "gym", "export", "task_env"),
     ("cli",),
@@ -53,6 +63,7 @@ EXCEPTIONS = {
         "worlds.none",
     ): "an environment that names no world has one, with nothing in it",
     ("environment", "worlds.shell"): "env.workspace, which is HUD's, makes the world a shell",
+    ("channel.__main__", "cli.channel"): "what a container runs is the command, by another name",
 }
 
 NARROW = {"agents.agent": VALUES}

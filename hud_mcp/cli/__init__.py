@@ -12,6 +12,8 @@ __all__ = ["main"]
 
 _COMMANDS = {
     "serve": "Serve environments over MCP, on stdio or HTTP.",
+    "channel": "Serve an environment on the HUD control channel.",
+    "task": "List, start, grade and cancel tasks over the HUD control channel.",
     "eval": "Run an agent through a taskset and report.",
     "regrade": "Grade a job's stored answers again, without its agent.",
     "jobs": "List jobs, or show what the runs of one amount to.",

@@ -359,12 +359,12 @@ def _conclude(
 
 
 def _interrupted(results: Results, cut_off: int) -> str:
-    verbs = ("was", "is") if cut_off == 1 else ("were", "are")
-    return (
-        f"Interrupted: {results.figures.ended - cut_off} of {results.wanted} runs had ended, "
-        f"{cut_off} {verbs[0]} under way and {verbs[1]} recorded as lost, "
-        f"{results.figures.outcomes[NOT_BEGUN]} had not begun."
-    )
+    parts = [f"{results.figures.ended - cut_off} of {results.wanted} runs had ended"]
+    if cut_off:
+        were, are = ("was", "is") if cut_off == 1 else ("were", "are")
+        parts.append(f"{cut_off} {were} under way and {are} recorded as lost")
+    parts.append(f"{results.figures.outcomes[NOT_BEGUN]} had not begun")
+    return f"Interrupted: {', '.join(parts)}."
 
 
 def _room(max_concurrent: int) -> list[str]:

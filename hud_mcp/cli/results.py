@@ -65,6 +65,10 @@ class Results:
         """How many of a task's runs did not end as expected, or did not begin."""
         return row.not_begun + sum(not self._is_expected(self.runs[i]) for i in row.runs)
 
+    def is_telling(self, row: TaskStatistics) -> bool:
+        """Whether there is more to say of a task than that it had no turn yet."""
+        return bool(row.runs) or row.task in self.refused
+
     def _is_expected(self, run: TrajectorySummary) -> bool:
         if outcome_class(run) != Outcome.GRADED.value:
             return False
@@ -111,12 +115,12 @@ def print_results(console: Console, results: Results) -> None:
     """Print a row a task, the figures with their denominators, and what to do next."""
     rows = results.figures.tasks
     if len(rows) > _ROWS:
-        rows = [row for row in rows if results.unexpected_of(row)]
+        rows = [row for row in rows if results.unexpected_of(row) and results.is_telling(row)]
     _print_table(console, results, rows[:_ROWS])
     left = len(rows) - _ROWS
     if left > 0 or len(rows) < len(results.figures.tasks):
-        more = f"{left} more like these, and those" if left > 0 else "The tasks"
-        text = f"{more} that ended as expected are in `hud-mcp jobs {results.job.id}`."
+        others = f"{left} more like these, and all others" if left > 0 else "The other tasks"
+        text = f"{others} are in `hud-mcp jobs {results.job.id}`."
         console.print(cell(text, "dim"))
     console.print(f"\n{results.figures}\n", markup=False)
 

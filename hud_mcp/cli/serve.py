@@ -4,9 +4,11 @@ import asyncio
 import logging
 import os
 import re
+import signal
 import sys
+import threading
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, TextIO
 from urllib.parse import urlsplit
 
@@ -14,6 +16,7 @@ import anyio
 import click
 from pydantic import ValidationError
 
+from hud_mcp.cli.bridges import is_bridged, open_bridges
 from hud_mcp.errors import HudMcpError, did_you_mean
 from hud_mcp.limits import Limits
 from hud_mcp.log import LineStream, configure_logging
@@ -40,6 +43,7 @@ _LEAVE_S = 0.3
 )
 @click.argument("sources", nargs=-1, metavar="[SOURCE]...")
 @click.option("--taskset", "tasksets", multiple=True, metavar="FILE", help="Tasks to offer by id.")
+@click.option("--python", metavar="FILE", help="The interpreter that has `hud`, for hud:….")
 @click.option("--http", metavar="HOST:PORT", help="Serve streamable HTTP instead of stdio.")
 @click.option(
     "--token",
@@ -71,7 +75,20 @@ _LEAVE_S = 0.3
 @click.option(
     "--live-log", is_flag=True, help="Show logs on live pages; agents can read them there."
 )
+@click.option(
+    "--channel",
+    metavar="[HOST:]PORT",
+    help="Serve the HUD control channel too, over the same sessions; of one environment.",
+)
+@click.option(
+    "--channel-token",
+    envvar="HUD_MCP_CHANNEL_TOKEN",
+    help="What peers of the channel must send; HUD's own clients send none.",
+)
 @click.option("--job", hidden=True, help="The job that all sessions belong to.")
+@click.option(
+    "--end-with-stdin", is_flag=True, hidden=True, help="Over HTTP: end once stdin is closed."
+)
 @click.option(
     "--log-level",
     type=click.Choice(["debug", "info", "warning", "error"]),
@@ -82,7 +99,8 @@ def command(**options: Any) -> None:
     """Serve environments over MCP.
 
     SOURCE is a shipped environment (browser, letter_count), a Python file (path/to/env.py),
-    or one environment of a file (env.py:name). Several can be served at once.
+    or one environment of a file (env.py:name). Several can be served at once. HUD's are served
+    too: tcp://host:port is a running one, hud:path/to/env.py one that is run as long as needed.
     """
     if options["http"]:
         sys.exit(_run(options, None))
@@ -95,7 +113,7 @@ def _run(options: dict[str, Any], streams: Any) -> int:
     configure_logging(options["log_level"])
     # Over HTTP too, nothing but the address is on standard output: whoever started the
     # server may read that line and no more, and a full pipe would stop a template's child.
-    printed = _private_stdout() if streams is None else sys.stdout
+    printed = private_stdout() if streams is None else sys.stdout
     sys.stdout = LineStream(sys.stderr)
     try:
         return anyio.run(_serve, options, streams, printed)
@@ -106,7 +124,7 @@ def _run(options: dict[str, Any], streams: Any) -> int:
         sys.stdout = sys.__stdout__
 
 
-def _private_stdout() -> TextIO:
+def private_stdout() -> TextIO:
     """Keep standard output for ourselves; what children and libraries write goes to stderr."""
     private = os.dup(1)  # not inherited by children
     os.dup2(2, 1)
@@ -122,6 +140,10 @@ async def _serve(options: dict[str, Any], streams: Any, printed: Any) -> int:
     from hud_mcp.store import Store  # noqa: PLC0415
 
     environments, tasksets = load(options["sources"], options["tasksets"])
+    bridges = AsyncExitStack()
+    environments += await bridges.enter_async_context(
+        open_bridges(options["sources"], options["python"], [e.name for e in environments])
+    )
     sessions = Sessions(
         environments,
         store=Store(options["store"]),
@@ -133,19 +155,21 @@ async def _serve(options: dict[str, Any], streams: Any, printed: Any) -> int:
     sessions.begin()
     server = build_server(sessions, pictures=Pictures(image=options["image"]))
     try:
-        if options["http"]:
-            code = await _serve_http(server, options, sessions, printed)
-        else:
-            async with _live_pages(options, sessions):
-                reason = await serve_stdio(server, streams)
-            code = _SIGNALLED.get(str(reason.value).lower(), 0)
+        async with _channel(options, sessions) as port:
+            if options["http"]:
+                code = await _serve_http(server, options, sessions, printed, port)
+            else:
+                async with _live_pages(options, sessions):
+                    reason = await serve_stdio(server, streams)
+                code = _SIGNALLED.get(str(reason.value).lower(), 0)
     finally:
         await sessions.close()
-    await _leave(code)
+        await bridges.aclose()
+    await leave(code)
     return code
 
 
-async def _leave(code: int) -> None:
+async def leave(code: int) -> None:
     """End the process here if a task listens to no cancellation: its loop would wait for ever."""
     others = asyncio.all_tasks() - {asyncio.current_task()}
     for task in others:
@@ -155,6 +179,42 @@ async def _leave(code: int) -> None:
         logger.warning("the process ends, although %d tasks do not", len(stuck))
         sys.stderr.flush()
         os._exit(code)
+
+
+@asynccontextmanager
+async def _channel(options: dict[str, Any], sessions: Any) -> AsyncGenerator[int | None]:
+    """Serve the control channel while the body runs, if it is asked for; yields its port."""
+    if options["channel"] is None:
+        yield None
+        return
+    from hud_mcp.channel.server import Channel  # noqa: PLC0415  # only where it is asked for
+
+    host, port = read_address(options["channel"], option="--channel")
+    environment = only_environment(list(sessions.environments.values()), "--channel")
+    channel = Channel(environment, sessions=sessions, token=options["channel_token"])
+    server = await channel.listen(host, port)
+    bound: int = server.sockets[0].getsockname()[1]
+    logger.info("the control channel is at tcp://%s:%d", host, bound)
+    try:
+        yield bound
+    finally:
+        await sessions.close()  # what is under way is answered before its connection ends
+        await channel.close()
+
+
+def only_environment(environments: Sequence[Any], what: str) -> Any:
+    """The one environment of several that a channel can serve.
+
+    Raises:
+        HudMcpError: There are several.
+    """
+    if len(environments) == 1:
+        return environments[0]
+    names = ", ".join(e.name for e in environments)
+    raise HudMcpError(
+        f"{what} serves one environment, and there are {len(environments)}: {names}. Name one as "
+        "path/to/env.py:name."
+    )
 
 
 @asynccontextmanager
@@ -178,7 +238,16 @@ async def _live_pages(options: dict[str, Any], sessions: Any) -> AsyncGenerator[
         yield
 
 
-async def _serve_http(server: Any, options: dict[str, Any], sessions: Any, printed: Any) -> int:
+def _end_with_stdin() -> None:
+    """End in order once the process that holds the other end of stdin has gone, however it went."""
+    while os.read(0, 4096):
+        pass
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+async def _serve_http(
+    server: Any, options: dict[str, Any], sessions: Any, printed: Any, channel: int | None
+) -> int:
     from hud_mcp.server.http import serve_http  # noqa: PLC0415  # not needed on stdio
     from hud_mcp.web.gate import Hosts  # noqa: PLC0415  # the same
     from hud_mcp.web.listener import base_url  # noqa: PLC0415  # the same
@@ -190,8 +259,12 @@ async def _serve_http(server: Any, options: dict[str, Any], sessions: Any, print
     def announce(url: str) -> None:
         sessions.live_base = base_url(host, urlsplit(url).port or 0)
         click.echo(f"HUD_MCP_URL={url}", file=printed)
+        if channel is not None:
+            click.echo(f"HUD_SERVE_PORT={channel}", file=printed)
         printed.flush()
 
+    if options["end_with_stdin"]:
+        threading.Thread(target=_end_with_stdin, name="stdin", daemon=True).start()
     ended_by = await serve_http(
         server,
         host=host,
@@ -224,7 +297,8 @@ def load(sources: Sequence[str], tasksets: Sequence[str]) -> tuple[list[Any], li
     )
     from hud_mcp.taskset import Taskset  # noqa: PLC0415
 
-    environments = load_environments(sources or default_sources())
+    plain = [source for source in sources if not is_bridged(source)]
+    environments = load_environments(plain if sources else default_sources())
     if tasksets:
         return environments, [Taskset.load(find_taskset(name)) for name in tasksets]
     shipped = {path.resolve() for path in shipped_environments().values()}
@@ -258,7 +332,7 @@ def read_limits(given: Sequence[str]) -> Limits:
         raise HudMcpError(f"--limit {first['loc'][0]}: {first['msg'].lower()}.") from None
 
 
-def read_address(given: str) -> tuple[str, int]:
+def read_address(given: str, *, option: str = "--http") -> tuple[str, int]:
     """Read `HOST:PORT`, or `PORT` alone, which means loopback.
 
     Raises:
@@ -266,7 +340,7 @@ def read_address(given: str) -> tuple[str, int]:
     """
     host, _, port = given.rpartition(":")
     if not port.isdigit() or int(port) > 65_535:  # noqa: PLR2004  # the largest port
-        raise HudMcpError(f"--http {given}: write HOST:PORT, such as 127.0.0.1:8000.")
+        raise HudMcpError(f"{option} {given}: write HOST:PORT, such as 127.0.0.1:8000.")
     return host.strip("[]") or "127.0.0.1", int(port)
 
 

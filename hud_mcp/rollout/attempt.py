@@ -2,6 +2,7 @@
 
 import logging
 import time
+import traceback
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -24,7 +25,7 @@ logger = logging.getLogger(__name__)
 
 _LOOK_S = 0.5
 """How often the steps of an agent that calls the server by itself are counted."""
-_DEATHS = 5
+_DEATHS = 10
 """Servers that may die while such an agent works; it may be what kills them."""
 
 
@@ -179,8 +180,9 @@ class Attempt:
         except HudMcpError as exc:
             self._error = str(exc)
         except Exception as exc:  # an agent's own failure is attributed to it, and recorded
-            logger.exception("the agent failed on %s", self.planned.task.id)
-            self._error = f"{type(exc).__name__}: {exc}"
+            logger.info("the agent failed on %s", self.planned.task.id, exc_info=True)
+            frame = traceback.extract_tb(exc.__traceback__)[-1]
+            self._error = f"{type(exc).__name__}: {exc} ({frame.filename}:{frame.lineno})"
 
     async def _work(self, agent: Agent) -> None:
         task = self.planned.task

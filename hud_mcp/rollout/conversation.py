@@ -24,8 +24,8 @@ CHOSEN_SESSION = "hud-mcp/session"
 
 _REPEATABLE = frozenset({"start_task", "response", "task_status", "cancel_task", "list_tasks"})
 """A start has an id of ours, an answer is graded once, and the others change nothing twice."""
-_LOSSES = 5
-"""A session whose calls meet this many deaths may be what kills its servers."""
+_LOSSES = 3
+"""A call that meets more deaths than this in a row may be what kills its servers."""
 _PAUSE_S = 0.05
 
 
@@ -56,7 +56,6 @@ class Conversation:
         self._server = server
         self._store = store
         self._max_steps = max_steps
-        self._losses = 0
         self._steps: int | None = 0  # that are recorded; None where that is to be asked
         self._turn = anyio.Lock()
 
@@ -118,11 +117,13 @@ class Conversation:
     async def _repeat(
         self, name: str, arguments: dict[str, Any], meta: dict[str, Any] | None = None
     ) -> Reply:
+        losses = 0
         while True:
             try:
                 return await self._server.call(name, arguments, meta)
             except ConnectionLost as exc:
-                await self._lose(exc)
+                losses += 1
+                await _lose(exc, losses)
 
     async def _step(self, name: str, arguments: dict[str, Any]) -> Reply:
         before = await self.steps() if self._steps is None else self._steps
@@ -130,11 +131,13 @@ class Conversation:
             self.stopped = f"after {before} steps (--max-steps)"
             raise AgentStopped(f"The agent was stopped {self.stopped}.")
         self._steps = None  # until it is known to be done, and recorded
+        losses = 0
         while True:
             try:
                 reply = await self._server.call(name, arguments)
             except ConnectionLost as exc:
-                await self._lose(exc)
+                losses += 1
+                await _lose(exc, losses)
                 status = await self.status()
                 if status.is_error or self.is_over:
                     return Reply(status.text, is_error=True)
@@ -156,10 +159,11 @@ class Conversation:
         text = "\n".join(part for part in (step.error, step.observation_text) if part)
         return Reply(text or "Done.", image, is_error=step.error is not None)
 
-    async def _lose(self, exc: ConnectionLost) -> None:
-        self._losses += 1
-        if self._losses > _LOSSES:
-            raise ServerLost(
-                f"{self._losses} calls of this session got no reply, as their servers died."
-            ) from exc
-        await anyio.sleep(_PAUSE_S)
+
+async def _lose(exc: ConnectionLost, losses: int) -> None:
+    """Make a pause after a call that was lost; one that is lost again and again is given up."""
+    if losses > _LOSSES:
+        raise ServerLost(
+            f"A call of this session was made {losses} times, and its servers died each time."
+        ) from exc
+    await anyio.sleep(_PAUSE_S)

@@ -201,8 +201,11 @@ async def http_link(command: ServerCommand, address: Address) -> AsyncGenerator[
     from mcp.client.streamable_http import streamable_http_client  # noqa: PLC0415
 
     process = await anyio.open_process(
-        [sys.executable, *command.arguments(), "--http", f"127.0.0.1:{address.port}"],
-        stdin=subprocess.DEVNULL,
+        [
+            *(sys.executable, *command.arguments()),
+            *("--http", f"127.0.0.1:{address.port}", "--end-with-stdin"),
+        ],
+        stdin=subprocess.PIPE,  # which closes with this process, and ends the server too
         stderr=command.log,
         env={**os.environ, "HUD_MCP_TOKEN": address.token},
         start_new_session=True,  # Ctrl-C is for the run, which then stops its server in order

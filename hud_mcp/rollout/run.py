@@ -17,6 +17,7 @@ from hud_mcp.replay import submitted_answer
 from hud_mcp.rollout.attempt import Attempt, Bounds, Rollout, Solver
 from hud_mcp.rollout.plan import PlannedRun
 from hud_mcp.rollout.server import RunServer, ServerLost
+from hud_mcp.statistics import UNFINISHED
 from hud_mcp.store import Store
 from hud_mcp.trajectory import utc_now
 
@@ -84,15 +85,17 @@ class Runs:
         """
         left = list(self._under_way)
         self._under_way.clear()
+        lost = 0
         for attempt in left:
+            conversation = attempt.conversation
             try:
-                await attempt.conversation.find_receipt()  # which also finds its record
+                receipt = await conversation.find_receipt()  # which also finds its record
                 await attempt.keep_lines()
-                if attempt.conversation.trajectory_id is not None:
-                    await end_as_lost(self._store, attempt.conversation.trajectory_id, reason)
+                if receipt is None and conversation.trajectory_id is not None:
+                    lost += await end_as_lost(self._store, conversation.trajectory_id, reason)
             except HudMcpError as exc:
                 logger.warning("%s: %s", attempt.planned.task.id, exc)
-        return len(left)
+        return lost
 
     async def _work(self, queue: Iterator[PlannedRun], server: RunServer) -> None:
         for planned in queue:
@@ -122,7 +125,8 @@ class Runs:
             with anyio.move_on_after(_FINISH_S, shield=True):
                 await self._finish(attempt)
             raise
-        self._under_way.discard(attempt)
+        if done.outcome != UNFINISHED:
+            self._under_way.discard(attempt)
         return done
 
     async def _lose(self, attempt: Attempt, server: RunServer, exc: ServerLost) -> Rollout | None:

@@ -27,7 +27,9 @@ __all__ = ["RunServer", "ServerLost", "run_server"]
 logger = logging.getLogger(__name__)
 
 _WAITS_S = (0.0, 0.2, 0.5, 1.0, 2.0)
-"""Before each new start, counted from the last call that was answered; then it is given up."""
+"""Before each new start, counted from the last call that was answered; the last one lasts."""
+_PATIENCE = 8
+"""Servers in a row that answer nothing; one that does not even start counts twice."""
 
 
 class ServerLost(HudMcpError):
@@ -61,6 +63,8 @@ class RunServer:
         self._link: Link | None = None
         self._changed = anyio.Event()
         self._answered = False
+        self._in_vain = 0
+        self._alone = anyio.Lock()
         self.lost: str | None = None
 
     @property
@@ -73,14 +77,31 @@ class RunServer:
     ) -> Reply:
         """Call a tool, once; where there is no server now, of the next one.
 
+        After a server that died without an answer, calls are made one at a time until one is
+        answered: then it shows whose call it is that ends servers.
+
         Raises:
             ConnectionLost: No reply came. Calling again reaches the next server.
             ServerLost: There will be none.
         """
+        while True:
+            link = await self._ready()
+            if not self._in_vain or self._answered:
+                return await self._call(link, name, arguments, meta)
+            async with self._alone:
+                if link is self._link:
+                    return await self._call(link, name, arguments, meta)
+
+    async def _ready(self) -> Link:
         while (link := self._link) is None:
             if self.lost is not None:
                 raise ServerLost(self.lost)
             await self._changed.wait()
+        return link
+
+    async def _call(
+        self, link: Link, name: str, arguments: dict[str, Any], meta: Mapping[str, Any] | None
+    ) -> Reply:
         reply = await link.call(name, arguments, meta)
         self._answered = True
         return reply
@@ -96,25 +117,30 @@ class RunServer:
         Raises:
             EnvironmentFailed: The first one does not start.
         """
-        tries = 0
+        waits = 0
         while True:
             self._answered = False
-            reason = await self._serve_one(task_status)
+            link, reason = await self._serve_one(task_status)
             self.deaths += 1
             self._change(None)
-            tries = 0 if self._answered else tries + 1
-            if tries == len(_WAITS_S):
+            waits = 0 if self._answered else waits + 1
+            self._in_vain = 0 if self._answered else self._in_vain + (1 if link else 2)
+            if self._in_vain >= _PATIENCE:
                 self.lost = (
-                    f"The server died {self.deaths} times, and {tries} starts in a row answered "
+                    f"The server died {self.deaths} times, and {waits} starts in a row answered "
                     f"nothing.{reason}"
                 )
                 self._change(None)
                 return
             self._on_death("The server died; it is started again, and its tasks go on.")
-            await anyio.sleep(_WAITS_S[tries])
+            await anyio.sleep(_WAITS_S[min(waits, len(_WAITS_S) - 1)])
 
-    async def _serve_one(self, task_status: TaskStatus[None]) -> str:
-        """Run one server to its death; return why it did not start, or nothing."""
+    async def _serve_one(self, task_status: TaskStatus[None]) -> tuple[Link | None, str]:
+        """Run one server to its death.
+
+        Returns:
+            The link to it, which is None where it did not start; and why it did not.
+        """
         link: Link | None = None
         try:
             async with self._open_link() as link:
@@ -127,8 +153,8 @@ class RunServer:
             if self.deaths == 0 and link is None:
                 raise cause from None
             logger.info("a server of the run ended: %s: %s", type(cause).__name__, cause)
-            return f" {cause}" if isinstance(cause, EnvironmentFailed) else ""
-        return ""
+            return link, f" {cause}" if isinstance(cause, EnvironmentFailed) else ""
+        return link, ""
 
     def _change(self, link: Link | None) -> None:
         self._link = link

@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, cast
 
-from sqlalchemy import JSON, DateTime, Dialect
+from sqlalchemy import JSON, DateTime, Dialect, String
 from sqlalchemy.types import TypeDecorator
 
-__all__ = ["Damaged", "Json", "Utc", "to_json"]
+from hud_mcp.store.characters import printable
+
+__all__ = ["Damaged", "Id", "Json", "Utc", "to_json"]
 
 _SHOWN = 40
 
@@ -39,6 +41,18 @@ class Json(TypeDecorator[Any]):
     def result_processor(self, dialect: Dialect, coltype: Any) -> Any:
         """Read it; a text that is no JSON becomes `Damaged`."""
         return _sound(super().result_processor(dialect, coltype), "JSON")
+
+
+class Id(TypeDecorator[str]):
+    """What names a row. Anything may be asked for; what no database could hold is not there."""
+
+    impl = String
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
+        """Write it, or look for it."""
+        del dialect
+        return None if value is None else printable(value)
 
 
 class Utc(TypeDecorator[datetime]):

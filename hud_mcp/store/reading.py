@@ -11,6 +11,7 @@ from pydantic import BaseModel, ValidationError
 from hud_mcp.errors import SourceNotFound, StoreFailed, did_you_mean
 from hud_mcp.grade import Outcome
 from hud_mcp.job import Job
+from hud_mcp.store.characters import printable
 from hud_mcp.store.lease import Lease
 from hud_mcp.task import Task
 from hud_mcp.trajectory import Receipt, Trajectory, TrajectoryStep, TrajectorySummary
@@ -43,6 +44,10 @@ ValueT = TypeVar("ValueT", bound=BaseModel)
 
 _UNKNOWN = datetime(1970, 1, 1, tzinfo=UTC)
 """In the place of a time that is damaged."""
+
+_LOW, _HIGH = r"\\u(?:dc|dd|de|df)[0-9a-f]{2}", r"\\u(?:d8|d9|da|db)[0-9a-f]{2}"
+_NO_TEXT = rf"\\u0000|{_HIGH}(?!{_LOW})|(?<!{_HIGH}){_LOW}"
+"""What JSON can say and a text of PostgreSQL cannot hold: a NUL, and half a surrogate pair."""
 
 _PLURALS = {"job": "jobs", "trajectory": "trajectories"}
 _SHOWN_IDS = 5
@@ -209,7 +214,9 @@ def load_summaries(
 
     from hud_mcp.store.schema import sessions, steps  # noqa: PLC0415  # the same
 
-    count = select(func.count()).where(steps.c.session_id == sessions.c.id).scalar_subquery()
+    # Numbered from 0 without gaps: the last one is found without reading the others.
+    last = select(func.max(steps.c.step)).where(steps.c.session_id == sessions.c.id)
+    count = func.coalesce(last.scalar_subquery() + 1, 0)
     started = sessions.c.started_at
     query = select(sessions, count.label("step_count")).order_by(
         *((started.desc(), sessions.c.id.desc()) if newest_first else (started, sessions.c.id))
@@ -217,7 +224,9 @@ def load_summaries(
     if live_token is not None:
         query = query.where(sessions.c.live_token == live_token)
     elif task_id is not None:
-        query = query.where(sessions.c.task["id"].as_string() == task_id)
+        query = query.where(
+            _sound_json(connection, sessions.c.task)["id"].as_string() == printable(task_id)
+        )
     else:
         query = query.where(
             sessions.c.job_id.is_(None) if job_id is None else sessions.c.job_id == job_id
@@ -272,6 +281,7 @@ def find_id(
     id_, at = (
         (jobs.c.id, jobs.c.created_at) if kind == "job" else (sessions.c.id, sessions.c.started_at)
     )
+    text = printable(text)
     newest = select(id_).order_by(at.desc()).limit(1000)
     begun = newest.where(id_.startswith(text, autoescape=True))
     # SQLite's LIKE does not tell small letters from capitals.
@@ -427,15 +437,28 @@ def _run_row(row: Any) -> RunRow:
 
 
 def _sound_json(connection: "Connection", column: "ColumnElement[Any]") -> "ColumnElement[Any]":
-    """A column whose fields are asked for; a damaged value must not fail the others.
+    """A column whose fields are asked for; one value that cannot be taken apart fails no others.
 
-    PostgreSQL lets nobody write what is no JSON.
+    SQLite holds what is no JSON, if a hand has written it. PostgreSQL's functions refuse a
+    whole value for one character in it that no text of its own can hold.
     """
-    from sqlalchemy import JSON, case, func, type_coerce  # noqa: PLC0415  # SQLAlchemy loads here
+    from sqlalchemy import (  # noqa: PLC0415  # SQLAlchemy loads here
+        JSON,
+        Text,
+        case,
+        cast,
+        func,
+        or_,
+        type_coerce,
+    )
 
-    if connection.dialect.name != "sqlite":
-        return column
-    return type_coerce(case((func.json_valid(column), column)), JSON)
+    if connection.dialect.name == "sqlite":
+        return type_coerce(case((func.json_valid(column), column)), JSON)
+    text = cast(column, Text)
+    replaced = func.regexp_replace(text, _NO_TEXT, r"\\ufffd", "gi")
+    # To look for a plain text first takes a hundredth of the time.
+    suspect = [func.strpos(text, start) > 0 for start in (r"\u0000", r"\ud", r"\uD")]
+    return case((or_(*suspect), cast(replaced, JSON)), else_=column)
 
 
 def _read(kind: type[ValueT], row: Any, name: str) -> ValueT:

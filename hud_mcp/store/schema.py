@@ -20,7 +20,7 @@ from sqlalchemy import (
     text,
 )
 
-from hud_mcp.store.columns import Json, Utc
+from hud_mcp.store.columns import Id, Json, Utc
 
 __all__ = [
     "VERSION",
@@ -45,7 +45,7 @@ versions = Table("versions", metadata, Column("version", Integer, primary_key=Tr
 servers = Table(
     "servers",
     metadata,
-    Column("id", String(64), primary_key=True),
+    Column("id", Id(64), primary_key=True),
     Column("machine", String(64), nullable=False),  # since it was started
     Column("started_at", Utc, nullable=False),
     Column("beat_at", Utc, nullable=False),  # its last sign of life, by the database's clock
@@ -55,7 +55,7 @@ servers = Table(
 jobs = Table(
     "jobs",
     metadata,
-    Column("id", String(64), primary_key=True),
+    Column("id", Id(64), primary_key=True),
     Column("created_at", Utc, nullable=False),
     Column("row", Json, nullable=False),  # the Job
 )
@@ -63,7 +63,7 @@ jobs = Table(
 job_tasks = Table(
     "job_tasks",
     metadata,
-    Column("job_id", String(64), ForeignKey("jobs.id"), primary_key=True),
+    Column("job_id", Id(64), ForeignKey("jobs.id"), primary_key=True),
     Column("position", Integer, primary_key=True),
     Column("row", Json, nullable=False),  # the Task
 )
@@ -71,9 +71,9 @@ job_tasks = Table(
 sessions = Table(
     "sessions",
     metadata,
-    Column("id", String(64), primary_key=True),  # the trajectory's id; public
-    Column("secret_digest", String(64), nullable=False),  # the SHA-256 of the session id
-    Column("job_id", String(64), ForeignKey("jobs.id")),
+    Column("id", Id(64), primary_key=True),  # the trajectory's id; public
+    Column("secret_digest", Id(64), nullable=False),  # the SHA-256 of the session id
+    Column("job_id", Id(64), ForeignKey("jobs.id")),
     Column("principal", String(512)),
     Column("environment", String(64), nullable=False),
     Column("environment_version", String(64), nullable=False),
@@ -83,8 +83,8 @@ sessions = Table(
     Column("seed", BigInteger),
     Column("prompt", Text),
     Column("reward_policy", String(16)),
-    Column("live_token", String(64)),  # opens the live page, and nothing else
-    Column("owner", String(64)),  # the server that runs it, or ended it; none where it waits
+    Column("live_token", Id(64)),  # opens the live page, and nothing else
+    Column("owner", Id(64)),  # the server that runs it, or ended it; none where it waits
     Column("answered_at", Utc),
     Column("released_at", Utc),  # when its last server let go of it
     Column("receipt", Json),
@@ -105,7 +105,7 @@ sessions = Table(
 steps = Table(
     "steps",
     metadata,
-    Column("session_id", String(64), ForeignKey("sessions.id"), primary_key=True),
+    Column("session_id", Id(64), ForeignKey("sessions.id"), primary_key=True),
     Column("step", Integer, primary_key=True),
     Column("row", Json, nullable=False),  # the TrajectoryStep
 )
@@ -113,7 +113,7 @@ steps = Table(
 snapshots = Table(
     "snapshots",
     metadata,
-    Column("session_id", String(64), ForeignKey("sessions.id"), primary_key=True),
+    Column("session_id", Id(64), ForeignKey("sessions.id"), primary_key=True),
     Column("step", Integer, nullable=False),  # after which it was taken
     Column("data", LargeBinary, nullable=False),
 )
@@ -122,7 +122,7 @@ logs = Table(
     "logs",
     metadata,
     Column("id", Integer, primary_key=True, autoincrement=True),
-    Column("session_id", String(64), ForeignKey("sessions.id"), nullable=False),
+    Column("session_id", Id(64), ForeignKey("sessions.id"), nullable=False),
     Column("line", Integer),  # its number in the session's own log; none where others added it
     Column("at", Utc, nullable=False),
     Column("text", Text, nullable=False),

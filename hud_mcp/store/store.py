@@ -24,12 +24,12 @@ from hud_mcp.errors import SessionTaken, SourceNotFound, StoreFailed
 from hud_mcp.job import Job
 from hud_mcp.observation import Screenshot
 from hud_mcp.store import reading, writing
+from hud_mcp.store.characters import storable
 from hud_mcp.store.engine import open_engine, why
 from hud_mcp.store.files import read_file
 from hud_mcp.store.lease import LEASE_S, Lease, take
 from hud_mcp.store.reading import RunRow
 from hud_mcp.store.writer import Write, Writer
-from hud_mcp.store.writing import storable
 from hud_mcp.task import Task
 from hud_mcp.trajectory import (
     Receipt,
@@ -95,6 +95,7 @@ class WaitingSession:
     Attributes:
         trajectory_id: The record's id.
         environment: Its environment's name.
+        principal: Who started it.
         has_prompt: Whether its start was ever told to anybody.
         answered: Whether it waits for its grade.
         since: When its last server let go of it, or gave its last sign of life.
@@ -103,6 +104,7 @@ class WaitingSession:
 
     trajectory_id: str
     environment: str
+    principal: str | None
     has_prompt: bool
     answered: bool
     since: datetime
@@ -210,7 +212,7 @@ class Store:
         environment_digest: str = "",
         live_token: str | None = None,
     ) -> None:
-        """Record that a session begins, as this server's.
+        """Record that a session begins, as this server's, with its prompt where that is known.
 
         Raises:
             StoreFailed: Nothing was written.
@@ -234,6 +236,7 @@ class Store:
                     seed=trajectory.seed,
                     reward_policy=reward_policy,
                     live_token=live_token,
+                    prompt=None if trajectory.prompt is None else storable(trajectory.prompt),
                     owner=self._lease.server_id,
                     started_at=trajectory.started_at,
                 )
@@ -249,6 +252,21 @@ class Store:
             SessionTaken: The same; another server owns the session.
         """
         await self._update_session(trajectory_id, prompt=storable(prompt))
+
+    async def set_handle(self, trajectory_id: str, handle: bytes) -> None:
+        """Record what a world that lives elsewhere is found by, as a snapshot before any step.
+
+        Raises:
+            StoreFailed: Nothing was written.
+            SessionTaken: The same; another server owns the session.
+        """
+
+        def run(connection: "Connection") -> None:
+            server = self._lease.server_id
+            writing.update(connection, server, trajectory_id, {"owner": server})  # if it is ours
+            writing.put_snapshot(connection, trajectory_id, -1, handle)
+
+        await self._writer.write(Write(run))
 
     async def add_step(
         self,
@@ -365,6 +383,7 @@ class Store:
             WaitingSession(
                 trajectory_id=row.id,
                 environment=row.environment,
+                principal=row.principal,
                 has_prompt=row.prompt is not None,
                 answered=row.answered_at is not None,
                 since=row.released_at or row.started_at,

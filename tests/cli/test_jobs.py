@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from recorded import AT, record_job, record_run
+from kept_runs import AT, record_job, record_run
 
 from hud_mcp.cli import main
 from hud_mcp.grade import Outcome

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from kept_runs import AT, record_run
 from PIL import Image
-from recorded import AT, record_run
 
 from hud_mcp.cli import main
 from hud_mcp.observation import Screenshot

@@ -28,11 +28,14 @@ class Phoenix:
         folder: For its store and its log.
         sources: Its environments.
         options: More for `serve`.
+        store: A database's URL, where the store is not a file in the folder.
     """
 
-    def __init__(self, folder: Path, sources: Sequence[str], *options: str) -> None:
+    def __init__(
+        self, folder: Path, sources: Sequence[str], *options: str, store: str | None = None
+    ) -> None:
         self.folder = folder
-        self.store = folder / "store.sqlite3"
+        self.store = store or folder / "store.sqlite3"
         self.kills = 0
         self._arguments = serve_arguments(
             sources, self.store, "--http", "127.0.0.1:0", "--limit", "sessions=512", *options
@@ -69,6 +72,13 @@ class Phoenix:
         assert self._process.stdout is not None
         self._process.stdout.close()
 
+    def wait(self) -> None:
+        """Wait until the server has ended by itself."""
+        assert self._process is not None
+        self._process.wait(PATIENCE_S)
+        assert self._process.stdout is not None
+        self._process.stdout.close()
+
     async def kill_and_start(self) -> None:
         """One life after another."""
         self.kill()
@@ -95,9 +105,11 @@ class Phoenix:
 
 
 @asynccontextmanager
-async def phoenix(folder: Path, sources: Sequence[str], *options: str) -> AsyncIterator[Phoenix]:
+async def phoenix(
+    folder: Path, sources: Sequence[str], *options: str, store: str | None = None
+) -> AsyncIterator[Phoenix]:
     """A server that can be killed and started again; killed at the end."""
-    bird = Phoenix(folder, sources, *options)
+    bird = Phoenix(folder, sources, *options, store=store)
     await bird.start()
     try:
         yield bird

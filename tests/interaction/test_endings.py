@@ -30,6 +30,9 @@ pytestmark = pytest.mark.anyio
 
 Gates = Callable[[str], Gate]
 WITHIN_S = 2.0
+"""Hosts kill a server some 2 s after they have left it."""
+BUSY_S = 2.0
+"""What a machine that does other work may add to it."""
 
 
 @pytest.mark.parametrize(
@@ -83,7 +86,7 @@ async def test_a_stdio_server_ends_in_order_whatever_it_is_doing(
     log = raw.log.read_text()
     assert "Traceback" not in log
     assert "never awaited" not in log
-    assert took < WITHIN_S, log
+    assert took < WITHIN_S + BUSY_S, log
     assert not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
     ends = {}
     for reply in (idle, held, graded, done):
@@ -129,7 +132,7 @@ async def test_an_http_server_ends_in_order_whatever_it_is_doing(
         assert len(told) == 2, "what is under way is still answered"
         assert all("call again with its id" in text for text in told)
         log = server.logged()
-        assert took < WITHIN_S, log
+        assert took < WITHIN_S + BUSY_S, log
         assert "Traceback" not in log
         for trajectory in trajectories:
             record = await load(server.store, trajectory)

@@ -8,6 +8,8 @@ from typing import Any
 
 import anyio
 import anyio.lowlevel
+import anyio.to_thread
+import httpx2
 import pytest
 from peers import BOARD, ENVIRONMENTS, FAULTY, MODERN, Gate, stdio_peer, until
 from phoenix import Call, Conversation, Phoenix, act, phoenix, step
@@ -345,6 +347,30 @@ async def test_what_cannot_come_back_is_lost_with_the_reason(
             assert (record.outcome, record.reward) == ("lost", None)
             assert why in (record.error or "")
             assert "was lost at" in await peer.error("step", session=task.session)
+
+
+async def test_a_grading_that_kills_its_server_is_not_tried_for_ever(tmp_path: Path) -> None:
+    """After the third server, that is the outcome; the fourth lives."""
+    with anyio.fail_after(BOUND_S):
+        bird = Phoenix(tmp_path, (FAULTY,))
+        await bird.start()
+        arguments = {"mark": str(tmp_path / "mark")}
+        conversation = Conversation(bird, "kills_its_server", arguments, (), "x")
+        await conversation.start()
+        for attempt in range(3):
+            if attempt == 0:
+                with pytest.raises(httpx2.TransportError):
+                    await bird.call("response", session=conversation.session, answer="x")
+            await anyio.to_thread.run_sync(bird.wait)  # the others grade without being asked
+            await bird.start()
+        told = await bird.call("response", session=conversation.session, answer="x")
+        assert "each of the 3 times that its answer was graded" in told["content"][0]["text"]
+        record = await conversation.record()
+        assert (record.outcome, record.reward) == ("lost", None)
+        bird.kill()
+    assert [await anyio.Path(tmp_path, f"mark{i}").exists() for i in range(4)] == [True] * 3 + [
+        False
+    ]
 
 
 async def test_a_session_is_not_brought_back_under_another_source(tmp_path: Path) -> None:

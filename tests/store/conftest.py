@@ -6,6 +6,7 @@ from pathlib import Path
 import anyio
 import pytest
 from postgresql import Cluster, find_programs
+from server import Server
 
 from hud_mcp.store import Store
 
@@ -36,7 +37,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path}/store.sqlite3"
     cluster: Cluster = request.getfixturevalue("cluster")
-    return cluster.new_database()
+    return cluster.new_schema()
 
 
 @pytest.fixture
@@ -58,3 +59,17 @@ async def open_store(url: str) -> AsyncIterator[Callable[..., Store]]:
 def store(open_store: Callable[..., Store]) -> Store:
     """A store, closed at the end."""
     return open_store()
+
+
+@pytest.fixture
+def serve(url: str) -> Iterator[Callable[..., Server]]:
+    """Start servers on the store; all have ended at the end."""
+    started: list[Server] = []
+
+    def start(lease_s: float = 60, **options: object) -> Server:
+        started.append(Server(url, lease_s, **options))
+        return started[-1]
+
+    yield start
+    for server in started:
+        server.end()

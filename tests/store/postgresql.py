@@ -12,6 +12,7 @@ import time
 from functools import cache
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import psycopg
 
@@ -35,7 +36,7 @@ def find_programs() -> Path | None:
 
 
 class Cluster:
-    """A server with databases of its own, that forgets what it was not asked to keep durable.
+    """A server with a database of its own, that forgets what it was not asked to keep durable.
 
     Args:
         programs: Where `initdb` and `postgres` are.
@@ -65,9 +66,11 @@ class Cluster:
             "listen_addresses": "",
             "unix_socket_directories": self.folder,
             "fsync": "off",
+            "full_page_writes": "off",
+            "autovacuum": "off",
             "timezone": "Asia/Kolkata",  # what comes back in UTC was made so
             "max_connections": 300,
-            "deadlock_timeout": "100ms",
+            "deadlock_timeout": "2s",  # after which it looks once
             "log_destination": "stderr",
         }
         options = [f"--{name}={value}" for name, value in settings.items()]
@@ -90,25 +93,26 @@ class Cluster:
             else:
                 return
 
-    def stop(self) -> None:
+    def stop(self, how: signal.Signals = signal.SIGINT) -> None:
         """Stop the server, as an operator would who does not wait for its clients."""
         if self._process is not None:
-            self._process.send_signal(signal.SIGINT)
+            self._process.send_signal(how)
             self._process.wait(60)
             self._process = None
 
     def remove(self) -> None:
-        """Stop it, and leave nothing."""
-        self.stop()
+        """Stop it at once, and leave nothing."""
+        self.stop(signal.SIGQUIT)
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def new_database(self) -> str:
-        """Make an empty database; return its URL."""
+    def new_schema(self) -> str:
+        """Make a place without tables, which takes a thousandth of a database's time; its URL."""
         self._count += 1
-        name = f"db{self._count}"
+        name = f"place{self._count}"
         with psycopg.connect(self.conninfo("postgres"), autocommit=True) as connection:
-            connection.execute(f"CREATE DATABASE {name}".encode())
-        return f"postgresql+psycopg://postgres@/{name}?host={self.folder}"
+            connection.execute(f"CREATE SCHEMA {name}".encode())
+        query = urlencode({"host": self.folder, "options": f"-csearch_path={name}"})
+        return f"postgresql+psycopg://postgres@/postgres?{query}"
 
     def conninfo(self, database: str) -> str:
         """How libpq finds a database of it."""

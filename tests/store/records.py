@@ -119,6 +119,16 @@ def execute(url: str, statement: str) -> list[Any]:
         engine.dispose()
 
 
+def waits_for_a_lock(url: str) -> bool:
+    """Whether a transaction waits for another one of this database."""
+    # In a transaction of its own: one sees the activity of others as it was at its beginning.
+    waiting = (
+        "SELECT count(*) FROM pg_stat_activity "
+        "WHERE datname = current_database() AND wait_event_type = 'Lock'"
+    )
+    return execute(url, waiting) != [(0,)]
+
+
 @contextmanager
 def commits() -> Iterator[list[Connection]]:
     """The connection of every commit meanwhile."""
@@ -131,13 +141,15 @@ def commits() -> Iterator[list[Connection]]:
         event.remove(Engine, "commit", add)
 
 
-def run_child(program: str, *arguments: str, **options: Any) -> "subprocess.Popen[str]":
+def run_child(
+    program: str, *arguments: str, environment: dict[str, str] | None = None, **options: Any
+) -> "subprocess.Popen[str]":
     """Run a program in another process that finds this package and this module."""
     here = [str(Path(hud_mcp.__file__).parent.parent), str(Path(__file__).parent)]
     return subprocess.Popen(
         [sys.executable, "-c", program, *arguments],
         stdout=subprocess.PIPE,
         text=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(here)},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(here), **(environment or {})},
         **options,
     )

@@ -84,27 +84,6 @@ async def test_a_new_file_may_be_opened_by_many_at_once(tmp_path: Path, journal:
             await store.close()
 
 
-async def test_a_store_of_a_newer_version_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
-    """An older program does not write what a newer one would not understand."""
-    path = tmp_path / "store.sqlite3"
-    store = Store(path)
-    await begin(store)
-    await store.close()
-    with sqlite3.connect(path) as raw:
-        raw.execute("UPDATE versions SET version = 99")
-    raw.close()
-    before = path.read_bytes()
-
-    newer = Store(path)
-    said = "has version 99, this program reads up to 2; update hud-mcp, or name another store"
-    with pytest.raises(StoreFailed, match=said):
-        await newer.load_trajectory("traj-1")
-    with pytest.raises(StoreFailed, match=said):
-        await newer.add_job(Job(name="a"))
-    await newer.close()
-    assert path.read_bytes() == before
-
-
 @pytest.mark.parametrize(
     ("place", "why"),
     [

@@ -35,6 +35,9 @@ async def main(behaviour: str) -> None:
         httpx2.AsyncClient(headers=server["headers"]) as web,
         Client(streamable_http_client(server["url"], http_client=web)) as client,
     ):
+        while behaviour == "wander":
+            print("wandering", flush=True)
+            await client.call_tool("step", {"session": session})
         counted = re.search(r"the letter '(.)' occur in '(\w+)'", prompt)
         backwards = re.search(r"Write the word '(\w+)' backwards", prompt)
         answer = "?"
@@ -45,6 +48,8 @@ async def main(behaviour: str) -> None:
         arguments = {"session": session, "answer": answer}
         result = await client.call_tool("response", arguments)
         print(f"was told: {result.content[0].text.splitlines()[0]}")
+        if behaviour == "linger":
+            time.sleep(3)  # noqa: ASYNC251  # an agent that has answered, and goes on
 
 
 if __name__ == "__main__":

@@ -301,3 +301,13 @@ async def cannot_open_twice(mark: str):
     Path(mark).touch(exist_ok=False)
     yield "Answer."
     yield 1.0
+
+
+@env.template()
+async def kills_its_server(mark: str):
+    """End the whole process while grading."""
+    yield "Answer."
+    attempts = len(list(Path(mark).parent.glob("mark*")))
+    Path(f"{mark}{attempts}").touch()
+    os._exit(9)
+    yield 1.0

@@ -1,0 +1,359 @@
+"""A client of the control channel: of ours, and of HUD's own server."""
+
+import asyncio
+import itertools
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any, cast
+from urllib.parse import unquote, urlsplit
+
+from hud_mcp.channel.frames import FRAME_BYTES, BadFrame, FrameReader, encode_frame
+from hud_mcp.channel.tunnel import splice
+from hud_mcp.errors import HudMcpError
+
+__all__ = ["ChannelClient", "ChannelFailed", "ChannelRefused", "Place", "read_place"]
+
+_CONNECT_S = 10.0
+_REPLY_S = 30.0
+_TASK_S = 900.0
+_CLOSE_S = 2.0
+
+
+class ChannelFailed(HudMcpError):
+    """The channel cannot be reached, or its server does not answer as one does."""
+
+
+class ChannelRefused(HudMcpError):
+    """The server answered with an error.
+
+    Attributes:
+        code: JSON-RPC's, or the server's own.
+        message: What the server said.
+    """
+
+    def __init__(self, method: str, code: int, message: str) -> None:
+        super().__init__(f"{method} was refused ({code}): {message}")
+        self.code = code
+        self.message = message
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a channel is.
+
+    Attributes:
+        host: Its host.
+        port: Its port.
+        token: What it asks for, or None.
+    """
+
+    host: str
+    port: int
+    token: str | None = field(default=None, repr=False)
+
+    def __str__(self) -> str:
+        return f"tcp://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
+
+
+def read_place(url: str) -> Place:
+    """Read `tcp://[token@]host:port`.
+
+    Raises:
+        ChannelFailed: It is something else; the text does not repeat a token.
+    """
+    shown = url.rpartition("@")[2]
+    parts = urlsplit(url)
+    port = None
+    with suppress(ValueError):
+        port = parts.port
+    if parts.scheme != "tcp" or not parts.hostname or not port or parts.path not in ("", "/"):
+        raise ChannelFailed(f"{shown!r} is no channel; write tcp://host:port.")
+    return Place(parts.hostname, port, unquote(parts.username) if parts.username else None)
+
+
+class ChannelClient:
+    """One control connection, after its `hello`. Made by `connect`.
+
+    A call that is cancelled, or times out, closes the connection: its reply would be taken for
+    the next one's. What the session holds stays held.
+
+    Attributes:
+        place: Where the server is.
+        session_id: The session that this connection speaks for.
+        environment: The served environment's name and version.
+        bindings: The capabilities that are published, each as the wire has it.
+    """
+
+    def __init__(
+        self, place: Place, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        self.place = place
+        self.session_id = ""
+        self.environment: dict[str, str] = {}
+        self.bindings: list[dict[str, Any]] = []
+        self._frames = FrameReader(reader, within_s=_TASK_S)
+        self._writer = writer
+        self._ids = itertools.count(1)
+        self._lock = asyncio.Lock()
+        self._replies: dict[Any, dict[str, Any]] = {}
+
+    @classmethod
+    @asynccontextmanager
+    async def connect(
+        cls,
+        place: Place | str,
+        *,
+        session_id: str | None = None,
+        take_over: bool = False,
+        connect_s: float = _CONNECT_S,
+        reply_s: float = _REPLY_S,
+    ) -> AsyncGenerator["ChannelClient"]:
+        """Connect, say hello, and leave at the end; what is held stays held.
+
+        Args:
+            place: Where the server is; `tcp://[token@]host:port` or what was read of it.
+            session_id: The session to resume; a new one by default.
+            take_over: Whether to take it from a connection that may be dead. HUD's own server
+                does not know this.
+            connect_s: How long connecting may take.
+            reply_s: How long the reply to `hello` may take.
+
+        Raises:
+            ChannelFailed: Nothing answers there, or something else does.
+            ChannelRefused: The server knows no such session, or asks for a token.
+        """
+        place = read_place(place) if isinstance(place, str) else place
+        reader, writer = await _open(place, connect_s)
+        client = cls(place, reader, writer)
+        try:
+            await client.hello(session_id, take_over=take_over, reply_s=reply_s)
+            yield client
+        finally:
+            await client.close()
+
+    async def hello(
+        self,
+        session_id: str | None = None,
+        *,
+        take_over: bool = False,
+        reply_s: float = _REPLY_S,
+    ) -> None:
+        """Identify the session; with an id, resume it.
+
+        Raises:
+            ChannelFailed, ChannelRefused: As for `connect`.
+        """
+        params: dict[str, Any] = {}
+        if session_id is not None:
+            params["session_id"] = session_id
+        if take_over:
+            params["take_over"] = True
+        if self.place.token is not None:
+            params["token"] = self.place.token
+        result = await self._call("hello", params, reply_s)
+        try:
+            self.session_id = str(result["session_id"])
+            self.environment = {k: str(result["env"][k]) for k in ("name", "version")}
+            self.bindings = list(result["bindings"])
+        except (KeyError, TypeError) as exc:
+            raise ChannelFailed(f"What answers at {self.place} is no channel: {exc!r}.") from None
+
+    async def list_tasks(self) -> list[dict[str, Any]]:
+        """Return what can be started: each an `id`, a `description` and the schema of its `args`.
+
+        Raises:
+            ChannelFailed, ChannelRefused: It was not told.
+        """
+        result = await self._call("tasks.list", {}, _REPLY_S)
+        tasks = result.get("tasks")
+        if not isinstance(tasks, list):
+            raise ChannelFailed(f"{self.place} lists its tasks as {type(tasks).__name__}.")
+        return cast("list[dict[str, Any]]", tasks)
+
+    async def start(
+        self, task_id: str, args: Mapping[str, Any] | None = None, *, within_s: float = _TASK_S
+    ) -> dict[str, Any]:
+        """Start a task, and return what is asked: its `prompt`, and what else was yielded.
+
+        Raises:
+            ChannelRefused: It was not started.
+            ChannelFailed: The connection is gone; the task may have been started.
+        """
+        return await self._call("tasks.start", {"id": task_id, "args": dict(args or {})}, within_s)
+
+    async def grade(self, answer: Any, *, within_s: float = _TASK_S) -> dict[str, Any]:
+        """Submit the answer, and return the grade: its `score`, and what else is known.
+
+        Raises:
+            ChannelRefused: It was not graded.
+            ChannelFailed: The connection is gone. Resume the session and ask again: a server of
+                this package gives the same answer the same grade.
+        """
+        return await self._call("tasks.grade", {"answer": answer}, within_s)
+
+    async def cancel(self) -> None:
+        """End what the session holds; a start or a grade that another task waits for is cut off.
+
+        Raises:
+            ChannelFailed: The connection is gone.
+        """
+        request_id = self._write("tasks.cancel", {})
+        async with self._lock:  # the call that is cut off is answered first
+            _result("tasks.cancel", await self._reply(request_id, _REPLY_S))
+
+    async def bye(self) -> None:
+        """End the session and what it holds.
+
+        Raises:
+            ChannelFailed: The connection is gone.
+        """
+        await self._call("bye", {}, _REPLY_S)
+
+    async def close(self) -> None:
+        """Leave; what the session holds stays held. Closing twice is no error."""
+        self._writer.close()
+        with suppress(OSError, TimeoutError):
+            async with asyncio.timeout(_CLOSE_S):
+                await self._writer.wait_closed()
+
+    @asynccontextmanager
+    async def forward(self, capability: str) -> AsyncGenerator[tuple[str, int]]:
+        """Listen on a loopback port, and carry each connection to a capability.
+
+        Args:
+            capability: Its name in `bindings`.
+
+        Yields:
+            The host and the port to connect to.
+        """
+        carried: set[asyncio.Task[None]] = set()
+
+        async def carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            task = asyncio.current_task()
+            if task is not None:
+                carried.add(task)
+                task.add_done_callback(carried.discard)
+            with suppress(HudMcpError, OSError, asyncio.CancelledError):
+                try:
+                    far, rest = await open_stream(self.place, capability)
+                    await splice(far, (reader, writer), rest)
+                finally:
+                    writer.close()
+
+        server = await asyncio.start_server(carry, "127.0.0.1", 0)
+        try:
+            host, port = server.sockets[0].getsockname()[:2]
+            yield host, port
+        finally:
+            server.close()
+            for task in list(carried):
+                task.cancel()
+            if carried:
+                await asyncio.wait(carried, timeout=_CLOSE_S)
+
+    async def _call(self, method: str, params: dict[str, Any], within_s: float) -> dict[str, Any]:
+        async with self._lock:
+            frame = await self._reply(self._write(method, params), within_s)
+        return _result(method, frame)
+
+    async def _reply(self, request_id: int, within_s: float) -> dict[str, Any]:
+        """Wait for the reply of one request; those of others are kept for them."""
+        try:
+            async with asyncio.timeout(within_s):
+                await self._writer.drain()
+                while request_id not in self._replies:
+                    frame = await self._read()
+                    # An error about what is no request has no id; the connection ends with it.
+                    given = frame.get("id")
+                    self._replies[request_id if given is None else given] = frame
+        except TimeoutError:
+            self._writer.close()
+            raise ChannelFailed(f"{self.place} did not answer within {within_s:g} s.") from None
+        except BaseException:
+            self._writer.close()
+            raise
+        return self._replies.pop(request_id)
+
+    def _write(self, method: str, params: dict[str, Any]) -> int:
+        if self._writer.is_closing():
+            raise ChannelFailed(f"The connection to {self.place} is closed; connect again.")
+        request_id = next(self._ids)
+        frame = {"jsonrpc": "2.0", "id": request_id, "method": method, "params": params}
+        line = encode_frame(frame)
+        if len(line) > FRAME_BYTES:
+            raise ChannelFailed(f"{method} has {len(line)} bytes; a frame has {FRAME_BYTES}.")
+        self._writer.write(line)
+        return request_id
+
+    async def _read(self) -> dict[str, Any]:
+        try:
+            frame = await self._frames.read()
+        except BadFrame as exc:
+            raise ChannelFailed(f"What answers at {self.place} is no channel: {exc}.") from None
+        except OSError as exc:
+            raise ChannelFailed(f"The connection to {self.place} broke: {exc}.") from None
+        if frame is None:
+            raise ChannelFailed(f"{self.place} closed the connection and did not answer.")
+        return frame
+
+
+async def open_stream(
+    place: Place, capability: str
+) -> tuple[tuple[asyncio.StreamReader, asyncio.StreamWriter], bytes]:
+    """Open a stream to a capability through a channel's port.
+
+    Returns:
+        The stream, and the bytes of it that came with the reply.
+
+    Raises:
+        ChannelFailed, ChannelRefused: It was not opened.
+    """
+    reader, writer = await _open(place, _CONNECT_S)
+    params = {"capability": capability}
+    if place.token is not None:
+        params["token"] = place.token
+    frames = FrameReader(reader)
+    try:
+        writer.write(encode_frame({"id": 1, "method": "tunnel.open", "params": params}))
+        async with asyncio.timeout(_REPLY_S):
+            frame = await frames.read()
+        _result("tunnel.open", frame or {})
+    except (TimeoutError, OSError, BadFrame) as exc:
+        writer.close()
+        raise ChannelFailed(f"{place} opened no stream to {capability!r}: {exc}.") from None
+    except BaseException:
+        writer.close()
+        raise
+    return (reader, writer), frames.rest
+
+
+async def _open(place: Place, within_s: float) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    try:
+        async with asyncio.timeout(within_s):
+            return await asyncio.open_connection(place.host, place.port)
+    except TimeoutError:
+        raise ChannelFailed(f"Nothing answers at {place} within {within_s:g} s.") from None
+    except OSError as exc:
+        raise ChannelFailed(
+            f"Nothing answers at {place}: {exc.strerror or exc}. Start a server there, or correct "
+            "the address."
+        ) from None
+
+
+def _result(method: str, frame: Mapping[str, Any]) -> dict[str, Any]:
+    """What a reply has for its request.
+
+    Raises:
+        ChannelRefused: An error.
+        ChannelFailed: Neither a result nor an error.
+    """
+    error, result = frame.get("error"), frame.get("result")
+    if isinstance(error, dict):
+        given = cast("dict[str, Any]", error)
+        code = given.get("code")
+        text = str(given.get("message") or "no reason was given")
+        raise ChannelRefused(method, code if isinstance(code, int) else -32000, text)
+    if not isinstance(result, dict):
+        raise ChannelFailed(f"{method} was answered with {type(result).__name__}, not an object.")
+    return cast("dict[str, Any]", result)

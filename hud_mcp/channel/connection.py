@@ -1,0 +1,377 @@
+"""One control connection: its conversation, from the first frame to the last reply."""
+
+import asyncio
+import logging
+import secrets
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from hud_mcp.agents.agent import answer_text
+from hud_mcp.channel.frames import FRAME_BYTES, BadFrame, FrameReader, encode_frame
+from hud_mcp.channel.held import Held, HeldTasks, NotHeld
+from hud_mcp.environment import Environment
+from hud_mcp.errors import HudMcpError, InvalidContext, InvalidTask
+from hud_mcp.grade import Outcome
+from hud_mcp.session import Session
+from hud_mcp.template import Prompt
+from hud_mcp.trajectory import Receipt
+
+__all__ = ["Connection", "RpcError", "Service"]
+
+logger = logging.getLogger(__name__)
+
+_WRITE_S = 30.0
+"""How long a peer may not read its replies before it is taken for gone."""
+_STOP_S = 10.0
+"""How long a task call that is interrupted may take to end."""
+
+_INVALID_REQUEST, _NO_METHOD, _INVALID_PARAMS, _INTERNAL = -32600, -32601, -32602, -32603
+_FAILED, _UNAUTHORIZED = -32000, -32001
+
+Method = Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]
+
+
+class RpcError(Exception):
+    """What a request is answered with in place of a result."""
+
+    def __init__(self, code: int, text: str) -> None:
+        super().__init__(text)
+        self.code = code
+
+
+@dataclass(frozen=True)
+class Service:
+    """What every connection of a channel shares.
+
+    Attributes:
+        environment: What is served.
+        held: Who holds which task.
+        token: What a peer must send first; None where none is asked for.
+        bindings: The capabilities that are published now, as the wire has them.
+        idle_s: How long a connection may say nothing.
+        touch_s: How often a connection that is open keeps its task from expiring as idle.
+        argument_bytes: How long a task's arguments and an answer may be.
+        calls: What is being started and graded now, also for peers that are gone.
+    """
+
+    environment: Environment
+    held: HeldTasks
+    token: str | None
+    bindings: Callable[[], list[dict[str, Any]]]
+    idle_s: float
+    touch_s: float
+    argument_bytes: int
+    calls: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]])
+
+    def check_token(self, params: Mapping[str, Any]) -> None:
+        """Let in whoever knows the token.
+
+        Raises:
+            RpcError: This peer does not.
+        """
+        given = params.get("token")
+        if self.token is None:
+            return
+        known = isinstance(given, str) and secrets.compare_digest(
+            given.encode(), self.token.encode()
+        )
+        if not known:
+            raise RpcError(
+                _UNAUTHORIZED,
+                "this channel asks for a token; send it as `token` in hello or tunnel.open",
+            )
+
+
+class Connection:
+    """One peer.
+
+    Args:
+        service: What is served.
+        frames: What it sends.
+        writer: Where its replies go.
+    """
+
+    def __init__(self, service: Service, frames: FrameReader, writer: asyncio.StreamWriter) -> None:
+        self._service = service
+        self._frames = frames
+        self._writer = writer
+        self._held: Held = service.held.open(self)
+        self._known = service.token is None
+        self._has_left = False
+        self._call: asyncio.Task[None] | None = None
+        self._calls: str = ""
+        self._interrupted_by: str | None = None
+        self._can_interrupt = False
+        self._methods: Mapping[str, Method] = {
+            "hello": self._hello,
+            "tasks.list": self._list,
+            "tasks.start": self._start,
+            "tasks.grade": self._grade,
+            "tasks.cancel": self._cancel,
+        }
+
+    async def run(self, first: dict[str, Any]) -> None:
+        """Answer the first frame and all that follow, until either side leaves.
+
+        What the peer holds then stays held, and can be resumed at once. A task that is being
+        started or graded goes on; a peer that has only ended its own direction is told of it.
+        """
+        frame: dict[str, Any] | None = first
+        try:
+            while frame is not None and await self._answer(frame):
+                frame = await self._next()
+        finally:
+            self._has_left = True
+            self._service.held.park(self._held, self)
+            self._frames.close()
+        if frame is None and self._is_busy and self._call is not None:
+            await asyncio.wait({self._call})
+
+    def lose(self) -> None:
+        """End: another connection has taken the session over."""
+        self._writer.transport.abort()
+
+    @property
+    def _is_busy(self) -> bool:
+        """Whether a task is being started or graded for this peer."""
+        return self._call is not None and not self._call.done()
+
+    async def _next(self) -> dict[str, Any] | None:
+        last_s = time.monotonic()
+        while True:
+            try:
+                frame = await self._frames.read(first_s=self._service.touch_s)
+            except BadFrame as exc:
+                await self._send_error(None, exc.code, str(exc))
+                if exc.fatal:
+                    return None
+                last_s = time.monotonic()
+            except TimeoutError:
+                if self._frames.has_begun:
+                    await self._send_error(None, _INVALID_REQUEST, "a frame did not come to an end")
+                    return None
+                self._held.touch()
+                if self._is_busy:
+                    last_s = time.monotonic()
+                elif time.monotonic() - last_s >= self._service.idle_s:
+                    return None
+            else:
+                self._held.touch()
+                return frame
+
+    async def _answer(self, frame: dict[str, Any]) -> bool:
+        """Answer a request; return whether to go on."""
+        if self._held.speaker is not self:
+            return False
+        request_id = frame.get("id")
+        if not isinstance(request_id, int | str | None) or isinstance(request_id, bool):
+            await self._send_error(None, _INVALID_REQUEST, "an id is a whole number or a string")
+            return True
+        try:
+            method, given = _read(frame)
+            if not self._known:
+                self._service.check_token(given)
+                self._known = True
+            await self._dispatch(request_id, method, given)
+        except RpcError as exc:
+            if request_id is not None or exc.code == _UNAUTHORIZED:
+                await self._send_error(request_id, exc.code, str(exc))
+            return exc.code != _UNAUTHORIZED
+        return method != "bye"
+
+    async def _dispatch(self, request_id: Any, method: str, params: dict[str, Any]) -> None:
+        if method in ("tasks.cancel", "bye"):
+            await self._interrupt(method)
+            await self._reply(request_id, self._cancel if method != "bye" else self._bye, params)
+            return
+        run = self._methods.get(method)
+        if run is None:
+            raise RpcError(_NO_METHOD, f"method not found: {method}")
+        # A heartbeat, which is a hello with the session's own id, is no other request.
+        is_beat = method == "hello" and params.get("session_id") == self._held.id
+        if self._is_busy and not is_beat:
+            raise RpcError(_INVALID_REQUEST, f"{method}: a task call is still running")
+        if method not in ("tasks.start", "tasks.grade"):
+            await self._reply(request_id, run, params)
+            return
+        self._calls, self._interrupted_by, self._can_interrupt = method, None, True
+        call = asyncio.get_running_loop().create_task(self._reply(request_id, run, params))
+        self._call = call
+        self._service.calls.add(call)
+        call.add_done_callback(self._service.calls.discard)
+        await asyncio.sleep(0)  # what fails at once is answered before the next frame is read
+
+    async def _interrupt(self, method: str) -> None:
+        """Cut off a task call that runs, and see to it that it is answered first."""
+        call = self._call
+        if call is None or call.done():
+            return
+        self._interrupted_by = method
+        if self._calls == "tasks.start" and self._service.held.begun(self._held) is not None:
+            await self._service.held.cancel(self._held)
+        elif self._can_interrupt:
+            call.cancel()
+        await asyncio.wait({call}, timeout=_STOP_S)
+        self._interrupted_by = None
+
+    async def _reply(self, request_id: Any, run: Method, params: dict[str, Any]) -> None:
+        try:
+            answer = {"result": await run(params)}
+        except asyncio.CancelledError:
+            if self._interrupted_by is None:
+                raise
+            answer = _error(_FAILED, f"{self._interrupted_by} interrupted the task")
+        except RpcError as exc:
+            answer = _error(exc.code, str(exc))
+        except NotHeld as exc:
+            answer = _error(_INVALID_REQUEST, str(exc))
+        except (InvalidTask, InvalidContext) as exc:
+            answer = _error(_INVALID_PARAMS, str(exc))
+        except HudMcpError as exc:
+            by = self._interrupted_by
+            answer = _error(_FAILED, f"{by} interrupted the task" if by else str(exc))
+        except Exception:  # of this package alone: what an author's code raises is attributed
+            logger.exception("a request could not be answered")
+            answer = _error(_INTERNAL, "internal error; the server's log says more")
+        self._can_interrupt = False
+        if request_id is None:
+            return
+        was_sent = await self._send({"jsonrpc": "2.0", "id": request_id, **answer})
+        if was_sent and not self._has_left:
+            self._held.untold_s = None
+
+    async def _hello(self, params: dict[str, Any]) -> dict[str, Any]:
+        wanted = params.get("session_id")
+        if wanted is not None and not isinstance(wanted, str):
+            raise RpcError(_INVALID_PARAMS, "hello: 'session_id' must be a string")
+        for name in ("workspace_routes", "connections"):
+            given = params.get(name)
+            if given is not None and not isinstance(given, list):
+                raise RpcError(_INVALID_PARAMS, f"hello: '{name}' must be a list")
+            if given:
+                raise RpcError(_FAILED, f"hello: this server cannot enforce '{name}'; leave it out")
+        if wanted is not None and wanted != self._held.id:
+            take_over = params.get("take_over") is True
+            found = await self._service.held.resume(wanted, self, take_over=take_over)
+            self._service.held.park(self._held, self)
+            self._held = found
+        environment = self._service.environment
+        return {
+            "session_id": self._held.id,
+            "env": {"name": environment.name, "version": environment.version},
+            "bindings": self._service.bindings(),
+        }
+
+    async def _list(self, _params: dict[str, Any]) -> dict[str, Any]:
+        return {"tasks": self._service.environment.manifest()["templates"]}
+
+    async def _start(self, params: dict[str, Any]) -> dict[str, Any]:
+        task_id, args = params.get("id"), params.get("args")
+        if not isinstance(task_id, str):
+            raise RpcError(_INVALID_PARAMS, "tasks.start: 'id' must be a string")
+        if args is not None and not isinstance(args, dict):
+            raise RpcError(_INVALID_PARAMS, "tasks.start: 'args' must be an object")
+        given = cast("dict[str, Any]", args or {})
+        self._check_size("tasks.start: 'args'", given)
+        return _started(await self._service.held.start(self._held, task_id, given))
+
+    async def _grade(self, params: dict[str, Any]) -> dict[str, Any]:
+        answer = params.get("answer")
+        self._check_size("tasks.grade: 'answer'", answer)
+        text = "" if answer is None else answer_text(answer)
+        return _graded(await self._service.held.grade(self._held, text))
+
+    async def _cancel(self, _params: dict[str, Any]) -> dict[str, Any]:
+        await self._service.held.cancel(self._held)
+        return {"cancelled": True}
+
+    async def _bye(self, _params: dict[str, Any]) -> dict[str, Any]:
+        await self._service.held.cancel(self._held)
+        return {"goodbye": True}
+
+    def _check_size(self, name: str, value: Any) -> None:
+        try:
+            size = len(encode_frame({"": value}))
+        except RecursionError:
+            raise RpcError(_INVALID_PARAMS, f"{name} is nested too deeply") from None
+        if size > self._service.argument_bytes:
+            raise RpcError(
+                _INVALID_PARAMS,
+                f"{name} has {size} bytes; at most {self._service.argument_bytes} are taken",
+            )
+
+    async def _send_error(self, request_id: Any, code: int, text: str) -> None:
+        await self._send({"jsonrpc": "2.0", "id": request_id, **_error(code, text)})
+
+    async def _send(self, frame: dict[str, Any]) -> bool:
+        """Send a reply; return whether it went on its way."""
+        if self._writer.is_closing():
+            return False
+        try:
+            self._writer.write(_fitting(frame))
+            async with asyncio.timeout(_WRITE_S):
+                await self._writer.drain()
+        except (TimeoutError, OSError):
+            self._writer.transport.abort()
+            return False
+        return True
+
+
+def _read(frame: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """A request's method and parameters.
+
+    Raises:
+        RpcError: It has none, or they are of the wrong kind.
+    """
+    method, params = frame.get("method"), frame.get("params")
+    if not isinstance(method, str):
+        raise RpcError(_INVALID_REQUEST, "a request has a `method`, a string")
+    if params is not None and not isinstance(params, dict):
+        raise RpcError(_INVALID_PARAMS, f"{method}: `params` is an object")
+    return method, cast("dict[str, Any]", params or {})
+
+
+def _error(code: int, text: str) -> dict[str, Any]:
+    return {"error": {"code": code, "message": text or "it failed, and nothing is known of why"}}
+
+
+def _fitting(frame: dict[str, Any]) -> bytes:
+    """A reply as its line; one that no client could read says so instead."""
+    line = encode_frame(frame)
+    if len(line) <= FRAME_BYTES:
+        return line
+    note = f"the reply has {len(line)} bytes, and a frame at most {FRAME_BYTES}"
+    result: dict[str, Any] = frame.get("result", {})
+    if "score" in result:  # what was graded is told; the record has the rest
+        kept = {k: result[k] for k in ("score", "done", "trajectory", "graded_at")}
+        return encode_frame({**frame, "result": {**kept, "content": f"{note}; the record has it"}})
+    return encode_frame({"jsonrpc": "2.0", "id": frame["id"], **_error(_FAILED, note)})
+
+
+def _started(session: Session) -> dict[str, Any]:
+    """A task that was started, as the wire has it: its prompt is text, or messages."""
+    prompt = session.prompt or Prompt(())
+    shown: Any = [{"role": m.role, "content": m.text} for m in prompt.messages]
+    if len(prompt.messages) == 1 and prompt.messages[0].role == "user":
+        shown = prompt.messages[0].text
+    return {"trajectory": session.trajectory_id, **prompt.extra, "prompt": shown}
+
+
+def _graded(receipt: Receipt) -> dict[str, Any]:
+    """A receipt as the wire has it: `score` is HUD's word for the reward."""
+    if receipt.outcome is not Outcome.GRADED or receipt.reward is None:
+        raise RpcError(_FAILED, f"the task ended without a grade: {receipt.outcome.value}")
+    frame: dict[str, Any] = {
+        "score": float(receipt.reward),
+        "done": True,
+        "info": receipt.info,
+        "trajectory": receipt.trajectory,
+        "graded_at": receipt.ended_at.isoformat(),
+    }
+    if receipt.content is not None:
+        frame["content"] = receipt.content
+    if receipt.subscores:
+        frame["subscores"] = [s.model_dump(mode="json") for s in receipt.subscores]
+    return frame

@@ -1,0 +1,353 @@
+"""Serving an environment on the control channel: one port for conversations and for streams."""
+
+import asyncio
+import contextlib
+import ipaddress
+import logging
+import signal
+import socket
+import threading
+from collections.abc import Callable, Generator
+from typing import Any, cast
+
+import anyio
+
+from hud_mcp.capability import Capability
+from hud_mcp.channel.connection import Connection, RpcError, Service
+from hud_mcp.channel.frames import (
+    CHUNK_BYTES,
+    FRAME_BYTES,
+    BadFrame,
+    Budget,
+    FrameReader,
+    encode_frame,
+)
+from hud_mcp.channel.held import HeldTasks
+from hud_mcp.channel.tunnel import TunnelRefused, dial, splice
+from hud_mcp.environment import Environment
+from hud_mcp.errors import HudMcpError
+from hud_mcp.limits import Limits
+from hud_mcp.sessions import Sessions
+from hud_mcp.store import Store
+
+__all__ = ["CHANNEL_LIMITS", "Channel", "bind", "serve"]
+
+logger = logging.getLogger(__name__)
+
+CHANNEL_LIMITS = Limits(sessions=4096, sessions_per_caller=4096)
+"""What a channel allows unless it is told otherwise: its peers are programs, many at once."""
+
+_CONNECTIONS = 4096
+_IDLE_S = 3600.0
+_FIRST_S = 30.0
+_TOUCH_S = 30.0
+_CLOSE_S = 1.0
+_SMALL_BYTES = 64 * 1024
+_BACKLOG = 1024
+_TUNNEL = "tunnel.open"
+
+
+class Channel:
+    """An environment on the control channel.
+
+    Args:
+        environment: What is served.
+        sessions: The registry of the process; one of its own, on the user's store, by default.
+        token: What peers must send first. They are HUD's own clients where it is None.
+        closes_sessions: Whether closing it closes the sessions too, so that what is under way
+            is answered before its connection ends; always where they are its own.
+        idle_s: How long a connection may say nothing; HUD's clients speak every 120 s.
+        first_s: How long it may wait with its first frame.
+        frame_bytes: The longest frame; four times what arguments may have by default, and never
+            more than HUD's own limit.
+        connections: How many there may be at once, streams included.
+    """
+
+    def __init__(
+        self,
+        environment: Environment,
+        *,
+        sessions: Sessions | None = None,
+        token: str | None = None,
+        closes_sessions: bool = False,
+        idle_s: float = _IDLE_S,
+        first_s: float = _FIRST_S,
+        frame_bytes: int | None = None,
+        connections: int = _CONNECTIONS,
+    ) -> None:
+        self.environment = environment
+        self._sessions = sessions
+        self._closes_sessions = closes_sessions or sessions is None
+        self._token = token
+        self._idle_s = idle_s
+        self._first_s = first_s
+        self._frame_bytes = frame_bytes
+        self._most = connections
+        self._budget = Budget()
+        self._server: asyncio.Server | None = None
+        self._service: Service | None = None
+        self._connections: set[asyncio.Task[None]] = set()
+
+    async def listen(self, host: str = "127.0.0.1", port: int = 0) -> asyncio.Server:
+        """Bind the port and accept peers; what they need is started before the first `hello`.
+
+        Returns:
+            The listening server; its first socket has the port that was chosen where it is 0.
+
+        Raises:
+            HudMcpError: The port cannot be had.
+            Exception: What an initialize hook raised; nothing listens then.
+        """
+        if self._sessions is None:
+            self._sessions = Sessions([self.environment], store=Store(), limits=CHANNEL_LIMITS)
+        limits = self._sessions.limits
+        if self._frame_bytes is None:
+            self._frame_bytes = min(FRAME_BYTES, max(_SMALL_BYTES, 4 * limits.argument_bytes))
+        loopback = _is_loopback(host)
+        if not loopback and self._token is None:
+            logger.warning("%s can be reached from other machines, and no token is asked for", host)
+        self._service = Service(
+            environment=self.environment,
+            held=HeldTasks(
+                self._sessions,
+                self.environment,
+                adopts=loopback or self._token is not None,
+            ),
+            token=self._token,
+            bindings=self._bindings,
+            idle_s=self._idle_s,
+            touch_s=min(_TOUCH_S, limits.idle_s / 3, self._idle_s),
+            argument_bytes=limits.argument_bytes,
+        )
+        listener = _listen(host, port)
+        try:
+            await self._sessions.initialize(self.environment)
+            self._sessions.begin()
+            self._server = await asyncio.start_server(
+                self._accept, sock=listener, limit=CHUNK_BYTES, backlog=_BACKLOG
+            )
+        except BaseException:
+            listener.close()
+            raise
+        return self._server
+
+    async def close(self) -> None:
+        """Stop listening, leave what is held to the next server on the store, and end."""
+        if self._server is not None:
+            self._server.close()
+        if self._sessions is not None and self._closes_sessions:
+            await self._sessions.close()
+        if self._service is not None and self._service.calls:
+            await asyncio.wait(self._service.calls, timeout=_CLOSE_S)  # their replies are sent
+        for task in list(self._connections):
+            task.cancel()
+        if self._connections:
+            await asyncio.wait(self._connections, timeout=_CLOSE_S)
+
+    def _bindings(self) -> list[dict[str, Any]]:
+        return [
+            {"name": c.name, "protocol": c.protocol, "url": c.url, "params": c.params}
+            for c in self.environment.capabilities
+        ]
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        if task is not None:
+            self._connections.add(task)
+            task.add_done_callback(self._connections.discard)
+        _keep_alive(writer)
+        try:
+            if len(self._connections) > self._most:
+                text = f"{self._most} connections are open, the most that are taken; try later"
+                await _refuse(writer, None, -32000, text)
+                return
+            await self._converse(reader, writer)
+        except (OSError, TimeoutError, EOFError) as exc:
+            logger.debug("a connection ended: %s", exc)
+        except asyncio.CancelledError:
+            pass  # the server closes; the peer's task is done either way
+        finally:
+            with contextlib.suppress(OSError):
+                writer.close()
+
+    async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        service = self._service
+        if service is None:
+            return
+        limit = self._frame_bytes or FRAME_BYTES
+        frames = FrameReader(reader, limit=limit, budget=self._budget)
+        try:
+            first = await frames.read(first_s=self._first_s)
+            if first is not None and first.get("method") == _TUNNEL:
+                await self._tunnel(service, first, frames, reader, writer)
+            elif first is not None:
+                await Connection(service, frames, writer).run(first)
+        except BadFrame as exc:
+            # What else such a peer sends, an HTTP request's body say, is not to be run.
+            await _refuse(writer, None, exc.code, str(exc))
+            await _read_past(reader, writer)
+        except TimeoutError:
+            await _refuse(writer, None, -32600, "no whole frame came in time")
+        finally:
+            frames.close()
+
+    async def _tunnel(
+        self,
+        service: Service,
+        first: dict[str, Any],
+        frames: FrameReader,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+    ) -> None:
+        request_id = first.get("id")
+        params = first.get("params")
+        given = cast("dict[str, Any]", params) if isinstance(params, dict) else {}
+        try:
+            service.check_token(given)
+            capability = self._find(given.get("capability"))
+            far = await dial(capability)
+        except RpcError as exc:
+            await _refuse(writer, request_id, exc.code, str(exc))
+            return
+        except TunnelRefused as exc:
+            await _refuse(writer, request_id, -32000, str(exc))
+            return
+        if request_id is not None:
+            result = {"capability": capability.name}
+            writer.write(encode_frame({"jsonrpc": "2.0", "id": request_id, "result": result}))
+        await splice((reader, writer), far, frames.rest)
+
+    def _find(self, name: Any) -> Capability:
+        if not isinstance(name, str):
+            raise RpcError(-32602, "tunnel.open: 'capability' must be a string")
+        for capability in self.environment.capabilities:
+            if capability.name == name:
+                return capability
+        known = ", ".join(c.name for c in self.environment.capabilities) or "none"
+        raise RpcError(-32000, f"unknown capability: {name!r}; there are: {known}")
+
+
+async def bind(
+    env: Environment, host: str = "127.0.0.1", port: int = 0, **options: Any
+) -> asyncio.Server:
+    """Bind an environment's channel, and return the listening server without waiting on it.
+
+    Args:
+        env: What is served.
+        host: Where it listens.
+        port: 0 for any free one.
+        options: As for `Channel`.
+    """
+    return await Channel(env, **options).listen(host, port)
+
+
+async def serve(
+    env: Environment,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    *,
+    announce: Callable[[int], None] | None = None,
+    **options: Any,
+) -> int:
+    """Serve an environment on the channel until a signal says to stop, or for ever.
+
+    On another thread than the main one, nothing listens to signals: the dependency that owns
+    the main thread does, and cancels this.
+
+    Args:
+        env: What is served.
+        host: Where it listens.
+        port: 0 for any free one.
+        announce: Called with the port once peers are accepted.
+        options: As for `Channel`.
+
+    Returns:
+        The exit status: 128 and the signal's number.
+    """
+    channel = Channel(env, **options)
+    caught: list[int] = []
+    with anyio.CancelScope() as scope, _signals(caught, scope):
+        try:
+            server = await channel.listen(host, port)
+            if announce is not None:
+                announce(server.sockets[0].getsockname()[1])
+            await anyio.sleep_forever()
+        finally:
+            with anyio.CancelScope(shield=True):
+                await channel.close()
+    return 128 + caught[0]
+
+
+@contextlib.contextmanager
+def _signals(caught: list[int], scope: anyio.CancelScope) -> Generator[None]:
+    """On the main thread: note a signal to stop, and cancel the scope."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def note(number: int) -> None:
+        caught.append(number)
+        scope.cancel()
+
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, note, int(number))
+    try:
+        yield
+    finally:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.remove_signal_handler(number)
+
+
+async def _refuse(writer: asyncio.StreamWriter, request_id: Any, code: int, text: str) -> None:
+    error = {"code": code, "message": text}
+    writer.write(encode_frame({"jsonrpc": "2.0", "id": request_id, "error": error}))
+    with contextlib.suppress(OSError, TimeoutError):
+        async with asyncio.timeout(_FIRST_S):
+            await writer.drain()
+
+
+async def _read_past(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Read what a peer still sends, for a moment: else it sees a reset in place of the error."""
+    with contextlib.suppress(OSError, TimeoutError):
+        writer.write_eof()
+        async with asyncio.timeout(_CLOSE_S):
+            while await reader.read(CHUNK_BYTES):
+                pass
+
+
+def _keep_alive(writer: asyncio.StreamWriter) -> None:
+    """Find out that a peer has vanished without a word."""
+    raw: socket.socket | None = writer.get_extra_info("socket")
+    if raw is None:
+        return
+    raw.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 4)):
+        option = getattr(socket, name, None)
+        if option is not None:
+            raw.setsockopt(socket.IPPROTO_TCP, option, value)
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+    except OSError as exc:
+        listener.close()
+        raise HudMcpError(
+            f"Cannot listen on {host}:{port}: {exc.strerror}. Choose another port; 0 takes any "
+            "free one."
+        ) from None
+    listener.setblocking(False)
+    return listener
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

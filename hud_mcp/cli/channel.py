@@ -1,0 +1,114 @@
+"""`hud-mcp channel serve`: an environment on the HUD control channel."""
+
+import sys
+from contextlib import suppress
+from typing import Any
+
+import anyio
+import click
+
+from hud_mcp.cli.serve import leave, load, only_environment, private_stdout, read_limits
+from hud_mcp.errors import HudMcpError
+from hud_mcp.log import LineStream, configure_logging
+
+__all__ = ["command", "raise_file_limit", "serve_command"]
+
+_FILES = 65_536
+
+
+@click.group("channel")
+def command() -> None:
+    """Speak the HUD control channel."""
+
+
+@command.command("serve")
+@click.argument("source")
+@click.option("--env", "name", help="Which environment, where SOURCE has several.")
+@click.option("--host", default="127.0.0.1", help="Where to listen.")
+@click.option("--port", "-p", type=click.IntRange(0, 65_535), default=0, help="0: any free one.")
+@click.option(
+    "--token",
+    envvar="HUD_MCP_CHANNEL_TOKEN",
+    help="What peers must send as `token` in their first frame; HUD's own clients send none.",
+)
+@click.option("--taskset", "tasksets", multiple=True, metavar="FILE", help="Tasks to offer by id.")
+@click.option("--store", metavar="URL", help="A SQLite file or a database URL for the record.")
+@click.option("--limit", "limits", multiple=True, metavar="NAME=VALUE", help="Change a limit.")
+@click.option(
+    "--idle",
+    "idle_s",
+    type=click.FloatRange(1),
+    default=3600.0,
+    help="Seconds after which a connection that says nothing is closed; its task stays held.",
+)
+@click.option(
+    "--log-level",
+    type=click.Choice(["debug", "info", "warning", "error"]),
+    default="info",
+    help="What is logged to stderr.",
+)
+def serve_command(**options: Any) -> None:
+    """Serve one environment to HUD clients.
+
+    SOURCE is a shipped environment, a Python file (path/to/env.py), or one environment of a
+    file (env.py:name). The port is announced on standard output as HUD_SERVE_PORT=….
+    """
+    configure_logging(options["log_level"])
+    raise_file_limit()
+    # Whoever started this may read the one line and no more; children must not fill its pipe.
+    printed = private_stdout()
+    sys.stdout = LineStream(sys.stderr)
+    try:
+        code = anyio.run(_serve, options, printed)
+    except HudMcpError as exc:
+        click.echo(f"Error: {exc}", err=True)
+        code = 1
+    finally:
+        sys.stdout = sys.__stdout__
+    sys.exit(code)
+
+
+def raise_file_limit() -> None:
+    """Let this process have as many connections open as the system allows it."""
+    try:
+        import resource  # noqa: PLC0415  # not on Windows
+    except ImportError:
+        return
+    _soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _FILES if hard == resource.RLIM_INFINITY else min(hard, _FILES)
+    with suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+async def _serve(options: dict[str, Any], printed: Any) -> int:
+    from hud_mcp.channel.server import CHANNEL_LIMITS, serve  # noqa: PLC0415  # loads when used
+    from hud_mcp.sessions import Sessions  # noqa: PLC0415  # the same
+    from hud_mcp.store import Store  # noqa: PLC0415  # the same
+
+    source = f"{options['source']}:{options['name']}" if options["name"] else options["source"]
+    environments, tasksets = load([source], options["tasksets"])
+    environment = only_environment(environments, "A channel")
+    given = read_limits(options["limits"])
+    limits = CHANNEL_LIMITS.model_copy(
+        update={name: getattr(given, name) for name in given.model_fields_set}
+    )
+    sessions = Sessions(
+        environments, store=Store(options["store"]), tasksets=tasksets, limits=limits
+    )
+
+    def announce(port: int) -> None:
+        click.echo(f"HUD_SERVE_PORT={port}", file=printed)
+        printed.flush()
+
+    code = await serve(
+        environment,
+        options["host"],
+        options["port"],
+        announce=announce,
+        sessions=sessions,
+        closes_sessions=True,
+        token=options["token"],
+        idle_s=options["idle_s"],
+    )
+    await leave(code)
+    return code

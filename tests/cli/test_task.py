@@ -1,0 +1,95 @@
+"""`hud-mcp task`: single tasks, held between commands."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hud_mcp.channel.client import Place
+
+ENVIRONMENT = Path(__file__).resolve().parents[1] / "channel" / "environments" / "talk.py"
+
+
+def task(*arguments: str, says: str = "", code: int = 0, given: str = "") -> str:
+    """Run the command, and return what it printed."""
+    done = subprocess.run(
+        [sys.executable, "-m", "hud_mcp", "task", *arguments],
+        input=given, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == code, done.stderr
+    assert says in done.stderr
+    assert "Traceback" not in done.stderr
+    return done.stdout
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> tuple[str, ...]:
+    """Where tasks are started and held."""
+    return ("--source", str(ENVIRONMENT), "--store", str(tmp_path / "store.sqlite3"))
+
+
+def test_a_task_is_started_by_one_command_and_graded_by_another(
+    source: tuple[str, ...], tmp_path: Path
+) -> None:
+    """Without a session's id where it is the only one, and once; the reply goes to a file."""
+    out = tmp_path / "reply.json"
+    assert task("start", "ask", "--args", '{"word":"x"}', *source, says="session: sess-") == (
+        "Say x.\n"
+    )
+    printed = task("grade", "--answer-file", "-", *source, "--out", str(out), given="x")
+    assert printed == "1.0\n"
+    assert json.loads(out.read_text())["score"] == 1.0
+    task("grade", "--answer", "x", *source, code=1, says="no task in progress")
+
+
+def test_of_several_a_session_is_named(source: tuple[str, ...]) -> None:
+    """And cancelled, after which it is over."""
+    one, two = (
+        json.loads(task("start", "ask", "-a", f'{{"word":"{w}"}}', *source, "--json"))
+        for w in ("one", "two")
+    )
+    assert one["prompt"] == "Say one."
+    task("grade", "--answer", "one", *source, code=1, says="2 parked sessions")
+    graded = task("grade", "--answer", "one", "--session", one["session"], *source, "--json")
+    assert json.loads(graded)["score"] == 1.0
+    assert task("cancel", "--session", two["session"], *source) == "cancelled\n"
+    error = json.loads(
+        task("grade", "--answer", "x", "--session", two["session"], *source, "--json", code=1)
+    )
+    assert "cancelled" in error["error"]["message"]
+
+
+def test_tasks_are_listed(source: tuple[str, ...]) -> None:
+    """One a line, or whole."""
+    lines = task("list", *source).splitlines()
+    assert lines == ["ask\tSay a word", "gated", "rich", "broken"]
+    assert json.loads(task("list", *source, "--json"))[2]["args"]["required"] == ["count"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (("list",), 2, "--url or --source"),
+        (("list", "--url", "tcp://h:1", "--source", "x"), 2, "--url or --source"),
+        (("list", "--url", "http://h:1"), 1, "write tcp://host:port"),
+        (("list", "--url", "tcp://127.0.0.1:1"), 1, "Nothing answers at tcp://127.0.0.1:1"),
+        (("list", "--source", "nowhere.py"), 1, "There is no environment"),
+        (("start", "ask", "--args", "{", "--source", "x"), 2, "not JSON"),
+        (("start", "ask", "--args", "[]", "--source", "x"), 2, "an object, not list"),
+        (("grade", "--source", "x"), 2, "--answer or --answer-file"),
+        (("grade", "--answer-file", "/no/such", "--source", "x"), 1, "cannot be read"),
+        (("cancel", "--source", "x"), 2, "--session"),
+    ],
+)
+def test_what_is_wrong_is_said_with_a_status(
+    arguments: tuple[str, ...], code: int, says: str
+) -> None:
+    """2 for how it was called, 1 for what came of it."""
+    task(*arguments, code=code, says=says)
+
+
+def test_a_place_never_shows_its_token() -> None:
+    """Neither in an error nor in a log."""
+    assert "secret" not in f"{Place('h', 1, 'secret')} {Place('h', 1, 'secret')!r}"

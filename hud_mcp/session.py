@@ -729,7 +729,8 @@ class Session:
                 handle=self._held.snapshot if self._held else None,
             )
         )
-        return self.template.run(self.task.args, self._world)
+        context = environment.context_space.fill(self.task.context)
+        return self.template.run(self.task.args, self._world, context)
 
     def _cut_off(self) -> None:
         """The template ends the wait for an answer by itself, and may grade now."""

@@ -99,7 +99,8 @@ def command(**options: Any) -> None:
     """Serve environments over MCP.
 
     SOURCE is a shipped environment (browser, letter_count), a Python file (path/to/env.py),
-    or one environment of a file (env.py:name). Several can be served at once. HUD's are served
+    one environment of a file (env.py:name), or any Gymnasium environment with its options
+    (gym:CARLCartPole?context=train&screen=0). Several can be served at once. HUD's are served
     too: tcp://host:port is a running one, hud:path/to/env.py one that is run as long as needed.
     """
     if options["http"]:

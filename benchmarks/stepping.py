@@ -30,7 +30,7 @@ from mcp.client.stdio import StdioServerParameters, stdio_client  # noqa: E402  
 
 import hud_mcp.carl  # noqa: E402  # the same
 from hud_mcp import Gymnasium  # noqa: E402  # the same
-from hud_mcp.action import CustomAction  # noqa: E402  # the same
+from hud_mcp.action import ActionEffect, CustomAction  # noqa: E402  # the same
 from hud_mcp.carl.quiet import load_box2d  # noqa: E402  # the same
 from hud_mcp.world import Opening  # noqa: E402  # the same
 
@@ -132,10 +132,11 @@ async def measure(env_id: str, carl_name: str, actions: list[int], rounds: int) 
     times: dict[str, list[float]] = {}
 
     async def world(acts: list[CustomAction], *, at_once: bool = False) -> float:
+        done: list[ActionEffect] = []
         live = await spec.open(Opening(seed=SEED))
         began = time.perf_counter()
         if at_once:
-            await live.act_all(acts)
+            await live.act_all(acts, done.append)
         else:
             for act in acts:
                 await live.act(act)

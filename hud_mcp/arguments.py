@@ -1,7 +1,8 @@
 """The arguments of a template or a tool: read from its signature, checked against its schema.
 
-A parameter annotated with the world's class receives the session's world and is not an
-argument. Arguments are JSON; they are checked strictly, so `"3"` is not an integer.
+A parameter annotated with the world's class receives the session's world, one annotated with
+`hud_mcp.Context` its context; neither is an argument. Arguments are JSON; they are checked
+strictly, so `"3"` is not an integer.
 """
 
 import inspect
@@ -18,10 +19,11 @@ from pydantic.fields import FieldInfo
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaWarningKind
 from pydantic_core import PydanticSerializationError, PydanticUndefined, to_jsonable_python
 
+from hud_mcp.context import Context
 from hud_mcp.errors import InvalidTask, InvalidTemplate, did_you_mean
 from hud_mcp.world import World
 
-__all__ = ["Arguments", "source_line"]
+__all__ = ["Arguments", "clip_value", "plain_schema", "source_line"]
 
 _KINDS: tuple[tuple[type, str], ...] = (
     (bool, "boolean"), (int, "integer"), (float, "number"), (str, "string"),
@@ -38,6 +40,11 @@ class Arguments:
         noun: What it is, for errors: `template 'price'`.
         skip: Leading parameters that are neither world nor argument.
 
+    Attributes:
+        names: The arguments, in order.
+        world_types: The parameters that receive the world, and the class that each asks for.
+        context_names: The parameters that receive the context.
+
     Raises:
         InvalidTemplate: A parameter is variadic, has neither annotation nor default, or is of
             a type without a JSON schema.
@@ -49,6 +56,7 @@ class Arguments:
         hints = self._hints(function)
         parameters = list(inspect.signature(function).parameters.values())[skip:]
         self.world_types: dict[str, type] = {}
+        self.context_names: tuple[str, ...] = ()
         fields: dict[str, Any] = {}
         for parameter in parameters:
             if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
@@ -59,6 +67,9 @@ class Arguments:
             hint = hints[parameter.name] if parameter.name in hints else self._infer(parameter)
             if isinstance(hint, type) and _is_world(hint):
                 self.world_types[parameter.name] = hint
+                continue
+            if hint == Context:  # its metadata too, so that a plain mapping is an argument
+                self.context_names += (parameter.name,)
                 continue
             fields[parameter.name] = (hint, parameter.default)
         self.names = tuple(fields)
@@ -138,7 +149,7 @@ class Arguments:
             except ValueError:
                 raise InvalidTask(
                     f"{self.noun}: argument {name!r} should be of finite numbers, got "
-                    f"{_clip(value)}."
+                    f"{clip_value(value)}."
                 ) from None
 
     def _infer(self, parameter: inspect.Parameter) -> Any:
@@ -166,7 +177,8 @@ class Arguments:
         }
         try:
             model = create_pydantic_model("Arguments", __config__=config, **fields)
-            self._schema = _plain(model.model_json_schema(schema_generator=_Schema))
+            self._schema = plain_schema(model.model_json_schema(schema_generator=_Schema))
+            self._schema["additionalProperties"] = False
         except (
             PydanticSchemaGenerationError,
             PydanticInvalidForJsonSchema,
@@ -185,7 +197,7 @@ class Arguments:
             except PydanticSerializationError:
                 raise InvalidTemplate(
                     f"{self.where}: {self.noun}: the default of {name!r} is not a JSON value: "
-                    f"{_clip(field.default)}."
+                    f"{clip_value(field.default)}."
                 ) from None
             self._schema["properties"][name].setdefault("default", default)
         return model
@@ -202,7 +214,7 @@ class Arguments:
                 parts.append(f"argument {path!r} is required")
             else:
                 expected = error["msg"].removeprefix("Input ").strip()
-                parts.append(f"argument {path!r} {expected}, got {_clip(error['input'])}")
+                parts.append(f"argument {path!r} {expected}, got {clip_value(error['input'])}")
         return f"{self.noun}: " + "; ".join(parts) + "."
 
 
@@ -243,8 +255,9 @@ _VALUES = frozenset({"const", "default", "enum", "examples"})
 """What these keywords hold is data, not a schema."""
 
 
-def _plain(schema: dict[str, Any]) -> dict[str, Any]:
+def plain_schema(schema: dict[str, Any]) -> dict[str, Any]:
     """Inline what is referred to, and drop titles: hosts reject `$ref`, models skip titles."""
+    schema = dict(schema)
     definitions: dict[str, Any] = schema.pop("$defs", {})
 
     def inline(node: Any, depth: int = 0) -> Any:
@@ -273,11 +286,11 @@ def _plain(schema: dict[str, Any]) -> dict[str, Any]:
 
     plain = inline(schema)
     plain.setdefault("properties", {})
-    plain["additionalProperties"] = False
     return plain
 
 
-def _clip(value: Any, limit: int = 80) -> str:
+def clip_value(value: Any, limit: int = 80) -> str:
+    """A JSON value and its kind, for an error: `'x' (string)`."""
     text = repr(value)
     text = text if len(text) <= limit else text[:limit] + "…"
     other = "null" if value is None else type(value).__name__

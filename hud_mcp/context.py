@@ -6,7 +6,7 @@ Selectors, samplers and the spaces of contextual reinforcement learning build on
 
 import math
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import Field, model_validator
 
@@ -18,8 +18,8 @@ __all__ = ["Context", "ContextFeature", "ContextSpace"]
 type_names = {bool: "true or false", int: "an integer", float: "a number", str: "a string"}
 
 Scalar = bool | int | float | str
-Context = dict[str, Scalar]
-"""Feature name to value."""
+Context = Annotated[dict[str, Scalar], "context"]
+"""Feature name to value. A template's parameter of this type receives its session's context."""
 
 
 class ContextFeature(Value):

@@ -23,6 +23,7 @@ from hud_mcp.world import WorldSpec
 from hud_mcp.worlds.none import NoWorld
 
 if TYPE_CHECKING:
+    from hud_mcp.carl.selector import ContextSelector
     from hud_mcp.worlds.shell import Shell
 
 __all__ = ["REWARD_POLICIES", "Environment"]
@@ -44,9 +45,12 @@ class Environment:
         version: For the manifest and the record.
         capabilities: Services that run already, published to the agent.
         world: The kind of world that a session opens; none by default.
-        contexts: Features in which worlds may differ, beside the world's own.
+        contexts: Features in which tasks may differ, beside the world's own; a template reads
+            both by a parameter annotated with `Context`.
         reward: Who sees the reward, where this differs from the server's policy: one of
             `REWARD_POLICIES`.
+        context_selector: Picks the context of each task that binds none.
+        seed: Of tasks that bind none; drawn for each by default.
 
     Raises:
         InvalidEnvironment: The name or the reward policy is not allowed.
@@ -61,6 +65,8 @@ class Environment:
         world: WorldSpec | None = None,
         contexts: ContextSpace | None = None,
         reward: str | None = None,
+        context_selector: "ContextSelector | None" = None,
+        seed: int | None = None,
     ) -> None:
         frame = inspect.currentframe()
         caller = frame.f_back if frame else None
@@ -77,6 +83,8 @@ class Environment:
         self.world: WorldSpec = world if world is not None else NoWorld()
         self.context_space = self.world.context_space | (contexts or ContextSpace())
         self.reward = reward
+        self.context_selector = context_selector
+        self.seed = seed
         self._own_contexts = contexts or ContextSpace()
         self._templates: dict[str, Template] = {}
         self._tools: dict[str, Tool] = {}
@@ -84,6 +92,7 @@ class Environment:
         self._on_initialize: list[Callable[[], Awaitable[None]]] = []
         self._on_shutdown: list[Callable[[], Awaitable[None]]] = []
         self._started = False
+        self.declared_by = ""
         self.workspace_name: str | None = None
         self._add_world_tools()
 
@@ -112,13 +121,14 @@ class Environment:
         """The SHA-256 of its source as it was loaded: 64 hex digits.
 
         Of its file, of those beside it that it imports, and of the files that its world serves,
-        such as a site's. Of nothing where there is no file.
+        such as a site's. Of nothing where there is no file. What made it from a text that is in
+        no file adds that text to `declared_by`.
         """
         files: set[Path] = set()
         if self.file.is_file():
             files |= imported_files(self.file.resolve())
             files |= set(getattr(self.world, "files", _no_files)(self.folder))
-        whole = hashlib.sha256()
+        whole = hashlib.sha256(self.declared_by.encode())
         for path in sorted(files):
             content = hashlib.sha256(path.read_bytes()).hexdigest()
             whole.update(f"{os.path.relpath(path, self.folder)} {content}\n".encode())

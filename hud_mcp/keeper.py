@@ -23,7 +23,7 @@ from hud_mcp.grade import Grade, Outcome, read_grade
 from hud_mcp.log import current_log, current_name
 from hud_mcp.template import Prompt, Template, read_prompt
 
-__all__ = ["Ending", "Keeper", "SessionOver"]
+__all__ = ["PARKED", "Ending", "Keeper", "SessionOver"]
 
 logger = logging.getLogger(__name__)
 
@@ -35,8 +35,15 @@ _CANCEL_TRIES = 5
 """A task that swallows its cancellation is cancelled again, once a second, this often."""
 
 
+PARKED = "parked"
+"""What `SessionOver` says where the session goes on in another server process."""
+
+
 class SessionOver(Exception):
-    """Thrown into a template that waits for an answer when there will be none."""
+    """Thrown into a template that waits for an answer when there will be none.
+
+    Its text is the session's outcome, or `PARKED`.
+    """
 
 
 @dataclass(frozen=True)
@@ -251,7 +258,7 @@ class Keeper:
         await self._unwind()
         try:
             with self._bound(_PATIENCE_S, "cleaning up"):
-                await generator.athrow(SessionOver(ending.outcome.value))
+                await generator.athrow(SessionOver(PARKED if ending.parked else ending.outcome))
         except (StopAsyncIteration, SessionOver, asyncio.CancelledError):
             pass
         except (Exception, SystemExit, BaseExceptionGroup) as exc:  # noqa: BLE001  # the ending is decided; the failure is recorded

@@ -6,7 +6,7 @@ A write that fails is kept and made good with the next one: a full disk loses no
 import logging
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import anyio
 from pydantic_core import to_jsonable_python
@@ -58,7 +58,11 @@ class Draft:
         return sum(self.rewards) if self.rewards else None
 
     def add(self, effect: ActionEffect) -> None:
-        """Add what one action did."""
+        """Add what one action did.
+
+        Of its info, a list is put after that of the actions before it, as each one's rewards
+        are; anything else is the last one's, but for the number of the first step.
+        """
         self.performed += 1
         self.places.append(effect.place)
         if effect.text:
@@ -67,7 +71,12 @@ class Draft:
             self.rewards.append(effect.reward)
         self.terminated |= effect.terminated
         self.truncated |= effect.truncated
-        self.info.update(effect.info)
+        for name, value in effect.info.items():
+            before = self.info.get(name)
+            if isinstance(value, list) and isinstance(before, list):
+                self.info[name] = [*cast("list[Any]", before), *cast("list[Any]", value)]
+            elif name != "first_step" or before is None:
+                self.info[name] = value
 
     def step(self, index: int) -> TrajectoryStep:
         """The step as the record keeps it."""

@@ -56,7 +56,7 @@ from hud_mcp.template import Prompt, Template
 from hud_mcp.tool import Tool
 from hud_mcp.trajectory import Receipt, Trajectory, utc_now
 from hud_mcp.worker import Worker
-from hud_mcp.world import Opening, Restorable, Shared, World
+from hud_mcp.world import ActsAtOnce, Elsewhere, Opening, Restorable, Shared, World
 
 __all__ = ["GRADED_AGAIN", "Caller", "Session", "SessionState", "Stepped"]
 
@@ -67,7 +67,6 @@ T = TypeVar("T")
 
 GRADED_AGAIN = "its answer is graded again, as its server ended before it had a grade"
 """The line of a session's log by which such gradings are counted."""
-
 _RECORD_QUALITY = 60
 """JPEG quality of pictures that only the record keeps."""
 
@@ -268,6 +267,8 @@ class Session:
                 await self._enter(prompt.text)
             else:
                 await self._store.set_prompt(self.trajectory_id, prompt.text)
+            if isinstance(self._world, Elsewhere):
+                await self._store.set_handle(self.trajectory_id, await self._world.handle())
         except asyncio.CancelledError:
             ending = Ending(Outcome.CANCELLED, told="Its start was cancelled.")
             if self._keeper.started:
@@ -536,18 +537,36 @@ class Session:
 
     async def _act_all(self, actions: Sequence[Action], draft: Draft) -> str | None:
         """Perform actions until one is refused or the episode ends; return the answer, if any."""
-        scale = self._scale
+        answers = (i for i, each in enumerate(actions) if isinstance(each, ResponseAction))
+        end = next(answers, len(actions))
         try:
-            for action in actions:
-                if isinstance(action, ResponseAction):
-                    return action.text
-                effect = await self._live_world.act(scale_action(action, scale))
-                draft.add(_in_picture_pixels(effect, scale))
-                if draft.terminated or draft.truncated:
-                    break
+            await self._act_before(actions[:end], draft)
         except ActionFailed as exc:
             draft.error = _which_failed(actions, draft.performed, exc)
-        return None
+            return None
+        over = draft.terminated or draft.truncated
+        last = actions[end] if end < len(actions) and not over else None
+        return last.text if isinstance(last, ResponseAction) else None
+
+    async def _act_before(self, actions: Sequence[Action], draft: Draft) -> None:
+        """Perform actions that are no answer, in one go where the world can."""
+        scale, world = self._scale, self._live_world
+        if len(actions) > 1 and isinstance(world, ActsAtOnce):
+            done: list[ActionEffect] = []
+            try:
+                scaled = [scale_action(action, scale) for action in actions]
+                refusal = await world.act_all(scaled, done.append)
+            finally:  # what was done before it broke or was cancelled, is recorded
+                for effect in tuple(done):
+                    draft.add(_in_picture_pixels(effect, scale))
+            if refusal is not None:
+                raise refusal
+            return
+        for action in actions:
+            effect = await world.act(scale_action(action, scale))
+            draft.add(_in_picture_pixels(effect, scale))
+            if draft.terminated or draft.truncated:
+                return
 
     def _shown(self, draft: Draft, *, deliver_image: bool, answered: bool) -> Stepped:
         """A step as the agent sees it."""
@@ -706,6 +725,7 @@ class Session:
                 folder=environment.folder,
                 shared=self._shared,
                 log=self.log,
+                handle=self._held.snapshot if self._held else None,
             )
         )
         return self.template.run(self.task.args, self._world)

@@ -180,6 +180,9 @@ class Sessions:
         task = found.find_template(template)(**arguments)
         if context:
             found.context_space.fill(context)
+        elif context is None and found.context_selector is not None:
+            context = found.context_selector.select()
+        seed = found.seed if seed is None else seed
         return task.model_copy(update={"context": dict(context or {}), "seed": seed})
 
     async def start(

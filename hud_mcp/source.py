@@ -1,4 +1,4 @@
-"""Where environments and tasksets come from: a shipped name, a file, or a file and a name.
+"""Where environments and tasksets come from: a shipped name, a file, a file and a name, `gym:ID`.
 
 This module owns the finding and the loading; declaring is the file's own business.
 """
@@ -11,6 +11,8 @@ import traceback
 from collections.abc import Iterable
 from pathlib import Path
 from types import ModuleType
+from typing import Any
+from urllib.parse import parse_qsl, urlencode
 
 from hud_mcp.environment import Environment
 from hud_mcp.errors import HudMcpError, InvalidEnvironment, SourceNotFound, did_you_mean
@@ -18,11 +20,17 @@ from hud_mcp.errors import HudMcpError, InvalidEnvironment, SourceNotFound, did_
 __all__ = [
     "default_sources",
     "find_taskset",
+    "gymnasium_source",
+    "lasting_source",
     "load_environments",
     "shipped_environments",
     "shipped_folder",
 ]
 
+
+_GYM = "gym:"
+_GYM_NAME = re.compile(r"CARL[A-Z][A-Za-z]*|[A-Za-z0-9_-]+-v\d+")
+"""How environments made of Gymnasium ids are called, as rows name them."""
 
 _OPTIONS = sorted(
     {
@@ -63,7 +71,8 @@ def load_environments(sources: Iterable[str]) -> list[Environment]:
     Args:
         sources: Each a shipped name (`browser`), a Python file (`path/to/env.py`), a folder
             with an `env.py`, or one of these with the name of an environment in it
-            (`env.py:shop`).
+            (`env.py:shop`); or any Gymnasium environment (`gym:CartPole-v1`), with options
+            (`gym:CARLCartPole?context=train&screen=0`).
 
     Raises:
         SourceNotFound: Nothing is there; the text lists what is.
@@ -74,10 +83,11 @@ def load_environments(sources: Iterable[str]) -> list[Environment]:
     for source in sources:
         for environment in _load(source):
             other = loaded.setdefault(environment.name, environment)
-            if other is not environment and other.file != environment.file:
+            same = other.file == environment.file and other.digest == environment.digest
+            if not same:
                 raise InvalidEnvironment(
-                    f"Two environments are named {environment.name!r}: in {other.file} and in "
-                    f"{environment.file}. Serve them apart, or rename one."
+                    f"Two environments are named {environment.name!r}: in {_place(other)} and in "
+                    f"{_place(environment)}. Serve them apart, or rename one."
                 )
     return list(loaded.values())
 
@@ -105,7 +115,33 @@ def find_taskset(name: str) -> Path:
     )
 
 
+def lasting_source(source: str) -> str:
+    """A source that means the same from any folder."""
+    if source.startswith(_GYM):
+        env_id, options = _split_options(source)
+        lasting = {
+            name: str(Path(value).resolve()) if Path(value).is_file() else value
+            for name, value in options.items()
+        }
+        return f"{_GYM}{env_id}" + (f"?{urlencode(lasting, safe='/')}" if lasting else "")
+    place, colon, name = source.rpartition(":")
+    if colon and Path(place).exists():
+        return f"{Path(place).resolve()}:{name}"
+    return str(Path(source).resolve()) if Path(source).exists() else source
+
+
+def gymnasium_source(name: str) -> str | None:
+    """The source of a Gymnasium environment by the name of its environment; None for others."""
+    return f"{_GYM}{name}" if _GYM_NAME.fullmatch(name) else None
+
+
+def _place(environment: Environment) -> str:
+    return environment.declared_by or str(environment.file)
+
+
 def _load(source: str) -> list[Environment]:
+    if source.startswith(_GYM):
+        return [_load_gymnasium(source)]
     place, wanted = _split(source)
     path = _find_file(place)
     environments = _declared_in(_import(path))
@@ -124,6 +160,38 @@ def _load(source: str) -> list[Environment]:
             f"{', '.join(names)}."
         )
     return chosen
+
+
+def _load_gymnasium(source: str) -> Environment:
+    """Make an environment of a Gymnasium id, once for each way to write it."""
+    module: Any = _import(shipped_folder("environments") / "gym" / "make.py")
+    made: dict[str, Environment] = module.__dict__.setdefault("made", {})
+    lasting = lasting_source(source)
+    if lasting in made:
+        return made[lasting]
+    env_id, options = _split_options(source)
+    if not env_id:
+        raise SourceNotFound(f"{source!r} names no environment; write one, as in gym:CartPole-v1.")
+    try:
+        known: list[str] = module.option_names(env_id)
+        if unknown := [name for name in options if name not in known]:
+            raise InvalidEnvironment(
+                f"{source}: there is no option {unknown[0]!r}.{did_you_mean(unknown[0], known)} "
+                f"There are: {', '.join(known)}."
+            )
+        environment: Environment = module.make(env_id, options)
+    except ValueError as exc:
+        raise InvalidEnvironment(f"{source}: {exc}") from exc
+    environment.declared_by = lasting
+    made[lasting] = environment
+    _ = environment.digest
+    return environment
+
+
+def _split_options(source: str) -> tuple[str, dict[str, str]]:
+    """The id and the options of `gym:ID?name=value&name=value`."""
+    env_id, _, options = source.removeprefix(_GYM).partition("?")
+    return env_id, dict(parse_qsl(options, keep_blank_values=True))
 
 
 def _check_world(environment: Environment) -> None:
@@ -157,7 +225,8 @@ def _find_file(place: str) -> Path:
         return path / "env.py"
     raise SourceNotFound(
         f"There is no environment at {place!r}.{did_you_mean(place, shipped)} Name a Python file, "
-        f"a folder with an env.py, or one of the shipped ones: {', '.join(shipped)}."
+        f"a folder with an env.py, one of the shipped ones ({', '.join(shipped)}), or a Gymnasium "
+        "environment, such as gym:CartPole-v1."
     )
 
 

@@ -158,6 +158,8 @@ class Template:
     def oracle(self, function: Oracle) -> Oracle:
         """Declare how the template's tasks are solved: `async (agent, **arguments)`.
 
+        It may ask for the context too, by the name that the template gives it.
+
         Raises:
             InvalidTemplate: It asks for an argument that the template does not have.
         """
@@ -165,11 +167,12 @@ class Template:
         if not inspect.iscoroutinefunction(function):
             raise InvalidTemplate(f"{where}: the oracle of {self.noun} must be an async function.")
         names = list(inspect.signature(function).parameters)[1:]
-        unknown = [name for name in names if name not in self.arguments.names]
+        known = (*self.arguments.names, *self.arguments.context_names)
+        unknown = [name for name in names if name not in known]
         if unknown:
             raise InvalidTemplate(
                 f"{where}: the oracle of {self.noun} asks for {unknown[0]!r}; the template takes: "
-                f"{', '.join(self.arguments.names) or 'nothing'}."
+                f"{', '.join(known) or 'nothing'}."
             )
         if self.oracle_function is not None:
             raise InvalidTemplate(f"{where}: {self.noun} has an oracle already.")
@@ -205,18 +208,30 @@ class Template:
                 problem = f" In it, {path}: {first['msg'].lower()}."
         return f"The answer should be {kind} (JSON), got {got}.{problem}"
 
-    def run(self, args: Mapping[str, Any], world: Any) -> AsyncGenerator[Any, Any]:
+    def run(
+        self, args: Mapping[str, Any], world: Any, context: Mapping[str, Any] | None = None
+    ) -> AsyncGenerator[Any, Any]:
         """Create the generator; nothing of it has run.
 
         Args:
             args: JSON arguments, as a task holds them.
             world: The session's world, handed to the parameters that ask for one.
+            context: The session's context, complete; a copy is handed to each parameter that
+                asks for it. It may be left out where none does.
 
         Raises:
-            InvalidTask: An argument is unknown, missing, or of the wrong kind.
+            InvalidTask: An argument is unknown, missing, or of the wrong kind; or the context is
+                asked for and was not given.
         """
+        names = self.arguments.context_names
+        if names and context is None:
+            raise InvalidTask(
+                f"{self.where}: {self.noun} asks for its context in {names[0]!r}, and is run "
+                "without one. Pass `context=environment.context_space.fill(task.context)`."
+            )
         worlds = dict.fromkeys(self.arguments.world_types, world)
-        return self.function(**self.arguments.parse(args), **worlds)
+        contexts = {name: dict(context or {}) for name in names}
+        return self.function(**self.arguments.parse(args), **worlds, **contexts)
 
 
 def read_prompt(value: Any, *, where: str) -> Prompt:

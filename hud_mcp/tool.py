@@ -63,6 +63,12 @@ class Tool:
             )
         self.description = inspect.cleandoc(function.__doc__ or "")
         self.arguments = Arguments(function, noun=f"tool {self.name!r}")
+        if self.arguments.context_names:
+            raise InvalidEnvironment(
+                f"{self.where}: tool {self.name!r} asks for the context in "
+                f"{self.arguments.context_names[0]!r}, which only templates are given; keep what "
+                "tools need of it in the world."
+            )
         if "session" in self.arguments.names:
             raise InvalidEnvironment(
                 f"{self.where}: tool {self.name!r}: the argument 'session' is added by the server; "

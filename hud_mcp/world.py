@@ -6,7 +6,7 @@ imports no world. `tests/contract/` holds its conformance tests, for authors to 
 worlds of their own.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, runtime_checkable
@@ -15,9 +15,19 @@ import anyio
 
 from hud_mcp.action import Action, ActionEffect
 from hud_mcp.context import ContextSpace
+from hud_mcp.errors import ActionFailed
 from hud_mcp.observation import Look, Observation
 
-__all__ = ["Opening", "Restorable", "Shared", "SharedService", "World", "WorldSpec"]
+__all__ = [
+    "ActsAtOnce",
+    "Elsewhere",
+    "Opening",
+    "Restorable",
+    "Shared",
+    "SharedService",
+    "World",
+    "WorldSpec",
+]
 
 
 @runtime_checkable
@@ -61,6 +71,31 @@ class World(Protocol):
 
 
 @runtime_checkable
+class ActsAtOnce(World, Protocol):
+    """A world that performs a list of actions in one go, as one on another thread should."""
+
+    async def act_all(
+        self, actions: Sequence[Action], keep: Callable[[ActionEffect], None]
+    ) -> ActionFailed | None:
+        """Perform actions in order, until one is refused or ends the episode.
+
+        Args:
+            actions: As for `act`.
+            keep: Called with what each one did, as soon as it is done, on any thread.
+
+        Returns:
+            Why the next action was refused; None where none was.
+
+        Raises:
+            EnvironmentFailed: As for `act`; what was kept before, was done.
+
+        If this call is cancelled, what was kept was done, the action under way may or may not
+        have happened, and the world can be used further.
+        """
+        ...
+
+
+@runtime_checkable
 class Restorable(World, Protocol):
     """A world whose state can be written down, and taken up again in another process.
 
@@ -97,6 +132,19 @@ class Restorable(World, Protocol):
 
         If this call is cancelled, only `close` may be called from now on.
         """
+        ...
+
+
+@runtime_checkable
+class Elsewhere(World, Protocol):
+    """A world that lives outside of this process, and goes on there when the process ends.
+
+    Its setup is not run again when its session is brought back: `Opening.handle` is what it
+    is found by.
+    """
+
+    async def handle(self) -> bytes:
+        """Return what another process finds it by. Asked for once, at the prompt."""
         ...
 
 
@@ -174,6 +222,8 @@ class Opening:
         folder: Where the environment's file is; relative paths of a spec start there.
         shared: The process's shared services.
         log: Takes a line for the session's log.
+        handle: Where a session is brought back, what its world gave last as its handle or
+            snapshot; None where there is neither.
     """
 
     context: Mapping[str, Any] = field(default_factory=dict[str, Any])
@@ -181,6 +231,7 @@ class Opening:
     folder: Path = field(default_factory=Path)
     shared: Shared = field(default_factory=Shared)
     log: Callable[[str], None] = lambda _line: None
+    handle: bytes | None = field(default=None, repr=False)
 
 
 class WorldSpec(Protocol):

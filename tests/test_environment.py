@@ -3,14 +3,17 @@
 import sys
 from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 from uuid import uuid4
 
 import pytest
 
 from hud_mcp.action import Action, ActionEffect
+from hud_mcp.agents.agent import Agent
+from hud_mcp.agents.oracle import OracleAgent
 from hud_mcp.capability import Capability
-from hud_mcp.context import ContextFeature, ContextSpace
+from hud_mcp.context import Context, ContextFeature, ContextSpace
 from hud_mcp.environment import REWARD_POLICIES, Environment
 from hud_mcp.errors import InvalidContext, InvalidEnvironment, InvalidTask, InvalidTemplate
 from hud_mcp.observation import Look, Observation
@@ -369,3 +372,75 @@ def test_a_workspace_beside_another_world_is_refused() -> None:
     """A session has one world."""
     with pytest.raises(InvalidEnvironment, match="has a world already, 'room'"):
         Environment(world=Rooms()).workspace()
+
+
+CLIMATE = ContextSpace([ContextFeature(name="season", default="winter", choices=("winter", "may"))])
+
+
+async def weather(room: Room, where: Context, city: str = "Oslo") -> Steps:
+    """Ask for the weather."""
+    where["seen"] = True
+    answer = yield f"{city} in {where['season']}, light {where['light']:g}"
+    yield float(answer == where["season"])
+
+
+async def test_a_template_reads_the_context_by_a_parameter_annotated_with_it() -> None:
+    """It has every feature, the world's too, and is no argument; a copy is handed out."""
+    env = Environment("sky", world=Rooms(), contexts=CLIMATE)
+    made = env.template()(weather)
+    assert made.arguments.names == ("city",)
+    assert list(made.arguments.schema["properties"]) == ["city"]
+    context = env.context_space.fill({"season": "may"})
+    generator = made.run({}, Room(), context)
+    assert await anext(generator) == "Oslo in may, light 1"
+    assert await generator.asend("may") == 1.0
+    assert context == {"light": 1.0, "season": "may"}
+    with pytest.raises(InvalidTask, match=r"asks for its context in 'where', and is run without"):
+        made.run({}, Room())
+    with pytest.raises(InvalidTask, match="there is no argument 'where'"):
+        made.run({"where": {}}, Room(), context)
+
+
+async def test_an_oracle_asks_for_the_context_by_the_template_s_name_for_it() -> None:
+    """Its solution may depend on it, as the grade does."""
+    env = Environment("sky", world=Rooms(), contexts=CLIMATE)
+    made = env.template()(weather)
+
+    @made.oracle
+    async def solve(agent: Agent, where: Context, city: str) -> str:
+        return f"{city} {where['season']}"
+
+    answers: list[str] = []
+
+    class Reply:
+        text, image, is_error, meta = "", None, False, MappingProxyType[str, Any]({})
+
+    async def call(_name: str, arguments: dict[str, Any]) -> Reply:
+        answers.append(arguments["answer"])
+        return Reply()
+
+    task = made(city="Rome").model_copy(update={"context": {"season": "may"}})
+    agent = Agent(call, session="s", prompt="")
+    await OracleAgent([env]).solve(agent, task)
+    assert answers == ["Rome may"]
+
+
+def test_a_tool_cannot_ask_for_the_context() -> None:
+    """It is refused where it is declared, and not at its first call."""
+    env = Environment("sky", contexts=CLIMATE)
+
+    async def tell(where: Context) -> str:
+        return str(where)
+
+    with pytest.raises(InvalidEnvironment, match="'tell' asks for the context in 'where', which"):
+        env.tool(tell)
+
+
+def test_a_mapping_that_an_author_spells_out_is_an_argument() -> None:
+    """Only `hud_mcp.Context` itself is the context."""
+
+    async def price(prices: dict[str, bool | int | float | str]) -> Steps:
+        yield prices
+        yield 1
+
+    assert Environment("shop").template()(price).arguments.names == ("prices",)

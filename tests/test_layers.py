@@ -33,10 +33,20 @@ LAYERS = (
         "environment",
         "source",
         "carl",
+        "contexts",
     ),
     ("sandbox",),
     ("worlds", "graders"),
-    ("bootstrap", "statistics", "record", "transcript", "trajectory", "job", "store"),
+    (
+        "bootstrap",
+        "statistics",
+        "generalisation",
+        "record",
+        "transcript",
+        "trajectory",
+        "job",
+        "store",
+    ),
     ("log", "limits", "recorder", "worker", "keeper", "ending", "replay", "session", "sessions"),
     ("server", "web", "channel", "rollout", "agents", "gym", "export"),
     ("cli",),
@@ -257,10 +267,10 @@ def environment_violations(root: Path) -> list[str]:
                 inside = [a.name for a in node.names if a.name.startswith("hud_mcp.")]
                 found += [f"{where}import {name}; use `from hud_mcp import …`" for name in inside]
             if isinstance(node, ast.ImportFrom) and belongs(node.module or "", "hud_mcp"):
-                if node.module != "hud_mcp":
+                if node.module not in {"hud_mcp", "hud_mcp.carl"}:
                     found.append(f"{where}from {node.module}; use `from hud_mcp import …`")
-                else:
-                    missing = [a.name for a in node.names if a.name not in public]
+                elif node.module == "hud_mcp":
+                    missing = [a.name for a in node.names if a.name not in public | {"carl"}]
                     found += [f"{where}{name} is no public name of hud_mcp" for name in missing]
     return found
 

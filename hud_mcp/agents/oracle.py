@@ -31,7 +31,8 @@ class OracleAgent:
             InvalidTask: The template has no oracle.
             ActionFailed: The solution met something that it did not expect.
         """
-        template = self._environments[task.env].find_template(task.template)
+        environment = self._environments[task.env]
+        template = environment.find_template(task.template)
         function = template.oracle_function
         if function is None:
             raise InvalidTask(
@@ -39,6 +40,8 @@ class OracleAgent:
                 f"@{template.__name__}.oracle."
             )
         arguments = template.arguments.parse(task.args)
+        context = environment.context_space.fill(task.context)
+        arguments |= {name: dict(context) for name in template.arguments.context_names}
         wanted = list(inspect.signature(function).parameters)[1:]
         answer = await function(agent, **{name: arguments[name] for name in wanted})
         if not agent.answered:

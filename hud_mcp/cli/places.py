@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hud_mcp.errors import SourceNotFound
-from hud_mcp.source import shipped_environments
+from hud_mcp.source import gymnasium_source, lasting_source, shipped_environments
 from hud_mcp.taskset import Taskset
 
 __all__ = ["find_sources", "lasting_source"]
 
 
 def find_sources(given: Sequence[str], tasks: Taskset, folder: Path) -> list[str]:
-    """Where the environments of tasks are: as given, shipped, or in a file `env.py`.
+    """Where the environments of tasks are: as given, shipped, in a file `env.py`, in Gymnasium.
 
     Args:
         given: Where they are, if the user says so.
@@ -31,6 +31,8 @@ def find_sources(given: Sequence[str], tasks: Taskset, folder: Path) -> list[str
             found.append(name)
         elif beside.is_file():
             found.append(str(beside))
+        elif (made := gymnasium_source(name)) is not None:
+            found.append(made)
         elif Path("env.py").is_file():
             found.append("env.py")
         else:
@@ -39,11 +41,3 @@ def find_sources(given: Sequence[str], tasks: Taskset, folder: Path) -> list[str
                 f"({', '.join(shipped)}); say where it is with --env path/to/env.py."
             )
     return list(dict.fromkeys(found))
-
-
-def lasting_source(source: str) -> str:
-    """A source that means the same from any folder."""
-    place, colon, name = source.rpartition(":")
-    if colon and Path(place).exists():
-        return f"{Path(place).resolve()}:{name}"
-    return str(Path(source).resolve()) if Path(source).exists() else source

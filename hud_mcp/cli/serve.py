@@ -8,7 +8,7 @@ import signal
 import sys
 import threading
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, TextIO
 from urllib.parse import urlsplit
 
@@ -16,6 +16,7 @@ import anyio
 import click
 from pydantic import ValidationError
 
+from hud_mcp.cli.bridges import is_bridged, open_bridges
 from hud_mcp.errors import HudMcpError, did_you_mean
 from hud_mcp.limits import Limits
 from hud_mcp.log import LineStream, configure_logging
@@ -42,6 +43,7 @@ _LEAVE_S = 0.3
 )
 @click.argument("sources", nargs=-1, metavar="[SOURCE]...")
 @click.option("--taskset", "tasksets", multiple=True, metavar="FILE", help="Tasks to offer by id.")
+@click.option("--python", metavar="FILE", help="The interpreter that has `hud`, for hud:….")
 @click.option("--http", metavar="HOST:PORT", help="Serve streamable HTTP instead of stdio.")
 @click.option(
     "--token",
@@ -97,7 +99,8 @@ def command(**options: Any) -> None:
     """Serve environments over MCP.
 
     SOURCE is a shipped environment (browser, letter_count), a Python file (path/to/env.py),
-    or one environment of a file (env.py:name). Several can be served at once.
+    or one environment of a file (env.py:name). Several can be served at once. HUD's are served
+    too: tcp://host:port is a running one, hud:path/to/env.py one that is run as long as needed.
     """
     if options["http"]:
         sys.exit(_run(options, None))
@@ -137,6 +140,10 @@ async def _serve(options: dict[str, Any], streams: Any, printed: Any) -> int:
     from hud_mcp.store import Store  # noqa: PLC0415
 
     environments, tasksets = load(options["sources"], options["tasksets"])
+    bridges = AsyncExitStack()
+    environments += await bridges.enter_async_context(
+        open_bridges(options["sources"], options["python"], [e.name for e in environments])
+    )
     sessions = Sessions(
         environments,
         store=Store(options["store"]),
@@ -157,6 +164,7 @@ async def _serve(options: dict[str, Any], streams: Any, printed: Any) -> int:
                 code = _SIGNALLED.get(str(reason.value).lower(), 0)
     finally:
         await sessions.close()
+        await bridges.aclose()
     await leave(code)
     return code
 
@@ -289,7 +297,8 @@ def load(sources: Sequence[str], tasksets: Sequence[str]) -> tuple[list[Any], li
     )
     from hud_mcp.taskset import Taskset  # noqa: PLC0415
 
-    environments = load_environments(sources or default_sources())
+    plain = [source for source in sources if not is_bridged(source)]
+    environments = load_environments(plain if sources else default_sources())
     if tasksets:
         return environments, [Taskset.load(find_taskset(name)) for name in tasksets]
     shipped = {path.resolve() for path in shipped_environments().values()}

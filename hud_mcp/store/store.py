@@ -252,6 +252,21 @@ class Store:
         """
         await self._update_session(trajectory_id, prompt=storable(prompt))
 
+    async def set_handle(self, trajectory_id: str, handle: bytes) -> None:
+        """Record what a world that lives elsewhere is found by, as a snapshot before any step.
+
+        Raises:
+            StoreFailed: Nothing was written.
+            SessionTaken: The same; another server owns the session.
+        """
+
+        def run(connection: "Connection") -> None:
+            server = self._lease.server_id
+            writing.update(connection, server, trajectory_id, {"owner": server})  # if it is ours
+            writing.put_snapshot(connection, trajectory_id, -1, handle)
+
+        await self._writer.write(Write(run))
+
     async def add_step(
         self,
         trajectory_id: str,

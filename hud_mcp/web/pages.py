@@ -30,8 +30,9 @@ ASSETS = {
         (
             f"{name}.js"
             for name in (
-                "app", "compare", "dom", "fetched", "grade", "inline", "jobs", "live", "marks",
-                "overview", "panel", "player", "plot", "stage", "table", "trajectory", "words",
+                "app", "compare", "contexts", "dom", "fetched", "grade", "inline", "jobs", "live",
+                "marks", "overview", "panel", "player", "plot", "stage", "table", "trajectory",
+                "words",
             )
         ),
         "text/javascript; charset=utf-8",

@@ -16,6 +16,7 @@ import orjson
 from hud_mcp import __version__
 from hud_mcp.action import Described, DragAction, Point, Targeted, parse_action
 from hud_mcp.errors import InvalidAction
+from hud_mcp.generalisation import generalisation
 from hud_mcp.grade import Outcome, SubScore
 from hud_mcp.job import Job
 from hud_mcp.statistics import NOT_BEGUN, UNFINISHED, Estimate, JobStatistics, job_statistics
@@ -97,9 +98,11 @@ def job_data(
             "wanted": len(rows),
             "outcomes": _outcome_counts(row["outcome"] for row in rows),
             "statistics": [],
+            "contexts": None,
         }
     runs = [_Run(t) for t in found]
     figures = job_statistics((t.id for t in tasks), runs, group=job.group)
+    by_context = generalisation(runs, group=job.group)
     counted = {run for task in figures.tasks for run in task.runs}
     for row in rows:
         row["earlier"] = row["id"] not in counted
@@ -113,6 +116,7 @@ def job_data(
         "wanted": figures.wanted,
         "outcomes": outcomes,
         "statistics": _figures(figures),
+        "contexts": by_context.model_dump(mode="json") if by_context else None,
     }
 
 
@@ -125,6 +129,8 @@ class _Run:
         self.outcome = found.outcome
         self.reward = found.reward
         self.started_at = found.started_at
+        self.task = found.task
+        self.context = found.context
 
 
 def _figures(figures: JobStatistics) -> list[Json]:

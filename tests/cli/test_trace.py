@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from PIL import Image
 from kept_runs import AT, record_run
+from PIL import Image
 
 from hud_mcp.cli import main
 from hud_mcp.observation import Screenshot

@@ -70,7 +70,7 @@ class Cluster:
             "autovacuum": "off",
             "timezone": "Asia/Kolkata",  # what comes back in UTC was made so
             "max_connections": 300,
-            "deadlock_timeout": "100ms",
+            "deadlock_timeout": "2s",  # after which it looks once
             "log_destination": "stderr",
         }
         options = [f"--{name}={value}" for name, value in settings.items()]

@@ -119,6 +119,16 @@ def execute(url: str, statement: str) -> list[Any]:
         engine.dispose()
 
 
+def waits_for_a_lock(url: str) -> bool:
+    """Whether a transaction waits for another one of this database."""
+    # In a transaction of its own: one sees the activity of others as it was at its beginning.
+    waiting = (
+        "SELECT count(*) FROM pg_stat_activity "
+        "WHERE datname = current_database() AND wait_event_type = 'Lock'"
+    )
+    return execute(url, waiting) != [(0,)]
+
+
 @contextmanager
 def commits() -> Iterator[list[Connection]]:
     """The connection of every commit meanwhile."""

@@ -6,6 +6,7 @@ import sys
 import threading
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import anyio
 import anyio.to_thread
@@ -15,7 +16,9 @@ from sqlalchemy import Connection, Engine, event
 
 from hud_mcp.errors import StoreFailed
 from hud_mcp.job import Job
-from hud_mcp.store import Store
+from hud_mcp.store import Store, reading
+from hud_mcp.store.engine import open_engine
+from hud_mcp.store.lease import Lease
 
 pytestmark = pytest.mark.anyio
 
@@ -168,3 +171,36 @@ async def test_a_full_disk_fails_the_write_and_nothing_else(tmp_path: Path) -> N
     assert later == ["written", "written"]
     assert result["recorded"] == [0, 1]
     assert result["whole"]
+
+
+# What is asked often.
+
+
+@pytest.mark.parametrize("newest_first", [False, True])
+def test_lists_and_what_goes_on_are_found_by_their_indexes(
+    tmp_path: Path, *, newest_first: bool
+) -> None:
+    """Neither a job nor the sessions that wait are looked for among all that ever were."""
+    engine = open_engine(f"sqlite:///{tmp_path}/store.sqlite3", tmp_path / "store.sqlite3")
+    asked: list[tuple[str, Any]] = []
+
+    def look(_: object, __: object, statement: str, parameters: Any, *___: object) -> None:
+        asked.append((statement, parameters))
+
+    with engine.connect() as connection:
+        event.listen(engine, "before_cursor_execute", look)
+        reading.load_summaries(connection, job_id="job-1", newest_first=newest_first, limit=10)
+        reading.load_summaries(connection, newest_first=newest_first, limit=10)
+        reading.waiting_sessions(connection, Lease(tmp_path), ["e"])
+        event.remove(engine, "before_cursor_execute", look)
+        for statement, parameters in asked:
+            plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters)
+            steps = " / ".join(row[-1] for row in plan)
+            assert "SCAN" not in steps
+            if "job_id" in statement.partition("WHERE")[2]:
+                assert "USING INDEX sessions_job" in steps
+                assert "TEMP B-TREE" not in steps
+            else:
+                assert "sessions_going_on" in steps
+    assert len(asked) == 4
+    engine.dispose()

@@ -11,7 +11,7 @@ import anyio
 import anyio.to_thread
 import psycopg
 import pytest
-from records import AT, begin, execute, libpq, run_child, stalled, step
+from records import AT, begin, execute, libpq, run_child, stalled, step, waits_for_a_lock
 from server import Server
 
 from hud_mcp.errors import SessionTaken, StoreFailed
@@ -350,7 +350,7 @@ async def test_a_forked_process_is_a_server_of_its_own(
     url: str, serve: Callable[..., Server], open_store: Callable[..., Store]
 ) -> None:
     """It writes what is its own, and does not keep its parent's lease alive."""
-    with run_child(FORKER, url, stdin=subprocess.PIPE) as parent:
+    with run_child(FORKER, url, stdin=subprocess.PIPE, start_new_session=True) as parent:
         try:
             with anyio.fail_after(60):
                 assert parent.stdout is not None
@@ -365,7 +365,7 @@ async def test_a_forked_process_is_a_server_of_its_own(
                 parent.wait(10)
                 assert await taker.ask("claim", "traj-1") is True
         finally:
-            parent.kill()
+            os.killpg(parent.pid, signal.SIGKILL)  # with the one that it has forked
     for name in ("traj-1", "traj-2"):
         assert len((await open_store().load_trajectory(name)).steps) == 1
 
@@ -397,12 +397,3 @@ async def test_no_step_is_written_past_a_take_over_that_is_under_way(
         await add(store.add_logs, [(AT, "line")], first=0)
     assert outcome == ["SessionTaken"] * 2
     assert execute(url, "SELECT step FROM steps") == []
-
-
-def waits_for_a_lock(url: str) -> bool:
-    """Whether a transaction waits for another one of this database."""
-    waiting = (
-        "SELECT count(*) FROM pg_stat_activity "
-        "WHERE datname = current_database() AND wait_event_type = 'Lock'"
-    )
-    return execute(url, waiting) != [(0,)]

@@ -7,7 +7,7 @@ import anyio.to_thread
 import psycopg
 import pytest
 from postgresql import Cluster
-from records import AT, begin, libpq, receipt, step
+from records import AT, begin, execute, libpq, receipt, step, waits_for_a_lock
 from sqlalchemy import Engine, ExceptionContext, event
 
 from hud_mcp.errors import SessionTaken, StoreFailed
@@ -54,7 +54,7 @@ async def test_a_connection_that_is_cut_in_a_transaction_costs_nothing(
                     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
                     "WHERE datname = current_database() AND wait_event_type = 'Lock'"
                 )
-                while not other.execute(cut).fetchall():  # noqa: ASYNC110  # of another process
+                while not execute(url, cut):  # noqa: ASYNC110  # of another process
                     await anyio.sleep(0.01)
     assert [s.index for s in await store.load_steps("traj-1")] == [0]
 
@@ -103,43 +103,40 @@ async def test_servers_outlive_a_database_that_was_down_for_longer_than_their_le
         await mine.add_step("traj-1", step(0))
 
 
-async def test_a_deadlock_that_it_breaks_is_no_error(url: str, store: Store) -> None:
-    """The transaction that it ended is made again."""
+async def test_a_deadlock_that_it_breaks_is_no_error(
+    url: str, open_store: Callable[..., Store]
+) -> None:
+    """The transaction that it ended is made again: here, one that lets go of two sessions."""
+    dead, store = open_store(), open_store()
     for name in ("traj-1", "traj-2"):
-        await begin(store, name)
+        await begin(dead, name)
+    execute(url, "DELETE FROM servers")  # as one that another server has buried half
+    found: list[str] = []
     broken: list[str] = []
 
     def look(context: ExceptionContext) -> None:
         broken.append(str(getattr(context.original_exception, "sqlstate", None)))
+
+    async def bury() -> None:
+        found.extend(w.trajectory_id for w in await store.waiting_sessions(["e"]))
 
     event.listen(Engine, "handle_error", look)
     try:
         with anyio.fail_after(60):
             async with anyio.create_task_group() as group:
                 with psycopg.connect(libpq(url)) as other:
-                    # It waits for longer than the writer before it looks for a deadlock.
+                    # The writer looks for a deadlock after two seconds of waiting, this later.
                     other.execute("SET deadlock_timeout = '30s'")
                     other.execute("SELECT FROM sessions WHERE id = 'traj-2' FOR UPDATE")
-                    with psycopg.connect(libpq(url)) as first:
-                        first.execute("LOCK TABLE jobs IN ACCESS EXCLUSIVE MODE")
-                        group.start_soon(store.add_job, Job(name="a"))  # the thread waits here
-                        await anyio.wait_all_tasks_blocked()
-                        for name in ("traj-1", "traj-2"):  # which share a transaction then
-                            group.start_soon(store.add_step, name, step(0))
-                        await anyio.wait_all_tasks_blocked()
-                    waiting = (
-                        "SELECT FROM pg_stat_activity "
-                        "WHERE datname = current_database() AND wait_event_type = 'Lock'"
-                    )
-                    while not other.execute(waiting).fetchall():  # noqa: ASYNC110  # of a thread
+                    group.start_soon(bury)
+                    while not waits_for_a_lock(url):  # noqa: ASYNC110  # of a thread
                         await anyio.sleep(0.01)
                     statement = "SELECT FROM sessions WHERE id = 'traj-1' FOR UPDATE"
                     await anyio.to_thread.run_sync(other.execute, statement)
     finally:
         event.remove(Engine, "handle_error", look)
-    assert "40P01" in broken
-    for name in ("traj-1", "traj-2"):
-        assert len(await store.load_steps(name)) == 1
+    assert broken == ["40P01"]
+    assert sorted(found) == ["traj-1", "traj-2"]
 
 
 @pytest.mark.parametrize("scheme", ["postgres", "postgresql", "postgresql+psycopg"])

@@ -118,6 +118,24 @@ async def test_adding_a_step_again_is_safe(store: Store) -> None:
     assert read.steps[0].observation_text == "first"
 
 
+async def test_what_belongs_to_a_step_is_written_with_it(
+    store: Store, open_store: Callable[..., Store]
+) -> None:
+    """That it answers, and the state of the world after it; the next state replaces that one."""
+    await begin(store)
+    held = await store.hold("traj-1")
+    assert (held.snapshot, held.snapshot_step) == (None, -1)
+    for index, state in enumerate((b"first", b"second \0 \xff")):
+        await store.add_step("traj-1", step(index), answers=index == 1, snapshot=state)
+        held = await store.hold("traj-1")
+        assert (held.snapshot, held.snapshot_step) == (state, index)
+    await store.add_step("traj-1", step(1), snapshot=b"of a step that is there already")
+    assert (await store.hold("traj-1")).snapshot == b"second \0 \xff"
+    await store.release_session("traj-1")
+    (waiting,) = await open_store().waiting_sessions(["e"])
+    assert waiting.answered
+
+
 async def test_a_job_s_trajectories_are_read_in_the_order_of_their_start(store: Store) -> None:
     """Whatever the order in which they were written; another job's are not among them."""
     job, other = Job(name="a"), Job(name="b")

@@ -1,5 +1,6 @@
 // One job: its head, the plot of its rewards, and its trajectories in a table.
 
+import { showContexts } from './contexts.js';
 import { $, el, facts, say } from './dom.js';
 import { drawPlot } from './plot.js';
 import { Table } from './table.js';
@@ -41,6 +42,7 @@ export class Overview {
       this.drawPlot();
       return;
     }
+    showContexts(data.contexts);
     $('tasks').classList.toggle('expects', data.expects);
     $('surprises-label').hidden = !data.expects;
     const chosen = $('outcome').value;

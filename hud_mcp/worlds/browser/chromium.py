@@ -15,7 +15,8 @@ import anyio
 
 from hud_mcp.errors import EnvironmentFailed
 from hud_mcp.worlds.browser.allow import AllowList
-from hud_mcp.worlds.browser.reserve import Reserve, Slot, SlotOptions
+from hud_mcp.worlds.browser.options import SlotOptions
+from hud_mcp.worlds.browser.reserve import Reserve, Slot
 
 if TYPE_CHECKING:
     from playwright.async_api import Browser, Playwright

@@ -5,15 +5,20 @@ from typing import TYPE_CHECKING, Any, cast
 if TYPE_CHECKING:
     from playwright.async_api import CDPSession, Page
 
-__all__ = ["attach", "is_end", "send"]
+__all__ = ["DEFAULT_FONT_PX", "attach", "is_end", "send"]
 
 
-async def attach(page: "Page", scale: float) -> "CDPSession":
+DEFAULT_FONT_PX = {"standard": 16, "fixed": 13}
+"""Chromium's sizes of text that a page gives no size to."""
+
+
+async def attach(page: "Page", scale: float, font_scale: float = 1.0) -> "CDPSession":
     """Open a session on a page that tells of its windows and takes its pictures.
 
     Args:
         page: The page.
         scale: Its pixels per CSS pixel.
+        font_scale: What Chromium's sizes of text are multiplied by.
     """
     cdp = await page.context.new_cdp_session(page)
     await send(cdp, "Page.enable")
@@ -24,6 +29,9 @@ async def attach(page: "Page", scale: float) -> "CDPSession":
         metrics = {**size, "deviceScaleFactor": scale, "mobile": False}
         screen = {"screenWidth": size["width"], "screenHeight": size["height"]}
         await send(cdp, "Emulation.setDeviceMetricsOverride", {**metrics, **screen})
+    if font_scale != 1:
+        sizes = {name: round(px * font_scale) for name, px in DEFAULT_FONT_PX.items()}
+        await send(cdp, "Page.setFontSizes", {"fontSizes": sizes})
     return cdp
 
 

@@ -47,11 +47,19 @@ _DOCUMENTS = ("document", "frame", "iframe")
 
 
 class Gate:
-    """A listening port of 127.0.0.1 that is one session's site and its browser's proxy."""
+    """A listening port of 127.0.0.1 that is one session's site and its browser's proxy.
+
+    Attributes:
+        site: What answers for the task's site.
+        allowed: The allow-list in words.
+        latency_s: How long each request waits before it is answered.
+        on_refused: Told what was asked for and is not allowed.
+    """
 
     def __init__(self) -> None:
         self.site: Site | None = None
         self.allowed = "empty"
+        self.latency_s = 0.0
         self.visits = 0
         self._visits_before = 0
         self._documents: Counter[str] = Counter()
@@ -109,6 +117,8 @@ class Gate:
     async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
         """Answer one request, as an ASGI application."""
         try:
+            if self.latency_s:
+                await asyncio.sleep(self.latency_s)
             response = await self._respond(scope, receive)
             await response(scope, receive, send)
         except asyncio.CancelledError:

@@ -98,6 +98,7 @@ class Kept(Value):
     look: KeptLook | None
     refs: dict[str, int] = Field(description="The highest number of a ref, by frame.")
     visits: int = Field(description="How many documents the site answered with.")
+    offline: bool = Field(default=False, description="Whether the pages have no network.")
     state: str = Field(description="The backend's, as JSON.")
 
 

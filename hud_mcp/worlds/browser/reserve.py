@@ -9,19 +9,19 @@ import contextvars
 import logging
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import anyio
 
 from hud_mcp.worlds.browser.devtools import attach
 from hud_mcp.worlds.browser.gate import Gate
+from hud_mcp.worlds.browser.options import SlotOptions
 from hud_mcp.worlds.browser.settle import TRACKER_SCRIPT
 
 if TYPE_CHECKING:
     from playwright.async_api import Browser, BrowserContext, CDPSession, Page
 
-__all__ = ["Reserve", "Slot", "SlotOptions"]
+__all__ = ["Reserve", "Slot"]
 
 logger = logging.getLogger(__name__)
 
@@ -33,20 +33,6 @@ QUIET_S = 0.25
 
 PATIENCE_S = 10.0
 """After this long, it is prepared even so: a busy server needs it most."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class SlotOptions:
-    """What a context is opened with; contexts of equal options are interchangeable."""
-
-    width: int
-    height: int
-    scale: float
-    locale: str
-    timezone: str
-    color_scheme: str
-    reduced_motion: str
-    bypass: str
 
 
 class Slot:
@@ -90,7 +76,7 @@ class Slot:
                 context = await _new_context(browser, gate, options)
                 await context.add_init_script(TRACKER_SCRIPT)
                 page = await context.new_page()
-                cdp = await attach(page, options.scale)
+                cdp = await attach(page, options.scale, options.font_scale)
         except BaseException:
             with anyio.CancelScope(shield=True):
                 await _release(gate, context)

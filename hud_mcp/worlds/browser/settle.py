@@ -15,10 +15,13 @@ import anyio
 if TYPE_CHECKING:
     from hud_mcp.worlds.browser.tab import Tab
 
-__all__ = ["SETTLE_BOUND_S", "TRACKER", "TRACKER_SCRIPT", "Outcome", "settle"]
+__all__ = ["LATENCIES", "SETTLE_BOUND_S", "TRACKER", "TRACKER_SCRIPT", "Outcome", "settle"]
 
 SETTLE_BOUND_S = 2.0
 """How long a page that keeps asking for things is waited for."""
+
+LATENCIES = 4
+"""How many requests that wait for each other the bounds leave room for, where each is slow."""
 
 NAVIGATION_BOUND_S = 10.0
 """How long a new document may take to arrive and be read."""
@@ -56,7 +59,7 @@ async def settle(tab: "Tab", mark: int, *, late: bool = False) -> None:
     """
     stays = False
     for _document in range(MAX_DOCUMENTS):
-        end = anyio.current_time() + SETTLE_BOUND_S
+        end = anyio.current_time() + SETTLE_BOUND_S + LATENCIES * tab.latency_s
         outcome = await _until_quiet(tab, mark, end, stays=stays, late=late)
         if outcome not in ("leaving", "gone") or tab.closed:
             return
@@ -95,14 +98,17 @@ async def _arrive(tab: "Tab", mark: int, *, leaving: bool) -> bool:
     """Wait until the document that is on its way is there; False where none came."""
     from playwright.async_api import Error  # noqa: PLC0415  # loads on use
 
-    end = anyio.current_time() + NAVIGATION_BOUND_S
+    slack_s = LATENCIES * tab.latency_s
+    end = anyio.current_time() + NAVIGATION_BOUND_S + slack_s
     if leaving:
         await tab.wait_until(lambda: tab.arrived_since(mark), end)
     if tab.closed:
         return False
     try:
-        await tab.page.wait_for_load_state("domcontentloaded", timeout=NAVIGATION_BOUND_S * 1000)
-        await tab.page.wait_for_load_state("load", timeout=LOAD_BOUND_S * 1000)
+        await tab.page.wait_for_load_state(
+            "domcontentloaded", timeout=(NAVIGATION_BOUND_S + slack_s) * 1000
+        )
+        await tab.page.wait_for_load_state("load", timeout=(LOAD_BOUND_S + slack_s) * 1000)
     except Error:
         return True  # slow, or replaced again, or closed: the next look at it tells
     return not leaving or tab.loaded_since(mark)

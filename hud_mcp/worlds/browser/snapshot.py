@@ -154,6 +154,7 @@ class Snapshots:
             look=self._kept_look(last, None if shown is None else pages[shown]),
             refs=dict(self._refs),
             visits=self._gate.visits,
+            offline=self._tabs.offline,
             state=state,
         )
 

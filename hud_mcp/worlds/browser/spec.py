@@ -15,8 +15,10 @@ from hud_mcp.worlds.browser.allow import AllowList
 from hud_mcp.worlds.browser.chromium import Chromium, find_chromium
 from hud_mcp.worlds.browser.devtools import is_end
 from hud_mcp.worlds.browser.gate import VISIT
-from hud_mcp.worlds.browser.reserve import Slot, SlotOptions
+from hud_mcp.worlds.browser.options import SlotOptions
+from hud_mcp.worlds.browser.reserve import Slot
 from hud_mcp.worlds.browser.site import Backend, Site
+from hud_mcp.worlds.browser.slowness import slow_down
 from hud_mcp.worlds.browser.world import BrowserWorld
 
 __all__ = ["Browser", "InitialState"]
@@ -52,6 +54,13 @@ class Browser:
     the site's state, which must be JSON. Refs of the last text stand for the same elements where
     the page reads as it did then; where it does not, they are refused, and the agent looks again.
     All of it together may take five million characters, and 40 pages.
+
+    The context says how a session's browser differs from another's. `font_scale` is Chromium's
+    own setting: it scales text in rem, em, percent or of no size, in a page and its frames, but
+    those of other hosts. `latency_ms` delays each request of the site and of allowed hosts, and
+    actions are waited for accordingly; sockets that are open are not slowed. Under `offline` the
+    network goes when the agent first looks or acts, and `BrowserWorld.set_offline` switches it;
+    a snapshot's pages are loaded with it, and lose it again.
 
     Not kept are what scripts hold in memory or made of the page, `history.state`, `opener` and
     window names; requests, timers and sockets under way; chosen files, and whether a field
@@ -119,7 +128,7 @@ class Browser:
 
     @property
     def context_space(self) -> ContextSpace:
-        """Size, scale, language, clock and colours of a page."""
+        """Size, scale, language, clock and colours of a page, and how far away the network is."""
         return self._context_space
 
     async def open(self, opening: Opening) -> BrowserWorld:
@@ -134,16 +143,26 @@ class Browser:
         root = self._root(opening)
         context = self._context_space.fill(opening.context)
         chromium, slot = await self._take(opening, _slot_options(context, self._allow.bypass))
+        latency_s = float(context["latency_ms"]) / 1000
         try:
             state = self._initial_state(opening)
             if self._has_site:
                 slot.gate.site = Site(root, self._backend, state, opening.log)
             slot.gate.allowed = str(self._allow)
+            slot.gate.latency_s = latency_s
+            if latency_s and self._allow.patterns:
+                await slow_down(slot.context, latency_s)
             if opening.seed is not None or self.replayable:
                 seed = (opening.seed or 0) & 0xFFFFFFFF
                 crypto = "true" if self.replayable else "false"
                 await slot.context.add_init_script(f"({_SEEDED})({seed}, {crypto})")
-            world = BrowserWorld(slot, chromium.reserve, state, self._allow)
+            world = BrowserWorld(
+                slot,
+                chromium.reserve,
+                state,
+                self._allow,
+                goes_offline=bool(context["offline"]),
+            )
             if self._start is not None:
                 await _start(world, self._start)
         except BaseException:
@@ -232,6 +251,7 @@ def _slot_options(context: Mapping[str, Any], bypass: str) -> SlotOptions:
         timezone=str(context["timezone"]),
         color_scheme=str(context["color_scheme"]),
         reduced_motion=str(context["reduced_motion"]),
+        font_scale=float(context["font_scale"]),
         bypass=bypass,
     )
 
@@ -269,6 +289,26 @@ def _context_space(viewport: tuple[int, int]) -> ContextSpace:
                 default="reduce",
                 choices=("reduce", "no-preference"),
                 description="Whether pages are asked to do without animations.",
+            ),
+            feature(
+                name="font_scale",
+                default=1.0,
+                lower=0.5,
+                upper=3,
+                description="What the browser's own size of text, 16 px, is multiplied by; text "
+                "that a page sizes in px keeps its size.",
+            ),
+            feature(
+                name="latency_ms",
+                default=0.0,
+                lower=0,
+                upper=2000,
+                description="How much longer each request takes.",
+            ),
+            feature(
+                name="offline",
+                default=False,
+                description="Whether the network is gone when the agent begins.",
             ),
         ]
     )

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 import anyio
 
 from hud_mcp.worlds.browser.devtools import attach
+from hud_mcp.worlds.browser.options import SlotOptions
 from hud_mcp.worlds.browser.refs import Refs
 
 if TYPE_CHECKING:
@@ -28,17 +29,26 @@ class Tab:
 
     Args:
         page: Playwright's page.
-        scale: Its pixels per CSS pixel.
+        options: What its context was opened with.
+        latency_s: What each of its requests takes longer.
         cdp: Its CDP session, where there is one already.
 
     Attributes:
+        latency_s: What each of its requests takes longer.
         origins: Those whose pages were shown in it since this set was last emptied.
         sessions: What sessionStorage held when a snapshot was last taken, by origin.
         refs: The agent's refs, where they are not Playwright's.
     """
 
-    def __init__(self, page: "Page", scale: float, cdp: "CDPSession | None" = None) -> None:
-        self._scale = scale
+    def __init__(
+        self,
+        page: "Page",
+        options: SlotOptions,
+        latency_s: float = 0.0,
+        cdp: "CDPSession | None" = None,
+    ) -> None:
+        self._options = options
+        self.latency_s = latency_s
         self.page = page
         self.expects_popup = False
         self.origins: set[str] = set()
@@ -68,7 +78,7 @@ class Tab:
     async def cdp(self) -> "CDPSession":
         """The page's CDP session, opened when first asked for."""
         if self._cdp is None:
-            cdp = await attach(self.page, self._scale)
+            cdp = await attach(self.page, self._options.scale, self._options.font_scale)
             self._adopt(cdp)
             return cdp
         return self._cdp

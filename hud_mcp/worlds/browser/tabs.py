@@ -43,18 +43,24 @@ class Tabs:
     Args:
         slot: The context with its first page.
         on_broken: Told why, once, when the browser or a page of it is gone for good.
+
+    Attributes:
+        rule: How dialogs are answered.
+        offline: Whether the pages are without a network.
     """
 
     def __init__(self, slot: Slot, on_broken: Callable[[str], None]) -> None:
         self.rule = DialogRule()
         self._context = slot.context
-        self._scale = slot.options.scale
+        self._options = slot.options
+        self._latency_s = slot.gate.latency_s
+        self.offline = False
         self._on_broken = on_broken
         self._notes: list[_Note] = []
         self._closed_origins: set[str] = set()
         self._came = anyio.Event()
         self._closing = False
-        first = Tab(slot.page, slot.options.scale, slot.cdp)
+        first = Tab(slot.page, self._options, self._latency_s, slot.cdp)
         self._tabs: list[Tab] = []
         self._show(first)
         slot.gate.on_refused = self._on_refused
@@ -131,6 +137,12 @@ class Tabs:
             await self._context.new_page()  # comes in by _on_page
         return self.all
 
+    async def set_offline(self, *, offline: bool) -> None:
+        """Take the network away from every page, or give it back; once is enough."""
+        if offline != self.offline:
+            await self._context.set_offline(offline)
+            self.offline = offline
+
     def closed_origins(self) -> set[str]:
         """The origins of pages that were closed since this was last asked."""
         origins, self._closed_origins = self._closed_origins, set()
@@ -161,7 +173,7 @@ class Tabs:
         if any(tab.page == page for tab in self._tabs):
             return
         opener = self._current
-        self._show(Tab(page, self._scale))
+        self._show(Tab(page, self._options, self._latency_s))
         opener.expects_popup = False
         opener.stir()
         self._came.set()

@@ -36,7 +36,7 @@ from hud_mcp.worlds.browser.kept import pack, unpack
 from hud_mcp.worlds.browser.picture import take_picture
 from hud_mcp.worlds.browser.reserve import Reserve, Slot
 from hud_mcp.worlds.browser.restore import Restoration
-from hud_mcp.worlds.browser.settle import settle
+from hud_mcp.worlds.browser.settle import LATENCIES, settle
 from hud_mcp.worlds.browser.snapshot import Snapshots
 from hud_mcp.worlds.browser.tab import Tab
 from hud_mcp.worlds.browser.tabs import Tabs
@@ -81,7 +81,13 @@ class BrowserWorld:
     """
 
     def __init__(
-        self, slot: Slot, reserve: Reserve, state: dict[str, Any], allow: AllowList
+        self,
+        slot: Slot,
+        reserve: Reserve,
+        state: dict[str, Any],
+        allow: AllowList,
+        *,
+        goes_offline: bool = False,
     ) -> None:
         self.state = state
         self._slot = slot
@@ -89,6 +95,8 @@ class BrowserWorld:
         self._broken: str | None = None
         self._ended = anyio.Event()
         self._closed = False
+        self._goes_offline = goes_offline
+        self._act_bound_s = ACT_BOUND_S + LATENCIES * slot.gate.latency_s
         self._scopes: set[anyio.CancelScope] = set()
         self._tabs = Tabs(slot, self._break)
         self._hands = Hands()
@@ -125,11 +133,25 @@ class BrowserWorld:
             ActionFailed: It is not allowed, or it did not arrive.
             EnvironmentFailed: The browser is gone.
         """
-        async with self._working(ACT_BOUND_S):
+        async with self._working(self._act_bound_s):
             tab = await self._tabs.ensure_open()
             mark = tab.mark()
             await self._commands.visit(tab.page, self._commands.address(path_or_url))
             await settle(tab, mark)
+
+    async def set_offline(self, *, offline: bool) -> None:
+        """Take the network away from this session's pages, or give it back.
+
+        Without it nothing answers, the site neither, and `navigator.onLine` is false. Under a
+        context that is `offline`, that begins when the agent first looks or acts, so that setup
+        can open pages; after this call it is as was said here.
+
+        Raises:
+            EnvironmentFailed: The browser is gone.
+        """
+        self._goes_offline = False
+        async with self._working(self._act_bound_s):
+            await self._tabs.set_offline(offline=offline)
 
     async def text(self) -> str:
         """The words that the page shows, as `innerText` has them.
@@ -137,7 +159,7 @@ class BrowserWorld:
         Raises:
             EnvironmentFailed: The browser is gone.
         """
-        async with self._working(ACT_BOUND_S):
+        async with self._working(self._act_bound_s):
             tab = await self._tabs.ensure_open()
             return await tab.page.evaluate("() => document.body ? document.body.innerText : ''")
 
@@ -150,8 +172,8 @@ class BrowserWorld:
 
         If this call is cancelled, keys and buttons that it held are let go.
         """
-        async with self._working(ACT_BOUND_S + own_pauses_s(action)):
-            tab = await self._tabs.ensure_open()
+        async with self._working(self._act_bound_s + own_pauses_s(action)):
+            tab = await self._agent_tab()
             self._tabs.forget_shown_notes()
             mark = tab.mark()
             if (effect := await self._perform_still(action)) is not None:
@@ -178,8 +200,8 @@ class BrowserWorld:
             nonlocal image
             image = await take_picture(tab, look)
 
-        async with self._working(ACT_BOUND_S):
-            tab = await self._tabs.ensure_open()
+        async with self._working(self._act_bound_s):
+            tab = await self._agent_tab()
             parts: list[Callable[[], Awaitable[None]]] = [read] if look.text else []
             if look.image is not None:
                 parts.append(picture)
@@ -211,8 +233,11 @@ class BrowserWorld:
         try:
             kept = unpack(data)
             async with self._working(RESTORE_BOUND_S):
+                await self._tabs.set_offline(offline=False)  # pages are loaded again
                 self._last = await Restoration(kept, *self._parts).run()
                 self._snapshots.adopt(kept)
+                await self._tabs.set_offline(offline=kept.offline)
+                self._goes_offline = False
         except BaseException as exc:
             reason = str(exc) if isinstance(exc, HudMcpError) else "It was interrupted."
             self._break(f"The browser was not restored: {reason}")
@@ -227,6 +252,13 @@ class BrowserWorld:
         self._closed = True
         self._tabs.detach()
         await self._slot.close()
+
+    async def _agent_tab(self) -> Tab:
+        """The page that the agent sees or acts on; from here on offline, where that is so."""
+        if self._goes_offline:
+            await self._tabs.set_offline(offline=True)
+            self._goes_offline = False
+        return await self._tabs.ensure_open()
 
     async def _perform_still(self, action: Action) -> ActionEffect | None:
         """Perform what leaves the page alone; None where the action is not of that kind."""

@@ -4,7 +4,7 @@ import enum
 from dataclasses import dataclass
 from typing import Any, cast
 
-__all__ = ["Known", "known"]
+__all__ = ["Known", "known", "most_steps"]
 
 
 @dataclass(frozen=True)
@@ -152,6 +152,15 @@ def known(env: Any) -> Known:
     if name == "CarRacing" and not getattr(env.unwrapped, "continuous", True):
         found = Known(found.about, (), ("nothing", "steer right", "steer left", "gas", "brake"))
     return found if found.actions else Known(found.about, found.numbers, _own_meanings(env))
+
+
+def most_steps(env: Any) -> int | None:
+    """The limit of an episode: Gymnasium's, or one that the environment keeps itself."""
+    limits = [
+        None if env.spec is None else env.spec.max_episode_steps,
+        getattr(env.unwrapped, "max_steps", None),
+    ]
+    return min((limit for limit in limits if isinstance(limit, int) and limit > 0), default=None)
 
 
 def _own_meanings(env: Any) -> tuple[str, ...]:

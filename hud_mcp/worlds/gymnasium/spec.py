@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from hud_mcp.context import ContextFeature, ContextSpace
 from hud_mcp.errors import EnvironmentFailed, HudMcpError, InvalidEnvironment, did_you_mean
 from hud_mcp.world import Opening
 from hud_mcp.worlds.gymnasium.actions import ActionForm
-from hud_mcp.worlds.gymnasium.known import Known, known
+from hud_mcp.worlds.gymnasium.known import Known, known, most_steps
 from hud_mcp.worlds.gymnasium.thread import OwnThread
 from hud_mcp.worlds.gymnasium.world import Episode, GymnasiumWorld, close_env, drawing
 
@@ -32,6 +32,7 @@ class _Probe:
     draws: bool
     draws_steps: bool
     replayable: bool
+    most_steps: int | None
 
 
 class Gymnasium:
@@ -49,7 +50,9 @@ class Gymnasium:
         numbers: Name and unit of each number of the observation, where it is not known.
         actions: What the actions are called, where it is not known.
         max_episode_steps: Instead of the environment's own.
-        screen: Whether there are pictures. Without them a call takes less time.
+        screen: Whether there are pictures. `"asked"` draws only for a look at the picture alone,
+            which is what the tool `screenshot` takes; the record of other calls then has none.
+            To draw and encode one takes longer than hundreds of small environments' steps.
 
     Raises:
         InvalidEnvironment: An option cannot work.
@@ -71,7 +74,7 @@ class Gymnasium:
         numbers: Sequence[tuple[str, str]] = (),
         actions: Sequence[str] = (),
         max_episode_steps: int | None = None,
-        screen: bool = True,
+        screen: bool | Literal["asked"] = True,
     ) -> None:
         self.id = id
         self._options = dict(options or {})
@@ -83,7 +86,8 @@ class Gymnasium:
         self._shown = None if obs_context_features is None else list(obs_context_features)
         self._numbers = tuple(numbers)
         self._meanings = tuple(actions)
-        self._screen = screen
+        self._screen = bool(screen)
+        self._draws_asked = screen == "asked"
         self._is_contextual = id.startswith("CARL")
         if self._is_contextual and attributes:
             raise InvalidEnvironment(
@@ -114,6 +118,11 @@ class Gymnasium:
     def action_schema(self) -> dict[str, Any]:
         """The JSON schema of one action."""
         return self._probe.form.schema
+
+    @property
+    def most_steps(self) -> int | None:
+        """How many steps an episode has at most; None where nothing says so."""
+        return self._probe.most_steps
 
     @property
     def custom_actions(self) -> dict[str, dict[str, Any]]:
@@ -177,7 +186,13 @@ class Gymnasium:
                 ) from exc
             raise
         return GymnasiumWorld(
-            made[0], thread, probe.form, probe.known, episode, draws_steps=probe.draws_steps
+            made[0],
+            thread,
+            probe.form,
+            probe.known,
+            episode,
+            draws_steps=probe.draws_steps,
+            draws_asked=self._draws_asked,
         )
 
     @cached_property
@@ -199,6 +214,7 @@ class Gymnasium:
                     draws=self._screen and env.render_mode == "rgb_array",
                     draws_steps=getattr(seen, "dtype", None) == "uint8",
                     replayable=env.spec is None or not env.spec.nondeterministic,
+                    most_steps=most_steps(env),
                 )
             finally:
                 env.close()
@@ -255,7 +271,7 @@ def _unknown(env_id: str, known_ids: Iterable[str]) -> InvalidEnvironment:
 
 
 def _seed(seed: int | None) -> int:
-    """Gymnasium takes no negative seed; where nobody chose one, each world begins alike."""
+    """Gymnasium takes no negative seed; without one, a replay still comes to the same state."""
     return 0 if seed is None else seed % 2**63
 
 

@@ -24,8 +24,14 @@ class OwnThread:
 
     def __init__(self, name: str) -> None:
         self._queue: SimpleQueue[tuple[Callable[[], Any], Future[Any]] | None] = SimpleQueue()
+        self._asked = self._finished = 0
         self._thread = threading.Thread(target=self._work, name=name, daemon=True)
         self._thread.start()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether all work that was asked for is done, also where nobody waits for it any more."""
+        return self._asked == self._finished
 
     async def do(self, work: Callable[[], T]) -> T:
         """Do a piece of work after those that wait, and return what it returns.
@@ -42,6 +48,7 @@ class OwnThread:
 
     def _put(self, work: Callable[[], T]) -> "Future[T]":
         future: Future[T] = Future()
+        self._asked += 1
         # In the caller's context: what the environment prints belongs to the session's log.
         context = contextvars.copy_context()
         self._queue.put((lambda: context.run(work), future))
@@ -51,11 +58,14 @@ class OwnThread:
         while (item := self._queue.get()) is not None:
             work, future = item
             if not future.set_running_or_notify_cancel():
+                self._finished += 1
                 continue
             try:
                 result = work()
             except BaseException as exc:  # noqa: BLE001  # raised where the work was asked for
+                self._finished += 1
                 future.set_exception(exc)
             else:
+                self._finished += 1  # before whoever waits goes on
                 future.set_result(result)
             del item, work, future  # what they hold goes now, and not with the next piece

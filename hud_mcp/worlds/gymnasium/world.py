@@ -11,7 +11,7 @@ from hud_mcp.action import Action, ActionEffect, CustomAction, ScreenshotFetch
 from hud_mcp.errors import ActionFailed, EnvironmentFailed, did_you_mean
 from hud_mcp.observation import Look, Observation, Screenshot, clip_text
 from hud_mcp.worlds.gymnasium.actions import ActionForm
-from hud_mcp.worlds.gymnasium.known import Known
+from hud_mcp.worlds.gymnasium.known import Known, most_steps
 from hud_mcp.worlds.gymnasium.thread import OwnThread
 from hud_mcp.worlds.gymnasium.words import in_words, plain
 
@@ -92,6 +92,7 @@ class GymnasiumWorld:
         episode: Episode,
         *,
         draws_steps: bool,
+        draws_asked: bool = False,
     ) -> None:
         self.episode = episode
         self._env = env
@@ -101,6 +102,7 @@ class GymnasiumWorld:
         self._step: Callable[[Any], tuple[Any, Any, bool, bool, dict[str, Any]]] = env.step
         if draws_steps:
             self._step = self._drawn_step
+        self._draws_asked = draws_asked
         self._broken: str | None = None
         self._closed = False
         self._last: list[str] | None = None
@@ -109,6 +111,11 @@ class GymnasiumWorld:
     def action_schema(self) -> dict[str, Any]:
         """The JSON schema of one action."""
         return self._form.schema
+
+    @property
+    def example(self) -> str:
+        """One action, as JSON text."""
+        return self._form.example
 
     async def call(self, work: "Callable[[gymnasium.Env[Any, Any]], T]") -> T:
         """Use the environment itself, on its thread.
@@ -159,16 +166,21 @@ class GymnasiumWorld:
         return await self._take(self._plan(action))
 
     async def act_all(
-        self, actions: Sequence[Action]
-    ) -> tuple[list[ActionEffect], ActionFailed | None]:
+        self, actions: Sequence[Action], keep: Callable[[ActionEffect], None]
+    ) -> ActionFailed | None:
         """Perform several actions in one hop to the thread.
 
+        Args:
+            actions: In order. Those after the end of the episode are not performed.
+            keep: Called on the thread with what each one did, once it is done.
+
         Returns:
-            What each one that was performed did; and why the next one was refused, or None
-            where none was. Actions after the end of the episode are not performed.
+            Why the next action was refused; None where none was, or the episode ended.
 
         Raises:
             EnvironmentFailed: As for `act`.
+
+        If this call is cancelled, the step under way is the last.
         """
         self._check_open()
         plans: list[Sequence[Any]] = []
@@ -181,27 +193,30 @@ class GymnasiumWorld:
                 break
         halt = _Halt()
 
-        def run() -> list[ActionEffect]:
-            effects: list[ActionEffect] = []
+        def run() -> bool:
             for plan in plans:
+                keep(self._steps(plan, halt) if plan else ActionEffect())
                 if self.episode.over or halt.asked:
-                    break
-                effects.append(self._steps(plan, halt) if plan else ActionEffect())
-            return effects
+                    return True
+            return False
 
-        effects = await self._guarded(run, halt)
-        ended = len(effects) < len(plans) or (bool(effects) and self.episode.over)
-        return effects, None if ended else refusal
+        ended = await self._guarded(run, halt)
+        return None if ended else refusal
 
     async def observe(self, look: Look) -> Observation:
         """Return what is seen now, in words and as a picture.
+
+        Where pictures are drawn when they alone are asked for, words come without one.
 
         Raises:
             EnvironmentFailed: The world is closed, or drawing failed.
         """
         self._check_open()
-        # On the thread too: a call that was cancelled may still be at its last step.
-        return await self._guarded(lambda: self._look(look))
+        if self._draws_asked and look.text:
+            look = look.model_copy(update={"image": None})
+        # Words alone are not worth a hop, unless a call that was cancelled is at its last step.
+        at_once = look.image is None and self._thread.is_idle
+        return await self._guarded(lambda: self._look(look), at_once=at_once)
 
     async def close(self) -> None:
         """End the environment and its thread. Closing twice is no error."""
@@ -313,10 +328,12 @@ class GymnasiumWorld:
         text = clip_text(self._words(look), look.max_text_chars) if look.text else None
         return Observation(text=text, image=image)
 
-    async def _guarded(self, work: Callable[[], T], halt: _Halt | None = None) -> T:
-        """Do work on the thread; what it raises breaks the world."""
+    async def _guarded(
+        self, work: Callable[[], T], halt: _Halt | None = None, *, at_once: bool = False
+    ) -> T:
+        """Do work, on the thread or at once; what it raises breaks the world."""
         try:
-            return await self._thread.do(work)
+            return work() if at_once else await self._thread.do(work)
         except anyio.get_cancelled_exc_class():
             if halt is not None:
                 halt.asked = True
@@ -342,8 +359,7 @@ class GymnasiumWorld:
         return "\n".join([*head, *shown])
 
     def _going_on(self) -> str:
-        spec = self._env.spec
-        most = None if spec is None else spec.max_episode_steps
+        most = most_steps(self._env)
         return f"Step {self.episode.steps}" + (f" of at most {most}." if most else ".")
 
     def _ended(self) -> str:

@@ -17,6 +17,7 @@ from PIL import Image
 
 from hud_mcp import Environment, Gymnasium, GymnasiumWorld
 from hud_mcp.action import ActionEffect, CustomAction, ScreenshotFetch, WaitAction
+from hud_mcp.carl.quiet import load_box2d
 from hud_mcp.context import ContextFeature
 from hud_mcp.errors import ActionFailed, EnvironmentFailed, InvalidEnvironment
 from hud_mcp.observation import Look
@@ -104,6 +105,14 @@ async def words(world: GymnasiumWorld, **look: Any) -> str:
     return (await world.observe(Look(**look))).text or ""
 
 
+async def all_at_once(
+    world: GymnasiumWorld, *actions: Any
+) -> tuple[list[ActionEffect], ActionFailed | None]:
+    """What several actions did, and why the next one was refused."""
+    done: list[ActionEffect] = []
+    return done, await world.act_all(actions, done.append)
+
+
 # Acting.
 
 
@@ -142,6 +151,7 @@ async def test_a_list_stops_at_the_end_of_the_episode() -> None:
 
 async def test_the_steps_are_those_of_the_bare_environment() -> None:
     """Same seed, same actions: same observations, rewards and flags."""
+    load_box2d("lunar_lander")
     bare = gymnasium.make("LunarLander-v3", disable_env_checker=True)
     bare.reset(seed=3)
     actions = [2, 0, 1, 2, 3] * 30
@@ -170,18 +180,41 @@ async def test_several_actions_take_one_hop() -> None:
             return inner(action)
 
         bare.step = noted
-        effects, refusal = await world.act_all([step(action=0), ScreenshotFetch(), step(action=0)])
+        effects, refusal = await all_at_once(
+            world, step(action=0), ScreenshotFetch(), step(action=0)
+        )
         assert [effect.reward for effect in effects] == [0.5, None, 0.5]
         assert refusal is None
         assert set(threads) == {"gymnasium test/Fickle-v0"}
-        effects, refusal = await world.act_all([step(action=0), step(action=9), step(action=0)])
+        effects, refusal = await all_at_once(world, step(action=0), step(action=9), step(action=0))
         assert len(effects) == 1
         assert "9 is above its upper bound 3" in str(refusal)
-        effects, refusal = await world.act_all([step(action=3), step(action=0), step(action=9)])
+        effects, refusal = await all_at_once(world, step(action=3), step(action=0), step(action=9))
         assert ([effect.truncated for effect in effects], refusal) == ([True], None)
-        effects, refusal = await world.act_all([step(action=0)])
+        effects, refusal = await all_at_once(world, step(action=0))
         assert effects == []
         assert "episode ended" in str(refusal)
+
+
+async def test_what_was_done_before_a_list_broke_or_was_cancelled_is_kept() -> None:
+    """Each effect is told as soon as it is there."""
+    done: list[ActionEffect] = []
+    async with opened(Gymnasium("test/Fickle-v0")) as world:
+        with pytest.raises(EnvironmentFailed, match="the engine fell off"):
+            await world.act_all([step(action=0), step(action=2), step(action=0)], done.append)
+    assert [effect.reward for effect in done] == [0.5]
+    done.clear()
+    async with opened(Gymnasium("test/Fickle-v0")) as world:
+        bare: Any = await world.call(lambda env: env.unwrapped)
+        async with anyio.create_task_group() as group:
+            group.start_soon(
+                world.act_all, [step(action=0), step(action=1), step(action=0)], done.append
+            )
+            await anyio.to_thread.run_sync(bare.entered.wait, BOUND_S)
+            assert [effect.reward for effect in done] == [0.5]
+            group.cancel_scope.cancel()
+        bare.gate.set()
+        assert "Step 2" in await words(world)
 
 
 REFUSED: list[tuple[Any, str]] = [

@@ -1,0 +1,52 @@
+"""HUD environments among the sources of a server."""
+
+from collections.abc import AsyncGenerator, Collection, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+
+from hud_mcp.errors import InvalidEnvironment
+
+__all__ = ["is_bridged", "open_bridges"]
+
+_SCHEMES = ("tcp://", "hud:")
+
+
+def is_bridged(source: str) -> bool:
+    """Whether a source names a HUD environment: `tcp://host:port` or `hud:path/to/env.py`."""
+    return source.startswith(_SCHEMES)
+
+
+@asynccontextmanager
+async def open_bridges(
+    sources: Sequence[str], python: str | None, taken: Collection[str]
+) -> AsyncGenerator[list[Any]]:
+    """Declare the HUD environments among some sources, and end what was started for them.
+
+    Args:
+        sources: Of which those that name no HUD environment are left alone.
+        python: The interpreter that has `hud`.
+        taken: The names of the other environments.
+
+    Raises:
+        InvalidEnvironment: Two environments have one name.
+        EnvironmentFailed, ChannelFailed, SourceNotFound: A HUD environment cannot be reached.
+    """
+    opened: list[Any] = []
+    try:
+        for source in filter(is_bridged, sources):
+            from hud_mcp.channel.bridge import bridge  # noqa: PLC0415  # loads where it is used
+
+            opened.append(await bridge(source, python=python))
+            names = [*taken, *(environment.name for environment in opened)]
+            if names.count(opened[-1].name) > 1:
+                raise InvalidEnvironment(
+                    f"Two environments are named {opened[-1].name!r}, and one is at {source}. "
+                    "Serve them apart, or rename one."
+                )
+        yield opened
+    finally:
+        with anyio.CancelScope(shield=True):
+            for environment in opened:
+                await environment.close()

@@ -1,0 +1,449 @@
+"""Reward by context: how well an agent does where it was trained, and where it was not.
+
+A feature's values are put into bins; each has its mean over the training runs and over those
+that were held out. This module reads runs in short and does no I/O.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from pydantic import Field
+
+from hud_mcp.action import Value
+from hud_mcp.bootstrap import Column, Interval, bootstrap, bootstrap_differences
+from hud_mcp.context import Scalar
+from hud_mcp.contexts import base_task, split_of
+from hud_mcp.grade import Outcome
+from hud_mcp.statistics import CONFIDENCE, Estimate, Run, choose_runs, outcome_class
+from hud_mcp.task import Task
+
+__all__ = [
+    "Bin",
+    "ContextualRun",
+    "FeatureRewards",
+    "Gap",
+    "Generalisation",
+    "SplitRewards",
+    "generalisation",
+]
+
+TRAIN = "train"
+"""The split that the others are compared with."""
+
+WITHOUT = ""
+"""The split of runs whose rows name none."""
+
+MAX_BINS = 6
+"""In the train range, or in all where nothing is split; as many distinct values have their own."""
+
+_SHARE = 0.5
+"""Of the time that a job's figures may take: a page computes these beside them."""
+
+_TOO_LARGE = 1e300
+"""What is no smaller is no number to put on an axis; not a number is not smaller either."""
+
+MAX_CHOICES = 24
+"""Text has no bins: of more values than this, the ones with the fewest runs are left out."""
+
+
+class Bin(Value):
+    """The runs under a value of a feature, or under values of a range."""
+
+    label: str
+    low: float | None = Field(default=None, description="The smallest value in it; a number's.")
+    high: float | None = Field(default=None, description="The largest value in it.")
+    at: float | None = Field(default=None, description="The mean value in it.")
+    outside: bool = Field(description="Whether no training run has such a value.")
+    train: Estimate | None = Field(description="Runs that are not held out; None without any.")
+    held_out: Estimate | None
+
+
+class FeatureRewards(Value):
+    """Reward by the values of one feature."""
+
+    feature: str
+    numeric: bool
+    train_low: float | None = Field(default=None, description="The train range's lower end.")
+    train_high: float | None = Field(default=None, description="Its upper end.")
+    bins: tuple[Bin, ...]
+    left_out: int = Field(default=0, description="Values that were too many to be shown.")
+
+
+class SplitRewards(Value):
+    """The runs of one split."""
+
+    split: str = Field(description="`train`, another name, or empty where rows name none.")
+    mean: Estimate | None = Field(description="None where nothing is graded.")
+    ungraded: int = Field(description="Runs that have ended, or go on, without a reward.")
+
+
+class Gap(Value):
+    """The mean reward of training less that of what was held out."""
+
+    split: str = Field(description="A split, or `held out` for all but training.")
+    value: float
+    low: float | None = Field(default=None, description="The interval's lower end, where known.")
+    high: float | None = Field(default=None, description="Its upper end.")
+    tasks: int = Field(description="How many tasks have a part in it.")
+
+
+class Generalisation(Value):
+    """Reward by context of one job.
+
+    Means are over graded runs, as everywhere. Intervals are percentiles of bootstrap means over
+    tasks: a row's `base_task` where its metadata has one, so that one task under several
+    contexts is drawn as one.
+    """
+
+    confidence: float
+    splits: tuple[SplitRewards, ...] = Field(description="Training first; one where none is named.")
+    gaps: tuple[Gap, ...] = Field(description="One for each split that is held out, then for all.")
+    features: tuple[FeatureRewards, ...] = Field(description="Those that vary between runs.")
+
+    @property
+    def is_split(self) -> bool:
+        """Whether there are training runs and others."""
+        return bool(self.gaps)
+
+    def __str__(self) -> str:
+        """The splits, the gaps, and a table for each feature, as lines of text."""
+        return "\n".join(_text(self))
+
+
+class ContextualRun(Run, Protocol):
+    """A run with its row and its context; a `TrajectorySummary` is one."""
+
+    @property
+    def task(self) -> Task:
+        """The row."""
+        ...
+
+    @property
+    def context(self) -> Mapping[str, Any]:
+        """The features that the world was opened with."""
+        ...
+
+
+def generalisation(
+    runs: Iterable[ContextualRun], *, group: int = 1, seed: int = 0
+) -> Generalisation | None:
+    """Compute reward by context.
+
+    Args:
+        runs: What has begun of a job, in any order.
+        group: How many runs of each task count, as in `job_statistics`.
+        seed: Of the bootstrap; the same seed and runs give the same intervals.
+
+    Returns:
+        None where no feature of the context varies between the runs and no split is named.
+    """
+    counted = _counted(runs, group)
+    features = _varying(counted)
+    splits = _splits(counted)
+    if not features and set(splits) <= {WITHOUT}:
+        return None
+    table = _Table(counted, seed)
+    shaped = [_shape(name, counted) for name in features]
+    for split in splits:
+        table.ask(lambda run, split=split: run.split == split)
+    for feature in shaped:
+        for cell in feature.cells:
+            table.ask(lambda run, f=feature, c=cell: f.holds(c, run) and not run.is_held_out)
+            table.ask(lambda run, f=feature, c=cell: f.holds(c, run) and run.is_held_out)
+    answers = iter(table.answers())
+    return Generalisation(
+        confidence=CONFIDENCE,
+        splits=tuple(
+            SplitRewards(
+                split=split,
+                mean=next(answers),
+                ungraded=sum(run.split == split and run.reward is None for run in counted),
+            )
+            for split in splits
+        ),
+        gaps=tuple(_gaps(table, splits)),
+        features=tuple(feature.with_rewards(answers) for feature in shaped),
+    )
+
+
+@dataclass(frozen=True)
+class _Run:
+    task: str
+    split: str
+    is_held_out: bool
+    context: Mapping[str, Any]
+    reward: float | None
+
+
+def _counted(runs: Iterable[ContextualRun], group: int) -> list[_Run]:
+    of_task: dict[str, list[ContextualRun]] = {}
+    for run in runs:
+        of_task.setdefault(run.task_id, []).append(run)
+    chosen = [run for tries in of_task.values() for run in choose_runs(tries, group)[0]]
+    has_train = any(split_of(run.task) == TRAIN for run in chosen)
+    return [
+        _Run(
+            task=base_task(run.task),
+            split=(split := split_of(run.task) or WITHOUT),
+            is_held_out=has_train and split not in (TRAIN, WITHOUT),
+            context={
+                name: value
+                for name, value in (run.context or run.task.context).items()
+                if isinstance(value, Scalar)
+            },
+            reward=run.reward if outcome_class(run) == Outcome.GRADED.value else None,
+        )
+        for run in chosen
+    ]
+
+
+def _varying(runs: Sequence[_Run]) -> list[str]:
+    """The features that have several values among the runs, in the order in which they came."""
+    values: dict[str, set[Any]] = {}
+    for run in runs:
+        for name, value in run.context.items():
+            values.setdefault(name, set()).add((type(value) is bool, value))
+    return [name for name, found in values.items() if len(found) > 1]
+
+
+def _splits(runs: Sequence[_Run]) -> list[str]:
+    found = dict.fromkeys(run.split for run in runs)
+    return sorted(found, key=lambda split: (split != TRAIN, split == WITHOUT))
+
+
+class _Table:
+    """Means of many selections of the same runs, whose intervals are computed at once."""
+
+    def __init__(self, runs: Sequence[_Run], seed: int) -> None:
+        self._runs = [run for run in runs if run.reward is not None]
+        tasks = dict.fromkeys(run.task for run in self._runs)
+        self._place = {task: i for i, task in enumerate(tasks)}
+        self._seed = seed
+        self._columns: list[Column] = []
+
+    def column(self, wanted: Callable[[_Run], bool]) -> Column:
+        """The mean over some runs, by task."""
+        sums, weights = [0.0] * len(self._place), [0] * len(self._place)
+        for run in self._runs:
+            if wanted(run):
+                sums[self._place[run.task]] += run.reward or 0.0
+                weights[self._place[run.task]] += 1
+        return Column(sums, weights)
+
+    def ask(self, wanted: Callable[[_Run], bool]) -> None:
+        self._columns.append(self.column(wanted))
+
+    def answers(self) -> list[Estimate | None]:
+        """An estimate for each column that was asked for; None where no run is in it."""
+        # Most tasks are in few of the columns; each column is drawn from its own.
+        columns = [_without_gaps(column) for column in self._columns]
+        values = sum(len(column.sums) for column in columns) or 1
+        return [self._answer(c, _SHARE * len(c.sums) / values) for c in columns]
+
+    def _answer(self, column: Column, share: float) -> Estimate | None:
+        _, (interval,) = bootstrap([column], confidence=CONFIDENCE, seed=self._seed, share=share)
+        mean, (low, high) = column.mean, interval or (None, None)
+        if mean is None:
+            return None
+        runs, tasks = int(sum(column.weights)), len(column.weights)
+        return Estimate(value=mean, low=low, high=high, runs=runs, tasks=tasks)
+
+    def differences(self, pairs: Sequence[tuple[Column, Column]]) -> list[Interval | None]:
+        return bootstrap_differences(pairs, confidence=CONFIDENCE, seed=self._seed)
+
+
+def _without_gaps(column: Column) -> Column:
+    kept = [i for i, weight in enumerate(column.weights) if weight]
+    return Column([column.sums[i] for i in kept], [column.weights[i] for i in kept])
+
+
+def _gaps(table: _Table, splits: Sequence[str]) -> Iterable[Gap]:
+    held_out = [split for split in splits if split not in (TRAIN, WITHOUT)]
+    if TRAIN not in splits or not held_out:
+        return
+    wanted: dict[str, Callable[[_Run], bool]] = {
+        split: (lambda run, split=split: run.split == split) for split in held_out
+    }
+    if len(held_out) > 1:
+        wanted["held out"] = lambda run: run.is_held_out
+    train = table.column(lambda run: run.split == TRAIN)
+    pairs = [(train, table.column(take)) for take in wanted.values()]
+    for split, pair, interval in zip(wanted, pairs, table.differences(pairs), strict=True):
+        first, second = pair[0].mean, pair[1].mean
+        if first is None or second is None:
+            continue
+        tasks = sum(a + b > 0 for a, b in zip(pair[0].weights, pair[1].weights, strict=True))
+        low, high = interval or (None, None)
+        yield Gap(split=split, value=first - second, low=low, high=high, tasks=tasks)
+
+
+@dataclass(frozen=True)
+class _Cell:
+    """Some values of a feature: from one to another, or one value."""
+
+    label: str
+    values: frozenset[Any]
+    outside: bool
+    low: float | None = None
+    high: float | None = None
+    at: float | None = None
+
+
+@dataclass(frozen=True)
+class _Shape:
+    """A feature's values, put into cells."""
+
+    feature: str
+    numeric: bool
+    cells: Sequence[_Cell]
+    train_range: tuple[float, float] | None = None
+    left_out: int = 0
+
+    def holds(self, cell: _Cell, run: _Run) -> bool:
+        return self.feature in run.context and _key(run.context[self.feature]) in cell.values
+
+    def with_rewards(self, answers: Iterable[Estimate | None]) -> FeatureRewards:
+        """The same with the means that were asked for, two a cell."""
+        source = iter(answers)
+        low, high = self.train_range or (None, None)
+        return FeatureRewards(
+            feature=self.feature,
+            numeric=self.numeric,
+            train_low=low,
+            train_high=high,
+            left_out=self.left_out,
+            bins=tuple(
+                Bin(
+                    label=cell.label,
+                    low=cell.low,
+                    high=cell.high,
+                    at=cell.at,
+                    outside=cell.outside,
+                    train=next(source),
+                    held_out=next(source),
+                )
+                for cell in self.cells
+            ),
+        )
+
+
+def _key(value: Any) -> Any:
+    """A value to compare with others: true is not 1."""
+    return str(value).lower() if isinstance(value, bool) else value
+
+
+def _shape(name: str, runs: Sequence[_Run]) -> _Shape:
+    having = [run for run in runs if name in run.context]
+    values = [run.context[name] for run in having]
+    known = {_key(run.context[name]) for run in having if run.split == TRAIN}
+    is_split = bool(known) and any(run.is_held_out for run in having)
+    if not all(_is_number(v) for v in values):
+        return _shape_choices(name, [_key(v) for v in values], known if is_split else None)
+    numbers = sorted(float(v) for v in values)
+    inside = (min(known), max(known)) if is_split else None
+    return _Shape(name, numeric=True, cells=_cells(numbers, inside), train_range=inside)
+
+
+def _is_number(value: Any) -> bool:
+    return (
+        isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _TOO_LARGE
+    )
+
+
+def _shape_choices(name: str, values: Sequence[Any], known: set[Any] | None) -> _Shape:
+    counts: dict[Any, int] = {}
+    for value in values:
+        counts[value] = counts.get(value, 0) + 1
+    kept = set(sorted(counts, key=lambda v: -counts[v])[:MAX_CHOICES])
+    order = sorted(kept, key=lambda v: (known is not None and v not in known, str(v)))
+    cells = [
+        _Cell(str(v), frozenset({v}), outside=known is not None and v not in known) for v in order
+    ]
+    return _Shape(name, numeric=False, cells=cells, left_out=len(counts) - len(kept))
+
+
+def _cells(numbers: Sequence[float], inside: tuple[float, float] | None) -> list[_Cell]:
+    """Bins of equal width in the train range, and at most half as many on each side of it."""
+    low, high = inside or (numbers[0], numbers[-1])
+    below = [n for n in numbers if n < low]
+    within = [n for n in numbers if low <= n <= high]
+    above = [n for n in numbers if n > high]
+    side = MAX_BINS // 2
+    return [
+        *_bins(below, side, outside=True),
+        *_bins(within, MAX_BINS, outside=False),
+        *_bins(above, side, outside=True),
+    ]
+
+
+def _bins(numbers: Sequence[float], most: int, *, outside: bool) -> list[_Cell]:
+    distinct = sorted(set(numbers))
+    if len(distinct) <= most:
+        return [_cell([n], numbers, outside=outside) for n in distinct]
+    low, width = distinct[0], (distinct[-1] - distinct[0]) / most
+    groups: list[list[float]] = [[] for _ in range(most)]
+    for n in distinct:
+        groups[min(most - 1, int((n - low) / width))].append(n)
+    return [_cell(group, numbers, outside=outside) for group in groups if group]
+
+
+def _cell(group: Sequence[float], numbers: Sequence[float], *, outside: bool) -> _Cell:
+    held = frozenset(group)
+    inside = [n for n in numbers if n in held]
+    low, high = group[0], group[-1]
+    label = f"{low:.4g}" if low == high else f"{low:.4g} to {high:.4g}"
+    at = math.fsum(inside) / len(inside)
+    return _Cell(label, held, outside=outside, low=low, high=high, at=at)
+
+
+def _text(found: Generalisation) -> Iterable[str]:
+    for split in found.splits:
+        name = split.split or ("no split" if len(found.splits) > 1 else "all runs")
+        rest = f"; {split.ungraded} without a reward" if split.ungraded else ""
+        yield f"{name:<18}  {_told(split.mean, found.confidence)}{rest}"
+    for gap in found.gaps:
+        if gap.low is None or gap.high is None:
+            told = "no interval: nothing varies"
+        else:
+            told = f"{found.confidence:.0%}: {gap.low:+.3f} to {gap.high:+.3f}"
+        yield f"{'gap to ' + gap.split:<18}  {gap.value:+.3f} ({told})"
+    for feature in found.features:
+        yield ""
+        yield from _feature_lines(feature, is_split=found.is_split)
+
+
+def _told(estimate: Estimate | None, confidence: float) -> str:
+    if estimate is None:
+        return "none graded"
+    sure = ""
+    if estimate.low is not None and estimate.high is not None:
+        sure = f" ({confidence:.0%}: {estimate.low:.3f} to {estimate.high:.3f})"
+    return f"{estimate.value:.3f}{sure} over {estimate.runs} graded"
+
+
+def _feature_lines(feature: FeatureRewards, *, is_split: bool) -> Iterable[str]:
+    head = feature.feature
+    if feature.train_low is not None and feature.train_high is not None:
+        head += f", trained on {feature.train_low:.4g} to {feature.train_high:.4g}"
+    yield head
+    width = max(len(b.label) for b in feature.bins)
+    for one in feature.bins:
+        note = "  outside" if one.outside else ""
+        if not is_split:
+            yield f"  {one.label:>{width}}  {_short(one.train)}"
+            continue
+        train, held_out = _short(one.train), _short(one.held_out)
+        yield f"  {one.label:>{width}}  train {train:<30}  held out {held_out:<30}{note}".rstrip()
+    if feature.left_out:
+        yield f"  {feature.left_out} more values"
+
+
+def _short(estimate: Estimate | None) -> str:
+    if estimate is None:
+        return "-"
+    interval = ""
+    if estimate.low is not None and estimate.high is not None:
+        interval = f" [{estimate.low:.2f}, {estimate.high:.2f}]"
+    return f"{estimate.value:.3f}{interval} n={estimate.runs}"

@@ -1,0 +1,371 @@
+"""Gymnasium's environments by `gym:ID`: found, asked for, solved, and the contextual sets.
+
+Tasks are played on real worlds, without a server; one test goes through a whole one.
+"""
+
+import inspect
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import anyio
+import gymnasium
+import pytest
+
+from hud_mcp import Agent, Environment, Grade, Look, Opening, Task, Taskset
+from hud_mcp.action import parse_action, parse_actions
+from hud_mcp.cli.places import find_sources
+from hud_mcp.context import ContextSpace
+from hud_mcp.errors import ActionFailed, InvalidEnvironment, SourceNotFound
+from hud_mcp.grade import read_grade
+from hud_mcp.sessions import Sessions
+from hud_mcp.source import find_taskset, lasting_source, load_environments
+from hud_mcp.store import Store
+from hud_mcp.template import read_prompt
+
+ROOT = Path(__file__).resolve().parents[2]
+BOUND_S = 60.0
+SETS = {
+    "contextual_acrobot": "CARLAcrobot",
+    "contextual_cartpole": "CARLCartPole",
+    "contextual_mountain_car": "CARLMountainCar",
+    "contextual_mountain_car_continuous": "CARLMountainCarContinuous",
+    "contextual_pendulum": "CARLPendulum",
+}
+ROWS = [row for name in SETS for row in Taskset.load(find_taskset(name))]
+
+
+def load(source: str) -> Environment:
+    """One environment by its source."""
+    (environment,) = load_environments([source])
+    return environment
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What a tool gives back, without a server between."""
+
+    text: str = ""
+    is_error: bool = False
+    image: bytes | None = None
+    meta: dict[str, Any] = field(default_factory=dict)
+
+
+class Tools:
+    """The agent's tools, each straight on a world."""
+
+    def __init__(self, world: Any) -> None:
+        self.world = world
+        self.answer: str | None = None
+
+    async def __call__(self, name: str, arguments: dict[str, Any]) -> Reply:
+        """Call a tool as a server would."""
+        given = {k: v for k, v in arguments.items() if k != "session"}
+        if name == "response":
+            self.answer = given["answer"]
+            return Reply()
+        actions = parse_actions(given["actions"]) if name == "step" else (parse_action(given),)
+        try:
+            for action in actions:
+                await self.world.act(action)
+        except ActionFailed as exc:
+            return Reply(str(exc), is_error=True)
+        return Reply((await self.world.observe(Look())).text or "")
+
+
+async def play(
+    environment: Environment, task: Task, solve: Callable[..., Any]
+) -> tuple[str, Grade]:
+    """Play a task to its grade; return its prompt too."""
+    template = environment.find_template(task.template)
+    with anyio.fail_after(BOUND_S):
+        context = environment.split_context(task.context)
+        world: Any = await environment.world.open(Opening(context=context, seed=task.seed))
+        try:
+            tools = Tools(world)
+            run = template.run(task.args, world)
+            prompt = read_prompt(await anext(run), where=template.where).text
+            await solve(Agent(tools, session="here", prompt=prompt))
+            grade = read_grade(await run.asend(tools.answer or ""), where=template.where)
+            await run.aclose()
+            return prompt, grade
+        finally:
+            await world.close()
+
+
+async def by_oracle(environment: Environment, task: Task) -> Grade:
+    """The grade of the template's own solution."""
+    template = environment.find_template(task.template)
+    function = template.oracle_function
+    assert function is not None
+    arguments = template.arguments.parse(task.args)
+    wanted = list(inspect.signature(function).parameters)[1:]
+
+    async def solve(agent: Agent) -> None:
+        await agent.respond(await function(agent, **{name: arguments[name] for name in wanted}))
+
+    return (await play(environment, task, solve))[1]
+
+
+def acting(*actions: Any) -> Callable[[Agent], Any]:
+    """An agent that does this and no more."""
+
+    async def solve(agent: Agent) -> None:
+        for each in actions:
+            await agent.act({"type": "custom", "action": "step", "args": each})
+        await agent.respond("done")
+
+    return solve
+
+
+# The contextual sets.
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)
+async def test_a_row_is_solved_by_its_controller_and_by_nothing_less(row: Task) -> None:
+    """Its solution gets exactly 1; an answer alone gets exactly 0."""
+    environment = load(f"gym:{row.env}")
+    assert row.validation is not None
+    grade = await by_oracle(environment, row)
+    assert grade.reward == row.validation.oracle == 1.0, grade
+    _, grade = await play(environment, row, acting())
+    assert grade.reward == row.validation.nop == 0.0, grade
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_a_set_trains_inside_its_ranges_and_tests_on_both_sides(name: str) -> None:
+    """Features of training span a range; a part of the test lies within, another all outside."""
+    rows = list(Taskset.load(find_taskset(name)))
+    assert {row.env for row in rows} == {SETS[name]}
+    splits = {split: [r.context for r in rows if r.metadata["split"] == split] for split in
+              ("train", "test", "test-outside")}  # fmt: skip
+    assert {k: len(v) for k, v in splits.items()} == {"train": 8, "test": 4, "test-outside": 4}
+    ranges = sys.modules["gym_contexts"].RANGES[SETS[name]]
+    for split, contexts in splits.items():
+        for context in contexts:
+            assert set(context) == set(ranges)
+            for feature, value in context.items():
+                low, high = ranges[feature][split == "test-outside"]
+                assert low <= value <= high, (split, feature)
+    for inside, outside in ranges.values():
+        assert outside[1] < inside[0] or inside[1] < outside[0]
+
+
+def test_the_rows_of_a_set_find_their_environment_by_its_name(tmp_path: Path) -> None:
+    """`eval` needs no `--env` for them, also where another env.py lies about."""
+    (tmp_path / "env.py").write_text("")
+    for name, env in SETS.items():
+        tasks = Taskset.load(find_taskset(name))
+        assert find_sources((), tasks, find_taskset(name).parent) == [f"gym:{env}"]
+
+
+# Sources.
+
+
+@pytest.mark.parametrize(
+    ("source", "name", "templates"),
+    [
+        ("gym:CartPole-v1", "CartPole-v1", "balance reach_return highest_return"),
+        ("gym:CARLPendulum?screen=0", "CARLPendulum", "swing_up reach_return highest_return"),
+        ("gym:MountainCar-v0", "MountainCar-v0", "reach_goal reach_return highest_return"),
+        (
+            "gym:MiniGrid-DoorKey-5x5-v0",
+            "MiniGrid-DoorKey-5x5-v0",
+            "reach_goal reach_return highest_return",
+        ),
+        ("gym:LunarLander-v3?continuous=true", "LunarLander-v3", "reach_return highest_return"),
+    ],
+)
+def test_any_id_is_an_environment_with_templates_that_fit(
+    source: str, name: str, templates: str
+) -> None:
+    """It is named by its id, and agents see the reward of each step."""
+    environment = load(source)
+    assert environment.name == name
+    assert list(environment.templates) == templates.split()
+    assert environment.reward == "per_step"
+    assert load(source) is environment
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("gym:CartPol-v1", "no environment 'CartPol-v1'. Did you mean 'CartPole-v1'?"),
+        ("gym:CARLCartPol", "'CARLCartPol'. Did you mean 'CARLCartPole'?"),
+        ("gym:CartPole-v1?scren=0", "there is no option 'scren'. Did you mean 'screen'? There are"),
+        ("gym:FrozenLake-v1?is_slipery=0", "Did you mean 'is_slippery'?"),
+        ("gym:CartPole-v1?screen=2", "screen=2: expected one of 0, 1, asked."),
+        ("gym:CartPole-v1?steps=0", "steps=0: expected a whole number from 1."),
+        ("gym:CartPole-v1?seed=x", "seed=x: expected a whole number from 0."),
+        ("gym:CartPole-v1?context=train", "CartPole-v1 has no features; the environments that"),
+        ("gym:CARLCartPole?context=tran", "expected one of default, train, test, test-outside"),
+        ("gym:CARLCartPole?context=wrong.json", "wrong.json: this is not JSON"),
+        ("gym:CARLCartPole?context=empty.json", "empty.json: expected objects from features"),
+        ("gym:CARLCartPole?context=bad.json", "there is no feature 'gravty'. Did you mean 'grav"),
+        ("gym:", "names no environment"),
+    ],
+)
+def test_what_cannot_be_is_refused_with_what_can(
+    source: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before anything is served."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "wrong.json").write_text("{")
+    (tmp_path / "empty.json").write_text("[1]")
+    (tmp_path / "bad.json").write_text('{"a": {"gravty": 1}}')
+    with pytest.raises((InvalidEnvironment, SourceNotFound)) as caught:
+        load(source)
+    assert said in str(caught.value)
+
+
+def test_two_ways_to_make_one_environment_are_not_served_together() -> None:
+    """Neither hides the other; and the record can tell them apart."""
+    with pytest.raises(InvalidEnvironment, match="Two environments are named 'CartPole-v1'"):
+        load_environments(["gym:CartPole-v1", "gym:CartPole-v1?steps=50"])
+    assert load("gym:CartPole-v1").digest != load("gym:CartPole-v1?steps=50").digest
+
+
+def test_a_source_means_the_same_from_any_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The path of a file of contexts becomes absolute; a folder named gym is not meant."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "gym").mkdir()
+    (tmp_path / "moons.json").write_text('{"moon": {"gravity": 1.62}}')
+    assert lasting_source("gym:CartPole-v1") == "gym:CartPole-v1"
+    source = lasting_source("gym:CARLCartPole?context=moons.json&screen=0")
+    assert source == f"gym:CARLCartPole?context={tmp_path}/moons.json&screen=0"
+    monkeypatch.chdir("/")
+    assert load(source).context_selector is not None
+
+
+@pytest.mark.parametrize("split", ["train", "test", "test-outside"])
+def test_tasks_that_bind_no_context_get_one_in_turn(split: str, tmp_path: Path) -> None:
+    """It stands in the task, so that it is recorded and can be played again; so does the seed."""
+    environment = load(f"gym:CARLCartPole?context={split}&seed=7&screen=0")
+    sessions = Sessions([environment], store=Store(str(tmp_path / "store.sqlite3")))
+    first, second = (sessions.mint("balance", {}) for _ in range(2))
+    assert set(first.context) == {"gravity", "length", "masscart"}
+    assert first.context != second.context
+    assert first.seed == 7
+    bound = sessions.mint("balance", {}, context={"gravity": 3.0}, seed=1)
+    assert (bound.context, bound.seed) == ({"gravity": 3.0}, 1)
+    assert sessions.mint("balance", {}, context={}).context == {}
+    assert ContextSpace(environment.context_space.features).problems(first.context) == []
+
+
+# What is asked, and how it is rewarded.
+
+LEFT = {"action": 0, "repeat": 200}
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("source", "template", "args", "actions", "said", "reward"),
+    [
+        ("CartPole-v1", "balance", {"steps": 20}, [LEFT], "for 20 steps", 8 / 20),
+        ("CartPole-v1", "balance", {"steps": 5}, [{"actions": [0, 1] * 4}], "these 5 steps", 1.0),
+        ("CartPole-v1", "reach_return", {"at_least": 9}, [LEFT], "at least 9", 1.0),
+        ("CartPole-v1", "reach_return", {"at_least": 10}, [LEFT], "at least 10", 0.0),
+        ("CartPole-v1", "reach_return", {"at_least": -1}, [], "at least -1", 0.0),
+        ("CartPole-v1", "highest_return", {"high": 18}, [LEFT], "1 for 18 or more", 0.5),
+        ("CartPole-v1", "highest_return", {"steps": 4}, [LEFT], "of 4 steps", 4 / 500),
+        ("Pendulum-v1", "highest_return", {}, [], "0 for a return of -1200 or less", 0.0),
+        ("Pendulum-v1", "swing_up", {"steps": 9, "hold": 3}, [], "the last 3 of 9", 0.0),
+        ("MountainCar-v0", "reach_goal", {}, [LEFT], "You have 200 steps", 0.0),
+        (
+            "FrozenLake-v1?is_slippery=false",
+            "reach_goal",
+            {},
+            [{"actions": [1, 1, 2, 1, 2, 2]}],
+            "0 left; 1 down; 2 right; 3 up",
+            1.0,
+        ),
+        (
+            "FrozenLake-v1?is_slippery=false",
+            "reach_goal",
+            {"steps": 5},
+            [{"actions": [1, 1, 2, 1, 2, 2]}],
+            "You have 5 steps",
+            0.0,
+        ),
+        ("FrozenLake-v1?is_slippery=false", "reach_goal", {}, [{"actions": [1, 2]}], "(G)", 0.0),
+        (
+            "MiniGrid-Empty-5x5-v0",
+            "reach_goal",
+            {},
+            [{"actions": [2, 2, 1, 2, 2]}],
+            "You have 100 steps",
+            1.0,
+        ),
+    ],
+)
+async def test_the_reward_is_what_the_prompt_says(  # noqa: PLR0917  # a table
+    source: str, template: str, args: dict[str, Any], actions: Any, said: str, reward: float
+) -> None:
+    """The return and its scale stand in the prompt; an episode that is cut short gets nothing."""
+    environment = load(f"gym:{source}")
+    task = environment.templates[template](**args).model_copy(update={"seed": 3})
+    prompt, grade = await play(environment, task, acting(*actions))
+    assert grade.reward == pytest.approx(reward), grade
+    assert said in prompt
+    assert '{"type": "custom", "action": "step", "args": {"action": ' in prompt
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("source", "template", "reward"),
+    [
+        ("CartPole-v1", "highest_return", 1.0),
+        ("MountainCar-v0", "reach_goal", 1.0),
+        ("Acrobot-v1", "reach_goal", 1.0),
+        ("Pendulum-v1", "swing_up", 1.0),
+        ("MountainCarContinuous-v0", "reach_goal", 1.0),
+    ],
+)
+async def test_classic_control_is_solved_without_contexts_too(
+    source: str, template: str, reward: float
+) -> None:
+    """By the same controllers."""
+    environment = load(f"gym:{source}")
+    task = environment.templates[template]().model_copy(update={"seed": 5})
+    assert (await by_oracle(environment, task)).reward == reward
+
+
+class Bare(gymnasium.Env[int, int]):
+    """An environment of somebody's that says nothing of its returns."""
+
+    observation_space = action_space = gymnasium.spaces.Discrete(2)
+
+    def __init__(self, render_mode: str | None = None) -> None:
+        """Draw nothing."""
+        self.render_mode = render_mode
+
+
+def test_a_scale_is_required_where_nobody_knows_one() -> None:
+    """There is no default to be rewarded by; the other arguments keep theirs."""
+    gymnasium.register("test/Bare-v0", entry_point=Bare)
+    try:
+        environment = load("gym:test/Bare-v0")
+    finally:
+        del gymnasium.registry["test/Bare-v0"]
+    assert environment.name == "test-Bare-v0"
+    required = {t.id: sorted(t.arguments.required) for t in environment.templates.values()}
+    assert required == {"reach_return": ["at_least"], "highest_return": ["high", "low"]}
+
+
+def test_an_evaluation_needs_nothing_but_the_set(tmp_path: Path) -> None:
+    """`hud-mcp eval contextual_cartpole` starts a server of its own and is graded 1."""
+    done = subprocess.run(
+        [sys.executable, "-m", "hud_mcp", "eval", "contextual_cartpole", "--agent", "oracle",
+         "--filter", "cartpole@test-0[01]", "--store", "store.sqlite3", "--report", "r.html"],
+        cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "over 2 graded of 2 runs" in done.stdout

@@ -1,0 +1,277 @@
+"""Reward by context: bins, splits, the gap, and how sure each is."""
+
+import random
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from hud_mcp.bootstrap import Column, bootstrap_differences
+from hud_mcp.generalisation import FeatureRewards, Generalisation, generalisation
+from hud_mcp.grade import Outcome
+from hud_mcp.record import Receipt
+from hud_mcp.task import Task
+from hud_mcp.trajectory import TrajectorySummary
+
+START = datetime(2026, 3, 1, tzinfo=UTC)
+
+
+def run(
+    context: dict[str, Any],
+    reward: float | None,
+    *,
+    split: str | None = None,
+    base: str | None = None,
+    task: str | None = None,
+    at: int = 0,
+) -> TrajectorySummary:
+    """One run in short; without a reward it was lost."""
+    metadata = {k: v for k, v in (("split", split), ("base_task", base)) if v is not None}
+    number = next(_NUMBERS)
+    row = Task(id=task or f"task-{number}", env="e", template="t", metadata=metadata)
+    receipt = Receipt(
+        trajectory=f"tr-{number}", environment="e", task=row.id, template="t",
+        outcome=Outcome.LOST if reward is None else Outcome.GRADED, reward=reward,
+        reward_policy="on_submit", package_version="0", task_digest="0" * 64,
+        environment_digest="0" * 64, started_at=START, ended_at=START,
+    )  # fmt: skip
+    return TrajectorySummary(
+        id=f"tr-{number}", environment="e", task=row, context=context, receipt=receipt,
+        started_at=START + timedelta(seconds=at), ended_at=START,
+    )  # fmt: skip
+
+
+_NUMBERS = iter(range(1_000_000))
+
+
+def computed(runs: Sequence[TrajectorySummary], **options: Any) -> Generalisation:
+    """What there is to say of some runs."""
+    found = generalisation(runs, **options)
+    assert found is not None
+    return found
+
+
+def bins(feature: FeatureRewards) -> list[tuple[str, bool, float | None, float | None]]:
+    """Each bin's label, whether it is outside, and both means."""
+    return [
+        (b.label, b.outside, b.train and b.train.value, b.held_out and b.held_out.value)
+        for b in feature.bins
+    ]
+
+
+def test_there_is_nothing_to_say_where_no_context_varies() -> None:
+    """The default context alone makes no table."""
+    assert generalisation([]) is None
+    assert generalisation([run({"gravity": 9.8}, 1.0), run({"gravity": 9.8}, 0.0)]) is None
+
+
+def test_text_and_flags_are_binned_by_value_and_constants_left_out() -> None:
+    """True is not 1, and a feature that never varies has no table."""
+    found = computed(
+        [
+            run({"locale": "de", "dark": True, "sides": 1, "gravity": 9.8}, 1.0),
+            run({"locale": "en", "dark": False, "sides": 1, "gravity": 9.8}, 0.5),
+            run({"locale": "de", "dark": False, "sides": 1, "gravity": 9.8}, 0.0),
+        ]
+    )
+    assert [f.feature for f in found.features] == ["locale", "dark"]
+    locale, dark = found.features
+    assert bins(locale) == [("de", False, 0.5, None), ("en", False, 0.5, None)]
+    assert bins(dark) == [("false", False, 0.25, None), ("true", False, 1.0, None)]
+    assert not found.is_split
+    assert found.gaps == ()
+
+
+def test_few_numbers_have_bins_of_their_own_and_many_share_equal_widths() -> None:
+    """Every run is in exactly one bin, and bins are in order."""
+    few = computed([run({"width": w}, 1.0) for w in (390, 800, 1280)]).features[0]
+    assert [b.label for b in few.bins] == ["390", "800", "1280"]
+    source = random.Random(5)
+    values = [source.uniform(0, 10) for _ in range(200)]
+    many = computed([run({"x": v}, v / 10) for v in values]).features[0]
+    assert len(many.bins) == 6
+    assert sum(b.train.runs for b in many.bins if b.train) == 200
+    edges = [(b.low, b.high) for b in many.bins]
+    assert edges == sorted(edges)
+    assert all(b.low <= b.at <= b.high for b in many.bins)  # type: ignore[operator]
+    assert [b.train.value for b in many.bins] == sorted(b.train.value for b in many.bins)  # type: ignore[union-attr]
+
+
+def test_the_train_range_and_what_is_outside_of_it_are_apart() -> None:
+    """A bin never mixes values inside the range with values outside, on either side."""
+    found = computed(
+        [
+            *(run({"length": v}, 1.0, split="train") for v in (0.4, 0.5, 0.6)),
+            run({"length": 0.5}, 0.8, split="test"),
+            run({"length": 0.1}, 0.2, split="test-outside"),
+            run({"length": 0.9}, 0.4, split="test-outside"),
+        ]
+    )
+    (length,) = found.features
+    assert (length.train_low, length.train_high) == (0.4, 0.6)
+    assert bins(length) == [
+        ("0.1", True, None, 0.2),
+        ("0.4", False, 1.0, None),
+        ("0.5", False, 1.0, 0.8),
+        ("0.6", False, 1.0, None),
+        ("0.9", True, None, 0.4),
+    ]
+    assert [s.split for s in found.splits] == ["train", "test", "test-outside"]
+    assert {g.split: round(g.value, 9) for g in found.gaps} == {
+        "test": 0.2,
+        "test-outside": 0.7,
+        "held out": round(1 - 1.4 / 3, 9),
+    }
+
+
+def test_a_value_that_was_not_trained_on_is_outside() -> None:
+    """Of text, whatever no training run has; those stand last."""
+    found = computed(
+        [
+            run({"locale": "en"}, 1.0, split="train"),
+            run({"locale": "ar"}, 0.0, split="test"),
+            run({"locale": "en"}, 0.5, split="test"),
+        ]
+    )
+    assert bins(found.features[0]) == [("en", False, 1.0, 0.5), ("ar", True, None, 0.0)]
+
+
+def test_runs_without_a_reward_are_in_no_mean_and_are_counted() -> None:
+    """A failure is never a reward of 0."""
+    found = computed(
+        [
+            run({"x": 1}, 1.0, split="train"),
+            run({"x": 2}, None, split="train"),
+            run({"x": 2}, None, split="test"),
+        ]
+    )
+    train, test = found.splits
+    assert (train.mean and train.mean.value, train.ungraded) == (1.0, 1)
+    assert (test.mean, test.ungraded) == (None, 1)
+    assert found.gaps == ()
+    assert bins(found.features[0]) == [("1", False, 1.0, None), ("2", False, None, None)]
+    assert "none graded; 1 without a reward" in str(found)
+
+
+def test_only_the_runs_that_count_are_used() -> None:
+    """A run that was tried again is not counted twice; a group of two counts two."""
+    runs = [
+        run({"x": 1}, 0.0, task="a", at=1),
+        run({"x": 1}, 1.0, task="a", at=2),
+        run({"x": 2}, 1.0, task="b"),
+    ]
+    assert [b.train.value for b in computed(runs).features[0].bins if b.train] == [1.0, 1.0]
+    assert [b.train.value for b in computed(runs, group=2).features[0].bins if b.train] == [0.5, 1]
+
+
+def test_tasks_of_one_row_are_drawn_as_one() -> None:
+    """Many contexts of few tasks do not make a figure surer than those tasks do."""
+    source = random.Random(1)
+
+    def spread_over(tasks: int, contexts: int, *, own: bool) -> float:
+        runs: list[TrajectorySummary] = []
+        for t in range(tasks):
+            level = source.random()
+            for c in range(contexts):
+                base = None if own else f"t{t}"
+                runs += [run({"x": c}, level, split="train", base=base)]
+                runs += [run({"x": c}, level, split="test", base=base)]
+        found = computed(runs)
+        mean = found.splits[0].mean
+        assert mean
+        assert mean.low is not None
+        assert mean.high is not None
+        return mean.high - mean.low
+
+    clustered = spread_over(8, 12, own=False)
+    alone = spread_over(8, 12, own=True)
+    assert clustered > 2 * alone
+
+
+def test_the_gap_is_surer_than_its_means_where_the_same_tasks_are_in_both() -> None:
+    """Drawn together, what makes a task hard cancels out."""
+    source = random.Random(2)
+    runs: list[TrajectorySummary] = []
+    for t in range(20):
+        level = source.random()
+        runs += [run({"x": 1}, level, split="train", base=f"t{t}")]
+        runs += [run({"x": 2}, level - 0.1 + source.uniform(-0.02, 0.02), split="test",
+                     base=f"t{t}")]  # fmt: skip
+    found = computed(runs)
+    (gap,) = found.gaps
+    assert gap.value == pytest.approx(0.1, abs=0.01)
+    assert gap.low is not None
+    assert gap.high is not None
+    assert gap.low < gap.value < gap.high
+    assert gap.low > 0.08
+    mean = found.splits[0].mean
+    assert mean
+    assert mean.low is not None
+    assert mean.high is not None
+    assert mean.high - mean.low > 5 * (gap.high - gap.low)
+    assert gap.tasks == 20
+
+
+def test_an_interval_of_a_difference_is_the_one_of_the_textbook() -> None:
+    """Of two independent proportions, 1.96 standard errors each way."""
+    ones, zeros = [1.0] * 120 + [0.0] * 280, [0.0] * 400
+    first = Column([*ones, *zeros], [1] * 400 + [0] * 400)
+    second = Column([*zeros, *([1.0] * 200 + [0.0] * 200)], [0] * 400 + [1] * 400)
+    (found,) = bootstrap_differences([(first, second)], confidence=0.95, seed=0)
+    assert found is not None
+    width = 1.96 * (0.3 * 0.7 / 400 + 0.25 / 400) ** 0.5
+    assert found[0] == pytest.approx(-0.2 - width, abs=0.01)
+    assert found[1] == pytest.approx(-0.2 + width, abs=0.01)
+
+
+def test_a_difference_that_nothing_changes_has_no_interval() -> None:
+    """One task, tasks that are all alike, or a side without runs say nothing of the spread."""
+    same, none = Column([1.0, 1.0], [1, 1]), Column([0.0, 0.0], [0, 0])
+    pairs = [(same, same), (same, none), (none, none)]
+    assert bootstrap_differences(pairs, confidence=0.95, seed=0) == [None] * 3
+
+
+def test_it_is_the_same_again_and_survives_json() -> None:
+    """To the last bit, and whole."""
+    source = random.Random(3)
+    runs = [
+        run({"x": source.random(), "l": source.choice("ab")}, source.random(),
+            split=source.choice(["train", "test"]))
+        for _ in range(60)
+    ]  # fmt: skip
+    found = computed(runs)
+    assert computed(runs) == found
+    assert Generalisation.model_validate_json(found.model_dump_json()) == found
+
+
+def test_values_that_no_axis_has_are_text() -> None:
+    """A record may hold anything; a table of it is made all the same."""
+    wild = [float("inf"), float("nan"), 10**400, "x" * 3]
+    found = computed([run({"x": v, "y": [1], "z": i}, 1.0) for i, v in enumerate(wild)])
+    assert [f.feature for f in found.features] == ["x", "z"]
+    assert not found.features[0].numeric
+    assert len(str(found).splitlines()) > 5
+
+
+def test_more_texts_than_can_be_shown_are_counted() -> None:
+    """The ones with the most runs are kept."""
+    runs = [run({"id": f"v{i}"}, 1.0) for i in range(40)] + [run({"id": "v39"}, 1.0)]
+    (feature,) = computed(runs).features
+    assert len(feature.bins) == 24
+    assert feature.left_out == 16
+    assert "v39" in {b.label for b in feature.bins}
+
+
+def test_the_text_says_the_range_the_gap_and_each_bin() -> None:
+    """As a terminal shows it."""
+    runs = [run({"length": v}, v, split="train", base="a") for v in (0.4, 0.6)]
+    runs += [run({"length": v}, v, split="train", base="b") for v in (0.5, 0.6)]
+    runs += [run({"length": 0.9}, 0.1, split="test", base=b) for b in "ab"]
+    text = str(computed(runs)).splitlines()
+    assert text[0] == "train               0.525 (95%: 0.500 to 0.550) over 4 graded"
+    assert text[1] == "test                0.100 over 2 graded"
+    assert text[2] == "gap to test         +0.425 (95%: +0.400 to +0.450)"
+    assert text[4] == "length, trained on 0.4 to 0.6"
+    assert text[5].split() == ["0.4", "train", "0.400", "n=1", "held", "out", "-"]
+    assert text[-1].endswith("outside")

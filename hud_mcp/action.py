@@ -30,6 +30,7 @@ __all__ = [
     "ScrollAction",
     "TypeAction",
     "WaitAction",
+    "flat_fields",
     "parse_action",
     "parse_actions",
     "scale_action",
@@ -340,6 +341,12 @@ def _nested(raw: Mapping[str, Any], fields: frozenset[str]) -> dict[str, Any]:
         if len(name_filled) == 2:  # noqa: PLR2004  # both of the two
             del kept["selector"]
     return kept
+
+
+def flat_fields(kind: str) -> frozenset[str]:
+    """The fields of one type of action in the flat form, with its type."""
+    nested = {name: {x, y} for name, x, y in _PAIRS}
+    return frozenset[str]().union(*(nested.get(name, {name}) for name in _FIELDS[kind]))
 
 
 _FLAT = {f"{name}.{axis}": flat for name, x, y in _PAIRS for axis, flat in (("x", x), ("y", y))}

@@ -94,6 +94,8 @@ class Environment:
         self._started = False
         self.declared_by = ""
         self.workspace_name: str | None = None
+        self.notes: tuple[str, ...] = ()
+        """What agents are told of it beside its templates and tools, a line each."""
         self._add_world_tools()
 
     @cached_property
@@ -306,6 +308,7 @@ class Environment:
             "world": self.world.name,
             "actions": sorted(self.world.actions),
             "screen": self.world.has_screen,
+            **({"spaces": spaces} if (spaces := getattr(self.world, "spaces", None)) else {}),
             "templates": [
                 {
                     "id": t.id,

@@ -210,7 +210,7 @@ def _varying(runs: Sequence[_Run]) -> list[str]:
 
 def _splits(runs: Sequence[_Run]) -> list[str]:
     found = dict.fromkeys(run.split for run in runs)
-    return sorted(found, key=lambda split: (split != TRAIN, split == WITHOUT))
+    return sorted(found, key=lambda split: (split != TRAIN, split == WITHOUT, split))
 
 
 class _Table:
@@ -402,13 +402,13 @@ def _text(found: Generalisation) -> Iterable[str]:
     for split in found.splits:
         name = split.split or ("no split" if len(found.splits) > 1 else "all runs")
         rest = f"; {split.ungraded} without a reward" if split.ungraded else ""
-        yield f"{name:<18}  {_told(split.mean, found.confidence)}{rest}"
+        yield f"{name:<20}  {_told(split.mean, found.confidence)}{rest}"
     for gap in found.gaps:
         if gap.low is None or gap.high is None:
             told = "no interval: nothing varies"
         else:
             told = f"{found.confidence:.0%}: {gap.low:+.3f} to {gap.high:+.3f}"
-        yield f"{'gap to ' + gap.split:<18}  {gap.value:+.3f} ({told})"
+        yield f"{'gap to ' + gap.split:<20}  {gap.value:+.3f} ({told})"
     for feature in found.features:
         yield ""
         yield from _feature_lines(feature, is_split=found.is_split)

@@ -84,6 +84,9 @@ class Observation(Value):
 
     text: str | None = Field(default=None, description="The world in words, or None.")
     image: Screenshot | None = Field(default=None, description="The picture, or None.")
+    values: Any = Field(
+        default=None, description="What a program reads in place of the text, as JSON; or None."
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -119,6 +122,9 @@ class Look(Value):
     """What to observe, and how large it may be."""
 
     text: bool = True
+    values: bool = Field(
+        default=False, description="What a program reads, where the world has such a thing."
+    )
     changes: bool = Field(
         default=False, description="Only what changed in the text since the last observation."
     )

@@ -67,6 +67,7 @@ T = TypeVar("T")
 
 GRADED_AGAIN = "its answer is graded again, as its server ended before it had a grade"
 """The line of a session's log by which such gradings are counted."""
+
 _RECORD_QUALITY = 60
 """JPEG quality of pictures that only the record keeps."""
 
@@ -574,7 +575,7 @@ class Session:
         image = seen.image if deliver_image else None
         return Stepped(
             result=TaskResult(
-                observation=Observation(text=seen.text, image=image),
+                observation=Observation(text=seen.text, image=image, values=seen.values),
                 reward=draft.reward if self.reward_policy == "per_step" else None,
                 terminated=draft.terminated,
                 truncated=draft.truncated,
@@ -699,7 +700,7 @@ class Session:
         text = None if seen.text is None else clip_text(seen.text, look.max_text_chars)
         image = seen.image
         if image is None:
-            return Observation(text=text)
+            return Observation(text=text, values=seen.values)
         if (
             max(image.width_px, image.height_px) > look.max_edge_px
             or len(image.data) > look.max_image_bytes
@@ -708,7 +709,7 @@ class Session:
         if deliver_image:
             self._scale = image.scale
         self.latest = image
-        return Observation(text=text, image=image)
+        return Observation(text=text, image=image, values=seen.values)
 
     async def _on_broken(self, exc: EnvironmentFailed) -> None:
         self._keeper.end(Ending(Outcome.ENVIRONMENT_FAILED, error=str(exc), told=str(exc)))
@@ -728,7 +729,8 @@ class Session:
                 handle=self._held.snapshot if self._held else None,
             )
         )
-        return self.template.run(self.task.args, self._world)
+        context = environment.context_space.fill(self.task.context)
+        return self.template.run(self.task.args, self._world, context)
 
     def _cut_off(self) -> None:
         """The template ends the wait for an answer by itself, and may grade now."""

@@ -139,6 +139,15 @@ class Sessions:
             raise InvalidTask(f"There is no environment {name!r}.{hint} There are: {known}.")
         return self.environments[name]
 
+    def notes(self, environment: str | None = None) -> list[str]:
+        """What agents are told of the environments, or of one, beside templates and tools."""
+        return [
+            f"{e.name}: {note}"
+            for e in self.environments.values()
+            if environment in (None, e.name)
+            for note in e.notes
+        ]
+
     def resolve_template(self, template: str, environment: str | None) -> Environment:
         """Return the environment that has a template; its name may be left out if only one has.
 

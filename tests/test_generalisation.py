@@ -269,9 +269,9 @@ def test_the_text_says_the_range_the_gap_and_each_bin() -> None:
     runs += [run({"length": v}, v, split="train", base="b") for v in (0.5, 0.6)]
     runs += [run({"length": 0.9}, 0.1, split="test", base=b) for b in "ab"]
     text = str(computed(runs)).splitlines()
-    assert text[0] == "train               0.525 (95%: 0.500 to 0.550) over 4 graded"
-    assert text[1] == "test                0.100 over 2 graded"
-    assert text[2] == "gap to test         +0.425 (95%: +0.400 to +0.450)"
+    assert text[0] == "train                 0.525 (95%: 0.500 to 0.550) over 4 graded"
+    assert text[1] == "test                  0.100 over 2 graded"
+    assert text[2] == "gap to test           +0.425 (95%: +0.400 to +0.450)"
     assert text[4] == "length, trained on 0.4 to 0.6"
     assert text[5].split() == ["0.4", "train", "0.400", "n=1", "held", "out", "-"]
     assert text[-1].endswith("outside")

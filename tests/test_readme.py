@@ -108,6 +108,24 @@ def test_the_jobs_example_prints_figures_and_trajectories(tmp_path: Path) -> Non
     assert "traj-1 None None\ntraj-1  unfinished\n" in done.stdout
 
 
+def test_the_contexts_example_writes_a_taskset(tmp_path: Path) -> None:
+    """README: "Contexts" is a whole program that spreads the shop's tasks over two splits."""
+    block = next(b for b in blocks("python") if b.startswith("# spread_contexts.py"))
+    (tmp_path / "program.py").write_text(block)
+    (tmp_path / "quickstart.jsonl").write_bytes(
+        (ROOT / "taskset_data" / "quickstart.jsonl").read_bytes()
+    )
+    phone = {"name": "phone", "split": "test", "context": {"viewport_width": 390}}
+    (tmp_path / "phones.jsonl").write_text(json.dumps(phone))
+
+    done = run(sys.executable, "program.py", cwd=tmp_path)
+
+    assert done.returncode == 0, done.stderr
+    rows = [json.loads(li) for li in (tmp_path / "shop-contexts.jsonl").read_text().splitlines()]
+    assert {row["metadata"]["split"] for row in rows} == {"train", "test"}
+    assert rows[0]["id"] == "shop-price-lamp@sample-0"
+
+
 def test_the_claude_desktop_block_is_json_that_names_a_shipped_environment() -> None:
     """README: the configuration block is valid, and serves what `hud-mcp serve` knows."""
     (block,) = blocks("json")

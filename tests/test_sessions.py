@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 from hud_mcp.action import ActionEffect, ClickAction, PositionFetch
-from hud_mcp.context import ContextSpace
+from hud_mcp.context import Context, ContextFeature, ContextSpace
 from hud_mcp.environment import Environment
 from hud_mcp.errors import InvalidTask, LimitReached
 from hud_mcp.limits import Limits
@@ -169,3 +169,36 @@ async def test_closing_does_not_wait_for_a_locked_store(tmp_path: Path) -> None:
         finally:
             lock.execute("ROLLBACK")
             lock.close()
+
+
+async def test_a_session_asks_and_grades_by_its_task_s_context(tmp_path: Path) -> None:
+    """Features of the environment's own reach its template, completed, and are recorded."""
+    space = ContextSpace(
+        [
+            ContextFeature(name="base", default=10, lower=2, upper=16),
+            ContextFeature(name="sign", default="+"),
+        ]
+    )
+    env = Environment("numbers", contexts=space)
+
+    @env.template(id="sum")
+    async def add(where: Context, number: int = 7):  # noqa: ANN202
+        answer = yield f"{number} {where['sign']} {where['base']}"
+        yield float(answer == str(number + where["base"]))  # type: ignore[operator]
+
+    store = Store(tmp_path / "s.sqlite3")
+    sessions = Sessions([env], store=store)
+    task = Task(env="numbers", template="sum", context={"base": 2})
+    try:
+        with anyio.fail_after(10):
+            session = await sessions.start(task, caller=Caller(connection="c"))
+            assert session.prompt is not None
+            assert session.prompt.text == "7 + 2"
+            receipt = await session.respond("9")
+            assert receipt is not None
+            assert receipt.reward == 1.0
+            record = await store.load_trajectory(session.trajectory_id)
+            assert record.context == {"base": 2, "sign": "+"}
+    finally:
+        with anyio.fail_after(10):
+            await sessions.close()

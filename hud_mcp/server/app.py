@@ -26,7 +26,7 @@ from hud_mcp.server.calls import CALLS, Call, Pictures, call_environment_tool, e
 from hud_mcp.server.prompts import Prompts
 from hud_mcp.server.resources import Resources
 from hud_mcp.server.results import error_result
-from hud_mcp.server.schemas import INSTRUCTIONS, SESSION, core_tools, make_tool
+from hud_mcp.server.schemas import SESSION, core_tools, instructions, make_tool
 from hud_mcp.session import Caller
 from hud_mcp.sessions import Sessions
 from hud_mcp.tool import Tool
@@ -50,7 +50,7 @@ def build_server(sessions: Sessions, *, pictures: Pictures | None = None) -> Ser
         "hud-mcp",
         version=__version__,
         title="hud-mcp",
-        instructions=INSTRUCTIONS,
+        instructions="\n".join([instructions(sessions.environments.values()), *sessions.notes()]),
         lifespan=_lifespan,
         cache_hints={
             "tools/list": CacheHint(ttl_ms=60_000, scope="public"),
@@ -101,8 +101,9 @@ class _Surface:
         self._prompts = Prompts(sessions)
         self._resources = Resources(sessions)
         self._own = environment_tools(sessions)
-        core = core_tools()
-        self._schemas: dict[str, Mapping[str, Any]] = {t.name: t.input_schema for t in core}
+        core = core_tools(sessions.environments.values())
+        # What is not of these environments is refused by the session, which knows why.
+        self._schemas: dict[str, Mapping[str, Any]] = {t.name: t.input_schema for t in core_tools()}
         own = [_declare(name, tool) for name, (_, tool) in self._own.items()]
         self._tools = types.ListToolsResult(tools=[*core, *own])
 

@@ -36,6 +36,8 @@ from hud_mcp.trajectory import Receipt
 __all__ = ["CALLS", "Call", "Pictures", "begun_text", "call_environment_tool", "environment_tools"]
 
 CHOSEN_SESSION = "hud-mcp/session"
+VALUES = "hud-mcp/values"
+"""In the `_meta` of a step: the reply has numbers beside it, and no text and picture of them."""
 _PAGE = 100
 """Tasks in one reply of list_tasks."""
 _HEARTBEAT_S = 5.0
@@ -105,10 +107,12 @@ class Call:
             return await self.sessions.find(session_id, self.caller)
 
     def look(self, *, image: bool, text: bool = True, kind: ImageFormat | None = None) -> Look:
-        """What to observe for this call."""
+        """What to observe for this call; a program may ask for values in place of the text."""
         pictures = self.pictures
+        values = text and bool(self.meta.get(VALUES))
         return Look(
-            text=text,
+            text=text and not values,
+            values=values,
             changes=_one_of(self.arguments, "observe", ("full", "changes"), "full") == "changes",
             image=(kind or pictures.image) if image else None,
             quality=pictures.quality,
@@ -187,6 +191,7 @@ async def list_tasks(call: Call) -> dict[str, Any]:
         said = f": {template.description}" if template.description else ""
         names = ", ".join(template.arguments.names)
         lines.append(f"{template.id}({names}){said} [{env}]")
+    lines += sessions.notes(environment)
     lines.append("Begin with start_task.")
     return structured_result(value, "\n".join(lines))
 
@@ -404,7 +409,7 @@ def _template_as_task(sessions: Sessions, given: Mapping[str, Any]) -> Task:
 async def _step(
     call: Call, session: Session, actions: tuple[Action, ...], *, image: bool
 ) -> dict[str, Any]:
-    shows = image and session.environment.world.has_screen
+    shows = image and session.environment.world.has_screen and not call.meta.get(VALUES)
     async with call.heartbeat("acting"):
         stepped = await session.step(
             actions,

@@ -4,7 +4,8 @@ Results are plain dicts in wire form: a picture is encoded once and validated on
 the SDK on its way out.
 """
 
-from typing import Any
+from itertools import groupby
+from typing import Any, cast
 
 from pydantic_core import to_jsonable_python
 
@@ -25,6 +26,9 @@ __all__ = [
 
 _COMPLETE = {"resultType": "complete"}
 """Required on the 2026-07-28 wire, ignored before."""
+
+_MOST_REWARDS = 50
+"""A text lists no more rewards of one call; programs find them all beside it."""
 
 
 def error_result(text: str) -> dict[str, Any]:
@@ -58,21 +62,7 @@ def step_result(stepped: Stepped, session: Session, *, tail: str = "") -> dict[s
     """What a step showed, in words first."""
     result = stepped.result
     seen = result.observation
-    lines: list[str] = []
-    if stepped.error:
-        lines.append(stepped.error)
-    lines.extend(stepped.notes)
-    if seen.text:
-        lines.append(seen.text)
-    elif not (stepped.error or stepped.notes or tail or seen.image):
-        lines.append("Done. This environment has nothing to look at; answer with response.")
-    if result.reward is not None or result.terminated or result.truncated:
-        reward = "" if result.reward is None else f"reward={result.reward:g} "
-        lines.append(
-            f"{reward}terminated={_word(result.terminated)} truncated={_word(result.truncated)}"
-        )
-    if tail:
-        lines.append(tail)
+    lines = _step_lines(stepped, session, tail)
     content: list[dict[str, Any]] = [{"type": "text", "text": "\n".join(lines) or "Done."}]
     meta: dict[str, Any] = {
         "session": session.id,
@@ -85,11 +75,47 @@ def step_result(stepped: Stepped, session: Session, *, tail: str = "") -> dict[s
         meta["reward"] = result.reward
     if result.info and session.reward_policy == "per_step":
         meta["info"] = to_jsonable_python(result.info, fallback=str)
+    if seen.values is not None:
+        meta["values"] = seen.values
     if seen.image is not None:
         content.append(_image(seen.image))
         meta["screenshot"] = _size(seen.image)
     reply: dict[str, Any] = {**_COMPLETE, "content": content, "_meta": {"hud-mcp/step": meta}}
     return {**reply, "isError": True} if stepped.error else reply
+
+
+def _step_lines(stepped: Stepped, session: Session, tail: str) -> list[str]:
+    result = stepped.result
+    seen = result.observation
+    lines: list[str] = []
+    if stepped.error:
+        lines.append(stepped.error)
+    lines.extend(stepped.notes)
+    if seen.text:
+        lines.append(seen.text)
+    elif not (stepped.error or stepped.notes or tail or seen.image or seen.values is not None):
+        lines.append("Done. This environment has nothing to look at; answer with response.")
+    if result.reward is not None or result.terminated or result.truncated:
+        reward = "" if result.reward is None else f"reward={result.reward:g} "
+        lines.append(
+            f"{reward}terminated={_word(result.terminated)} truncated={_word(result.truncated)}"
+        )
+        if session.reward_policy == "per_step" and (each := _each_reward(result.info)):
+            lines.append(each)
+    if tail:
+        lines.append(tail)
+    return lines
+
+
+def _each_reward(info: dict[str, Any]) -> str:
+    """The reward of each step of several; equal ones that follow each other are told once."""
+    rewards: Any = info.get("rewards")
+    if not isinstance(rewards, list) or len(cast("list[Any]", rewards)) <= 1:
+        return ""
+    runs = [(f"{value:g}", len(list(run))) for value, run in groupby(cast("list[float]", rewards))]
+    shown = [f"{value} x {count}" if count > 1 else value for value, count in runs[:_MOST_REWARDS]]
+    more = f", … {len(runs) - len(shown)} more" if len(runs) > len(shown) else ""
+    return f"rewards: {', '.join(shown)}{more}"
 
 
 def receipt_view(receipt: Receipt, policy: str) -> dict[str, Any]:

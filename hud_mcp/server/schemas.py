@@ -2,29 +2,39 @@
 
 The schemas are flat: several model APIs reject a `oneOf`, a `$ref` or a list of types, and
 some fill in every property of an object, so every property but the necessary is optional
-and `null` and `""` count as absent. The descriptions are what a model reads.
+and `null` and `""` count as absent. The descriptions are what a model reads. Of actions, a
+server shows those that its environments' worlds take.
 """
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import mcp_types as types
 
-from hud_mcp.action import ACTION_TYPES, MAX_WAIT_MS
+from hud_mcp.action import ACTION_TYPES, MAX_WAIT_MS, flat_fields
+from hud_mcp.environment import Environment
 
-__all__ = ["INSTRUCTIONS", "SESSION", "core_tools", "make_tool"]
+__all__ = ["SESSION", "core_tools", "instructions", "make_tool"]
 
-INSTRUCTIONS = """\
+_INSTRUCTIONS = """\
 hud-mcp holds tasks in environments (web pages, questions, games) and grades them.
 1. list_tasks shows what there is; start_task begins a task and returns its prompt and a \
 `session` id. Keep the id, and pass it to every other tool.
-2. step performs actions and shows the result as text and picture; with no actions it only \
-looks. act performs one action and returns text alone, which is quicker. screenshot only looks.
-3. Elements in the text have refs such as [ref=e12]: `{"type": "click", "ref": "e12"}` is surer \
-than a point. Points are pixels of the last picture that you were shown.
-4. Finish with response: it submits your final answer, once, and the task is graded. Submit \
-even where the work itself is the answer. task_status tells where a session stands; \
+2. step performs actions and shows the result as text{picture}; with no actions it only \
+looks. act performs one action and returns text alone, which is quicker.{screenshot}
+{acting}4. Finish with response: it submits your final answer, once, and the task is graded. \
+Submit even where the work itself is the answer. task_status tells where a session stands; \
 cancel_task gives one up.
 An error says what to do next, and leaves the session as it was."""
+
+_REFS = """\
+3. Elements in the text have refs such as [ref=e12]: `{"type": "click", "ref": "e12"}` is surer \
+than a point. Points are pixels of the last picture that you were shown.
+"""
+_CUSTOM = """\
+3. Act with `{"type": "custom", "action": …, "args": {…}}`; the schema of step says which actions \
+there are, and what they take.
+"""
 
 SESSION: dict[str, Any] = {
     "type": "string",
@@ -101,6 +111,83 @@ _OBSERVE = _string(
     enum=["full", "changes"],
 )
 
+_MOST_CHARS = 1000
+"""Of one description; hosts take little more."""
+
+
+class _Served:
+    """What the worlds of some environments take; everything, where there are none."""
+
+    def __init__(self, environments: Iterable[Environment]) -> None:
+        worlds = [environment.world for environment in environments]
+        taken = frozenset[str]().union(*(world.actions for world in worlds)) | {"response"}
+        self.types = [kind for kind in ACTION_TYPES if not worlds or kind in taken]
+        self.points = "click" in self.types
+        self.screen = not worlds or any(world.has_screen for world in worlds)
+        own: list[Mapping[str, Any]] = [
+            getattr(world, "custom_actions", {}) for world in worlds if "custom" in world.actions
+        ]
+        self.custom = _merged(own) if own and all(own) else None
+
+    def action(self) -> dict[str, Any]:
+        """The fields of one action."""
+        names = frozenset[str]().union(*map(flat_fields, self.types))
+        fields = {name: schema for name, schema in ACTION.items() if name in names}
+        fields["type"] = {**ACTION["type"], "enum": self.types}
+        if "type" not in self.types:
+            fields["text"] = _string("response: the final answer.")
+        if "custom" in self.types and self.custom is not None:
+            fields |= _custom_fields(self.custom)
+        return fields
+
+
+def _merged(own: list[Mapping[str, Any]]) -> dict[str, Any] | None:
+    """The custom actions of several worlds; None where two differ in one of the same name."""
+    merged: dict[str, Any] = {}
+    for actions in own:
+        for name, schema in actions.items():
+            if merged.setdefault(name, schema) != schema:
+                return None
+    return merged
+
+
+def _custom_fields(custom: Mapping[str, Any]) -> dict[str, Any]:
+    """`action` and `args` for these actions: what each takes, side by side."""
+    said = [f"{name}: {schema['description']}" for name, schema in custom.items()]
+    taken: dict[str, Any] = {}
+    for name, schema in custom.items():
+        for field, what in schema["properties"].items():
+            named = what if len(custom) == 1 else {**what, "description": _of(name, what)}
+            if field in taken and len(custom) > 1:
+                if {**taken[field], "description": ""} != {**named, "description": ""}:
+                    return {"action": _custom_name(custom, said)}
+                named["description"] = f"{taken[field]['description']} {named['description']}"
+            taken[field] = named
+    args = _object(taken) | {"description": "custom: what the action takes."}
+    return {"action": _custom_name(custom, said), "args": args}
+
+
+def _custom_name(custom: Mapping[str, Any], said: list[str]) -> dict[str, Any]:
+    return _string(f"custom: {' '.join(said)}"[:_MOST_CHARS], enum=list(custom))
+
+
+def _of(name: str, what: Mapping[str, Any]) -> str:
+    return f"{name}: {what.get('description', 'see there.')}"
+
+
+def instructions(environments: Iterable[Environment] = ()) -> str:
+    """What a client tells its model of the server as a whole.
+
+    Args:
+        environments: Those that are served; none for any.
+    """
+    served = _Served(environments)
+    acting = _REFS if served.points else _CUSTOM if "custom" in served.types else ""
+    text = _INSTRUCTIONS.replace("{acting}", acting)
+    text = text.replace("{picture}", " and picture" if served.screen else "")
+    text = text.replace("{screenshot}", " screenshot only looks." if served.screen else "")
+    return text if acting else text.replace("\n4. ", "\n3. ")
+
 
 def make_tool(  # noqa: D103  # private to the package; its arguments are the tool's fields
     name: str,
@@ -130,8 +217,16 @@ def make_tool(  # noqa: D103  # private to the package; its arguments are the to
     )
 
 
-def core_tools() -> list[types.Tool]:
-    """The tools that every server has, whatever its environments."""
+def core_tools(environments: Iterable[Environment] = ()) -> list[types.Tool]:
+    """The tools that every server has, whatever its environments.
+
+    Args:
+        environments: Those that are served, whose actions are described; none for all actions.
+    """
+    served = _Served(environments)
+    action = served.action()
+    refs = " with refs" if served.points else ""
+    picture = ", and a picture where the environment has a screen" if served.screen else ""
     return [
         make_tool(
             "list_tasks",
@@ -175,13 +270,12 @@ def core_tools() -> list[types.Tool]:
         make_tool(
             "step",
             "Act and look",
-            "Perform actions in order, then return what there is to see: text with refs, and a "
-            "picture where the environment has a screen. No actions: only look. At a refused "
-            "action it stops and says which one and what is true now. Call step again to go on, "
-            "response when done.",
+            f"Perform actions in order, then return what there is to see: text{refs}{picture}. No "
+            "actions: only look. At a refused action it stops and says which one and what is true "
+            "now. Call step again to go on, response when done.",
             _object(
                 {
-                    "actions": _list(_object(ACTION, "type"), "In order; at most 50."),
+                    "actions": _list(_object(action, "type"), "In order; at most 50."),
                     "observe": _OBSERVE,
                     "session": SESSION,
                 }
@@ -192,9 +286,14 @@ def core_tools() -> list[types.Tool]:
         make_tool(
             "act",
             "One action",
-            "Perform one action and return the text that follows, without a picture: quicker than "
-            "step. Call screenshot or step to see, response when done.",
-            _object({**ACTION, "observe": _OBSERVE, "session": SESSION}, "type"),
+            "Perform one action and return the text that follows"
+            + (
+                ", without a picture: quicker than step. Call screenshot or step to see, response "
+                "when done."
+                if served.screen
+                else ". Call step for several, response when done."
+            ),
+            _object({**action, "observe": _OBSERVE, "session": SESSION}, "type"),
             destructive=True,
             open_world=True,
         ),

@@ -31,6 +31,18 @@ def test_the_contextual_example_runs(tmp_path: Path) -> None:
     assert re.fullmatch(r"\d+ \(4,\) \[0\.\d+\]\n", done.stdout)
 
 
+def test_the_example_of_training_runs(tmp_path: Path) -> None:
+    """A whole program, with a server of its own; it ends, and prints a grade."""
+    (tmp_path / "program.py").write_text(next(b for b in BLOCKS if "task_env" in b))
+    done = subprocess.run(
+        [sys.executable, "program.py"],
+        cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert 0 < float(done.stdout) <= 1
+
+
 @pytest.mark.anyio
 async def test_the_environment_of_the_readme_is_graded_by_its_episode(tmp_path: Path) -> None:
     """Its template gets the world, and rewards the share of the steps that were taken."""

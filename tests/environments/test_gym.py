@@ -156,6 +156,19 @@ def test_a_set_trains_inside_its_ranges_and_tests_on_both_sides(name: str) -> No
         assert outside[1] < inside[0] or inside[1] < outside[0]
 
 
+def test_the_page_of_the_sets_says_their_ranges() -> None:
+    """As they are in the code that drew the contexts."""
+    text = (find_taskset("contextual_cartpole").parent / "README.md").read_text(encoding="utf-8")
+    load("gym:CARLCartPole?screen=0")
+    for name, env in SETS.items():
+        (line,) = (each for each in text.splitlines() if each.startswith(f"| `{name}` |"))
+        ranges = sys.modules["gym_contexts"].RANGES[env]
+        for outside in (0, 1):
+            sides = [each[outside] for each in ranges.values()]
+            assert ", ".join(f"{low:g}–{high:g}" for low, high in sides) in line  # noqa: RUF001  # a range
+        assert ", ".join(f"`{feature}`" for feature in ranges) in line
+
+
 def test_the_rows_of_a_set_find_their_environment_by_its_name(tmp_path: Path) -> None:
     """`eval` needs no `--env` for them, also where another env.py lies about."""
     (tmp_path / "env.py").write_text("")

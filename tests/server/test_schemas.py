@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from hud_mcp.action import ACTION_TYPES, MAX_WAIT_MS, parse_action
+from hud_mcp import Browser, Environment, Gymnasium, Shell
+from hud_mcp.action import ACTION_TYPES, MAX_WAIT_MS, flat_fields, parse_action
 from hud_mcp.errors import InvalidAction
-from hud_mcp.server.schemas import ACTION, INSTRUCTIONS, core_tools
+from hud_mcp.server.schemas import ACTION, core_tools, instructions
 from hud_mcp.tool import CORE_TOOLS
 
 TOOLS = core_tools()
@@ -128,8 +129,95 @@ def test_every_type_of_action_can_be_written_as_the_schema_says() -> None:
     assert {name for example in EXAMPLES for name in example} == set(ACTION)
 
 
-def test_the_instructions_name_every_core_tool() -> None:
+SERVED: dict[str, list[Environment]] = {
+    "nothing known": [],
+    "questions": [Environment("questions")],
+    "pages": [Environment("pages", world=Browser())],
+    "a shell": [Environment("shell", world=Shell())],
+    "a pole": [Environment("pole", world=Gymnasium("CartPole-v1"))],
+    "a car": [Environment("car", world=Gymnasium("CARLMountainCarContinuous", screen=False))],
+    "a pole and a hill": [
+        Environment("pole", world=Gymnasium("CartPole-v1")),
+        Environment("hill", world=Gymnasium("MountainCar-v0")),
+    ],
+    "pages and a shell": [
+        Environment("pages", world=Browser()),
+        Environment("shell", world=Shell()),
+    ],
+}
+
+
+@pytest.mark.parametrize("served", SERVED)
+def test_what_is_served_is_described_within_the_same_rules(served: str) -> None:
+    """Whatever the worlds, the schemas are flat, and each part says something."""
+    for tool in core_tools(SERVED[served]):
+        test_a_schema_is_valid_and_flat(tool)
+        test_everything_that_a_model_reads_says_something(tool)
+        test_a_description_names_only_tools_that_exist(tool)
+        for node in nodes(tool.input_schema):
+            assert len(node.get("description", "")) <= 1000
+
+
+def action_of(served: str) -> dict[str, Any]:
+    """The fields of one action, as a server of these shows them."""
+    (step,) = (tool for tool in core_tools(SERVED[served]) if tool.name == "step")
+    return step.input_schema["properties"]["actions"]["items"]["properties"]
+
+
+@pytest.mark.parametrize(
+    ("served", "types"),
+    [
+        ("questions", "wait response"),
+        ("a shell", "wait response custom"),
+        ("a pole", "screenshot response custom"),
+        ("pages", " ".join(ACTION_TYPES)),
+    ],
+)
+def test_only_actions_that_a_world_takes_are_shown(served: str, types: str) -> None:
+    """With the fields that belong to them and no others."""
+    fields = action_of(served)
+    assert fields["type"]["enum"] == types.split()
+    wanted = frozenset[str]().union(*map(flat_fields, types.split()))
+    assert set(fields) == set(ACTION) & wanted
+    assert ("type: the text" in fields["text"]["description"]) == (served == "pages")
+
+
+def test_an_action_of_a_space_is_described_by_its_bounds() -> None:
+    """The names and numbers of Discrete, and each bound of Box."""
+    pole, car = action_of("a pole"), action_of("a car")
+    assert pole["action"]["enum"] == ["step"]
+    one = pole["args"]["properties"]["action"]
+    assert (one["type"], one["minimum"], one["maximum"]) == ("integer", 0, 1)
+    assert one["description"] == "a whole number: 0 push left; 1 push right."
+    force = car["args"]["properties"]["action"]
+    assert (force["type"], force["minItems"], force["items"]["minimum"]) == ("array", 1, -1.0)
+    validator = Draft202012Validator({"type": "object", "properties": pole})
+    validator.validate({"type": "custom", "action": "step", "args": {"actions": [0, 1]}})
+    assert not validator.is_valid({"type": "custom", "action": "step", "args": {"action": 2}})
+
+
+def test_several_custom_actions_stand_side_by_side() -> None:
+    """Each argument says whose it is; where two worlds differ in one name, nothing is claimed."""
+    shell = action_of("a shell")
+    assert shell["action"]["enum"] == ["run", "read", "write", "edit", "list"]
+    path = shell["args"]["properties"]["path"]["description"]
+    assert [name for name in shell["action"]["enum"] if f"{name}: " in path] == [
+        "read", "write", "edit", "list",
+    ]  # fmt: skip
+    both = action_of("pages and a shell")
+    assert {"goto", "run"} < set(both["action"]["enum"])
+    assert {"url", "command"} < set(both["args"]["properties"])
+    assert action_of("a pole and a hill")["args"] == ACTION["args"]
+
+
+@pytest.mark.parametrize("served", SERVED)
+def test_the_instructions_name_every_core_tool(served: str) -> None:
     """A model that reads nothing else knows the way from the list to the grade."""
-    for name in CORE_TOOLS:
-        assert re.search(rf"\b{name}\b", INSTRUCTIONS), name
-    assert len(INSTRUCTIONS) < 2000
+    text = instructions(SERVED[served])
+    for name in CORE_TOOLS - (set() if "picture" in text else {"screenshot"}):
+        assert re.search(rf"\b{name}\b", text), name
+    assert ("[ref=" in text) == (served in ("nothing known", "pages", "pages and a shell"))
+    numbers = re.findall(r"^(\d)\. ", text, re.MULTILINE)
+    assert numbers == [str(i + 1) for i in range(len(numbers))]
+    assert "{" not in text.replace('{"type"', "").replace("{…}", "")
+    assert len(text) < 2000

@@ -6,7 +6,7 @@ from pathlib import Path
 import anyio
 import pytest
 from postgresql import Cluster, find_programs
-from server import Server
+from store_server import Server
 
 from hud_mcp.store import Store
 

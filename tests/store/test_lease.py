@@ -12,7 +12,7 @@ import anyio.to_thread
 import psycopg
 import pytest
 from records import AT, begin, execute, libpq, run_child, stalled, step, waits_for_a_lock
-from server import Server
+from store_server import Server
 
 from hud_mcp.errors import SessionTaken, StoreFailed
 from hud_mcp.job import Job

@@ -14,8 +14,8 @@ from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from records import execute, libpq, picture, receipt, step
-from server import Server
 from sqlalchemy import Connection, create_engine, inspect
+from store_server import Server
 
 import hud_mcp.store
 from hud_mcp.errors import StoreFailed

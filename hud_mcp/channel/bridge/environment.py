@@ -5,9 +5,11 @@ import json
 import logging
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
+from hud_mcp.channel.bridge.browser import BrowserScreen, browser_problem
 from hud_mcp.channel.bridge.control import Control
 from hud_mcp.channel.bridge.origin import Origin, read_origin
 from hud_mcp.channel.bridge.proxy import ServerTool, ToolServer, server_problem, tool_name
@@ -18,10 +20,14 @@ from hud_mcp.channel.bridge.world import Binding, BridgeSpec, BridgeWorld, Uses
 from hud_mcp.environment import Environment
 from hud_mcp.errors import InvalidEnvironment, sole_cause
 from hud_mcp.tool import CORE_TOOLS, Tool
+from hud_mcp.worlds.browser.remote import REMOTE_ACTIONS
 
 __all__ = ["BridgedEnvironment", "bridge"]
 
 logger = logging.getLogger(__name__)
+
+
+_OF_NO_USE = {"filetracking/1": "it is for HUD's own records, and not for agents"}
 
 
 class BridgedEnvironment(Environment):
@@ -142,16 +148,18 @@ class _Capabilities:
         self._notes = notes
         self._tools: dict[str, Tool] = {}
         self._shells: list[str] = []
+        self._screen: Uses | None = None
         self._kinds: Mapping[str, Callable[[str, Binding], Awaitable[str | None]]] = {
             "ssh": self._read_shell,
             "mcp": self._read_server,
+            "cdp": self._read_browser,
         }
 
     async def read(self) -> tuple[Uses, list[Tool]]:
         for name, binding in self._control.bindings.items():
             protocol = str(binding.get("protocol"))
             reads = self._kinds.get(protocol.partition("/")[0])
-            problem = "there is no bridge for its protocol"
+            problem = _OF_NO_USE.get(protocol, "there is no bridge for its protocol")
             if reads is not None:
                 problem = await reads(name, binding)
             if problem is not None:
@@ -159,8 +167,8 @@ class _Capabilities:
                     f"The capability {name!r} ({protocol}) cannot be bridged: {problem}"
                 )
         actions = {"wait", "custom"} if self._shells else {"wait"}
-        uses = Uses(actions=frozenset(actions), shells=tuple(self._shells))
-        return uses, list(self._tools.values())
+        uses = self._screen or Uses(actions=frozenset(actions))
+        return replace(uses, shells=tuple(self._shells)), list(self._tools.values())
 
     async def _read_shell(self, name: str, binding: Binding) -> str | None:
         problem = shell_problem(binding["params"])
@@ -192,6 +200,18 @@ class _Capabilities:
                 self._notes.append(f"The tool {each.name!r} cannot be bridged ({exc})")
                 continue
             self._add(tool, called)
+        return None
+
+    async def _read_browser(self, name: str, binding: Binding) -> str | None:
+        return browser_problem(binding) or self._use_screen(
+            Uses(screen=name, open_screen=BrowserScreen.open, actions=REMOTE_ACTIONS)
+        )
+
+    def _use_screen(self, uses: Uses) -> str | None:
+        """Have actions work on a screen, if there is none yet."""
+        if self._screen is not None:
+            return f"actions work on {self._screen.screen!r}, and on one screen only"
+        self._screen = uses
         return None
 
     @property

@@ -99,9 +99,8 @@ def read_frame(frame: Mapping[str, Any]) -> Grade:
     subscores = _subscores(rest)
     if content is not None and not isinstance(content, str):
         content = orjson.dumps(content).decode()
-    return Grade(
-        reward=float(score), subscores=subscores, content=content or None, info={**kept, **rest}
-    )
+    kept.update(rest)
+    return Grade(reward=float(score), subscores=subscores, content=content or None, info=kept)
 
 
 def _subscores(rest: dict[str, Any]) -> tuple[SubScore, ...]:

@@ -48,6 +48,10 @@ class Screen(Service, Protocol):
 
     async def observe(self, look: Look) -> Observation: ...  # noqa: D102
 
+    def remembered(self) -> dict[str, Any]: ...  # noqa: D102
+
+    def remember(self, told: Mapping[str, Any]) -> None: ...  # noqa: D102
+
 
 ServiceT = TypeVar("ServiceT", bound=Service)
 OpenScreen = Callable[[Control, str, Binding, Shared], Awaitable[Screen]]
@@ -214,20 +218,21 @@ class BridgeWorld:
     async def observe(self, look: Look) -> Observation:
         """Return the screen; of a shell, what its folder has in it; else nothing.
 
+        Where the capability does not answer, and the HUD server does, the text says so.
+
         Raises:
-            ActionFailed: The capability does not answer.
             EnvironmentFailed: The HUD server is gone, or has dropped the session.
         """
         self._check_open()
         await self._control.ready()
-        if self._uses.screen is not None:
-            return await self._on_screen(lambda screen: screen.observe(look))
-        if not self._uses.shells or not look.text:
-            return Observation()
         try:
+            if self._uses.screen is not None:
+                return await self._on_screen(lambda screen: screen.observe(look))
+            if not self._uses.shells or not look.text:
+                return Observation()
             text = await self.in_shell(self._uses.shells[0], _folder)
-        except ActionFailed as exc:
-            text = f"The folder cannot be listed: {exc}"
+        except ActionFailed as exc:  # an answer can be given even so
+            text = f"There is nothing to see: {exc}"
         return Observation(text=clip_text(text, look.max_text_chars))
 
     async def in_shell(self, name: str, do: Callable[[RemoteShell], Awaitable[T]]) -> T:
@@ -261,9 +266,8 @@ class BridgeWorld:
         if self._held is None:
             raise EnvironmentFailed("No task was started in this HUD session.")
         screen = self._services.get(self._uses.screen or "")
-        remembered = getattr(screen, "remembered", None)
-        if remembered is not None:
-            self._held.screen = remembered()
+        if screen is not None:
+            self._held.screen = cast("Screen", screen).remembered()
         return self._held.written()
 
     async def restore(self, data: bytes) -> None:
@@ -298,9 +302,8 @@ class BridgeWorld:
 
         async def open_it(control: Control, name: str, binding: Binding) -> Screen:
             screen = await opens(control, name, binding, self._shared)
-            remember = getattr(screen, "remember", None)
-            if remember is not None and self._held is not None and self._held.screen:
-                await remember(self._held.screen)
+            if self._held is not None and self._held.screen:
+                screen.remember(self._held.screen)
             return screen
 
         return await self._with(name, open_it, do)

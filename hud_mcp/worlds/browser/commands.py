@@ -14,7 +14,7 @@ from hud_mcp.worlds.browser.target import find_element
 if TYPE_CHECKING:
     from playwright.async_api import Page
 
-__all__ = ["COMMANDS", "Commands"]
+__all__ = ["COMMANDS", "SCHEMAS", "Commands"]
 
 NAVIGATION_BOUND_MS = 15_000
 
@@ -29,6 +29,41 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
     "answer_dialogs": ("accept", "text"),
 }
 """Every custom action with its arguments."""
+
+_SAID = {
+    "goto": "open an address.",
+    "back": "go back in the tab's history.",
+    "forward": "go forward in it.",
+    "reload": "load the page again.",
+    "switch_tab": "show another tab.",
+    "close_tab": "close the tab that is shown.",
+    "select_option": "choose options of a select element.",
+    "answer_dialogs": "say how the dialogs to come are answered.",
+}
+_ARGUMENTS: Mapping[str, dict[str, Any]] = {
+    "url": {"type": "string", "description": "a path such as /cart, or a whole address."},
+    "index": {"type": "integer", "description": "which tab, from 1."},
+    "ref": {"type": "string", "description": "the element's ref of the last text, or a selector."},
+    "selector": {"type": "string", "description": "a CSS or Playwright selector, or a ref."},
+    "values": {
+        "type": "array",
+        "items": {"type": "string"},
+        "description": "the values or the labels.",
+    },
+    "accept": {"type": "boolean", "description": "OK or Cancel."},
+    "text": {"type": "string", "description": "what is typed into a prompt."},
+}
+
+SCHEMAS: Mapping[str, dict[str, Any]] = {
+    name: {
+        "type": "object",
+        "description": _SAID[name],
+        "properties": {each: _ARGUMENTS[each] for each in arguments},
+        "additionalProperties": False,
+    }
+    for name, arguments in COMMANDS.items()
+}
+"""Every custom action: the JSON schema of its arguments."""
 
 
 class Commands:
@@ -118,7 +153,7 @@ class Commands:
             return f"https://{text}"
         here = self._tabs.current.page.url
         on_site = urlsplit(here).netloc == SITE_HOST
-        return urljoin(here if on_site else SITE_URL + "/", text)
+        return urljoin(here if on_site or not self._has_site else SITE_URL + "/", text)
 
     async def _goto(self, url: str) -> None:
         await self.visit(self._tabs.current.page, self.address(str(url)))

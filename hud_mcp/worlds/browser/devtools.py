@@ -12,6 +12,9 @@ DEFAULT_FONT_PX = {"standard": 16, "fixed": 13}
 """Chromium's sizes of text that a page gives no size to."""
 
 
+_WINDOW = "() => ({ width: innerWidth || 1280, height: innerHeight || 800 })"
+
+
 async def attach(page: "Page", scale: float, font_scale: float = 1.0) -> "CDPSession":
     """Open a session on a page that tells of its windows and takes its pictures.
 
@@ -22,6 +25,8 @@ async def attach(page: "Page", scale: float, font_scale: float = 1.0) -> "CDPSes
     """
     cdp = await page.context.new_cdp_session(page)
     await send(cdp, "Page.enable")
+    if page.viewport_size is None:  # of a browser that others have started
+        await page.set_viewport_size(await page.evaluate(_WINDOW))
     size = page.viewport_size
     if scale != 1 and size:
         # Pictures follow the emulation of the session that takes them, and Playwright's is

@@ -158,6 +158,15 @@ class Snapshots:
             state=state,
         )
 
+    @property
+    def refs(self) -> dict[str, int]:
+        """The highest ref that the agent was told, by frame."""
+        return dict(self._refs)
+
+    @refs.setter
+    def refs(self, refs: Mapping[str, int]) -> None:
+        self._refs = dict(refs)
+
     def saw(self, reading: Reading) -> None:
         """Remember the refs that the agent is told."""
         for frame, number in highest_refs(reading.lines).items():

@@ -13,6 +13,7 @@ from hud_mcp.errors import ActionFailed, EnvironmentFailed, InvalidEnvironment, 
 from hud_mcp.world import Opening
 from hud_mcp.worlds.browser.allow import AllowList
 from hud_mcp.worlds.browser.chromium import Chromium, find_chromium
+from hud_mcp.worlds.browser.commands import SCHEMAS
 from hud_mcp.worlds.browser.devtools import is_end
 from hud_mcp.worlds.browser.gate import VISIT
 from hud_mcp.worlds.browser.options import SlotOptions
@@ -91,6 +92,7 @@ class Browser:
     world_type = BrowserWorld
     actions = frozenset(ACTION_TYPES) - {"response"}
     has_screen = True
+    custom_actions = SCHEMAS
 
     def __init__(
         self,

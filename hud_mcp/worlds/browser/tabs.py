@@ -65,6 +65,9 @@ class Tabs:
         self._show(first)
         slot.gate.on_refused = self._on_refused
         slot.context.on("page", self._on_page)
+        for page in slot.context.pages:  # a browser that others have started may have several
+            self._on_page(page)
+        self._current = first
         slot.context.on("close", self._on_context_close)
 
     @property

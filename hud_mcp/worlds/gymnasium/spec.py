@@ -33,6 +33,7 @@ class _Probe:
     draws_steps: bool
     replayable: bool
     most_steps: int | None
+    spaces: dict[str, Any] | None
 
 
 class Gymnasium:
@@ -125,6 +126,14 @@ class Gymnasium:
         return self._probe.most_steps
 
     @property
+    def spaces(self) -> dict[str, Any] | None:
+        """The spaces of actions and observations as JSON, for programs; None without a way to say.
+
+        Observations of a contextual environment may lie beyond the bounds that hold by default.
+        """
+        return self._probe.spaces
+
+    @property
     def custom_actions(self) -> dict[str, dict[str, Any]]:
         """What `custom` takes: from a name to the JSON schema of its arguments."""
         one = self.action_schema
@@ -215,6 +224,7 @@ class Gymnasium:
                     draws_steps=getattr(seen, "dtype", None) == "uint8",
                     replayable=env.spec is None or not env.spec.nondeterministic,
                     most_steps=most_steps(env),
+                    spaces=_spaces(env),
                 )
             finally:
                 env.close()
@@ -260,6 +270,21 @@ class Gymnasium:
         from hud_mcp.carl.quiet import render_modes  # noqa: PLC0415  # loads on use
 
         return "rgb_array" if self._screen and "rgb_array" in render_modes(env_id) else None
+
+
+def _spaces(env: Any) -> dict[str, Any] | None:
+    from gymnasium import spaces  # noqa: PLC0415  # loads on use
+
+    from hud_mcp.carl.environment import CARLEnv, unbounded  # noqa: PLC0415  # loads on use
+    from hud_mcp.worlds.gymnasium.spaces import space_to_json  # noqa: PLC0415  # loads on use
+
+    seen: Any = env.observation_space
+    if isinstance(env, CARLEnv):
+        seen = spaces.Dict({**seen.spaces, env.state_key: unbounded(seen[env.state_key])})
+    try:
+        return {"action": space_to_json(env.action_space), "observation": space_to_json(seen)}
+    except InvalidEnvironment:
+        return None
 
 
 def _unknown(env_id: str, known_ids: Iterable[str]) -> InvalidEnvironment:

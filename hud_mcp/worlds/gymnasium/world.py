@@ -212,7 +212,7 @@ class GymnasiumWorld:
             EnvironmentFailed: The world is closed, or drawing failed.
         """
         self._check_open()
-        if self._draws_asked and look.text:
+        if self._draws_asked and (look.text or look.values):
             look = look.model_copy(update={"image": None})
         # Words alone are not worth a hop, unless a call that was cancelled is at its last step.
         at_once = look.image is None and self._thread.is_idle
@@ -326,7 +326,8 @@ class GymnasiumWorld:
                 frame = self._env.render()
             image = None if frame is None else encode(frame, look)
         text = clip_text(self._words(look), look.max_text_chars) if look.text else None
-        return Observation(text=text, image=image)
+        values = _values(self.episode.seen) if look.values else None
+        return Observation(text=text, image=image, values=values)
 
     async def _guarded(
         self, work: Callable[[], T], halt: _Halt | None = None, *, at_once: bool = False
@@ -371,6 +372,12 @@ class GymnasiumWorld:
             raise EnvironmentFailed("This environment is closed. Start a new task.")
         if self._broken:
             raise EnvironmentFailed(f"{self._broken} Start a new task.")
+
+
+def _values(seen: Any) -> Any:
+    from hud_mcp.worlds.gymnasium.spaces import value_to_json  # noqa: PLC0415  # loads on use
+
+    return value_to_json(seen)
 
 
 def close_env(env: "gymnasium.Env[Any, Any]") -> None:

@@ -7,7 +7,7 @@ from hud_mcp.action import ActionEffect
 from hud_mcp.errors import ActionFailed, did_you_mean
 from hud_mcp.sandbox import Entry
 
-__all__ = ["ACTIONS", "Workbench", "read_part", "run_action", "shorten"]
+__all__ = ["ACTIONS", "SCHEMAS", "Workbench", "read_part", "run_action", "shorten"]
 
 _LINES = 2000
 _SHOWN_CHARS = 8000
@@ -119,6 +119,40 @@ ACTIONS: Mapping[str, tuple[Callable[..., Awaitable[str]], _Fields]] = {
     "list": (_list, {"path": (str, False)}),
 }
 """Every custom action: what performs it, and its arguments with their kinds."""
+
+
+_SAID = {
+    "run": "run a command in the shell.",
+    "read": "read a text file, or some lines of it.",
+    "write": "write a whole file.",
+    "edit": "replace a text in a file.",
+    "list": "list a folder.",
+    "command": "what to run, as in a shell.",
+    "timeout_s": "after how many seconds it is stopped.",
+    "path": "of the file or folder; from /workspace on.",
+    "start": "the first line, from 1.",
+    "lines": "how many.",
+    "content": "the whole of it.",
+    "old": "what is there; it must be there once.",
+    "new": "what comes in its place.",
+    "every": "replace it wherever it is.",
+}
+_TYPES = {str: "string", int: "integer", float: "number", bool: "boolean"}
+
+SCHEMAS: Mapping[str, dict[str, Any]] = {
+    name: {
+        "type": "object",
+        "description": _SAID[name],
+        "properties": {
+            field: {"type": _TYPES[kind], "description": _SAID[field]}
+            for field, (kind, _) in fields.items()
+        },
+        "required": [field for field, (_, needed) in fields.items() if needed],
+        "additionalProperties": False,
+    }
+    for name, (_, fields) in ACTIONS.items()
+}
+"""Every custom action: the JSON schema of its arguments."""
 
 
 def _is(value: Any, kind: type) -> bool:

@@ -14,6 +14,7 @@ from hud_mcp.errors import EnvironmentFailed, InvalidEnvironment, LimitReached, 
 from hud_mcp.sandbox import HostList, Isolation, Sandbox, SandboxLimits, SandboxOptions
 from hud_mcp.tool import Tool
 from hud_mcp.world import Opening
+from hud_mcp.worlds.shell.commands import SCHEMAS
 from hud_mcp.worlds.shell.tools import SHELL_TOOLS
 from hud_mcp.worlds.shell.world import ShellWorld
 
@@ -53,6 +54,7 @@ class Shell:
     has_screen = False
     replayable = False
     context_space = ContextSpace()
+    custom_actions = SCHEMAS
     tools: tuple[Tool, ...] = SHELL_TOOLS
 
     def __init__(

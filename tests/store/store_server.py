@@ -88,7 +88,7 @@ def _start_forking() -> None:
     before = os.environ.get("PYTHONPATH")
     os.environ["PYTHONPATH"] = os.pathsep.join(here)
     try:
-        _context.set_forkserver_preload(["server"])
+        _context.set_forkserver_preload(["store_server"])
         forkserver.ensure_running()
     finally:
         if before is None:

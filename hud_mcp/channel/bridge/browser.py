@@ -1,0 +1,83 @@
+"""`cdp/1.3` as a screen: the browser behind a HUD server, stepped as one of our own."""
+
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+from hud_mcp.action import Action, ActionEffect
+from hud_mcp.channel.bridge.control import Control
+from hud_mcp.observation import Look, Observation
+from hud_mcp.world import Shared
+from hud_mcp.worlds.browser.remote import RemoteBrowserWorld, attach_browser
+
+__all__ = ["BrowserScreen", "browser_problem"]
+
+
+def browser_problem(binding: Mapping[str, Any]) -> str | None:
+    """Why a `cdp/1.3` capability cannot be bridged; None where it can."""
+    scheme = urlsplit(str(binding.get("url"))).scheme
+    if scheme in ("ws", "http"):
+        return None
+    return f"{scheme} cannot be carried through the control channel; ws and http can"
+
+
+class BrowserScreen:
+    """A browser behind a HUD server. Made by `open`."""
+
+    def __init__(self, world: RemoteBrowserWorld, stack: AsyncExitStack) -> None:
+        self._world = world
+        self._stack = stack
+
+    @classmethod
+    async def open(
+        cls, control: Control, name: str, binding: Mapping[str, Any], shared: Shared
+    ) -> "BrowserScreen":
+        """Attach through a stream of the control channel.
+
+        Raises:
+            EnvironmentFailed: It cannot be attached to.
+        """
+        stack = AsyncExitStack()
+        params: Mapping[str, Any] = binding["params"]
+        target = params.get("target_id")
+        try:
+            host, port = await stack.enter_async_context(control.forward(name))
+            parts = urlsplit(str(binding["url"]))
+            place, _, page = parts.path.partition("/devtools/page/")
+            endpoint = f"http://{host}:{port}"
+            if "/devtools/browser/" in place:
+                endpoint = urlunsplit(("ws", f"{host}:{port}", place, "", ""))
+            world = await attach_browser(
+                endpoint, shared, target_id=str(target) if target else page or None
+            )
+        except BaseException:
+            await stack.aclose()
+            raise
+        return cls(world, stack)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the browser is there."""
+        return self._world.is_open
+
+    async def act(self, action: Action) -> ActionEffect:
+        """Perform one action, as `BrowserWorld.act` does."""
+        return await self._world.act(action)
+
+    async def observe(self, look: Look) -> Observation:
+        """Look at the page, as `BrowserWorld.observe` does."""
+        return await self._world.observe(look)
+
+    def remembered(self) -> dict[str, Any]:
+        """What another process must know of what the agent was told."""
+        return self._world.remembered()
+
+    def remember(self, told: Mapping[str, Any]) -> None:
+        """Go on after another process."""
+        self._world.remember(told)
+
+    async def close(self) -> None:
+        """Leave the browser, which goes on. Closing twice is no error."""
+        await self._world.close()
+        await self._stack.aclose()

@@ -1,0 +1,196 @@
+"""A browser that somebody else runs, over its DevTools port: attached to, and left as it is.
+
+Its pages are everybody's who knows the port; nothing is isolated, kept or restored here.
+"""
+
+import logging
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import anyio
+
+from hud_mcp.action import ACTION_TYPES
+from hud_mcp.errors import EnvironmentFailed
+from hud_mcp.world import Shared
+from hud_mcp.worlds.browser.allow import AllowList
+from hud_mcp.worlds.browser.devtools import attach, send
+from hud_mcp.worlds.browser.gate import Gate
+from hud_mcp.worlds.browser.options import SlotOptions
+from hud_mcp.worlds.browser.refs import Refs
+from hud_mcp.worlds.browser.reserve import Reserve, Slot
+from hud_mcp.worlds.browser.settle import TRACKER_SCRIPT
+from hud_mcp.worlds.browser.world import BrowserWorld
+
+if TYPE_CHECKING:
+    from playwright.async_api import Browser, BrowserContext, CDPSession, Page, Playwright
+
+__all__ = ["REMOTE_ACTIONS", "RemoteBrowserWorld", "attach_browser"]
+
+logger = logging.getLogger(__name__)
+
+REMOTE_ACTIONS = frozenset(ACTION_TYPES) - {"response"}
+"""What can be done in such a browser: all that can be done in one of our own."""
+
+CONNECT_BOUND_S = 20.0
+LEAVE_BOUND_S = 1.0
+
+
+class RemoteBrowserWorld(BrowserWorld):
+    """A browser that was attached to. Made by `attach_browser`."""
+
+    def __init__(self, slot: "_Attached", options: SlotOptions) -> None:
+        super().__init__(slot, Reserve(_prepare_nothing), {}, _Everywhere())
+        self._options = options
+        self._attached = slot
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the browser is there and its pages are."""
+        return self._broken is None and self._attached.is_connected
+
+    def remembered(self) -> dict[str, Any]:
+        """What another process must know of what the agent was told: the highest refs."""
+        return {"refs": self._snapshots.refs}
+
+    def remember(self, told: Mapping[str, Any]) -> None:
+        """Refuse the refs that the agent was told by another process.
+
+        Playwright numbers elements anew for each who attaches: an old ref would be of another
+        element. What is shown from now on has higher numbers.
+        """
+        refs: dict[str, int] = dict(told.get("refs") or {})
+        self._snapshots.refs = refs
+        for tab in self._tabs.all:
+            tab.refs = Refs(refs, (), ())
+
+
+async def attach_browser(
+    endpoint: str, shared: Shared, *, target_id: str | None = None
+) -> RemoteBrowserWorld:
+    """Attach to a running Chromium.
+
+    Args:
+        endpoint: Its DevTools: `http://host:port`, or the `ws://…/devtools/browser/…` of it.
+        shared: The process's shared services.
+        target_id: The page to show; the first one by default.
+
+    Raises:
+        EnvironmentFailed: Nothing answers there, no browser, or it has no such page.
+
+    If this call fails or is cancelled, no connection stays open.
+    """
+    from playwright.async_api import Error  # noqa: PLC0415  # loads on use
+
+    driver = await shared.get("driver for browsers of others", _Driver.start)
+    browser: Browser | None = None
+    try:
+        with anyio.fail_after(CONNECT_BOUND_S):
+            browser = await driver.playwright.chromium.connect_over_cdp(
+                endpoint, timeout=CONNECT_BOUND_S * 1000
+            )
+            context = browser.contexts[0] if browser.contexts else await browser.new_context()
+            await context.add_init_script(TRACKER_SCRIPT)
+            for page in context.pages:
+                await page.evaluate(TRACKER_SCRIPT)
+            page = await _find_page(context, target_id)
+            cdp = await attach(page, 1.0)
+    except BaseException as exc:
+        if browser is not None:
+            await _detach(browser)
+        if isinstance(exc, Error | TimeoutError):
+            reason = (str(exc).partition("\n")[0] or "it took too long")[:200]
+            raise EnvironmentFailed(f"The browser cannot be attached to: {reason}") from exc
+        raise
+    options = _options(page)
+    return RemoteBrowserWorld(_Attached(browser, context, page, cdp, options), options)
+
+
+class _Attached(Slot):
+    """A context of a browser that is not ours, which stays open when it is left."""
+
+    def __init__(
+        self,
+        browser: "Browser",
+        context: "BrowserContext",
+        page: "Page",
+        cdp: "CDPSession",
+        options: SlotOptions,
+    ) -> None:
+        super().__init__(Gate(), context, page, cdp, options)
+        self._browser = browser
+
+    @property
+    def is_connected(self) -> bool:
+        return self._browser.is_connected()
+
+    async def close(self) -> None:
+        await _detach(self._browser)
+        await self.gate.close()
+
+
+class _Driver:
+    """Playwright's driver, for attaching only."""
+
+    def __init__(self, playwright: "Playwright") -> None:
+        self.playwright = playwright
+
+    @classmethod
+    async def start(cls) -> "_Driver":
+        from playwright.async_api import async_playwright  # noqa: PLC0415  # loads on use
+
+        with anyio.CancelScope(shield=True):  # half-way, its process would have no owner
+            return cls(await async_playwright().start())
+        raise RuntimeError("nothing cancels a shielded scope")
+
+    async def close(self) -> None:
+        with anyio.move_on_after(LEAVE_BOUND_S, shield=True):
+            await self.playwright.stop()
+
+
+class _Everywhere(AllowList):
+    """Its owner decides where the browser may go."""
+
+    def allows(self, url: str) -> bool:
+        return urlsplit(url).scheme in ("http", "https", "ws", "wss")
+
+
+async def _find_page(context: "BrowserContext", target_id: str | None) -> "Page":
+    if target_id is None:
+        return context.pages[0] if context.pages else await context.new_page()
+    for page in context.pages:
+        cdp = await context.new_cdp_session(page)
+        info = await send(cdp, "Target.getTargetInfo")
+        await cdp.detach()
+        if info["targetInfo"]["targetId"] == target_id:
+            return page
+    raise EnvironmentFailed(f"The browser has no page {target_id!r} any more.")
+
+
+def _options(page: "Page") -> SlotOptions:
+    size = page.viewport_size or {"width": 1280, "height": 800}
+    return SlotOptions(
+        width=size["width"],
+        height=size["height"],
+        scale=1.0,
+        locale="en-US",
+        timezone="UTC",
+        color_scheme="light",
+        reduced_motion="no-preference",
+        bypass="",
+    )
+
+
+async def _detach(browser: "Browser") -> None:
+    """Close the connection; over it, closing a browser leaves it running."""
+    from playwright.async_api import Error  # noqa: PLC0415  # loads on use
+
+    try:
+        with anyio.move_on_after(LEAVE_BOUND_S, shield=True):
+            await browser.close()
+    except Error as exc:
+        logger.debug("the browser had gone before it was left: %s", exc)
+
+
+async def _prepare_nothing(_options: SlotOptions) -> Slot:
+    raise RuntimeError("a browser of others has no contexts in reserve")

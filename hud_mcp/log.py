@@ -60,7 +60,18 @@ def configure_logging(level: str = "info") -> None:
     root.handlers[:] = [handler, _SessionLines()]
     root.setLevel(level.upper())
     # The SDK's also logs the ids of its HTTP sessions, which are secrets.
-    for noisy in ("httpx", "httpcore", "asyncio", "PIL", "mcp.server", "uvicorn.access"):
+    for noisy in (
+        "httpx",
+        "httpcore",
+        "asyncio",
+        "PIL",
+        "mcp.server",
+        "uvicorn.access",
+        "asyncssh",
+        "httpx2",
+        "httpcore2",
+        "mcp.client",
+    ):
         logging.getLogger(noisy).setLevel(logging.WARNING)
 
 

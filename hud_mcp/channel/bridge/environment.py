@@ -11,6 +11,7 @@ from typing import Any
 
 from hud_mcp.channel.bridge.browser import BrowserScreen, browser_problem
 from hud_mcp.channel.bridge.control import Control
+from hud_mcp.channel.bridge.desktop import DesktopScreen, desktop_problem
 from hud_mcp.channel.bridge.origin import Origin, read_origin
 from hud_mcp.channel.bridge.proxy import ServerTool, ToolServer, server_problem, tool_name
 from hud_mcp.channel.bridge.shell import shell_problem
@@ -21,6 +22,7 @@ from hud_mcp.environment import Environment
 from hud_mcp.errors import InvalidEnvironment, sole_cause
 from hud_mcp.tool import CORE_TOOLS, Tool
 from hud_mcp.worlds.browser.remote import REMOTE_ACTIONS
+from hud_mcp.worlds.desktop import DESKTOP_ACTIONS
 
 __all__ = ["BridgedEnvironment", "bridge"]
 
@@ -153,6 +155,7 @@ class _Capabilities:
             "ssh": self._read_shell,
             "mcp": self._read_server,
             "cdp": self._read_browser,
+            "rfb": self._read_desktop,
         }
 
     async def read(self) -> tuple[Uses, list[Tool]]:
@@ -205,6 +208,11 @@ class _Capabilities:
     async def _read_browser(self, name: str, binding: Binding) -> str | None:
         return browser_problem(binding) or self._use_screen(
             Uses(screen=name, open_screen=BrowserScreen.open, actions=REMOTE_ACTIONS)
+        )
+
+    async def _read_desktop(self, name: str, _binding: Binding) -> str | None:
+        return desktop_problem() or self._use_screen(
+            Uses(screen=name, open_screen=DesktopScreen.open, actions=DESKTOP_ACTIONS)
         )
 
     def _use_screen(self, uses: Uses) -> str | None:

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import os
+import shutil
 import subprocess
 import time
 from collections.abc import AsyncIterator, Iterator
@@ -27,6 +28,7 @@ HERE = Path(__file__).resolve().parent
 QUESTIONS = HERE / "environments" / "questions.py"
 WORKBENCH = HERE / "environments" / "workbench.py"
 PAGES = HERE / "environments" / "pages.py"
+DESKTOP = HERE / "environments" / "desktop.py"
 PATIENCE_S = 60.0
 ME = Caller(connection="test")
 
@@ -61,6 +63,7 @@ def hud_environment(notes: Path) -> dict[str, str]:
     """HUD's SDK without an account, and with nothing of ours on its path."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("HUD_", "PYTHON"))}
     kept["CHROMIUM"] = find_chromium() or "chromium"
+    kept["CHROMIUM_HEADFUL"] = shutil.which("chromium") or "chromium"
     return {**kept, "HUD_TELEMETRY_ENABLED": "false", "CI": "1", "NOTES": str(notes)}
 
 

@@ -144,7 +144,10 @@ async def test_a_task_that_does_not_start_is_an_environment_that_failed(asked: B
     assert record.receipt is not None
     assert record.receipt.outcome is Outcome.ENVIRONMENT_FAILED
     assert record.receipt.reward is None
-    assert any("the key is 42" in line for line in record.logs)
+    with anyio.fail_after(30):  # the log is written when the world is closed
+        while not any("the key is 42" in line for line in record.logs):
+            await anyio.sleep(0.02)
+            record = await asked.sessions.store.load_trajectory(summary.id)
 
 
 @pytest.mark.parametrize("where", ["grade", "judge"])

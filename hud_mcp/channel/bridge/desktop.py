@@ -1,0 +1,77 @@
+"""`rfb/3.8` as a screen: the desktop behind a HUD server."""
+
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from importlib.util import find_spec
+from typing import Any
+
+from hud_mcp.action import Action, ActionEffect
+from hud_mcp.channel.bridge.control import Control
+from hud_mcp.observation import Look, Observation
+from hud_mcp.world import Shared
+from hud_mcp.worlds.desktop.vnc import Vnc
+from hud_mcp.worlds.desktop.world import DesktopWorld
+
+__all__ = ["DesktopScreen", "desktop_problem"]
+
+
+def desktop_problem() -> str | None:
+    """Why an `rfb/3.8` capability cannot be bridged; None where it can."""
+    return None if find_spec("vncdotool") else "it needs `pip install hud-mcp[vnc]`"
+
+
+class DesktopScreen:
+    """A desktop behind a HUD server. Made by `open`."""
+
+    def __init__(self, world: DesktopWorld, stack: AsyncExitStack) -> None:
+        self._world = world
+        self._stack = stack
+
+    @classmethod
+    async def open(
+        cls,
+        control: Control,
+        name: str,
+        binding: Mapping[str, Any],
+        shared: Shared,  # noqa: ARG003  # nothing is shared between desktops
+    ) -> "DesktopScreen":
+        """Connect through a stream of the control channel.
+
+        Raises:
+            EnvironmentFailed: It cannot be reached, or refuses the password.
+        """
+        stack = AsyncExitStack()
+        params: Mapping[str, Any] = binding["params"]
+        password = params.get("password")
+        try:
+            host, port = await stack.enter_async_context(control.forward(name))
+            vnc = await Vnc.connect(host, port, password=str(password) if password else None)
+        except BaseException:
+            await stack.aclose()
+            raise
+        return cls(DesktopWorld(vnc), stack)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the connection is there."""
+        return self._world.is_open
+
+    async def act(self, action: Action) -> ActionEffect:
+        """Perform one action, as `DesktopWorld.act` does."""
+        return await self._world.act(action)
+
+    async def observe(self, look: Look) -> Observation:
+        """Look at the screen, as `DesktopWorld.observe` does."""
+        return await self._world.observe(look)
+
+    def remembered(self) -> dict[str, Any]:
+        """Nothing: what the agent was told are pixels."""
+        return {}
+
+    def remember(self, told: Mapping[str, Any]) -> None:
+        """Go on after another process."""
+
+    async def close(self) -> None:
+        """Disconnect. Closing twice is no error."""
+        await self._world.close()
+        await self._stack.aclose()

@@ -4,13 +4,14 @@
 
 import asyncio
 import os
+import tempfile
 from pathlib import Path
 from typing import Literal
 
 from hud import Environment
 
 env = Environment("questions", version="4.5.6")
-NOTES = Path(os.environ.get("NOTES", "."))
+NOTES = Path(os.environ.get("NOTES") or tempfile.mkdtemp())
 
 
 def note(name: str) -> None:

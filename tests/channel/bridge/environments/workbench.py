@@ -5,6 +5,7 @@
 import asyncio
 import os
 import socket
+import tempfile
 from pathlib import Path
 
 import uvicorn
@@ -13,7 +14,7 @@ from hud.capabilities import Capability
 from mcp.server.fastmcp import FastMCP, Image
 
 env = Environment("workbench")
-NOTES = Path(os.environ.get("NOTES", "."))
+NOTES = Path(os.environ.get("NOTES") or tempfile.mkdtemp())
 root = NOTES / "root"
 root.mkdir(exist_ok=True)
 env.workspace(root)

@@ -174,8 +174,7 @@ def contexts_for(
     if sample is not None:
         count, ranges = sample
         return {
-            name: sample_contexts(space, count, ranges=ranges, seed=seed)
-            for name, space in spaces.items()
+            name: _drawn_for(name, space, count, ranges, seed) for name, space in spaces.items()
         }
     found = read_contexts(option)
     for name, space in spaces.items():
@@ -186,6 +185,15 @@ def contexts_for(
                     f"{'; '.join(wrong)}."
                 )
     return dict.fromkeys(spaces, found)
+
+
+def _drawn_for(
+    name: str, space: ContextSpace, count: int, ranges: Mapping[str, str], seed: int
+) -> tuple[NamedContext, ...]:
+    try:
+        return sample_contexts(space, count, ranges=ranges, seed=seed)
+    except InvalidContext as exc:
+        raise InvalidContext(f"For the environment {name!r}: {exc}") from None
 
 
 def spread(

@@ -3,8 +3,6 @@
 import shlex
 import sys
 import tempfile
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,22 +17,22 @@ from hud_mcp.agents.nop import NopAgent
 from hud_mcp.agents.oracle import OracleAgent
 from hud_mcp.cli.interruption import Interruption, watched_signals
 from hud_mcp.cli.output import cell, make_console
-from hud_mcp.cli.places import find_sources, lasting_source
+from hud_mcp.cli.prepared import Prepared, begin_job, resume_job
 from hud_mcp.cli.progress import Progress
 from hud_mcp.cli.results import Results, load_results, print_results
-from hud_mcp.errors import HudMcpError, InvalidTask
+from hud_mcp.contexts import SELECTORS
+from hud_mcp.errors import HudMcpError
 from hud_mcp.job import Job
 from hud_mcp.limits import Limits
 from hud_mcp.log import configure_logging
 from hud_mcp.rollout.attempt import Bounds, Solver
 from hud_mcp.rollout.link import ServerCommand
-from hud_mcp.rollout.plan import PlannedRun, RunOptions, plan_runs
-from hud_mcp.rollout.run import Runs, end_as_lost
+from hud_mcp.rollout.plan import RunOptions
+from hud_mcp.rollout.run import Runs
 from hud_mcp.rollout.server import RunServer, run_server
-from hud_mcp.source import find_taskset, load_environments
+from hud_mcp.source import load_environments
 from hud_mcp.statistics import NOT_BEGUN
 from hud_mcp.store import Store
-from hud_mcp.task import Task
 from hud_mcp.taskset import Taskset
 from hud_mcp.web.report import write_report
 
@@ -42,7 +40,7 @@ __all__ = ["command"]
 
 _RECORDED = (
     "taskset", "agent", "agent_command", "pattern", "group", "seed", "max_steps", "timeout",
-    "name", "image",
+    "name", "image", "contexts", "context_selector",
 )  # fmt: skip
 """What a resumed job takes from its record: another value would make it another job."""
 
@@ -71,6 +69,19 @@ _SETTLE_S = 15.0
     "--seed",
     type=click.IntRange(0, 2**63 - 1),
     help="From which each run's seed is derived; a task with a seed in its row keeps it.",
+)
+@click.option(
+    "--contexts",
+    metavar="FILE|sample:N",
+    help="Run the tasks under other contexts: those of a .json or .jsonl file, or so many drawn "
+    "(`sample:8:gravity=5..15` draws one feature). Reward is shown by context.",
+)
+@click.option(
+    "--context-selector",
+    type=click.Choice(SELECTORS),
+    default="round-robin",
+    show_default=True,
+    help="Which context a task gets: one after the other, one drawn, all the first, or every one.",
 )
 @click.option("--max-concurrent", type=click.IntRange(1), default=4, help="Runs at once.")
 @click.option(
@@ -117,6 +128,9 @@ def command(ctx: click.Context, **options: Any) -> None:
 
 
 def _check_usage(ctx: click.Context, options: dict[str, Any]) -> None:
+    selector = ctx.get_parameter_source("context_selector")
+    if options["contexts"] is None and selector is ParameterSource.COMMANDLINE:
+        raise click.UsageError("--context-selector picks from --contexts; give that too.")
     if options["resume"] is None:
         if options["taskset"] is None:
             raise click.UsageError("Name a TASKSET, or --resume JOB.")
@@ -133,27 +147,6 @@ def _check_usage(ctx: click.Context, options: dict[str, Any]) -> None:
         )
 
 
-@dataclass(frozen=True)
-class _Prepared:
-    """A job that is ready to run.
-
-    Attributes:
-        job: The job; it is recorded.
-        tasks: Everything that it runs.
-        planned: What is still to be run of it.
-        how: How it is run.
-        max_concurrent: How many runs at once.
-        retries: How often a run is tried again that failed for infrastructure.
-    """
-
-    job: Job
-    tasks: Sequence[Task]
-    planned: Sequence[PlannedRun]
-    how: RunOptions
-    max_concurrent: int
-    retries: int
-
-
 async def _main(options: dict[str, Any]) -> int:
     console = make_console()
     store = Store(options["store"])
@@ -166,77 +159,17 @@ async def _main(options: dict[str, Any]) -> int:
     try:
         async with watched_signals(on_repeated) as interruption:
             resumed = options["resume"]
-            prepared = await (_resume(store, options) if resumed else _begin(store, options))
+            prepared = await (resume_job(store, options) if resumed else begin_job(store, options))
             status = await _evaluate(console, store, prepared, options, interruption)
     finally:
         await store.close()
     return interruption.status or status
 
 
-async def _begin(store: Store, options: dict[str, Any]) -> _Prepared:
-    path = find_taskset(options["taskset"])
-    tasks = Taskset.load(path)
-    chosen = tasks.filter(options["pattern"]) if options["pattern"] else tasks
-    if not len(chosen):
-        raise HudMcpError(
-            f"No task of {path} is like {options['pattern']!r}; `hud-mcp tasks` lists them, and * "
-            "matches anything."
-        )
-    how = RunOptions(
-        agent=options["agent"],
-        agent_command=options["agent_command"],
-        sources=tuple(
-            lasting_source(s) for s in find_sources(options["sources"], chosen, path.parent)
-        ),
-        folder=str(Path.cwd()),
-        timeout_s=options["timeout"],
-        max_steps=options["max_steps"],
-        seed=options["seed"],
-        image=options["image"],
-    )
-    _check_agent(how, chosen)
-    agent = how.agent or how.agent_command
-    job = Job(
-        name=options["name"] or f"{tasks.name} {agent}",
-        taskset=tasks.name,
-        agent=agent,
-        group=options["group"],
-        metadata={"options": how.model_dump(mode="json", exclude_none=True)},
-    )
-    await store.add_job(job, list(chosen))
-    planned = plan_runs(list(chosen), [], group=job.group, seed=how.seed)
-    return _Prepared(job, list(chosen), planned, how, options["max_concurrent"], options["retries"])
-
-
-async def _resume(store: Store, options: dict[str, Any]) -> _Prepared:
-    """Take a job up again from its record; what an earlier run left without an end is lost.
-
-    Raises:
-        HudMcpError: It is no job of this command, or it is still run by another process.
-    """
-    job_id = await store.find_job_id(options["resume"])
-    job, tasks, runs = await store.load_job_summary(job_id)
-    how = RunOptions.of(job)
-    if options["sources"]:
-        how = how.model_copy(
-            update={"sources": tuple(lasting_source(s) for s in options["sources"])}
-        )
-    for run in runs:
-        text = "The evaluation that it belongs to ended before it did."
-        if run.outcome is None and not await end_as_lost(store, run.id, text):
-            raise HudMcpError(
-                f"A server process is still at work on {run.id} of job {job_id}. Wait for the "
-                "evaluation that runs it, or stop that one first."
-            )
-    _check_agent(how, Taskset(tasks))
-    planned = plan_runs(tasks, runs, group=job.group, seed=how.seed)
-    return _Prepared(job, tasks, planned, how, options["max_concurrent"], options["retries"])
-
-
 async def _evaluate(
     console: Console,
     store: Store,
-    prepared: _Prepared,
+    prepared: Prepared,
     options: dict[str, Any],
     interruption: Interruption,
 ) -> int:
@@ -270,7 +203,7 @@ def _place_of_report(given: Path | None, job: Job) -> Path:
 
 async def _run(
     store: Store,
-    prepared: _Prepared,
+    prepared: Prepared,
     progress: Progress,
     interruption: Interruption,
     log: Any,
@@ -330,7 +263,7 @@ def _solver(how: RunOptions, server: RunServer) -> Solver:
     )
 
 
-async def _load(store: Store, prepared: _Prepared, progress: Progress) -> Results:
+async def _load(store: Store, prepared: Prepared, progress: Progress) -> Results:
     failed = {
         done.trajectory_id: done.error or ""
         for done in progress.done
@@ -375,22 +308,3 @@ def _room(max_concurrent: int) -> list[str]:
         "--limit", f"sessions={max(default.sessions, wanted)}",
         "--limit", f"sessions_per_caller={max(default.sessions_per_caller, wanted)}",
     ]  # fmt: skip
-
-
-def _check_agent(how: RunOptions, tasks: Taskset) -> None:
-    """Find out before anything runs that the oracle cannot solve some tasks.
-
-    Raises:
-        InvalidTask: Naming their templates.
-    """
-    if how.agent != "oracle":
-        return
-    environments = {e.name: e for e in load_environments(how.sources)}
-    wanted = {(t.env, t.template) for t in tasks if t.env in environments}
-    templates = [environments[env].find_template(template) for env, template in sorted(wanted)]
-    without = [f"{t.id} ({t.where})" for t in templates if t.oracle_function is None]
-    if without:
-        raise InvalidTask(
-            f"These templates have no oracle: {', '.join(without)}. Declare one with "
-            "@<template>.oracle, or leave their tasks out with --filter."
-        )

@@ -8,12 +8,14 @@ from rich.console import Console
 
 from hud_mcp.cli.output import cell, make_table
 from hud_mcp.cli.progress import outcome_style
+from hud_mcp.generalisation import Generalisation, generalisation
 from hud_mcp.grade import Outcome
 from hud_mcp.job import Job
 from hud_mcp.statistics import JobStatistics, TaskStatistics, job_statistics, outcome_class
 from hud_mcp.store import Store
 from hud_mcp.task import Task
 from hud_mcp.trajectory import TrajectorySummary
+from hud_mcp.transcript import visible
 
 __all__ = ["Results", "load_results", "print_results"]
 
@@ -34,6 +36,7 @@ class Results:
         expected: The reward that each task should get, by its id; None where any will do.
         failed_agents: What went wrong with the agent, by the run's id, as far as it is known.
         refused: Why a task's runs could not begin, by its id, as far as that is known.
+        by_context: Reward by context; None where no context varies.
         must_not_fail: Whether an agent that failed is unexpected, whatever it got.
     """
 
@@ -43,6 +46,7 @@ class Results:
     expected: Mapping[str, float | None]
     failed_agents: Mapping[str, str]
     refused: Mapping[str, str]
+    by_context: Generalisation | None
     must_not_fail: bool
 
     @property
@@ -107,6 +111,7 @@ async def load_results(
         expected={task.id: _expected(task, agent) for task in tasks},
         failed_agents=failed_agents,
         refused=refused,
+        by_context=generalisation(runs, group=job.group),
         must_not_fail=agent is not None,
     )
 
@@ -123,6 +128,9 @@ def print_results(console: Console, results: Results) -> None:
         text = f"{others} are in `hud-mcp jobs {results.job.id}`."
         console.print(cell(text, "dim"))
     console.print(f"\n{results.figures}\n", markup=False)
+    if results.by_context is not None:
+        told = visible(str(results.by_context))
+        console.print(f"Reward by context\n{told}\n", markup=False, soft_wrap=True)
 
 
 def _print_table(console: Console, results: Results, rows: Sequence[TaskStatistics]) -> None:

@@ -37,6 +37,8 @@ class RunOptions(Value):
     max_steps: int | None = Field(default=None, ge=1)
     seed: int | None = None
     image: ImageFormat = "jpeg"
+    contexts: str | None = Field(default=None, description="What its rows were spread over.")
+    context_selector: str | None = Field(default=None, description="And how.")
 
     @classmethod
     def of(cls, job: Job) -> "RunOptions":

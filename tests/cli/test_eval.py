@@ -83,3 +83,96 @@ def test_what_was_done_is_shown_when_a_signal_ends_the_run(
     assert "Interrupted: 1 of 2 runs had ended, 1 was under way" in printed
     assert (folder / "report.html").is_file()
     assert psutil.wait_procs(children, timeout=10)[1] == []
+
+
+GREETING = """\
+from hud_mcp import Context, ContextFeature, ContextSpace, Environment, exact_match
+
+SIZE = ContextFeature(name="size", default=1, lower=1, upper=9)
+env = Environment("sizes", contexts=ContextSpace([SIZE]))
+
+@env.template()
+async def ask(where: Context):
+    answer = yield f"Is {where['size']} more than 5?"
+    yield exact_match(answer, "no" if where["size"] <= 5 else "unknown")
+
+@ask.oracle
+async def _(session):
+    return "no"
+"""
+"""Its oracle only knows what it was trained on."""
+
+
+@pytest.fixture
+def sizes(tmp_path: Path) -> Path:
+    """An environment of one feature, two rows of it, and a file of three contexts."""
+    (tmp_path / "env.py").write_text(GREETING)
+    rows = [{"id": name, "env": "sizes", "template": "ask"} for name in ("first", "second")]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    contexts = [
+        {"name": "small", "split": "train", "context": {"size": 2}},
+        {"name": "medium", "split": "train", "context": {"size": 4}},
+        {"name": "large", "split": "test", "context": {"size": 8}},
+    ]
+    (tmp_path / "sizes.jsonl").write_text("".join(json.dumps(row) + "\n" for row in contexts))
+    return tmp_path
+
+
+def test_tasks_are_spread_over_contexts_and_reward_is_told_by_context(sizes: Path) -> None:
+    """Every task under every context; the gap between what was trained and what was held out."""
+    options = ("--contexts", "sizes.jsonl", "--context-selector", "every")
+    process = evaluate(sizes, "--agent", "oracle", *options)
+    printed = process.communicate(timeout=60)[0]
+
+    assert process.returncode == 0, printed
+    assert "second@large" in printed
+    assert "over 6 graded of 6 runs" in printed
+    after = printed.partition("Reward by context")[2]
+    assert "gap to test           +1.000" in after, after
+    assert "size, trained on 2 to 4" in after
+    assert "held out 0.000" in after
+
+
+def test_the_same_contexts_are_drawn_for_the_same_seed(sizes: Path) -> None:
+    """What `sample:N` draws follows from --seed; each task gets the next one."""
+    seen: list[str] = []
+    for seed in ("1", "1", "2"):
+        process = evaluate(
+            sizes, "--agent", "oracle", "--contexts", "sample:2", "--seed", seed, "--name", "drawn"
+        )
+        printed = process.communicate(timeout=60)[0]
+        assert process.returncode == 0, printed
+        assert "first@sample-0" in printed
+        assert "second@sample-1" in printed
+        seen.append(printed.partition("Reward by context")[2].partition("Job ")[0])
+
+    assert seen[0] == seen[1]
+    assert seen[0] != seen[2]
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("--contexts", "nowhere.json"), "nowhere.json"),
+        (("--contexts", "sample:none"), "sample:N"),
+        (("--contexts", "sample:2:weight=1..2"), "'weight'"),
+        (("--contexts", "wrong.json"), "does not fit the environment 'sizes'"),
+        (("--context-selector", "every"), "--contexts"),
+    ],
+)
+def test_contexts_that_cannot_be_given_are_refused_before_a_job_begins(
+    sizes: Path, options: tuple[str, ...], told: str
+) -> None:
+    """The text names what was given; no job is recorded."""
+    (sizes / "wrong.json").write_text('{"huge": {"size": 99}}')
+    process = evaluate(sizes, "--agent", "oracle", *options)
+    printed = process.communicate(timeout=60)[0]
+
+    assert process.returncode != 0
+    assert told in printed
+    listed = subprocess.run(
+        [sys.executable, "-m", "hud_mcp", "jobs", "--store", "s.sqlite3"],
+        cwd=sizes, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True,
+        check=False, timeout=60,
+    )  # fmt: skip
+    assert "job-" not in listed.stdout

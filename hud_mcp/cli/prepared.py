@@ -1,0 +1,144 @@
+"""A job of `hud-mcp eval` before it runs: a new one, or one that is taken up again."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hud_mcp.cli.places import find_sources, lasting_source
+from hud_mcp.contexts import contexts_for, spread
+from hud_mcp.errors import HudMcpError, InvalidTask
+from hud_mcp.job import Job
+from hud_mcp.rollout.plan import PlannedRun, RunOptions, plan_runs
+from hud_mcp.rollout.run import end_as_lost
+from hud_mcp.source import find_taskset, load_environments
+from hud_mcp.store import Store
+from hud_mcp.task import Task
+from hud_mcp.taskset import Taskset
+
+__all__ = ["Prepared", "begin_job", "resume_job"]
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A job that is ready to run.
+
+    Attributes:
+        job: The job; it is recorded.
+        tasks: Everything that it runs.
+        planned: What is still to be run of it.
+        how: How it is run.
+        max_concurrent: How many runs at once.
+        retries: How often a run is tried again that failed for infrastructure.
+    """
+
+    job: Job
+    tasks: Sequence[Task]
+    planned: Sequence[PlannedRun]
+    how: RunOptions
+    max_concurrent: int
+    retries: int
+
+
+async def begin_job(store: Store, options: Mapping[str, Any]) -> Prepared:
+    """Begin a job with the command's options; it is recorded, with what it needs to be resumed.
+
+    Raises:
+        SourceNotFound: There is no such taskset, environment or file of contexts.
+        InvalidContext: A context does not fit an environment of the tasks.
+        HudMcpError: No task is meant.
+    """
+    path = find_taskset(options["taskset"])
+    tasks = Taskset.load(path)
+    chosen = tasks.filter(options["pattern"]) if options["pattern"] else tasks
+    if not len(chosen):
+        raise HudMcpError(
+            f"No task of {path} is like {options['pattern']!r}; `hud-mcp tasks` lists them, and * "
+            "matches anything."
+        )
+    how = RunOptions(
+        agent=options["agent"],
+        agent_command=options["agent_command"],
+        sources=tuple(
+            lasting_source(s) for s in find_sources(options["sources"], chosen, path.parent)
+        ),
+        folder=str(Path.cwd()),
+        timeout_s=options["timeout"],
+        max_steps=options["max_steps"],
+        seed=options["seed"],
+        image=options["image"],
+        contexts=options["contexts"],
+        context_selector=options["context_selector"] if options["contexts"] else None,
+    )
+    _check_agent(how, chosen)
+    if options["contexts"] is not None:
+        chosen = _spread(chosen, how, options["contexts"], options["context_selector"])
+    agent = how.agent or how.agent_command
+    job = Job(
+        name=options["name"] or f"{tasks.name} {agent}",
+        taskset=tasks.name,
+        agent=agent,
+        group=options["group"],
+        metadata={"options": how.model_dump(mode="json", exclude_none=True)},
+    )
+    await store.add_job(job, list(chosen))
+    planned = plan_runs(list(chosen), [], group=job.group, seed=how.seed)
+    return Prepared(job, list(chosen), planned, how, options["max_concurrent"], options["retries"])
+
+
+async def resume_job(store: Store, options: Mapping[str, Any]) -> Prepared:
+    """Take a job up again from its record; what an earlier run left without an end is lost.
+
+    Raises:
+        HudMcpError: It is no job of this command, or it is still run by another process.
+    """
+    job_id = await store.find_job_id(options["resume"])
+    job, tasks, runs = await store.load_job_summary(job_id)
+    how = RunOptions.of(job)
+    if options["sources"]:
+        how = how.model_copy(
+            update={"sources": tuple(lasting_source(s) for s in options["sources"])}
+        )
+    for run in runs:
+        text = "The evaluation that it belongs to ended before it did."
+        if run.outcome is None and not await end_as_lost(store, run.id, text):
+            raise HudMcpError(
+                f"A server process is still at work on {run.id} of job {job_id}. Wait for the "
+                "evaluation that runs it, or stop that one first."
+            )
+    _check_agent(how, Taskset(tasks))
+    planned = plan_runs(tasks, runs, group=job.group, seed=how.seed)
+    return Prepared(job, tasks, planned, how, options["max_concurrent"], options["retries"])
+
+
+def _spread(tasks: Taskset, how: RunOptions, contexts: str, selector: str) -> Taskset:
+    """Give each task a context, or every one.
+
+    Raises:
+        SourceNotFound: There is no such file.
+        InvalidContext: A context does not fit an environment, or an environment has none to draw.
+        InvalidTask: The id of a row would be too long, or there twice.
+    """
+    spaces = {e.name: e.context_space for e in load_environments(how.sources)}
+    wanted = {name: spaces[name] for name in tasks.environment_names if name in spaces}
+    found = contexts_for(contexts, wanted, seed=how.seed or 0)
+    return spread(tasks, found, selector=selector, seed=how.seed or 0)
+
+
+def _check_agent(how: RunOptions, tasks: Taskset) -> None:
+    """Find out before anything runs that the oracle cannot solve some tasks.
+
+    Raises:
+        InvalidTask: Naming their templates.
+    """
+    if how.agent != "oracle":
+        return
+    environments = {e.name: e for e in load_environments(how.sources)}
+    wanted = {(t.env, t.template) for t in tasks if t.env in environments}
+    templates = [environments[env].find_template(template) for env, template in sorted(wanted)]
+    without = [f"{t.id} ({t.where})" for t in templates if t.oracle_function is None]
+    if without:
+        raise InvalidTask(
+            f"These templates have no oracle: {', '.join(without)}. Declare one with "
+            "@<template>.oracle, or leave their tasks out with --filter."
+        )

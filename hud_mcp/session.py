@@ -9,7 +9,8 @@ import asyncio
 import logging
 import secrets
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, TypeVar, cast
@@ -55,6 +56,7 @@ from hud_mcp.task import Task
 from hud_mcp.template import Prompt, Template
 from hud_mcp.tool import Tool
 from hud_mcp.trajectory import Receipt, Trajectory, utc_now
+from hud_mcp.visits import Visit, Visits
 from hud_mcp.worker import Worker
 from hud_mcp.world import ActsAtOnce, Elsewhere, Opening, Restorable, Shared, World
 
@@ -197,6 +199,14 @@ class Session:
             name=self.name,
             log=self.log,
         )
+        self._visits = Visits(
+            self._recorder,
+            find_world=self._visited_world,
+            snapshot=self._snapshot,
+            enqueue=self._enqueue,
+            log=self.log,
+            limit_s=limits.step_s,
+        )
         self._keeper = Keeper(
             self.template,
             open_generator=self._open,
@@ -229,7 +239,7 @@ class Session:
     @property
     def busy(self) -> bool:
         """Whether a call is under way, or the task is being graded."""
-        return self._worker.calls > 0 or self.state == "grading"
+        return self._worker.calls > 0 or self.state == "grading" or self._visits.under_way > 0
 
     def _choose_seed(self) -> int | None:
         """The task's; where it has none and a replay must give the same, one drawn now."""
@@ -445,6 +455,28 @@ class Session:
             raise SessionEnded(self._over_text())
         return self.receipt
 
+    def reach(self, protocol: str, what: Mapping[str, Any]) -> AbstractAsyncContextManager[Visit]:
+        """Use the session's live world directly, while the block runs.
+
+        What is done there is a step of the record, and durable when the block has been left.
+        That the record is behind meanwhile is durable before the block is entered: where the
+        server dies then, the session ends as lost, and is not graded without that work.
+
+        Args:
+            protocol: What it is used over, such as `ssh/2`.
+            what: What is done, for the record.
+
+        Raises:
+            SessionBusy: It is being started.
+            SessionEnded, AlreadyAnswered: It is over, or being graded.
+            StoreFailed: It cannot be recorded; before the block was entered, nothing was done.
+        """
+        return self._visits.enter(protocol, what)
+
+    async def catch_up(self) -> None:
+        """Take the snapshot that is missing after its world was used directly, if one is."""
+        await self._visits.catch_up()
+
     async def cancel(self) -> None:
         """End the session without a grade; one that has ended stays as it is.
 
@@ -463,6 +495,7 @@ class Session:
         return (
             self.prompt is not None
             and not self.provisional
+            and not self._recorder.is_behind
             and can_come_back(
                 self.environment.world,
                 self.steps,
@@ -522,7 +555,8 @@ class Session:
         try:
             answer = await self._act_all(actions, draft)
             draft.observation = await self._observe(look, deliver_image=deliver_image)
-            draft.snapshot = await self._snapshot()
+            snapshot = self._visits.take if answer is None else self._snapshot
+            draft.snapshot = await snapshot()
         except BaseException as exc:
             draft.error = _why_stopped(exc, f"after {draft.performed} of {len(actions)} actions")
             draft.interrupted = not isinstance(exc, HudMcpError)
@@ -595,7 +629,7 @@ class Session:
             value = await tool.call(arguments, self._live_world)
             seen = await self._observe(look.model_copy(update={"text": False}), deliver_image=False)
             shown = _tool_observation(value, look)
-            draft.snapshot = await self._snapshot()
+            draft.snapshot = await self._visits.take()
         except BaseException as exc:
             draft.error = _why_stopped(exc, f"while {tool.name} ran")
             draft.interrupted = isinstance(exc, asyncio.CancelledError)
@@ -684,6 +718,8 @@ class Session:
         for step in steps:
             self.terminated |= step.terminated
             self.truncated |= step.truncated
+            if step.kind == "direct":
+                self._tools_replay = False
             if step.delivered_image and step.screenshot is not None:
                 self._scale = step.screenshot.scale
             if step.kind == "tool" and step.actions:
@@ -726,7 +762,7 @@ class Session:
                 folder=environment.folder,
                 shared=self._shared,
                 log=self.log,
-                handle=self._held.snapshot if self._held else None,
+                handle=(self._held.snapshot or None) if self._held else None,
             )
         )
         context = environment.context_space.fill(self.task.context)
@@ -740,6 +776,7 @@ class Session:
     async def _settle(self, ending: Ending) -> None:
         """Record how the session ended, then tell everyone who waits."""
         await self._worker.stop()
+        self._visits.close()
         if (rest := take_rest(self.name)) is not None:
             self.log(rest)
         if self._resuming and not ending.parked:
@@ -850,6 +887,14 @@ class Session:
         if self._world is None:
             raise SessionEnded(self._over_text())
         return self._world
+
+    def _visited_world(self) -> World:
+        """The world, while it may be used directly: no replay does that again."""
+        self._refuse_if_over()
+        if self.state == "starting":
+            raise SessionBusy("The task is being started; wait for its prompt, then try again.")
+        self._tools_replay = False
+        return self._live_world
 
     def need_screen(self) -> None:
         """Refuse a picture where there is no screen.

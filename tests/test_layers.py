@@ -47,7 +47,18 @@ LAYERS = (
         "job",
         "store",
     ),
-    ("log", "limits", "recorder", "worker", "keeper", "ending", "replay", "session", "sessions"),
+    (
+        "log",
+        "limits",
+        "recorder",
+        "worker",
+        "keeper",
+        "ending",
+        "replay",
+        "visits",
+        "session",
+        "sessions",
+    ),
     ("server", "web", "channel", "rollout", "agents", "gym", "export", "task_env"),
     ("cli",),
     ("__main__",),
@@ -79,7 +90,7 @@ HEAVY = {
     "Box2D": ("carl",),
     "ConfigSpace": (),
     "pyarrow": (),
-    "asyncssh": ("channel.ssh", "channel.ssh_command", "channel.sftp"),
+    "asyncssh": ("channel.ssh", "channel.ssh_command", "channel.ssh_use", "channel.sftp"),
     "ray": (),
 }
 """Slow to load or optional: imported inside functions, but for the modules that exist for them."""

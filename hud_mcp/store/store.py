@@ -73,7 +73,8 @@ class HeldSession:
         environment_digest: Of the source that it was started with.
         live_token: Of its live page.
         snapshot: The world's last one, or None.
-        snapshot_step: The index of the step after which it was taken; -1 before any.
+        snapshot_step: The index of the step after which it was taken; -1 before any; `BEHIND`
+            where the world was used since in a way that no step repeats.
         lines: How many lines its own log has.
     """
 
@@ -259,11 +260,25 @@ class Store:
             StoreFailed: Nothing was written.
             SessionTaken: The same; another server owns the session.
         """
+        await self.put_snapshot(trajectory_id, -1, handle)
+
+    async def put_snapshot(self, trajectory_id: str, step: int, data: bytes) -> None:
+        """Replace a session's snapshot, without a step.
+
+        Args:
+            trajectory_id: The record's id.
+            step: After which step it was taken; `BEHIND` where the world is ahead of its record.
+            data: What the world's `snapshot` gave.
+
+        Raises:
+            StoreFailed: Nothing was written.
+            SessionTaken: The same; another server owns the session.
+        """
 
         def run(connection: "Connection") -> None:
             server = self._lease.server_id
             writing.update(connection, server, trajectory_id, {"owner": server})  # if it is ours
-            writing.put_snapshot(connection, trajectory_id, -1, handle)
+            writing.put_snapshot(connection, trajectory_id, step, data)
 
         await self._writer.write(Write(run))
 

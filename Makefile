@@ -28,6 +28,13 @@ bench: $(STAMP) browser
 	$(BIN)/python benchmarks/browser.py
 	$(BIN)/python benchmarks/store.py
 	$(BIN)/python benchmarks/restart.py
+	$(BIN)/python benchmarks/stepping.py
+	$(BIN)/python benchmarks/contexts.py
+	@if [ -x .venv-hud/bin/python ]; then \
+	  $(BIN)/python benchmarks/channel.py --hud-python .venv-hud/bin/python; \
+	else \
+	  echo "benchmarks/channel.py needs HUD's SDK, which make test leaves in .venv-hud"; \
+	fi
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)

@@ -473,6 +473,11 @@ class Session:
         """
         return self._visits.enter(protocol, what)
 
+    @property
+    def is_behind(self) -> bool:
+        """Whether its record lacks something that was done in its world directly."""
+        return self._recorder.is_behind
+
     async def catch_up(self) -> None:
         """Take the snapshot that is missing after its world was used directly, if one is."""
         await self._visits.catch_up()

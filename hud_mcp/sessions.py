@@ -683,7 +683,13 @@ async def _leave(session: Session) -> None:
     elif session.can_park:
         ending = Ending(Outcome.LOST, parked=True)
     else:
-        ending = Ending(Outcome.LOST, told="The server was stopped.")
+        why = "The server was stopped."
+        if session.is_behind:
+            why = (
+                "The server was stopped, and it cannot go on in another one: its agent used its "
+                "world directly, and there is no snapshot of what it did there last."
+            )
+        ending = Ending(Outcome.LOST, error=why, told=why)
     await session.finish(ending, abort=True)
 
 

@@ -137,6 +137,9 @@ class Visits:
         except HudMcpError as exc:
             visit.draft.error = str(exc)
             raise
+        except BaseException:
+            visit.draft.interrupted = True
+            raise
         finally:
             self._open.discard(visit)
             if visit.draft.performed:

@@ -54,7 +54,12 @@ class ShellDoor:
         """Listen on a loopback port."""
         from hud_mcp.channel.ssh import SshServer  # noqa: PLC0415  # loads asyncssh
 
-        self._server = await SshServer.open()
+        try:
+            self._server = await SshServer.open()
+        except OSError as exc:
+            raise EnvironmentFailed(
+                f"There is no port for ssh on 127.0.0.1: {exc.strerror}. Free some, and try again."
+            ) from exc
 
     @property
     def address(self) -> Capability:

@@ -201,7 +201,8 @@ class Session:
         )
         self._visits = Visits(
             self._recorder,
-            find_world=self._visited_world,
+            find_world=self.reachable_world,
+            on_begin=self._replay_no_more,
             snapshot=self._snapshot,
             enqueue=self._enqueue,
             log=self.log,
@@ -472,6 +473,17 @@ class Session:
             StoreFailed: It cannot be recorded; before the block was entered, nothing was done.
         """
         return self._visits.enter(protocol, what)
+
+    def reachable_world(self) -> World:
+        """The live world, to be looked at alone; `reach` is for whoever acts in it.
+
+        Raises:
+            SessionBusy, SessionEnded, AlreadyAnswered: As for `reach`.
+        """
+        self._refuse_if_over()
+        if self.state == "starting":
+            raise SessionBusy("The task is being started; wait for its prompt, then try again.")
+        return self._live_world
 
     @property
     def is_behind(self) -> bool:
@@ -893,13 +905,9 @@ class Session:
             raise SessionEnded(self._over_text())
         return self._world
 
-    def _visited_world(self) -> World:
-        """The world, while it may be used directly: no replay does that again."""
-        self._refuse_if_over()
-        if self.state == "starting":
-            raise SessionBusy("The task is being started; wait for its prompt, then try again.")
+    def _replay_no_more(self) -> None:
+        """Note that a replay of the steps would not bring the world back."""
         self._tools_replay = False
-        return self._live_world
 
     def need_screen(self) -> None:
         """Refuse a picture where there is no screen.

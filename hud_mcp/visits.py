@@ -78,6 +78,7 @@ class Visits:
     Args:
         recorder: Writes them down.
         find_world: Returns the world, while it may be used.
+        on_begin: Called before a visit begins.
         snapshot: Takes the world's snapshot; None where it has none.
         enqueue: Has something done in the order of the session's calls.
         log: Takes a line for the session's log.
@@ -89,6 +90,7 @@ class Visits:
         recorder: Recorder,
         *,
         find_world: Callable[[], World],
+        on_begin: Callable[[], None],
         snapshot: Callable[[], Awaitable[bytes | None]],
         enqueue: Enqueue,
         log: Callable[[str], None],
@@ -96,6 +98,7 @@ class Visits:
     ) -> None:
         self._recorder = recorder
         self._find_world = find_world
+        self._on_begin = on_begin
         self._snapshot = snapshot
         self._enqueue = enqueue
         self._log = log
@@ -165,6 +168,7 @@ class Visits:
             self._log(f"its agent used its world directly over {protocol}, {times}{last}")
 
     async def _begin(self, visit: Visit) -> None:
+        self._on_begin()
         if self._later is not None:
             self._later.cancel()
         if not self._recorder.is_behind:

@@ -20,6 +20,7 @@ import asyncio
 import http
 import json
 import logging
+import math
 import re
 import secrets
 from collections import deque
@@ -40,6 +41,11 @@ if TYPE_CHECKING:
 __all__ = ["CdpAdmission", "CdpServer"]
 
 logger = logging.getLogger(__name__)
+
+# It would log addresses with their secrets, and each stranger that connects as an error.
+_socket_logger = logging.getLogger(f"{__name__}.socket")
+_socket_logger.setLevel(logging.ERROR)
+_socket_logger.addFilter(lambda record: record.msg != "opening handshake failed")
 
 _ROOT = "/devtools/browser/"
 _PAGE = "/devtools/page/"
@@ -130,8 +136,9 @@ class CdpServer:
             ping_timeout=_SIGN_OF_LIFE_S,
             close_timeout=_CLOSE_S,
             max_size=_MOST_IN_BYTES,
+            max_queue=2,
             server_header=None,
-            logger=logger,
+            logger=_socket_logger,
         )
         server.port = next(iter(server._server.sockets)).getsockname()[1]
         return server
@@ -240,9 +247,12 @@ class _Client:
         self._out_chars = 0
         self._filled = asyncio.Event()
         self._over = ""
+        self._dropped = False
 
     def drop(self) -> None:
         """End the connection at once."""
+        self._dropped = True
+        self._out.clear()
         self._socket.transport.abort()
 
     async def run(self, world: BrowserWorld, target_id: str | None) -> None:
@@ -251,10 +261,10 @@ class _Client:
 
         context = world.page.context
         context.on("close", self._on_browser_end)
-        connection: CdpConnection | None = None
         writer = asyncio.get_running_loop().create_task(self._write())
+        connection: CdpConnection | None = None
         try:
-            connection = await CdpConnection.open(world, self._emit, target_id)
+            connection = await self._open(world, target_id)
             async for raw in self._socket:
                 message = _parse(raw)
                 if message is None:
@@ -272,14 +282,29 @@ class _Client:
                 await connection.close()
             await asyncio.wait([writer])
 
+    async def _open(self, world: BrowserWorld, target_id: str | None) -> CdpConnection:
+        """Begin to speak to the browser, unless the client is dropped meanwhile."""
+        opening = asyncio.ensure_future(CdpConnection.open(world, self._emit, target_id))
+        gone = asyncio.ensure_future(self._socket.wait_closed())
+        try:
+            await asyncio.wait([opening, gone], return_when=asyncio.FIRST_COMPLETED)
+            if not opening.done():
+                raise DevToolsError("The client has left.")
+            return opening.result()
+        finally:
+            gone.cancel()
+            opening.cancel()
+            await asyncio.wait([opening, gone])
+
     def _emit(self, message: Mapping[str, Any]) -> None:
-        text = json.dumps(message, separators=(",", ":"))
+        if self._dropped:
+            return
+        text = _write(message)
         self._out.append(text)
         self._out_chars += len(text)
         self._filled.set()
         if self._out_chars > _MOST_OUT_CHARS:
             logger.info("a client that does not read what it asks for was dropped")
-            self._out.clear()
             self.drop()
 
     def _on_browser_end(self, _context: object) -> None:
@@ -337,7 +362,26 @@ async def _about(world: BrowserWorld, what: str, place: str) -> Any:
 
 def _parse(raw: str | bytes) -> Mapping[str, Any] | None:
     try:
-        message = json.loads(raw)
+        message = json.loads(raw, parse_constant=_refuse_number, parse_float=_read_number)
     except (ValueError, RecursionError):
         return None
     return cast("Mapping[str, Any]", message) if isinstance(message, dict) else None
+
+
+def _write(message: Mapping[str, Any]) -> str:
+    try:
+        return json.dumps(message, separators=(",", ":"))
+    except RecursionError:
+        error = {"code": -32000, "message": "Object reference chain is too long"}
+        about = {key: message[key] for key in ("id", "sessionId") if key in message}
+        return json.dumps({**about, "error": error})
+
+
+def _read_number(text: str) -> float:
+    number = float(text)
+    return _refuse_number(text) if math.isinf(number) else number
+
+
+def _refuse_number(text: str) -> float:
+    """Python reads and writes numbers that end the browser's driver, which knows JSON only."""
+    raise ValueError(text)

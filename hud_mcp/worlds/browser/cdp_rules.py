@@ -20,7 +20,16 @@ from typing import Any, cast
 from hud_mcp.errors import ActionFailed
 from hud_mcp.worlds.browser.options import SlotOptions
 
-__all__ = ["Refused", "Rules"]
+__all__ = ["EVENT_DOMAINS", "Refused", "Rules"]
+
+EVENT_DOMAINS = frozenset(
+    {
+        "Accessibility", "CSS", "DOM", "DOMStorage", "Fetch", "IndexedDB", "Input", "Inspector",
+        "Log", "Network", "Page", "Performance", "Runtime", "Storage",
+    }
+)  # fmt: skip
+"""Domains whose events are passed on."""
+
 
 _COMMANDS = {
     "Accessibility": """disable enable getAXNodeAndAncestors getChildAXNodes getFullAXTree
@@ -63,7 +72,7 @@ _COMMANDS = {
     "Runtime": """addBinding awaitPromise callFunctionOn compileScript disable
         discardConsoleEntries enable evaluate getExceptionDetails getHeapUsage getIsolateId
         getProperties globalLexicalScopeNames queryObjects releaseObject releaseObjectGroup
-        removeBinding runIfWaitingForDebugger runScript setAsyncCallStackDepth
+        removeBinding runScript setAsyncCallStackDepth
         setMaxCallStackSizeToCapture terminateExecution""",
     "Storage": """clearCookies clearDataForOrigin clearDataForStorageKey getCookies getStorageKey
         getStorageKeyForFrame getUsageAndQuota setCookies""",
@@ -80,6 +89,8 @@ _SO_ALREADY = frozenset(
         "Emulation.clearDeviceMetricsOverride",
         "Emulation.setFocusEmulationEnabled",
         "Page.setFontFamilies",
+        # Whoever holds a new page prepares it for the session, and lets it go then.
+        "Runtime.runIfWaitingForDebugger",
     }
 )
 """What is answered and changes nothing."""
@@ -119,6 +130,19 @@ class Rules:
         self._address = address
         self._options = options
 
+    @property
+    def metrics(self) -> dict[str, Any] | None:
+        """What each session on a page is told of the screen; None where it knows by itself.
+
+        Pictures follow the emulation of the session that takes them.
+        """
+        options = self._options
+        if options.scale == 1:
+            return None
+        size = {"width": options.width, "height": options.height}
+        screen = {"screenWidth": options.width, "screenHeight": options.height}
+        return {**size, **screen, "deviceScaleFactor": options.scale, "mobile": False}
+
     def answer(self, method: str, params: Mapping[str, Any]) -> dict[str, Any] | None:
         """Answer what is so already, and what clients send to every browser; None for others.
 
@@ -145,10 +169,10 @@ class Rules:
         Raises:
             Refused: It is not performed.
         """
+        if method.startswith("Target."):
+            raise Refused(method[:100], "it is a command to a browser, and not to a page")
         if method not in _ALLOWED:
-            domain = method.partition(".")[0]
-            reason = _REASONS.get(method) or _REASONS.get(domain)
-            raise Refused(method, reason or "only the session's own pages are spoken to here")
+            raise self.refusal(method)
         passed = dict(params)
         passed.pop("browserContextId", None)  # a page's own is meant
         match method:
@@ -167,13 +191,18 @@ class Rules:
                 pass
         return passed
 
+    def refusal(self, method: str) -> Refused:
+        """Why a command is not performed that is on no list."""
+        reason = _REASONS.get(method) or _REASONS.get(method.partition(".")[0])
+        return Refused(method[:100], reason or "only the session's own pages are spoken to here")
+
     def check_url(self, method: str, url: object) -> None:
         """Refuse an address that the session's actions would not open.
 
         Raises:
             Refused: It is none of http and https, or not on the allow-list.
         """
-        if url in _BLANK:
+        if isinstance(url, str) and url in _BLANK:
             return
         if not isinstance(url, str) or not _WEB.fullmatch(url):
             raise Refused(
@@ -199,7 +228,8 @@ class Rules:
         # The light values are what Playwright asks of every browser that it connects to.
         features = {"prefers-color-scheme": ("light", self._options.color_scheme)}
         features["prefers-reduced-motion"] = ("no-preference", self._options.reduced_motion)
-        for feature in cast("list[Any]", params.get("features") or []):
+        asked: object = params.get("features")
+        for feature in cast("list[object]", asked) if isinstance(asked, list) else []:
             name, value = _mapping(feature).get("name"), _mapping(feature).get("value")
             usual = features.get(str(name), ("none", "no-preference"))
             if value and value not in usual:

@@ -11,8 +11,10 @@ Source: the `Target` domain of the protocol, `flatten: false`.
 import asyncio
 import itertools
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from hud_mcp.worlds.browser.devtools import send
@@ -26,6 +28,20 @@ LOST = {"code": -32001, "message": "Session with given id not found."}
 """What Chromium says where a session has ended."""
 
 REQUEST_BOUND_S = 20.0
+
+_TOO_DEEP = {"code": -32000, "message": "Object reference chain is too long"}
+_ID = re.compile(r'\{"id":(\d+)')
+
+_TOLD = (
+    "Target.attachedToTarget",
+    "Target.detachedFromTarget",
+    "Target.receivedMessageFromTarget",
+    "Target.targetCrashed",
+    "Target.targetCreated",
+    "Target.targetDestroyed",
+    "Target.targetInfoChanged",
+)
+"""What the session on the browser says."""
 
 Reply = Callable[[dict[str, Any]], None]
 
@@ -75,7 +91,9 @@ class Wire:
         self._attachments: dict[str, Attachment] = {}
         self._ids = itertools.count(1)
         self._replies: dict[int, Reply] = {}
-        pipe.on("event", self._on_pipe)
+        self._listeners = {name: partial(self._take, None, name) for name in _TOLD}
+        for name, listener in self._listeners.items():
+            pipe.on(name, listener)
 
     @classmethod
     async def open(
@@ -204,7 +222,8 @@ class Wire:
         """End all sessions."""
         from playwright.async_api import Error  # noqa: PLC0415  # loads on use
 
-        self._pipe.remove_listener("event", self._on_pipe)
+        for name, listener in self._listeners.items():
+            self._pipe.remove_listener(name, listener)
         for attachment in list(self._attachments.values()):
             self._forget(attachment)
         try:
@@ -212,15 +231,12 @@ class Wire:
         except Error:
             return  # the browser has gone, and the sessions with it
 
-    def _on_pipe(self, event: Mapping[str, Any]) -> None:
-        self._take(None, event["method"], event.get("params") or {})
-
     def _take(self, via: Attachment | None, method: str, params: dict[str, Any]) -> None:
         """Take in what one session says."""
         if method == "Target.receivedMessageFromTarget":
             attachment = self._attachments.get(params["sessionId"])
             if attachment is not None:
-                self._hear(attachment, json.loads(params["message"]))
+                self._hear(attachment, _read(params["message"]))
             return
         if method == "Target.attachedToTarget":
             attachment = Attachment(params["sessionId"], params["targetInfo"], via)
@@ -234,7 +250,8 @@ class Wire:
 
     def _hear(self, attachment: Attachment, message: dict[str, Any]) -> None:
         if "id" not in message:
-            self._take(attachment, message["method"], message.get("params") or {})
+            if "method" in message:
+                self._take(attachment, message["method"], message.get("params") or {})
             return
         attachment.pending.discard(message["id"])
         reply = self._replies.pop(message["id"], None)
@@ -254,3 +271,12 @@ class Wire:
         """The session that the client knows by a name."""
         found = self._attachments.get(name)
         return found if found is not None and found.name == name else None
+
+
+def _read(text: str) -> dict[str, Any]:
+    """A message of a target's; where it nests deeper than can be read, that it does."""
+    try:
+        return json.loads(text)
+    except RecursionError:
+        found = _ID.match(text)
+        return {"id": int(found[1]), "error": _TOO_DEEP} if found else {}

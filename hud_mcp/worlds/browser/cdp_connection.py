@@ -90,7 +90,7 @@ class CdpConnection:
     async def take(self, message: Mapping[str, Any]) -> None:
         """Take one message of the client's; its answer is emitted, now or later."""
         id_, method, params = (message.get(key) for key in ("id", "method", "params"))
-        name = message.get("sessionId") or ""
+        name = message.get("sessionId", "")
         reply = self._replier(id_, name)
         well_formed = isinstance(method, str) and isinstance(params, Mapping | None)
         if type(id_) is not int or not isinstance(name, str) or not well_formed:

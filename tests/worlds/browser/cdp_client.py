@@ -1,6 +1,7 @@
 """A raw client of the DevTools protocol, which shows every message as it comes."""
 
 import asyncio
+import contextlib
 import itertools
 import json
 from collections.abc import AsyncIterator
@@ -9,6 +10,7 @@ from typing import Any
 
 import anyio
 from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed
 
 __all__ = ["CdpClient", "cdp_client"]
 
@@ -39,10 +41,10 @@ class CdpClient:
         """The answer to a command."""
         with anyio.fail_after(20):
             while True:
-                message = json.loads(await self.socket.recv())
-                if message.get("id") == id_:
-                    return message
-                self.events.append(message)
+                for at, message in enumerate(self.events):
+                    if message.get("id") == id_:
+                        return self.events.pop(at)
+                self.events.append(json.loads(await self.socket.recv()))
 
     async def result(self, method: str, session: str = "", **params: Any) -> dict[str, Any]:
         """The result of a command that succeeds."""
@@ -86,7 +88,7 @@ class CdpClient:
 
     async def closed(self) -> tuple[int, str]:
         """Wait until the server closes; the code and the reason."""
-        with anyio.fail_after(20):
+        with anyio.fail_after(20), contextlib.suppress(ConnectionClosed):
             async for raw in self.socket:
                 self.events.append(json.loads(raw))
         return self.socket.close_code or 0, self.socket.close_reason or ""
@@ -95,14 +97,18 @@ class CdpClient:
 @asynccontextmanager
 async def cdp_client(url: str, **options: Any) -> AsyncIterator[CdpClient]:
     """Connect."""
-    async with connect(url, max_size=None, **options) as socket:
+    socket = await connect(url, max_size=None, **options)
+    try:
         yield CdpClient(socket)
-        # what a test did not read must not hold the farewell up
-        drain = asyncio.ensure_future(_drain(socket))
-        await socket.close()
-        await drain
+    finally:
+        if socket.close_code is None:
+            # what a test did not read must not hold the farewell up
+            drain = asyncio.ensure_future(_drain(socket))
+            await socket.close()
+            await drain
 
 
 async def _drain(socket: ClientConnection) -> None:
-    async for _raw in socket:
-        pass
+    with contextlib.suppress(ConnectionClosed):
+        async for _raw in socket:
+            pass

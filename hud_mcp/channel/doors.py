@@ -119,4 +119,9 @@ def _doors_of(environment: Environment) -> list[Door]:
         from hud_mcp.channel.ssh_door import ShellDoor  # noqa: PLC0415  # loads only where used
 
         doors.append(ShellDoor(environment.workspace_name, environment.world))
+    if environment.world.name == "browser":
+        from hud_mcp.channel.cdp_door import BrowserDoor  # noqa: PLC0415  # the same
+
+        if BrowserDoor.fits(environment.world):
+            doors.append(BrowserDoor("browser"))
     return doors

@@ -15,7 +15,7 @@ from hud_mcp.environment import Environment
 from hud_mcp.errors import EnvironmentFailed, HudMcpError, SessionEnded
 from hud_mcp.observation import Look, Observation, Screenshot, clip_text, fit_screenshot
 from hud_mcp.replay import bring_back, can_come_back
-from hud_mcp.store.store import HeldSession
+from hud_mcp.store.held import HeldSession
 from hud_mcp.tool import Tool
 from hud_mcp.world import ActsAtOnce, Elsewhere, Opening, Restorable, World
 

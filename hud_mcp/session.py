@@ -40,7 +40,8 @@ from hud_mcp.performer import Performer, Stepped
 from hud_mcp.recorder import Recorder, StepKind
 from hud_mcp.replay import WorldLost, submitted_answer
 from hud_mcp.store import Store
-from hud_mcp.store.store import HeldSession, storable
+from hud_mcp.store.characters import storable
+from hud_mcp.store.held import HeldSession
 from hud_mcp.task import Task
 from hud_mcp.template import Prompt, Template
 from hud_mcp.tool import Tool

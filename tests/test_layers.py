@@ -51,6 +51,7 @@ LAYERS = (
         "log",
         "limits",
         "caller",
+        "hooks",
         "recorder",
         "worker",
         "keeper",

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from hud_mcp.errors import StoreFailed
+from hud_mcp.errors import DamagedRecord
 
 if TYPE_CHECKING:
     from sqlalchemy import ColumnElement, Connection
@@ -26,7 +26,7 @@ def read_value(kind: type[ValueT], row: Any, name: str) -> ValueT:
     """A value from its JSON; one that a hand has damaged is named.
 
     Raises:
-        StoreFailed: Saying which row, and what is wrong with it.
+        DamagedRecord: Saying which row, and what is wrong with it.
     """
     from hud_mcp.store.columns import Damaged  # noqa: PLC0415  # SQLAlchemy loads here
 
@@ -48,9 +48,9 @@ def first_fault(error: ValidationError) -> str:
     return f"{where}: {given.why if isinstance(given, Damaged) else first['msg']}"
 
 
-def damage(name: str, what: str) -> StoreFailed:
+def damage(name: str, what: str) -> DamagedRecord:
     """The error that names a damaged row, and says what is wrong with it."""
-    return StoreFailed(
+    return DamagedRecord(
         f"The record is damaged: {name}: {what}. Mend that row, or restore the store from a copy."
     )
 

@@ -4,8 +4,7 @@ import asyncio
 import logging
 import re
 import time
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 import anyio
 
@@ -69,8 +68,7 @@ class Sessions:
             end; where not, only sessions that are asked for are brought back.
 
     Attributes:
-        environments: What can be started, by name.
-        tasks: The tasks that can be started by id.
+        environments, tasks, find_environment, notes, mint: The catalogue's.
         live_base: Where the live pages of sessions are served, or None.
 
     Raises:
@@ -89,9 +87,12 @@ class Sessions:
         job_id: str | None = None,
         adopts: bool = True,
     ) -> None:
-        self._catalogue = Catalogue(environments, tasksets)
-        self.environments = self._catalogue.environments
-        self.tasks = self._catalogue.tasks
+        catalogue = Catalogue(environments, tasksets)
+        self.environments = catalogue.environments
+        self.tasks = catalogue.tasks
+        self.find_environment = catalogue.find_environment
+        self.notes = catalogue.notes
+        self.mint = catalogue.mint
         self.store = store
         self.limits = limits or Limits()
         self.reward_policy = reward_policy
@@ -129,37 +130,6 @@ class Sessions:
             EnvironmentFailed: One failed; the next call begins with the first again.
         """
         await self._hooks.start(environment, self.limits.setup_s)
-
-    def find_environment(self, name: str | None) -> Environment:
-        """Return an environment; None means the only one.
-
-        Raises:
-            InvalidTask: There is none of that name, or there are several to choose from.
-        """
-        return self._catalogue.find_environment(name)
-
-    def notes(self, environment: str | None = None) -> list[str]:
-        """What agents are told of the environments, or of one, beside templates and tools."""
-        return self._catalogue.notes(environment)
-
-    def mint(
-        self,
-        template: str,
-        arguments: Mapping[str, Any],
-        *,
-        environment: str | None = None,
-        context: Mapping[str, Any] | None = None,
-        seed: int | None = None,
-    ) -> Task:
-        """Make a task of a template and arguments, all checked; nothing runs.
-
-        Raises:
-            InvalidTask: The template or an argument is not there, or of the wrong kind.
-            InvalidContext: The context is not one of the environment's.
-        """
-        return self._catalogue.mint(
-            template, arguments, environment=environment, context=context, seed=seed
-        )
 
     async def start(
         self,

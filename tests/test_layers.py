@@ -39,6 +39,7 @@ LAYERS = (
     ("worlds", "graders"),
     (
         "bootstrap",
+        "cells",
         "statistics",
         "generalisation",
         "record",

@@ -347,7 +347,7 @@ class Session:
             self._refuse_if_over()
             return await self._performer.perform(actions, look, kind, deliver_image=deliver_image)
 
-        return await self._enqueue(run)
+        return await self._enqueue(run, self.limits.step_s)
 
     async def call_tool(self, tool: Tool, arguments: dict[str, Any], look: Look) -> Stepped:
         """Call a tool of the environment's own.
@@ -364,7 +364,7 @@ class Session:
             self._refuse_if_over()
             return await self._performer.run_tool(tool, arguments, look)
 
-        return await self._enqueue(run)
+        return await self._enqueue(run, self.limits.step_s)
 
     async def respond(self, answer: str, *, wait_s: float | None = None) -> Receipt | None:
         """Submit the final answer, once, and wait for the grade.
@@ -387,7 +387,7 @@ class Session:
         """
         self._performer.check_answer(answer)
         if self._answer is None:
-            await self._enqueue(lambda: self._respond(answer), detached=True)
+            await self._enqueue(lambda: self._respond(answer), self.limits.step_s, detached=True)
         elif self._answer != answer:
             raise AlreadyAnswered(self._already_answered())
         with anyio.move_on_after(wait_s):
@@ -555,12 +555,14 @@ class Session:
 
     # What follows runs in the caller's task.
 
-    async def _enqueue(self, run: Callable[[], Awaitable[T]], *, detached: bool = False) -> T:
+    async def _enqueue(
+        self, run: Callable[[], Awaitable[T]], limit_s: float, *, detached: bool = False
+    ) -> T:
         self._refuse_if_over()
         self.touched_s = time.monotonic()
         self.provisional = False
         try:
-            return await self._worker.call(run, self.limits.step_s, detached=detached)
+            return await self._worker.call(run, limit_s, detached=detached)
         except SessionTaken:
             self._keeper.abort(Ending(Outcome.LOST, parked=True))
             raise

@@ -17,6 +17,7 @@ from typing import Any, Protocol
 import anyio
 
 from hud_mcp.errors import EnvironmentFailed, HudMcpError, StoreFailed
+from hud_mcp.held_world import HeldWorld
 from hud_mcp.observation import Observation
 from hud_mcp.recorder import Draft, Recorder
 from hud_mcp.trajectory import utc_now
@@ -77,9 +78,8 @@ class Visits:
 
     Args:
         recorder: Writes them down.
-        find_world: Returns the world, while it may be used.
-        on_begin: Called before a visit begins.
-        snapshot: Takes the world's snapshot; None where it has none.
+        world: The world.
+        check: Refuses visits where there are none to be now.
         enqueue: Has something done in the order of the session's calls.
         log: Takes a line for the session's log.
         limit_s: How long a snapshot may take.
@@ -88,18 +88,16 @@ class Visits:
     def __init__(
         self,
         recorder: Recorder,
+        world: HeldWorld,
         *,
-        find_world: Callable[[], World],
-        on_begin: Callable[[], None],
-        snapshot: Callable[[], Awaitable[bytes | None]],
+        check: Callable[[], None],
         enqueue: Enqueue,
         log: Callable[[str], None],
         limit_s: float,
     ) -> None:
         self._recorder = recorder
-        self._find_world = find_world
-        self._on_begin = on_begin
-        self._snapshot = snapshot
+        self._world = world
+        self._check = check
         self._enqueue = enqueue
         self._log = log
         self._limit_s = limit_s
@@ -155,6 +153,10 @@ class Visits:
             with suppress(HudMcpError):
                 await self._enqueue(self._keep_up, 2 * self._limit_s)
 
+    def _find_world(self) -> World:
+        self._check()
+        return self._world.live
+
     def close(self) -> None:
         """Say in the log what was done, and take no snapshot any more."""
         if self._later is not None:
@@ -168,7 +170,7 @@ class Visits:
             self._log(f"its agent used its world directly over {protocol}, {times}{last}")
 
     async def _begin(self, visit: Visit) -> None:
-        self._on_begin()
+        self._world.note_visit()
         if self._later is not None:
             self._later.cancel()
         if not self._recorder.is_behind:
@@ -217,7 +219,7 @@ class Visits:
         begun, began_s = self._begun, time.monotonic()
         data: bytes | None = None
         with anyio.move_on_after(self._limit_s):
-            data = await self._snapshot()
+            data = await self._world.snapshot(self._recorder.count)
         self._snapshot_s = time.monotonic() - began_s
         return data if begun == self._begun else None
 

@@ -12,6 +12,7 @@ import anyio
 import pytest
 
 from hud_mcp.action import ActionEffect, WaitAction
+from hud_mcp.caller import Caller
 from hud_mcp.context import ContextSpace
 from hud_mcp.environment import Environment
 from hud_mcp.errors import (
@@ -23,10 +24,10 @@ from hud_mcp.errors import (
 from hud_mcp.limits import Limits
 from hud_mcp.observation import Look, Observation
 from hud_mcp.record import BEHIND
-from hud_mcp.session import Caller, Session
+from hud_mcp.session import Session
 from hud_mcp.sessions import Sessions
 from hud_mcp.store import Store
-from hud_mcp.store.store import HeldSession
+from hud_mcp.store.held import HeldSession
 from hud_mcp.world import Opening
 
 pytestmark = pytest.mark.anyio

@@ -332,8 +332,6 @@ _ABOUT = ("/json/version", "/json/list", "/json")
 
 async def _about(world: BrowserWorld, what: str, place: str) -> Any:
     """What Chromium's HTTP pages say of a browser, and of its pages."""
-    from playwright.async_api import Error  # noqa: PLC0415  # loads on use
-
     if what == "/json/version":
         browser = world.page.context.browser
         version = browser.version if browser is not None else ""
@@ -345,7 +343,7 @@ async def _about(world: BrowserWorld, what: str, place: str) -> Any:
     try:
         async with asyncio.timeout(_OPEN_S / 2):
             pages = await list_pages(world)
-    except (Error, TimeoutError) as exc:
+    except (DevToolsError, TimeoutError) as exc:
         logger.info("the pages of a browser were not listed: %s", exc)
         pages = []
     return [

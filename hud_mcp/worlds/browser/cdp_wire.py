@@ -197,12 +197,10 @@ class Wire:
         Raises:
             DevToolsError: The browser does not take it.
         """
-        id_ = next(self._ids)
         if attachment.id not in self._attachments:
             reply({"error": LOST})
             return
-        self._replies[id_] = reply
-        attachment.pending.add(id_)
+        id_ = next(self._ids)
         message: dict[str, Any] = {"id": id_, "method": method, "params": params}
         at: Attachment | None = attachment
         while at is not None:
@@ -211,6 +209,8 @@ class Wire:
             at = at.parent
             if at is not None:
                 message["id"] = next(self._ids)  # its own answer interests nobody
+        self._replies[id_] = reply
+        attachment.pending.add(id_)
         try:
             await self.ask_browser(message["method"], message["params"])
         except DevToolsError:

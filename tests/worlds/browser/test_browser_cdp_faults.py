@@ -373,3 +373,31 @@ async def test_what_nests_too_deep_to_be_read_is_an_error_and_not_a_silence(
             answer = await client.call("Runtime.evaluate", expression=nest, returnByValue=True)
             assert answer.keys() & {"result", "error"}
         assert await works(client)
+
+
+@pytest.mark.parametrize("depth", [50, 95, 105, 400, 900])
+async def test_parameters_that_nest_too_deep_harm_nobody(
+    depth: int, browse: Browse, server: CdpServer
+) -> None:
+    """For the browser and for a page there is an answer, where Chromium itself has none."""
+    url = admit(server, await browse("x")).capability.url
+    nest = "[" * depth + "]" * depth
+    async with cdp_client(url) as good:
+        for method, name in (("Storage.setCookies", "cookies"), ("Runtime.evaluate", "x")):
+            async with cdp_client(url) as client:
+                message = f'{{"id": 7, "method": "{method}", "params": {{"{name}": {nest}}}}}'
+                await client.socket.send(message)
+                assert "error" in await client.answer(7)
+        assert await works(good)
+
+
+async def test_a_dialog_holds_no_client_up(browse: Browse, server: CdpServer) -> None:
+    """The session's rule answers it, and the client is told of it as by Chromium."""
+    world = await browse("x")
+    async with cdp_client(admit(server, world).capability.url) as client:
+        await client.result("Page.enable")
+        assert await client.evaluate("confirm('sure?')") is True
+        opened = await client.event("Page.javascriptDialogOpening")
+        assert opened["params"]["message"] == "sure?"
+        await client.event("Page.javascriptDialogClosed")
+    assert "sure?" in ((await world.observe(Look())).text or "")

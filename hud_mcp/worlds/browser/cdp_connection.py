@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from hud_mcp.worlds.browser.cdp_browser import PlayedBrowser, check_flat
 from hud_mcp.worlds.browser.cdp_rules import EVENT_DOMAINS, Refused, Rules
-from hud_mcp.worlds.browser.cdp_wire import LOST, Attachment, DevToolsError, Reply, Wire
+from hud_mcp.worlds.browser.cdp_wire import LOST, Attachment, DevToolsError, Reply, Wire, open_pipe
 from hud_mcp.worlds.browser.devtools import send
 from hud_mcp.worlds.browser.world import BrowserWorld
 
@@ -256,8 +256,8 @@ async def _shown(world: BrowserWorld) -> dict[str, Any]:
 async def _target_info(page: "Page") -> dict[str, Any]:
     from playwright.async_api import Error  # noqa: PLC0415  # loads on use
 
+    cdp = await open_pipe(page.context.new_cdp_session(page))
     try:
-        cdp = await page.context.new_cdp_session(page)
         info = await send(cdp, "Target.getTargetInfo")
         await cdp.detach()
     except Error as exc:

@@ -12,7 +12,7 @@ import pytest
 from cdp_client import CdpClient, cdp_client
 from playwright.async_api import Error
 from websockets.asyncio.client import connect
-from websockets.exceptions import InvalidStatus
+from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from hud_mcp.observation import Look
 from hud_mcp.worlds.browser import BrowserWorld
@@ -401,3 +401,27 @@ async def test_a_dialog_holds_no_client_up(browse: Browse, server: CdpServer) ->
         assert opened["params"]["message"] == "sure?"
         await client.event("Page.javascriptDialogClosed")
     assert "sure?" in ((await world.observe(Look())).text or "")
+
+
+async def test_clients_that_leave_while_they_are_let_in_leave_nothing_behind(
+    browse: Browse, server: CdpServer
+) -> None:
+    """At whatever moment: after their first bytes, when they are let in, at the first answer."""
+    world = await browse("x")
+    admission = admit(server, world)
+    before = await sessions_on(world)
+    for turns in range(0, 60, 3):
+        socket = await connect(admission.capability.url)
+        with contextlib.suppress(ConnectionClosed):
+            await socket.send('{"id": 1, "method": "Runtime.evaluate", "params": {}}')
+        for _turn in range(turns):
+            await anyio.lowlevel.checkpoint()
+        socket.transport.abort()
+
+    async def left() -> bool:
+        return not admission.clients and await sessions_on(world) == before
+
+    with anyio.fail_after(30):
+        while admission.clients:
+            await anyio.lowlevel.checkpoint()
+    await until(left)

@@ -99,6 +99,7 @@ HEAVY = {
     "pyarrow": (),
     "asyncssh": ("channel.ssh", "channel.ssh_command", "channel.ssh_use", "channel.sftp"),
     "ray": (),
+    "websockets": (),
 }
 """Slow to load or optional: imported inside functions, but for the modules that exist for them."""
 

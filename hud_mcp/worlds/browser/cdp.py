@@ -13,7 +13,8 @@ a page alone.
 What differs from a Chromium of one's own: new pages are not held until the client is ready, so
 its init scripts may miss the first document of a window that a page opens; dialogs are answered
 by the session's rule, unless the client is faster; downloads are refused; nothing is handed out
-as a stream, and nothing of what the task's context sets can be changed.
+as a stream, and nothing of what the task's context sets can be changed. What a client does here
+is no step of the record: a session that comes back by replay comes back without it.
 """
 
 import asyncio
@@ -349,8 +350,6 @@ _ABOUT = ("/json/version", "/json/list", "/json")
 
 async def _about(world: BrowserWorld, what: str, place: str) -> Any:
     """What Chromium's HTTP pages say of a browser, and of its pages."""
-    from playwright.async_api import Error  # noqa: PLC0415  # loads on use
-
     if what == "/json/version":
         browser = world.page.context.browser
         version = browser.version if browser is not None else ""
@@ -362,7 +361,7 @@ async def _about(world: BrowserWorld, what: str, place: str) -> Any:
     try:
         async with asyncio.timeout(_OPEN_S / 2):
             pages = await list_pages(world)
-    except (Error, TimeoutError) as exc:
+    except (DevToolsError, TimeoutError) as exc:
         logger.info("the pages of a browser were not listed: %s", exc)
         pages = []
     return [

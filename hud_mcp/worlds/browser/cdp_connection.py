@@ -5,12 +5,12 @@ what targets say is passed back, as far as `cdp_rules.py` allows.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from hud_mcp.worlds.browser.cdp_browser import PlayedBrowser, check_flat
 from hud_mcp.worlds.browser.cdp_rules import EVENT_DOMAINS, Refused, Rules
-from hud_mcp.worlds.browser.cdp_wire import LOST, Attachment, DevToolsError, Reply, Wire
+from hud_mcp.worlds.browser.cdp_wire import LOST, Attachment, DevToolsError, Reply, Wire, open_pipe
 from hud_mcp.worlds.browser.devtools import send
 from hud_mcp.worlds.browser.world import BrowserWorld
 
@@ -21,6 +21,9 @@ __all__ = ["CdpConnection", "list_pages"]
 
 _CHILD_EVENTS = ("Target.attachedToTarget", "Target.detachedFromTarget")
 _MOST_PENDING = 2000
+_MOST_DEEP = 100
+"""Chromium reads up to 300 levels, and leaves without an answer what nests deeper."""
+
 _OPEN_BOUND_S = 20.0
 _CLOSE_BOUND_S = 5.0
 
@@ -98,6 +101,10 @@ class CdpConnection:
             reply({"error": {"code": -32600, "message": text}})
             return
         given = cast("Mapping[str, Any]", params or {})
+        if _nests_deeper(given, _MOST_DEEP):
+            text = f"The parameters nest more than {_MOST_DEEP} deep."
+            reply({"error": {"code": -32600, "message": text}})
+            return
         try:
             await self._perform(name, cast("str", method), given, reply)
         except (Refused, DevToolsError) as exc:
@@ -203,6 +210,21 @@ class CdpConnection:
         return reply
 
 
+def _nests_deeper(value: object, levels: int) -> bool:
+    level = [value]
+    for _each in range(levels):
+        level = [child for outer in level for child in _inside(outer)]
+        if not level:
+            return False
+    return True
+
+
+def _inside(value: object) -> Iterable[object]:
+    if isinstance(value, dict):
+        return cast("dict[str, object]", value).values()
+    return cast("list[object]", value) if isinstance(value, list) else ()
+
+
 async def list_pages(world: BrowserWorld) -> list[dict[str, Any]]:
     """The targets of a session's pages, the shown one first.
 
@@ -234,8 +256,8 @@ async def _shown(world: BrowserWorld) -> dict[str, Any]:
 async def _target_info(page: "Page") -> dict[str, Any]:
     from playwright.async_api import Error  # noqa: PLC0415  # loads on use
 
+    cdp = await open_pipe(page.context.new_cdp_session(page))
     try:
-        cdp = await page.context.new_cdp_session(page)
         info = await send(cdp, "Target.getTargetInfo")
         await cdp.detach()
     except Error as exc:

@@ -24,8 +24,8 @@ __all__ = ["EVENT_DOMAINS", "Refused", "Rules"]
 
 EVENT_DOMAINS = frozenset(
     {
-        "Accessibility", "CSS", "DOM", "DOMStorage", "Fetch", "IndexedDB", "Input", "Inspector",
-        "Log", "Network", "Page", "Performance", "Runtime", "Storage",
+        "Accessibility", "Audits", "CSS", "DOM", "DOMStorage", "Fetch", "IndexedDB", "Input",
+        "Inspector", "Log", "Network", "Page", "Performance", "Runtime", "Storage",
     }
 )  # fmt: skip
 """Domains whose events are passed on."""
@@ -34,6 +34,7 @@ EVENT_DOMAINS = frozenset(
 _COMMANDS = {
     "Accessibility": """disable enable getAXNodeAndAncestors getChildAXNodes getFullAXTree
         getPartialAXTree getRootAXNode queryAXTree""",
+    "Audits": "disable enable",
     "CSS": """collectClassNames disable enable getBackgroundColors getComputedStyleForNode
         getInlineStylesForNode getMatchedStylesForNode getMediaQueries getPlatformFontsForNode
         getStyleSheetText startRuleUsageTracking stopRuleUsageTracking takeCoverageDelta""",

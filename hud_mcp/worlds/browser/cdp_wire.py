@@ -12,7 +12,7 @@ import asyncio
 import itertools
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -22,7 +22,7 @@ from hud_mcp.worlds.browser.devtools import send
 if TYPE_CHECKING:
     from playwright.async_api import Browser, CDPSession
 
-__all__ = ["LOST", "Attachment", "DevToolsError", "Reply", "Wire"]
+__all__ = ["LOST", "Attachment", "DevToolsError", "Reply", "Wire", "open_pipe"]
 
 LOST = {"code": -32001, "message": "Session with given id not found."}
 """What Chromium says where a session has ended."""
@@ -101,8 +101,14 @@ class Wire:
         browser: "Browser",
         on_event: Callable[[Attachment | None, str, dict[str, Any]], None],
     ) -> "Wire":
-        """Open a session on a browser."""
-        return cls(await browser.new_browser_cdp_session(), on_event)
+        """Open a session on a browser.
+
+        Raises:
+            DevToolsError: It has gone.
+
+        If this call fails or is cancelled, no session stays open.
+        """
+        return cls(await open_pipe(browser.new_browser_cdp_session()), on_event)
 
     @property
     def pending(self) -> int:
@@ -146,38 +152,12 @@ class Wire:
             raise DevToolsError(str(LOST["message"])) from None
 
     async def detach(self, attachment: Attachment) -> None:
-        """End a session.
+        """End a session of `attach`.
 
         Raises:
             DevToolsError: It has ended already.
         """
-        params = {"sessionId": attachment.id}
-        if attachment.parent is None:
-            await self.ask_browser("Target.detachFromTarget", params)
-        else:
-            await self.ask(attachment.parent, "Target.detachFromTarget", params)
-
-    async def ask(self, attachment: Attachment, method: str, params: Mapping[str, Any]) -> Any:
-        """Have a target do something, and return its result.
-
-        Raises:
-            DevToolsError: It refuses, or does not answer in time.
-        """
-        came: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
-
-        def arrive(reply: dict[str, Any]) -> None:
-            if not came.done():
-                came.set_result(reply)
-
-        await self.send(attachment, method, params, arrive)
-        try:
-            async with asyncio.timeout(REQUEST_BOUND_S):
-                reply = await came
-        except TimeoutError:
-            raise DevToolsError(f"{method}: the page did not answer in time.") from None
-        if "error" in reply:
-            raise DevToolsError(str(reply["error"].get("message")))
-        return reply.get("result")
+        await self.ask_browser("Target.detachFromTarget", {"sessionId": attachment.id})
 
     async def send(
         self,
@@ -197,12 +177,10 @@ class Wire:
         Raises:
             DevToolsError: The browser does not take it.
         """
-        id_ = next(self._ids)
         if attachment.id not in self._attachments:
             reply({"error": LOST})
             return
-        self._replies[id_] = reply
-        attachment.pending.add(id_)
+        id_ = next(self._ids)
         message: dict[str, Any] = {"id": id_, "method": method, "params": params}
         at: Attachment | None = attachment
         while at is not None:
@@ -211,6 +189,8 @@ class Wire:
             at = at.parent
             if at is not None:
                 message["id"] = next(self._ids)  # its own answer interests nobody
+        self._replies[id_] = reply
+        attachment.pending.add(id_)
         try:
             await self.ask_browser(message["method"], message["params"])
         except DevToolsError:
@@ -220,16 +200,11 @@ class Wire:
 
     async def close(self) -> None:
         """End all sessions."""
-        from playwright.async_api import Error  # noqa: PLC0415  # loads on use
-
         for name, listener in self._listeners.items():
             self._pipe.remove_listener(name, listener)
         for attachment in list(self._attachments.values()):
             self._forget(attachment)
-        try:
-            await self._pipe.detach()
-        except Error:
-            return  # the browser has gone, and the sessions with it
+        await close_pipe(self._pipe)
 
     def _take(self, via: Attachment | None, method: str, params: dict[str, Any]) -> None:
         """Take in what one session says."""
@@ -280,3 +255,41 @@ def _read(text: str) -> dict[str, Any]:
     except RecursionError:
         found = _ID.match(text)
         return {"id": int(found[1]), "error": _TOO_DEEP} if found else {}
+
+
+async def open_pipe(opening: Coroutine[Any, Any, "CDPSession"]) -> "CDPSession":
+    """Open a session of Playwright's; where this is cancelled, it is ended once it is open.
+
+    Raises:
+        DevToolsError: What it is for has gone.
+    """
+    from playwright.async_api import Error  # noqa: PLC0415  # loads on use
+
+    task = asyncio.ensure_future(opening)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        task.add_done_callback(_abandon)
+        raise
+    except Error as exc:
+        raise DevToolsError("The session's browser is closed.") from exc
+
+
+_abandoned: set["asyncio.Task[None]"] = set()
+
+
+def _abandon(opened: "asyncio.Task[CDPSession]") -> None:
+    if not opened.cancelled() and opened.exception() is None:
+        task = asyncio.get_running_loop().create_task(close_pipe(opened.result()))
+        _abandoned.add(task)
+        task.add_done_callback(_abandoned.discard)
+
+
+async def close_pipe(pipe: "CDPSession") -> None:
+    """End a session of Playwright's, if what it is for is still there."""
+    from playwright.async_api import Error  # noqa: PLC0415  # loads on use
+
+    try:
+        await pipe.detach()
+    except Error:
+        return  # what it was for has gone, and it too

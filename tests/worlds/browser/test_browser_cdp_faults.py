@@ -12,7 +12,7 @@ import pytest
 from cdp_client import CdpClient, cdp_client
 from playwright.async_api import Error
 from websockets.asyncio.client import connect
-from websockets.exceptions import InvalidStatus
+from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from hud_mcp.observation import Look
 from hud_mcp.worlds.browser import BrowserWorld
@@ -373,3 +373,55 @@ async def test_what_nests_too_deep_to_be_read_is_an_error_and_not_a_silence(
             answer = await client.call("Runtime.evaluate", expression=nest, returnByValue=True)
             assert answer.keys() & {"result", "error"}
         assert await works(client)
+
+
+@pytest.mark.parametrize("depth", [50, 95, 105, 400, 900])
+async def test_parameters_that_nest_too_deep_harm_nobody(
+    depth: int, browse: Browse, server: CdpServer
+) -> None:
+    """For the browser and for a page there is an answer, where Chromium itself has none."""
+    url = admit(server, await browse("x")).capability.url
+    nest = "[" * depth + "]" * depth
+    async with cdp_client(url) as good:
+        for method, name in (("Storage.setCookies", "cookies"), ("Runtime.evaluate", "x")):
+            async with cdp_client(url) as client:
+                message = f'{{"id": 7, "method": "{method}", "params": {{"{name}": {nest}}}}}'
+                await client.socket.send(message)
+                assert "error" in await client.answer(7)
+        assert await works(good)
+
+
+async def test_a_dialog_holds_no_client_up(browse: Browse, server: CdpServer) -> None:
+    """The session's rule answers it, and the client is told of it as by Chromium."""
+    world = await browse("x")
+    async with cdp_client(admit(server, world).capability.url) as client:
+        await client.result("Page.enable")
+        assert await client.evaluate("confirm('sure?')") is True
+        opened = await client.event("Page.javascriptDialogOpening")
+        assert opened["params"]["message"] == "sure?"
+        await client.event("Page.javascriptDialogClosed")
+    assert "sure?" in ((await world.observe(Look())).text or "")
+
+
+async def test_clients_that_leave_while_they_are_let_in_leave_nothing_behind(
+    browse: Browse, server: CdpServer
+) -> None:
+    """At whatever moment: after their first bytes, when they are let in, at the first answer."""
+    world = await browse("x")
+    admission = admit(server, world)
+    before = await sessions_on(world)
+    for turns in range(0, 60, 3):
+        socket = await connect(admission.capability.url)
+        with contextlib.suppress(ConnectionClosed):
+            await socket.send('{"id": 1, "method": "Runtime.evaluate", "params": {}}')
+        for _turn in range(turns):
+            await anyio.lowlevel.checkpoint()
+        socket.transport.abort()
+
+    async def left() -> bool:
+        return not admission.clients and await sessions_on(world) == before
+
+    with anyio.fail_after(30):
+        while admission.clients:
+            await anyio.lowlevel.checkpoint()
+    await until(left)

@@ -303,7 +303,8 @@ class Sessions:
             for close in self._doors:
                 await close()
         every = [*self._sessions.values(), *self._failed]
-        with anyio.move_on_after(_END_S, shield=True):
+        left_s = deadline - _CLOSE_S + _END_S - anyio.current_time()
+        with anyio.move_on_after(max(_FINISH_S, left_s), shield=True):
             async with anyio.create_task_group() as group:
                 for session in every:
                     if not session.is_closed:
@@ -449,7 +450,8 @@ async def _leave(session: Session) -> None:
                 await anyio.sleep(0.02)
     if session.is_closed:
         return
-    await session.catch_up()
+    with anyio.move_on_after(_FINISH_S):
+        await session.catch_up()
     if session.provisional:
         ending = Ending(Outcome.EXPIRED, told="The server was stopped before anybody acted on it.")
     elif session.can_park:

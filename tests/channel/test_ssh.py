@@ -150,9 +150,10 @@ async def test_a_terminal_is_one(client: asyncssh.SSHClientConnection) -> None:
             process.change_terminal_size(80, 25)
             process.stdin.write("stty size; echo a''b\n")
             assert "25 80" in await process.stdout.readuntil("ab\r\n")
-            process.stdin.write("sleep 100\n")
-            await process.stdout.readuntil("sleep 100")
+            process.stdin.write("sh -c 'echo e\"\"f; exec sleep 100'\n")
+            await process.stdout.readuntil("ef\r\n")  # the terminal's keys are its own by now
             process.stdin.write("\x03")
+            await process.stdout.readuntil("^C")
             process.stdin.write("echo c''d\nexit 7\n")
             await process.stdout.readuntil("cd\r\n")
             await process.wait_closed()

@@ -62,8 +62,11 @@ _MOST_CLIENTS = 16
 _MOST_IN_BYTES = 16 * 1024 * 1024
 """The longest message of a client's."""
 
-_MOST_OUT_CHARS = 64 * 1024 * 1024
-"""How much may wait for a client that does not read; a picture of a large page takes 10."""
+_MOST_OUT_CHARS = 32 * 1024 * 1024
+"""How much may wait already when more comes for a client that does not read.
+
+A single answer may be longer; a picture of a large page takes 10 million.
+"""
 
 FindWorld = Callable[[], Awaitable[BrowserWorld]]
 UseWorld = Callable[[], AbstractAsyncContextManager[BrowserWorld]]
@@ -317,13 +320,14 @@ class _Client:
     def _emit(self, message: Mapping[str, Any]) -> None:
         if self._dropped:
             return
+        if self._out_chars > _MOST_OUT_CHARS:
+            logger.info("a client that does not read what it asks for was dropped")
+            self.drop()
+            return
         text = _write(message)
         self._out.append(text)
         self._out_chars += len(text)
         self._filled.set()
-        if self._out_chars > _MOST_OUT_CHARS:
-            logger.info("a client that does not read what it asks for was dropped")
-            self.drop()
 
     def _on_browser_end(self, _context: object) -> None:
         self._over = "The session's browser is closed."

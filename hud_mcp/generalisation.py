@@ -94,7 +94,8 @@ class Generalisation(Value):
 
     Means are over graded runs, as everywhere. Intervals are percentiles of bootstrap means over
     tasks: a row's `base_task` where its metadata has one, so that one task under several
-    contexts is drawn as one.
+    contexts is drawn as one. Where all rows are of one task, each row is drawn: then what is
+    asked is how far another choice of contexts would have led.
     """
 
     confidence: float
@@ -183,9 +184,10 @@ def _counted(runs: Iterable[ContextualRun], group: int) -> list[_Run]:
         of_task.setdefault(run.task_id, []).append(run)
     chosen = [run for tries in of_task.values() for run in choose_runs(tries, group)[0]]
     has_train = any(split_of(run.task) == TRAIN for run in chosen)
+    one_task = len({base_task(run.task) for run in chosen}) == 1
     return [
         _Run(
-            task=base_task(run.task),
+            task=run.task_id if one_task else base_task(run.task),
             split=(split := split_of(run.task) or WITHOUT),
             is_held_out=has_train and split not in (TRAIN, WITHOUT),
             context={

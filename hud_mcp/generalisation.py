@@ -395,9 +395,13 @@ def _cell(group: Sequence[float], numbers: Sequence[float], *, outside: bool) ->
     held = frozenset(group)
     inside = [n for n in numbers if n in held]
     low, high = group[0], group[-1]
-    label = f"{low:.4g}" if low == high else f"{low:.4g} to {high:.4g}"
+    label = _range_text(low, high)
     at = math.fsum(inside) / len(inside)
     return _Cell(label, held, outside=outside, low=low, high=high, at=at)
+
+
+def _range_text(low: float, high: float) -> str:
+    return f"{low:.4g}" if low == high else f"{low:.4g} to {high:.4g}"
 
 
 def _text(found: Generalisation) -> Iterable[str]:
@@ -428,7 +432,7 @@ def _told(estimate: Estimate | None, confidence: float) -> str:
 def _feature_lines(feature: FeatureRewards, *, is_split: bool) -> Iterable[str]:
     head = feature.feature
     if feature.train_low is not None and feature.train_high is not None:
-        head += f", trained on {feature.train_low:.4g} to {feature.train_high:.4g}"
+        head += f", trained on {_range_text(feature.train_low, feature.train_high)}"
     yield head
     width = max(len(b.label) for b in feature.bins)
     for one in feature.bins:

@@ -302,3 +302,5 @@ def test_the_text_says_the_range_the_gap_and_each_bin() -> None:
     assert text[4] == "length, trained on 0.4 to 0.6"
     assert text[5].split() == ["0.4", "train", "0.400", "n=1", "held", "out", "-"]
     assert text[-1].endswith("outside")
+    one = [run({"length": v}, v, split=s) for v, s in ((0.5, "train"), (0.9, "test"))]
+    assert "length, trained on 0.5" in str(computed(one)).splitlines()

@@ -316,6 +316,8 @@ LEFT = {"action": 0, "repeat": 200}
             "You have 100 steps",
             1.0,
         ),
+        ("BabyAI-GoToRedBall-v0", "reach_goal", {}, [], "You have 64 steps", 0.0),
+        ("BabyAI-GoToRedBall-v0", "reach_return", {}, [], "of 64 steps at most", 0.0),
     ],
 )
 async def test_the_reward_is_what_the_prompt_says(  # noqa: PLR0917  # a table

@@ -1,11 +1,10 @@
 """The core tools, one function each: read the arguments, call the session, build the result."""
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
-
-import anyio
 
 from hud_mcp.action import (
     Action,
@@ -34,6 +33,8 @@ from hud_mcp.tool import Tool
 from hud_mcp.trajectory import Receipt
 
 __all__ = ["CALLS", "Call", "Pictures", "begun_text", "call_environment_tool", "environment_tools"]
+
+logger = logging.getLogger(__name__)
 
 CHOSEN_SESSION = "hud-mcp/session"
 VALUES = "hud-mcp/values"
@@ -103,7 +104,7 @@ class Call:
             return here
         if not session_id:
             return await self.sessions.find(None, self.caller)
-        async with self.heartbeat("bringing the session back"):
+        with self.heartbeat("bringing the session back"):
             return await self.sessions.find(session_id, self.caller)
 
     def look(self, *, image: bool, text: bool = True, kind: ImageFormat | None = None) -> Look:
@@ -121,23 +122,40 @@ class Call:
             max_text_chars=self.sessions.limits.observation_chars,
         )
 
-    @asynccontextmanager
-    async def heartbeat(self, message: str) -> AsyncGenerator[None]:
-        """Report progress every few seconds while the body runs."""
+    def heartbeat(self, message: str) -> "_Heartbeat":
+        """Report progress every few seconds while the body of a `with` runs."""
+        return _Heartbeat(self.progress, message)
 
-        async def beat() -> None:
-            seconds = 0.0
-            while True:
-                await anyio.sleep(_HEARTBEAT_S)
-                seconds += _HEARTBEAT_S
-                await self.progress(seconds, f"{message} ({seconds:g} s)")
 
-        async with anyio.create_task_group() as group:
-            group.start_soon(beat)
+class _Heartbeat:
+    """Signs of life. The task that gives them begins with the first: most calls end before."""
+
+    def __init__(self, progress: Progress, message: str) -> None:
+        self._progress = progress
+        self._message = message
+        self._task: asyncio.Task[None] | None = None
+
+    def __enter__(self) -> None:
+        self._timer = asyncio.get_running_loop().call_later(_HEARTBEAT_S, self._begin)
+
+    def __exit__(self, *exc: object) -> None:
+        self._timer.cancel()
+        if self._task is not None:
+            self._task.cancel()
+
+    def _begin(self) -> None:
+        self._task = asyncio.get_running_loop().create_task(self._beat(), name="heartbeat")
+
+    async def _beat(self) -> None:
+        seconds = 0.0
+        while True:
+            seconds += _HEARTBEAT_S
             try:
-                yield
-            finally:
-                group.cancel_scope.cancel()
+                await self._progress(seconds, f"{self._message} ({seconds:g} s)")
+            except Exception as exc:  # noqa: BLE001  # the call goes on; its reply will say more
+                logger.warning("no sign of life could be sent: %s", exc)
+                return
+            await asyncio.sleep(_HEARTBEAT_S)
 
 
 async def list_tasks(call: Call) -> dict[str, Any]:
@@ -204,7 +222,7 @@ async def start_task(call: Call) -> dict[str, Any]:
     """
     task = chosen_task(call.sessions, call.arguments)
     chosen = call.meta.get(CHOSEN_SESSION)
-    async with call.heartbeat("preparing the task"):
+    with call.heartbeat("preparing the task"):
         session = await call.sessions.start(
             task, caller=call.caller, session_id=None if chosen is None else str(chosen)
         )
@@ -254,7 +272,7 @@ async def response(call: Call) -> dict[str, Any]:
     answer = call.arguments["answer"]
     if isinstance(found, Receipt):
         return await _stored_receipt(found, answer)
-    async with call.heartbeat("grading"):
+    with call.heartbeat("grading"):
         receipt = await found.respond(answer, wait_s=call.sessions.limits.reply_s)
     return _graded(found, receipt)
 
@@ -329,7 +347,7 @@ async def call_environment_tool(call: Call, environment: Environment, tool: Tool
             f"{session.environment.name!r}."
         )
     arguments = {k: v for k, v in call.arguments.items() if k != "session"}
-    async with call.heartbeat(tool.name):
+    with call.heartbeat(tool.name):
         stepped = await session.call_tool(tool, arguments, call.look(image=False, text=False))
     return step_result(stepped, session)
 
@@ -410,7 +428,7 @@ async def _step(
     call: Call, session: Session, actions: tuple[Action, ...], *, image: bool
 ) -> dict[str, Any]:
     shows = image and session.environment.world.has_screen and not call.meta.get(VALUES)
-    async with call.heartbeat("acting"):
+    with call.heartbeat("acting"):
         stepped = await session.step(
             actions,
             call.look(image=shows),

@@ -7,6 +7,7 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
 from hud_mcp.errors import ActionFailed, did_you_mean
@@ -48,7 +49,7 @@ class ActionForm:
         """What an action is, in words."""
         return str(self.schema["description"])
 
-    @property
+    @cached_property
     def example(self) -> str:
         """One action, as JSON text."""
         return json.dumps(example_of(self._space))

@@ -13,7 +13,13 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, cast
 
 from hud_mcp.channel.bridge.origin import Origin
-from hud_mcp.channel.client import ChannelClient, ChannelFailed, ChannelRefused, Place
+from hud_mcp.channel.client import (
+    ChannelClient,
+    ChannelFailed,
+    ChannelRefused,
+    Place,
+    open_stream,
+)
 from hud_mcp.errors import EnvironmentFailed, GradingFailed
 
 __all__ = ["Control", "SessionGone"]
@@ -221,6 +227,16 @@ class Control:
         client = await self._connected()  # the streams have connections of their own
         async with client.forward(capability) as address:
             yield address
+
+    async def knock(self, capability: str) -> str | None:
+        """Open a stream to a capability and close it; return why there is none, None else."""
+        client = await self._connected()
+        try:
+            (_, writer), _ = await open_stream(client.place, capability)
+        except (ChannelFailed, ChannelRefused) as exc:
+            return str(getattr(exc, "message", exc))[:200]
+        writer.close()
+        return None
 
     async def _connected(self) -> _Client:
         if self._gone is not None:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 from hud_mcp.channel.bridge.browser import BrowserScreen, browser_problem
 from hud_mcp.channel.bridge.control import Control
@@ -107,7 +107,7 @@ async def bridge(source: str, *, python: str | None = None) -> BridgedEnvironmen
 
 
 async def _read(origin: Origin, control: Control) -> BridgedEnvironment:
-    notes: list[str] = []
+    notes = list(control.odd)
     tasks = [task for task in await control.list_tasks() if _is_usable(task, notes)]
     uses, tools = await _Capabilities(control, notes).read()
     name, version = control.environment["name"], control.environment["version"]
@@ -136,11 +136,16 @@ async def _read(origin: Origin, control: Control) -> BridgedEnvironment:
     )
 
 
-def _is_usable(task: Mapping[str, Any], notes: list[str]) -> bool:
+def _is_usable(task: Any, notes: list[str]) -> bool:
+    entry = cast("dict[str, Any]", task) if isinstance(task, dict) else {}
+    task_id: Any = entry.get("id")
     try:
-        BridgedTemplate(task, env="hud")
-    except (InvalidEnvironment, KeyError, TypeError) as exc:
-        notes.append(f"The task {task.get('id')!r} cannot be bridged ({exc})")
+        if not isinstance(task_id, str) or not task_id:
+            raise InvalidEnvironment("it has no id")  # noqa: TRY301  # one of several reasons
+        BridgedTemplate(entry, env="hud")
+    except InvalidEnvironment as exc:
+        shown = repr(task_id) if entry else repr(cast("Any", task))
+        notes.append(f"The task {shown:.80} cannot be bridged: {exc}")
         return False
     return True
 

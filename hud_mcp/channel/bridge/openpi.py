@@ -14,10 +14,10 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, cast
 
+from hud_mcp.channel.arrays import are_installed, pack, unpack
 from hud_mcp.errors import EnvironmentFailed
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
 __all__ = ["Seen", "Wire", "claim", "is_installed"]
@@ -30,8 +30,6 @@ _FREE_S = 5.0
 """How long a robot may seem to have another connection: the one before this."""
 _FREE_STEP_S = 0.05
 _FRAME_BYTES = 64 * 1024 * 1024
-_NUMBERS = "biuf"
-"""The kinds of arrays that are read: of bool, whole numbers, and fractions."""
 
 
 @dataclass(frozen=True)
@@ -70,14 +68,14 @@ class Wire:
         """
         import numpy as np  # noqa: PLC0415  # an extra
 
-        await self._socket.send(_pack({"actions": np.asarray(action, dtype=np.float32)}))
+        await self._socket.send(pack({"actions": np.asarray(action, dtype=np.float32)}))
         self.seen = await _observation(self._socket, _STEP_S)
         return self.seen
 
 
 def is_installed() -> bool:
     """Whether what this wire needs is here."""
-    return all(find_spec(name) for name in ("msgpack", "numpy", "websockets"))
+    return are_installed() and find_spec("websockets") is not None
 
 
 @asynccontextmanager
@@ -97,10 +95,10 @@ async def claim(url: str, token: str | None) -> AsyncGenerator[Wire]:
     while True:
         socket = await _connect(url)
         try:
-            first: Any = _unpack(await _frame(socket, _CONNECT_S))
+            first: Any = _read(await _frame(socket, _CONNECT_S))
             asks = isinstance(first, dict) and bool(cast("Any", first).get("claim_required"))
             if asks or token is not None:
-                await socket.send(_pack({"claim": token}))
+                await socket.send(pack({"claim": token}))
             wire = Wire(socket, await _observation(socket, _STEP_S))
         except EnvironmentFailed as exc:
             await socket.close()
@@ -146,7 +144,7 @@ async def _frame(socket: Any, within_s: float) -> bytes:
 
 
 async def _observation(socket: Any, within_s: float) -> Seen:
-    found: Any = _unpack(await _frame(socket, within_s))
+    found: Any = _read(await _frame(socket, within_s))
     if not isinstance(found, dict):
         raise EnvironmentFailed("its server sends what is no observation.")
     rest = cast("dict[str, Any]", found)
@@ -163,48 +161,8 @@ def _is_true(given: Any) -> bool:
     return bool(given.any()) if hasattr(given, "any") else bool(given)
 
 
-def _pack(value: Any) -> bytes:
-    msgpack: Any = import_module("msgpack")  # without types
-
-    def write(array: "NDArray[Any]") -> dict[bytes, Any]:
-        return {
-            b"__ndarray__": True,
-            b"data": array.tobytes(),
-            b"dtype": array.dtype.str,
-            b"shape": array.shape,
-        }
-
-    return msgpack.packb(value, default=write)
-
-
-def _unpack(frame: bytes) -> Any:
-    """Read a frame; its arrays are of numbers alone.
-
-    Raises:
-        EnvironmentFailed: It is none.
-    """
-    import numpy as np  # noqa: PLC0415  # an extra
-
-    msgpack: Any = import_module("msgpack")
-
-    def read(found: dict[Any, Any]) -> Any:
-        if b"__ndarray__" in found:
-            shape = tuple(found[b"shape"])
-            return np.ndarray(shape, _number_type(found[b"dtype"]), found[b"data"])
-        if b"__npgeneric__" in found:
-            return _number_type(found[b"dtype"]).type(found[b"data"]).item()
-        return found
-
+def _read(frame: bytes) -> Any:
     try:
-        return msgpack.unpackb(frame, object_hook=read)
-    except (ValueError, TypeError, KeyError, AttributeError) as exc:
+        return unpack(frame)
+    except ValueError as exc:
         raise EnvironmentFailed(f"its server does not speak openpi/0: {exc}") from exc
-
-
-def _number_type(name: Any) -> "np.dtype[Any]":
-    import numpy as np  # noqa: PLC0415  # an extra
-
-    found = np.dtype(name)
-    if found.kind not in _NUMBERS:
-        raise ValueError(f"an array of {found}")
-    return found

@@ -2,6 +2,8 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
+# Most tests wait for another process: one more worker than there are cores.
+WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2) + 1)
 STAMP := $(VENV)/.installed
 
 .PHONY: demo test check bench clean
@@ -13,7 +15,7 @@ demo: $(STAMP) browser
 	  --store demo-report/store.sqlite3 --report demo-report/report.html
 
 test: $(STAMP) browser sandbox database
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
 check: $(STAMP)
 	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[check]'
@@ -25,6 +27,14 @@ bench: $(STAMP) browser
 	$(BIN)/python benchmarks/stdio.py
 	$(BIN)/python benchmarks/browser.py
 	$(BIN)/python benchmarks/store.py
+	$(BIN)/python benchmarks/restart.py
+	$(BIN)/python benchmarks/stepping.py
+	$(BIN)/python benchmarks/contexts.py
+	@if [ -x .venv-hud/bin/python ]; then \
+	  $(BIN)/python benchmarks/channel.py --hud-python .venv-hud/bin/python; \
+	else \
+	  echo "benchmarks/channel.py needs HUD's SDK, which make test leaves in .venv-hud"; \
+	fi
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)

@@ -106,6 +106,10 @@ class StoreFailed(HudMcpError):
     """The record could not be written or read; the text says what is true now."""
 
 
+class DamagedRecord(StoreFailed):
+    """A row of the store is not what was written; the text names it. Others can be read."""
+
+
 class OutputExists(HudMcpError):
     """Something is in the place that was to be written to. Nothing was written."""
 

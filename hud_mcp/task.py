@@ -1,6 +1,7 @@
 """One row of data: what is asked, in which environment, under which context and seed."""
 
 import hashlib
+import json
 from typing import Any, cast
 
 import orjson
@@ -56,13 +57,21 @@ class Task(Value):
     @property
     def digest(self) -> str:
         """The SHA-256 of the row as canonical JSON: 64 hex digits."""
-        row = orjson.dumps(self.model_dump(mode="json"), option=orjson.OPT_SORT_KEYS)
-        return hashlib.sha256(row).hexdigest()
+        return hashlib.sha256(_canonical(self.model_dump(mode="json"))).hexdigest()
 
 
 def default_task_id(template: str, args: dict[str, Any]) -> str:
     """The id of a task that was given none: the template's, and a short hash of its arguments."""
     if not args:
         return template
-    raw = orjson.dumps(args, option=orjson.OPT_SORT_KEYS, default=str)
+    raw = _canonical(args)
     return f"{template}-{hashlib.sha1(raw, usedforsecurity=False).hexdigest()[:8]}"
+
+
+def _canonical(value: Any) -> bytes:
+    """A value as JSON that is the same for equal values."""
+    try:
+        return orjson.dumps(value, option=orjson.OPT_SORT_KEYS, default=str)
+    except TypeError:  # an integer beyond 64 bits, or half of a surrogate pair
+        text = json.dumps(value, sort_keys=True, separators=(",", ":"), default=str)
+        return text.encode("ascii")

@@ -99,3 +99,14 @@ def test_a_wrong_field_is_named(change: dict[str, Any], field: str) -> None:
 def test_validation_expects_full_reward_of_the_oracle_and_none_of_the_nop() -> None:
     """These are the defaults of every row that has a validation."""
     assert Validation() == Validation(oracle=1.0, nop=0.0, wrong_answer=None)
+
+
+@pytest.mark.parametrize("value", [2**70, "\ud800"])
+def test_a_row_of_any_json_has_a_digest(value: Any) -> None:
+    """Integers beyond 64 bits and half of a surrogate pair are JSON too."""
+    one, same, other = (
+        Task(env="shop", template="buy", args={"value": v}, metadata={"value": v})
+        for v in (value, value, 2**71)
+    )
+    assert one.digest == same.digest != other.digest
+    assert one.id == same.id != other.id

@@ -58,6 +58,15 @@ class _LivePort(click.ParamType[int]):
         return port
 
 
+def _public_url(_ctx: click.Context, _param: click.Parameter, value: str | None) -> str | None:
+    if value is None:
+        return None
+    parts = urlsplit(value)
+    if parts.scheme not in ("http", "https") or not parts.netloc or parts.query or parts.fragment:
+        raise click.BadParameter(f"{value!r} is not like https://tasks.example.com.")
+    return value.rstrip("/")
+
+
 @click.command(
     epilog="Limits: "
     + ", ".join(f"{n} ({f.default})" for n, f in Limits.model_fields.items())
@@ -76,6 +85,13 @@ class _LivePort(click.ParamType[int]):
     help="Require a bearer token over HTTP; each NAME sees only its own sessions.",
 )
 @click.option("--allow-host", "hosts", multiple=True, metavar="HOST", help="Answer this Host too.")
+@click.option(
+    "--public-url",
+    metavar="URL",
+    callback=_public_url,
+    help="Where people reach this server over HTTP, for links to live pages: the address of a "
+    "proxy before it, such as https://tasks.example.com.",
+)
 @click.option("--store", metavar="URL", help="A SQLite file or a database URL for the record.")
 @click.option(
     "--reward",
@@ -279,9 +295,10 @@ async def _serve_http(
 
     host, port = read_address(options["http"])
     hosts = Hosts(host, options["hosts"])
+    public = options["public_url"]
 
     def announce(url: str) -> None:
-        sessions.live_base = base_url(host, urlsplit(url).port or 0)
+        sessions.live_base = public or base_url(host, urlsplit(url).port or 0)
         click.echo(f"HUD_MCP_URL={url}", file=printed)
         if channel is not None:
             click.echo(f"HUD_SERVE_PORT={channel}", file=printed)

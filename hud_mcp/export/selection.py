@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
-from hud_mcp.errors import SourceNotFound, StoreFailed
+from hud_mcp.errors import DamagedRecord, SourceNotFound
 from hud_mcp.export.summary import OnProgress, Tally
 from hud_mcp.job import Job
 from hud_mcp.store import Store
@@ -72,8 +72,8 @@ async def read(
     for number, trajectory_id in enumerate(selection.trajectory_ids, 1):
         try:
             trajectory = await store.load_trajectory(trajectory_id)
-        except StoreFailed as exc:
-            if not selection.whole_job or not _is_damage(exc):
+        except DamagedRecord as exc:
+            if not selection.whole_job:
                 raise
             tally.damaged.append(f"{trajectory_id}: {exc}")
         else:
@@ -81,8 +81,3 @@ async def read(
             yield trajectory
         if on_progress is not None:
             on_progress(number, total)
-
-
-def _is_damage(error: StoreFailed) -> bool:
-    """Whether a row is wrong; where the store as a whole is, a database's error is the cause."""
-    return error.__cause__ is None or isinstance(error.__cause__, ValueError)

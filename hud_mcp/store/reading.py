@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from hud_mcp.errors import SourceNotFound, StoreFailed, did_you_mean
+from hud_mcp.errors import DamagedRecord, SourceNotFound, StoreFailed, did_you_mean
 from hud_mcp.grade import Outcome
 from hud_mcp.job import Job
 from hud_mcp.store.characters import printable
@@ -487,7 +487,7 @@ def _first(error: ValidationError) -> str:
     return f"{where}: {given.why if isinstance(given, Damaged) else first['msg']}"
 
 
-def _damage(name: str, what: str) -> StoreFailed:
-    return StoreFailed(
+def _damage(name: str, what: str) -> DamagedRecord:
+    return DamagedRecord(
         f"The record is damaged: {name}: {what}. Mend that row, or restore the store from a copy."
     )

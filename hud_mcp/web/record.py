@@ -33,6 +33,7 @@ from hud_mcp.web.words import RefNames, as_text, describe_action
 __all__ = [
     "Json",
     "StepRows",
+    "damaged_detail",
     "detail",
     "encode",
     "expected_rewards",
@@ -225,6 +226,23 @@ def detail(trajectory: Trajectory, expected: Mapping[str, float | None] | None =
         "prompt": trajectory.prompt,
         "logs": trajectory.logs,
         "receipt": _receipt(receipt) if receipt else None,
+    }
+
+
+def damaged_detail(
+    found: TrajectorySummary, expected: Mapping[str, float | None] | None = None
+) -> Json:
+    """The same of a trajectory whose record is damaged: what is wrong stands in for its log."""
+    return {
+        **trajectory_row(found, found.step_count, expected),
+        "job": found.job_id,
+        "environment_version": None,
+        "seed": None,
+        "args": as_text(found.task.args),
+        "context": as_text(found.context),
+        "prompt": None,
+        "logs": found.damage,
+        "receipt": None,
     }
 
 

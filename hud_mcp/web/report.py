@@ -15,12 +15,13 @@ from pathlib import Path
 
 import anyio.to_thread
 
+from hud_mcp.errors import DamagedRecord
 from hud_mcp.job import Job
 from hud_mcp.store import Store
 from hud_mcp.task import Task
-from hud_mcp.trajectory import ScreenshotRecord, Trajectory
+from hud_mcp.trajectory import ScreenshotRecord, Trajectory, TrajectorySummary
 from hud_mcp.web.pages import report_page
-from hud_mcp.web.record import Json, StepRows, detail, is_hash, job_data
+from hud_mcp.web.record import Json, StepRows, damaged_detail, detail, is_hash, job_data
 from hud_mcp.web.words import describe_action
 
 __all__ = ["describe_action", "render_report", "report_data", "write_report"]
@@ -53,8 +54,11 @@ async def write_report(
         StoreFailed: The store cannot be read.
         OSError: The file cannot be written.
     """
-    job, trajectories = await store.load_job(job_id)
-    _, tasks, _ = await store.load_job_summary(job_id)
+    job, tasks, runs = await store.load_job_summary(job_id)
+    try:
+        trajectories: Sequence[Trajectory | TrajectorySummary] = (await store.load_job(job_id))[1]
+    except DamagedRecord:
+        trajectories = [await _load(store, run) for run in runs]  # one that is damaged is named
     picture = partial(_read_picture, store)
 
     def write() -> None:
@@ -73,7 +77,7 @@ async def write_report(
 
 def render_report(
     job: Job,
-    trajectories: Sequence[Trajectory],
+    trajectories: Sequence[Trajectory | TrajectorySummary],
     picture: ReadPicture,
     *,
     tasks: Sequence[Task] = (),
@@ -84,21 +88,23 @@ def render_report(
 
     Args:
         job: What was run.
-        trajectories: Its records, in the order to number them in.
+        trajectories: Its records, in the order to number them in; in short where the rest
+            is damaged.
         picture: Reads a picture's file; None where there is none. It is asked once per hash.
         tasks: What it is to run; those of the trajectories where that was not recorded.
         expected: The reward that each task should get, by its id; None where any will do.
         picture_limit_bytes: Pictures beyond this sum are left out, and the page says so;
             the first ones of every trajectory come first.
     """
-    known, elements = _embed_pictures(trajectories, picture, picture_limit_bytes)
+    whole = [t for t in trajectories if isinstance(t, Trajectory)]
+    known, elements = _embed_pictures(whole, picture, picture_limit_bytes)
     data = {**report_data(job, trajectories, tasks=tasks, expected=expected), "pictures": known}
     return report_page(_inert(data), elements)
 
 
 def report_data(
     job: Job,
-    trajectories: Sequence[Trajectory],
+    trajectories: Sequence[Trajectory | TrajectorySummary],
     *,
     tasks: Sequence[Task] = (),
     expected: Mapping[str, float | None] | None = None,
@@ -107,7 +113,8 @@ def report_data(
 
     Args:
         job: What was run.
-        trajectories: Its records, in the order to number them in.
+        trajectories: Its records, in the order to number them in; in short where the rest
+            is damaged.
         tasks: What it is to run; those of the trajectories where that was not recorded.
         expected: The reward that each task should get, by its id; None where any will do.
     """
@@ -116,7 +123,19 @@ def report_data(
     return {**head, "expects": expected is not None, "trajectories": rows}
 
 
-def _whole(trajectory: Trajectory, expected: Mapping[str, float | None] | None) -> Json:
+async def _load(store: Store, run: TrajectorySummary) -> Trajectory | TrajectorySummary:
+    """A record; in short where it is damaged, with what is wrong."""
+    try:
+        return await store.load_trajectory(run.id)
+    except DamagedRecord as exc:
+        return run.model_copy(update={"damage": run.damage or str(exc)})
+
+
+def _whole(
+    trajectory: Trajectory | TrajectorySummary, expected: Mapping[str, float | None] | None
+) -> Json:
+    if isinstance(trajectory, TrajectorySummary):
+        return {**damaged_detail(trajectory, expected), "steps": []}
     steps = StepRows(trajectory.started_at).extend(trajectory.steps)
     return {**detail(trajectory, expected), "steps": steps}
 

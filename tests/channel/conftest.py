@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 from wire import ROOT, TALK, Gate, Served, served
 
 from hud_mcp import Environment
@@ -45,6 +46,11 @@ def hud_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
         return Path(os.environ["HUD_PYTHON"])
     kept = ROOT / ".venv-hud"
     folder = kept if os.access(ROOT, os.W_OK) else tmp_path_factory.mktemp("venv-hud")
+    with FileLock(f"{folder}.lock"):  # the suite may run in several processes
+        return _with_hud(folder)
+
+
+def _with_hud(folder: Path) -> Path:
     python = folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
     check = [
         str(python),

@@ -385,11 +385,7 @@ async def test_the_openssh_client_works(
     assert done.stdout == b"hi\n/workspace\n"
 
 
-HUD = Path(os.environ.get("HUD_MCP_TEST_HUD_PYTHON", "/nonexistent"))
-
-
-@pytest.mark.skipif(not HUD.exists(), reason="HUD_MCP_TEST_HUD_PYTHON names no Python with hud")
-async def test_huds_own_client_works(server: SshServer, sandbox: Sandbox) -> None:
+async def test_huds_own_client_works(server: SshServer, sandbox: Sandbox, hud_python: Path) -> None:
     """Its SSHClient runs commands, and reads, writes and lists files."""
     capability = admit(server, sandbox).capability
     program = f"""
@@ -411,7 +407,9 @@ async def test_huds_own_client_works(server: SshServer, sandbox: Sandbox) -> Non
         asyncio.run(main())
     """
     with anyio.fail_after(60):
-        done = await anyio.run_process([str(HUD), "-c", textwrap.dedent(program)], check=False)
+        done = await anyio.run_process(
+            [str(hud_python), "-c", textwrap.dedent(program)], check=False
+        )
     assert done.stdout.decode().splitlines() == [
         "text ü ['a b.txt', 'empty']", "2 4", "timeout"
     ], done.stderr.decode()  # fmt: skip

@@ -58,6 +58,15 @@ async def test_over_http_they_stand_beside_mcp(tmp_path: Path, token: str | None
     assert '"kind":"response"' in said
 
 
+async def test_behind_a_proxy_they_are_told_by_its_address(tmp_path: Path) -> None:
+    """Nothing else says where people outside reach a server."""
+    options = ["--public-url", "https://tasks.example.com/"]
+    with http_server(tmp_path, ["letter_count"], *options) as server:
+        async with http_peer(server, era=MODERN) as peer:
+            started = await peer.ok("start_task", template="count", arguments={"word": "pepper"})
+    assert started.structured["live_url"].startswith("https://tasks.example.com/live/")
+
+
 async def test_on_stdio_they_are_served_where_that_is_asked_for(tmp_path: Path) -> None:
     """With `--live` in the same process, on loopback; nothing of it is on standard output."""
     async with stdio_peer(tmp_path, ["letter_count"], "--live") as peer:

@@ -2,6 +2,8 @@
 
 import json
 import re
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +41,27 @@ async def test_an_unknown_job_is_an_error_and_leaves_the_file_as_it_was(run: Run
     with pytest.raises(SourceNotFound):
         await write_report(run.store, "job-none", path)
     assert path.read_text() == "before"
+
+
+@BROWSER
+async def test_a_damaged_record_is_named_and_hides_no_other(run: Run, browser: Browser) -> None:
+    """What a hand has broken is shown as far as it can be read, with its reward if it has one."""
+    whole = await run.add("whole", [step(0, see=shot("red"))], reward=1)
+    cut = await run.add("cut", [step(0, see=shot("blue"))], reward=0.5)
+    broken = await run.add("broken", reward=1)
+    with closing(sqlite3.connect(run.folder / "store.sqlite3")) as connection, connection:
+        connection.execute("UPDATE steps SET row = '{\"index\":' WHERE session_id = ?", (cut,))
+        connection.execute("UPDATE sessions SET receipt = '{}' WHERE id = ?", (broken,))
+    async with opened(browser, await run.write()) as seen:
+        assert await seen.page.locator("#rows tr").count() == 3
+        assert await seen.text("#mean-over") == "mean reward over 2 graded of 3"
+        rows = await seen.text("#rows")
+        assert rows.count("damaged: The record") == 2
+        assert f"step 0 of {cut}" in rows
+        await seen.go(f"#traj-{cut}")
+        assert f"step 0 of {cut}" in await seen.text("#log")
+        await seen.go(f"#traj-{whole}")
+        assert await decoded_width(seen.page) == 640
 
 
 async def test_a_report_is_one_file(run: Run) -> None:

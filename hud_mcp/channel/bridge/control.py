@@ -284,7 +284,7 @@ class Control:
             except ChannelFailed as exc:
                 self._log(f"HUD: {exc}")
                 raise EnvironmentFailed(
-                    "The HUD server cannot be reached any more."
+                    "The HUD server cannot be reached any more. Start a new task."
                     if session_id
                     else "The HUD server cannot be reached; the server's log says more."
                 ) from exc

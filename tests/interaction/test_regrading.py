@@ -8,11 +8,12 @@ from typing import Any
 import anyio
 import orjson
 import pytest
-from peers import child_environment, load_all
+from peers import ENVIRONMENTS, child_environment, load_all
 from runs import MORTAL, finish, query, rows_of
 
 pytestmark = pytest.mark.anyio
 
+RESTORED = str(ENVIRONMENTS / "restored.py")
 ORACLE = ("--agent", "oracle", "--env", MORTAL)
 
 
@@ -180,3 +181,28 @@ async def test_a_browsers_end_state_is_brought_back_and_graded_again(tmp_path: P
     status, printed = await regrade(tmp_path, job_of(tmp_path))
     assert status == 0, printed
     assert "Graded again: 1 of 1 runs; 0 changed." in printed
+
+
+@pytest.mark.sandbox
+@pytest.mark.usefixtures("machine")
+async def test_files_that_only_a_snapshot_holds_are_graded_again(tmp_path: Path) -> None:
+    """What an agent left in a shell is there when the grader that failed on it is mended."""
+    await grade_again_once_mended(tmp_path, env="desk", template="note")
+
+
+@pytest.mark.browser
+async def test_a_page_that_only_a_snapshot_holds_is_graded_again(tmp_path: Path) -> None:
+    """So it is in a browser where a tool was called that must not be called twice."""
+    await grade_again_once_mended(tmp_path, env="shop", template="order")
+
+
+async def grade_again_once_mended(folder: Path, *, env: str, template: str) -> None:
+    """A grader that has failed grades the same end state when it can, as often as it is asked."""
+    rows = rows_of(template, 1, env=env, key=str(folder / "key"))
+    status, printed = await finish(folder, rows, "--agent", "oracle", "--env", RESTORED)
+    assert status == 1, printed
+    for key, reward in (("tea", 1.0), ("coffee", 0.0)):
+        (folder / "key").write_text(key)
+        found = (await regraded(folder, job_of(folder)))[f"{template}-0"]
+        assert (found["old_outcome"], found["reason"]) == ("grading_failed", None)
+        assert (found["outcome"], found["reward"]) == ("graded", reward)

@@ -94,6 +94,8 @@ async def resume_job(store: Store, options: Mapping[str, Any]) -> Prepared:
     """
     job_id = await store.find_job_id(options["resume"])
     job, tasks, runs = await store.load_job_summary(job_id)
+    if job.damage:
+        raise HudMcpError(f"Job {job.id} cannot be resumed as it is. {job.damage}")
     how = RunOptions.of(job)
     if options["sources"]:
         how = how.model_copy(

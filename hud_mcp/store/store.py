@@ -532,6 +532,9 @@ class Store:
     ) -> tuple[Job, list[Task], list[TrajectorySummary]]:
         """Return a job, the tasks that it is to run, and its trajectories in short.
 
+        Where rows of it are damaged, those that are not are there: `damage` says so, of the
+        job for itself and its tasks, and of each trajectory.
+
         Raises:
             SourceNotFound: There is no such job.
             StoreFailed: The store cannot be read.
@@ -540,11 +543,10 @@ class Store:
         def read(
             connection: "Connection",
         ) -> "tuple[Job, list[Task], list[TrajectorySummary]] | None":
-            job = reading.load_job(connection, job_id)
-            if job is None:
+            found = reading.load_job_with_tasks(connection, job_id)
+            if found is None:
                 return None
-            tasks = reading.load_job_tasks(connection, job_id)
-            return job, tasks, reading.load_summaries(connection, job_id=job_id)
+            return *found, reading.load_summaries(connection, job_id=job_id)
 
         found = await self._read(read)
         if found is None:

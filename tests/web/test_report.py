@@ -28,6 +28,7 @@ from recorded import (
 from hud_mcp.errors import SourceNotFound
 from hud_mcp.grade import Outcome, SubScore
 from hud_mcp.job import Job
+from hud_mcp.task import Task
 from hud_mcp.trajectory import ScreenshotRecord
 from hud_mcp.web.report import describe_action, render_report, report_data, write_report
 
@@ -41,6 +42,21 @@ async def test_an_unknown_job_is_an_error_and_leaves_the_file_as_it_was(run: Run
     with pytest.raises(SourceNotFound):
         await write_report(run.store, "job-none", path)
     assert path.read_text() == "before"
+
+
+@BROWSER
+async def test_a_damaged_row_of_a_task_is_named_and_hides_no_run(
+    run: Run, browser: Browser
+) -> None:
+    """The job's page says which, and shows all that was run."""
+    run.tasks = (Task(id="whole", env="shop", template="t"),)
+    await run.add("whole", [step(0, see=shot("red"))], reward=1)
+    with closing(sqlite3.connect(run.folder / "store.sqlite3")) as connection, connection:
+        connection.execute("UPDATE job_tasks SET row = '{\"env\": 7}'")
+    async with opened(browser, await run.write()) as seen:
+        said = await seen.text("#job-damage")
+        assert said.startswith(f"The record is damaged: task 0 of {run.job.id}: ")
+        assert await seen.page.locator("#rows tr").count() == 1
 
 
 @BROWSER

@@ -112,6 +112,7 @@ function drawHead(data) {
     job.created_at && moment(job.created_at),
     `hud-mcp ${data.versions.join(', ')}`,
   ]);
+  say($('job-damage'), job.damage);
   $('mean-value').textContent = rewardText(data.mean);
   $('mean-over').textContent = meanText(data);
   $('outcomes').replaceChildren(...Object.entries(data.outcomes).map(([outcome, count]) =>

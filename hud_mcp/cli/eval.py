@@ -56,7 +56,11 @@ _SETTLE_S = 15.0
 )
 @click.argument("taskset", required=False)
 @click.option("--agent", type=click.Choice(["oracle", "nop"]), help="A built-in agent.")
-@click.option("--agent-command", metavar="COMMAND", help="Any command; see the README.")
+@click.option(
+    "--agent-command",
+    metavar="COMMAND",
+    help="Any command; see the README. It is recorded: give it secrets in its environment.",
+)
 @click.option("--env", "sources", multiple=True, metavar="SOURCE", help="Where environments are.")
 @click.option(
     "--filter",

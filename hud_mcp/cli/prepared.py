@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from hud_mcp.agents.command import command_name
 from hud_mcp.cli.places import find_sources, lasting_source
 from hud_mcp.contexts import contexts_for, spread
 from hud_mcp.errors import HudMcpError, InvalidTask
@@ -73,7 +74,7 @@ async def begin_job(store: Store, options: Mapping[str, Any]) -> Prepared:
     _check_agent(how, chosen)
     if options["contexts"] is not None:
         chosen = _spread(chosen, how, options["contexts"], options["context_selector"])
-    agent = how.agent or how.agent_command
+    agent = how.agent or command_name(how.agent_command or "", Path(how.folder))
     job = Job(
         name=options["name"] or f"{tasks.name} {agent}",
         taskset=tasks.name,

@@ -29,16 +29,12 @@ class Prepared:
         tasks: Everything that it runs.
         planned: What is still to be run of it.
         how: How it is run.
-        max_concurrent: How many runs at once.
-        retries: How often a run is tried again that failed for infrastructure.
     """
 
     job: Job
     tasks: Sequence[Task]
     planned: Sequence[PlannedRun]
     how: RunOptions
-    max_concurrent: int
-    retries: int
 
 
 async def begin_job(store: Store, options: Mapping[str, Any]) -> Prepared:
@@ -66,6 +62,8 @@ async def begin_job(store: Store, options: Mapping[str, Any]) -> Prepared:
         folder=str(Path.cwd()),
         timeout_s=options["timeout"],
         max_steps=options["max_steps"],
+        max_concurrent=options["max_concurrent"],
+        retries=options["retries"],
         seed=options["seed"],
         image=options["image"],
         contexts=options["contexts"],
@@ -84,7 +82,7 @@ async def begin_job(store: Store, options: Mapping[str, Any]) -> Prepared:
     )
     await store.add_job(job, list(chosen))
     planned = plan_runs(list(chosen), [], group=job.group, seed=how.seed)
-    return Prepared(job, list(chosen), planned, how, options["max_concurrent"], options["retries"])
+    return Prepared(job, list(chosen), planned, how)
 
 
 async def resume_job(store: Store, options: Mapping[str, Any]) -> Prepared:
@@ -111,7 +109,9 @@ async def resume_job(store: Store, options: Mapping[str, Any]) -> Prepared:
             )
     _check_agent(how, Taskset(tasks))
     planned = plan_runs(tasks, runs, group=job.group, seed=how.seed)
-    return Prepared(job, tasks, planned, how, options["max_concurrent"], options["retries"])
+    given = {name: options[name] for name in ("max_concurrent", "retries")}
+    how = how.model_copy(update={name: n for name, n in given.items() if n is not None})
+    return Prepared(job, tasks, planned, how)
 
 
 def _spread(tasks: Taskset, how: RunOptions, contexts: str, selector: str) -> Taskset:

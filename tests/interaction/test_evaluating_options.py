@@ -275,3 +275,21 @@ async def test_a_job_with_a_damaged_row_says_so_and_its_answers_can_be_graded_ag
     assert done.returncode == 0, printed + done.stderr.decode()
     assert "Graded again: 2 of 2 runs; 0 changed." in printed
     assert damage in printed
+
+
+async def test_a_resumed_job_runs_as_many_at_once_as_before(tmp_path: Path) -> None:
+    """An agent that must run alone stays alone, unless it is told otherwise."""
+    rows = rows_of("unsteady", 4, begun_file=str(tmp_path / "begun-{i}"))
+    status, printed = await finish(tmp_path, rows, *ORACLE, "--max-concurrent", "1")
+    assert status == 1, printed
+    store = tmp_path / "store.sqlite3"
+    ((job,),) = query(store, "SELECT id FROM jobs")
+    status, printed = await finish(tmp_path, None, "--resume", job)
+    assert status == 0, printed
+    graded = "(SELECT * FROM sessions WHERE receipt ->> 'outcome' = 'graded')"
+    at_once = (
+        f"SELECT count(*) FROM {graded} a JOIN {graded} b ON a.id < b.id "
+        "AND a.started_at < b.ended_at AND b.started_at < a.ended_at"
+    )
+    assert query(store, f"SELECT count(*) FROM {graded}") == [(4,)]
+    assert query(store, at_once) == [(0,)]

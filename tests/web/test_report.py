@@ -295,7 +295,7 @@ async def test_the_table_sorts_and_filters(run: Run, browser: Browser) -> None:
         assert await seen.page.get_attribute("#column-reward", "aria-sort") == "descending"
         await seen.page.get_by_label("Find").fill("EXPIRED")
         assert await seen.tasks() == ["delta"]
-        assert await seen.text("#shown") == "1 of 4 tasks shown"
+        assert await seen.text("#shown") == "1 of 4 runs shown"
         await seen.page.get_by_label("Find").fill("")
         await seen.page.locator("#outcome").select_option("graded")
         assert await seen.tasks() == ["gamma", "beta", "Alpha"]
@@ -591,7 +591,7 @@ async def test_an_empty_job_has_a_report(run: Run, browser: Browser) -> None:
     await run.store.add_job(run.job)
     async with opened(browser, await run.write()) as seen:
         assert await seen.text(".mean") == "—\nno graded task of 0"
-        assert await seen.text("#shown") == "0 tasks"
+        assert await seen.text("#shown") == "0 runs"
 
 
 @BROWSER

@@ -13,7 +13,7 @@ export class Overview {
     this.job = null;
     this.picked = null;
     this.table = new Table({
-      columns: COLUMNS, noun: 'task', sort: 'number',
+      columns: COLUMNS, noun: 'run', sort: 'number',
       ids: { columns: 'columns', rows: 'rows', shown: 'shown', sort: 'sort' },
       rowClass: ({ trajectory }) => [trajectory.surprise && 'surprise', trajectory.earlier && 'earlier'].filter(Boolean).join(' ') || null,
     });

@@ -206,3 +206,21 @@ async def grade_again_once_mended(folder: Path, *, env: str, template: str) -> N
         found = (await regraded(folder, job_of(folder)))[f"{template}-0"]
         assert (found["old_outcome"], found["reason"]) == ("grading_failed", None)
         assert (found["outcome"], found["reward"]) == ("graded", reward)
+
+
+async def test_of_many_rows_those_that_changed_are_shown(tmp_path: Path) -> None:
+    """The others are counted, and one is told where they are without grading once more."""
+    for i in range(70):
+        (tmp_path / f"key-{i}").write_text("fruit")
+    rows = rows_of("by_file", 70, key=str(tmp_path / "key-{i}"))
+    assert (await finish(tmp_path, rows, *ORACLE, "--max-concurrent", "8"))[0] == 0
+    (tmp_path / "key-7").write_text("another fruit")
+    status, printed = await regrade(tmp_path, job_of(tmp_path))
+    assert status == 0, printed
+    lines = printed.splitlines()
+    assert [line.split() for line in lines if line.startswith("by_file")] == [
+        ["by_file-7", "1", "0", "-1"]
+    ]
+    new = query(tmp_path / "store.sqlite3", "SELECT id FROM jobs ORDER BY created_at")[1][0]
+    said = f"Not shown: 69 that did not change. `hud-mcp jobs {new}` lists all new grades."
+    assert said in lines

@@ -1,7 +1,8 @@
 """hud-mcp: any MCP client works inside an environment, and is graded there.
 
-Read `environment` and `template` to declare, `session` for what a held task is,
-`server` for the surface that clients see, `trajectory` for what is recorded.
+Read `environment` and `template` to declare, `session` for what a held task is and `performer`
+for what a call does to its world, `server` for the surface that clients see, `trajectory` for
+what is recorded.
 """
 
 from importlib import import_module

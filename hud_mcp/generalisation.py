@@ -4,7 +4,6 @@ A feature's values are put into bins; each has its mean over the training runs a
 that were held out. This module reads runs in short and does no I/O.
 """
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -13,6 +12,7 @@ from pydantic import Field
 
 from hud_mcp.action import Value
 from hud_mcp.bootstrap import Column, Interval, bootstrap, bootstrap_differences
+from hud_mcp.cells import Shape, shape_of
 from hud_mcp.context import Scalar
 from hud_mcp.contexts import base_task, split_of
 from hud_mcp.grade import Outcome
@@ -35,17 +35,8 @@ TRAIN = "train"
 WITHOUT = ""
 """The split of runs whose rows name none."""
 
-MAX_BINS = 6
-"""In the train range, or in all where nothing is split; as many distinct values have their own."""
-
 _SHARE = 0.5
 """Of the time that a job's figures may take: a page computes these beside them."""
-
-_TOO_LARGE = 1e300
-"""What is no smaller is no number to put on an axis; not a number is not smaller either."""
-
-MAX_CHOICES = 24
-"""Text has no bins: of more values than this, the ones with the fewest runs are left out."""
 
 
 class Bin(Value):
@@ -150,8 +141,10 @@ def generalisation(
         table.ask(lambda run, split=split: run.split == split)
     for feature in shaped:
         for cell in feature.cells:
-            table.ask(lambda run, f=feature, c=cell: f.holds(c, run) and not run.is_held_out)
-            table.ask(lambda run, f=feature, c=cell: f.holds(c, run) and run.is_held_out)
+            table.ask(
+                lambda run, f=feature, c=cell: f.holds(c, run.context) and not run.is_held_out
+            )
+            table.ask(lambda run, f=feature, c=cell: f.holds(c, run.context) and run.is_held_out)
     answers = iter(table.answers())
     return Generalisation(
         confidence=CONFIDENCE,
@@ -164,7 +157,7 @@ def generalisation(
             for split in splits
         ),
         gaps=tuple(_gaps(table, splits)),
-        features=tuple(feature.with_rewards(answers) for feature in shaped),
+        features=tuple(_with_rewards(feature, answers) for feature in shaped),
     )
 
 
@@ -279,123 +272,36 @@ def _gaps(table: _Table, splits: Sequence[str]) -> Iterable[Gap]:
         yield Gap(split=split, value=first - second, low=low, high=high, tasks=tasks)
 
 
-@dataclass(frozen=True)
-class _Cell:
-    """Some values of a feature: from one to another, or one value."""
-
-    label: str
-    values: frozenset[Any]
-    outside: bool
-    low: float | None = None
-    high: float | None = None
-    at: float | None = None
-
-
-@dataclass(frozen=True)
-class _Shape:
-    """A feature's values, put into cells."""
-
-    feature: str
-    numeric: bool
-    cells: Sequence[_Cell]
-    train_range: tuple[float, float] | None = None
-    left_out: int = 0
-
-    def holds(self, cell: _Cell, run: _Run) -> bool:
-        return self.feature in run.context and _key(run.context[self.feature]) in cell.values
-
-    def with_rewards(self, answers: Iterable[Estimate | None]) -> FeatureRewards:
-        """The same with the means that were asked for, two a cell."""
-        source = iter(answers)
-        low, high = self.train_range or (None, None)
-        return FeatureRewards(
-            feature=self.feature,
-            numeric=self.numeric,
-            train_low=low,
-            train_high=high,
-            left_out=self.left_out,
-            bins=tuple(
-                Bin(
-                    label=cell.label,
-                    low=cell.low,
-                    high=cell.high,
-                    at=cell.at,
-                    outside=cell.outside,
-                    train=next(source),
-                    held_out=next(source),
-                )
-                for cell in self.cells
-            ),
-        )
-
-
-def _key(value: Any) -> Any:
-    """A value to compare with others: true is not 1."""
-    return str(value).lower() if isinstance(value, bool) else value
-
-
-def _shape(name: str, runs: Sequence[_Run]) -> _Shape:
-    having = [run for run in runs if name in run.context]
-    values = [run.context[name] for run in having]
-    known = {_key(run.context[name]) for run in having if run.split == TRAIN}
-    is_split = bool(known) and any(run.is_held_out for run in having)
-    if not all(_is_number(v) for v in values):
-        return _shape_choices(name, [_key(v) for v in values], known if is_split else None)
-    numbers = sorted(float(v) for v in values)
-    inside = (min(known), max(known)) if is_split else None
-    return _Shape(name, numeric=True, cells=_cells(numbers, inside), train_range=inside)
-
-
-def _is_number(value: Any) -> bool:
-    return (
-        isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _TOO_LARGE
+def _with_rewards(shape: Shape, answers: Iterable[Estimate | None]) -> FeatureRewards:
+    """A feature with the means that were asked for, two a cell."""
+    source = iter(answers)
+    low, high = shape.train_range or (None, None)
+    return FeatureRewards(
+        feature=shape.feature,
+        numeric=shape.numeric,
+        train_low=low,
+        train_high=high,
+        left_out=shape.left_out,
+        bins=tuple(
+            Bin(
+                label=cell.label,
+                low=cell.low,
+                high=cell.high,
+                at=cell.at,
+                outside=cell.outside,
+                train=next(source),
+                held_out=next(source),
+            )
+            for cell in shape.cells
+        ),
     )
 
 
-def _shape_choices(name: str, values: Sequence[Any], known: set[Any] | None) -> _Shape:
-    counts: dict[Any, int] = {}
-    for value in values:
-        counts[value] = counts.get(value, 0) + 1
-    kept = set(sorted(counts, key=lambda v: -counts[v])[:MAX_CHOICES])
-    order = sorted(kept, key=lambda v: (known is not None and v not in known, str(v)))
-    cells = [
-        _Cell(str(v), frozenset({v}), outside=known is not None and v not in known) for v in order
-    ]
-    return _Shape(name, numeric=False, cells=cells, left_out=len(counts) - len(kept))
-
-
-def _cells(numbers: Sequence[float], inside: tuple[float, float] | None) -> list[_Cell]:
-    """Bins of equal width in the train range, and at most half as many on each side of it."""
-    low, high = inside or (numbers[0], numbers[-1])
-    below = [n for n in numbers if n < low]
-    within = [n for n in numbers if low <= n <= high]
-    above = [n for n in numbers if n > high]
-    side = MAX_BINS // 2
-    return [
-        *_bins(below, side, outside=True),
-        *_bins(within, MAX_BINS, outside=False),
-        *_bins(above, side, outside=True),
-    ]
-
-
-def _bins(numbers: Sequence[float], most: int, *, outside: bool) -> list[_Cell]:
-    distinct = sorted(set(numbers))
-    if len(distinct) <= most:
-        return [_cell([n], numbers, outside=outside) for n in distinct]
-    low, width = distinct[0], (distinct[-1] - distinct[0]) / most
-    groups: list[list[float]] = [[] for _ in range(most)]
-    for n in distinct:
-        groups[min(most - 1, int((n - low) / width))].append(n)
-    return [_cell(group, numbers, outside=outside) for group in groups if group]
-
-
-def _cell(group: Sequence[float], numbers: Sequence[float], *, outside: bool) -> _Cell:
-    held = frozenset(group)
-    inside = [n for n in numbers if n in held]
-    low, high = group[0], group[-1]
-    label = f"{low:.4g}" if low == high else f"{low:.4g} to {high:.4g}"
-    at = math.fsum(inside) / len(inside)
-    return _Cell(label, held, outside=outside, low=low, high=high, at=at)
+def _shape(name: str, runs: Sequence[_Run]) -> Shape:
+    having = [run for run in runs if name in run.context]
+    trained = [run.context[name] for run in having if run.split == TRAIN]
+    is_split = bool(trained) and any(run.is_held_out for run in having)
+    return shape_of(name, [run.context[name] for run in having], trained if is_split else None)
 
 
 def _text(found: Generalisation) -> Iterable[str]:

@@ -3,6 +3,7 @@
 A write that fails is kept and made good with the next one: a full disk loses nothing.
 """
 
+import asyncio
 import logging
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,7 +16,7 @@ from hud_mcp.action import ActionEffect, Point
 from hud_mcp.errors import SessionTaken, StoreFailed
 from hud_mcp.observation import Observation, Screenshot
 from hud_mcp.store import Store
-from hud_mcp.trajectory import Receipt, ScreenshotRecord, TrajectoryStep, utc_now
+from hud_mcp.trajectory import Receipt, ScreenshotRecord, Trajectory, TrajectoryStep, utc_now
 
 __all__ = ["Draft", "Recorder", "StepKind"]
 
@@ -114,7 +115,7 @@ class _Owed:
 
 
 class Recorder:
-    """Writes one session's steps, log and end, each once and in order.
+    """Writes one session's beginning, steps, log and end, each once and in order.
 
     Args:
         store: Where to.
@@ -140,9 +141,52 @@ class Recorder:
         self._line_count = lines
         self._receipt: Receipt | None = None
         self._lock = anyio.Lock()
+        self._beginning: asyncio.Future[None] | None = None
         self.count = steps
         self.taken = False
         self.snapshot_step: int | None = None
+
+    async def begin(
+        self,
+        begun: Trajectory,
+        *,
+        secret_digest: str,
+        principal: str | None,
+        reward_policy: str,
+        environment_digest: str,
+        live_token: str | None,
+    ) -> None:
+        """Make the beginning durable, once: what a second call is given changes nothing.
+
+        It happens even if the wait is cancelled.
+
+        Raises:
+            StoreFailed: It was not written, and will not be.
+        """
+        if self._beginning is None:
+            writing = self._store.add_session(
+                begun,
+                secret_digest=secret_digest,
+                principal=principal,
+                reward_policy=reward_policy,
+                environment_digest=environment_digest,
+                live_token=live_token,
+            )
+            self._beginning = asyncio.ensure_future(writing)
+        await asyncio.shield(self._beginning)
+
+    async def ask(self, prompt: str) -> None:
+        """Make durable what the session asks.
+
+        Raises:
+            StoreFailed: It was not written.
+            SessionTaken: The same; another server runs the session.
+        """
+        await self._store.set_prompt(self._id, prompt)
+
+    async def keep_handle(self, handle: bytes) -> None:
+        """Make durable what the world is found by; raises as `ask` does."""
+        await self._store.set_handle(self._id, handle)
 
     def log(self, line: str) -> None:
         """Add a line to the log; it is written with the next step, or at the end."""
@@ -211,6 +255,15 @@ class Recorder:
             await self._flush()
         except SessionTaken:
             logger.debug("the end of the log is the other server's")
+
+    async def release(self) -> None:
+        """Let go of the session, so that another server can go on with it, if none does already.
+
+        Raises:
+            StoreFailed: It is still this server's.
+        """
+        if not self.taken:
+            await self._store.release_session(self._id)
 
     async def note(self) -> None:
         """Write what was logged now, without a step.

@@ -2,7 +2,8 @@
 
 Requests exchange messages with two tasks that belong to the session: the keeper, which
 owns the template's generator, and the worker, which performs one call after the other on
-the world. Every call is recorded durably before it returns.
+the world. This module is the session's life; what a call does is the performer's, and every
+call is recorded durably before it returns.
 """
 
 import asyncio
@@ -10,25 +11,19 @@ import logging
 import secrets
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal, TypeVar, cast
+from typing import Any, Literal, TypeVar
 
 import anyio
-import anyio.to_thread
-import orjson
-from pydantic_core import to_jsonable_python
 
-from hud_mcp.action import Action, ActionEffect, ResponseAction, scale_action
+from hud_mcp.action import Action
+from hud_mcp.caller import Caller
 from hud_mcp.ending import digest, ended_text, make_receipt
 from hud_mcp.environment import Environment
 from hud_mcp.errors import (
-    ActionFailed,
     AlreadyAnswered,
     EnvironmentFailed,
     HudMcpError,
-    InvalidAction,
-    LimitReached,
     NoScreen,
     SessionBusy,
     SessionEnded,
@@ -36,27 +31,23 @@ from hud_mcp.errors import (
     StoreFailed,
 )
 from hud_mcp.grade import Outcome
+from hud_mcp.held_world import HeldWorld
 from hud_mcp.keeper import Ending, Keeper
 from hud_mcp.limits import Limits
 from hud_mcp.log import take_rest
-from hud_mcp.observation import (
-    Look,
-    Observation,
-    Screenshot,
-    TaskResult,
-    clip_text,
-    fit_screenshot,
-)
-from hud_mcp.recorder import Draft, Recorder, StepKind
-from hud_mcp.replay import WorldLost, bring_back, can_come_back, submitted_answer
+from hud_mcp.observation import Look, Screenshot
+from hud_mcp.performer import Performer, Stepped
+from hud_mcp.recorder import Recorder, StepKind
+from hud_mcp.replay import WorldLost, submitted_answer
 from hud_mcp.store import Store
-from hud_mcp.store.store import HeldSession, storable
+from hud_mcp.store.characters import storable
+from hud_mcp.store.held import HeldSession
 from hud_mcp.task import Task
 from hud_mcp.template import Prompt, Template
 from hud_mcp.tool import Tool
 from hud_mcp.trajectory import Receipt, Trajectory, utc_now
 from hud_mcp.worker import Worker
-from hud_mcp.world import ActsAtOnce, Elsewhere, Opening, Restorable, Shared, World
+from hud_mcp.world import Opening, Shared
 
 __all__ = ["GRADED_AGAIN", "Caller", "Session", "SessionState", "Stepped"]
 
@@ -67,49 +58,6 @@ T = TypeVar("T")
 
 GRADED_AGAIN = "its answer is graded again, as its server ended before it had a grade"
 """The line of a session's log by which such gradings are counted."""
-
-_RECORD_QUALITY = 60
-"""JPEG quality of pictures that only the record keeps."""
-
-
-@dataclass(frozen=True)
-class Caller:
-    """Who makes a call.
-
-    Attributes:
-        principal: Whom authentication named; None without it. A session started under a
-            principal answers to no other.
-        connection: What identifies the caller's connection, where something does: the
-            process on stdio, the session header on 2025-era HTTP. None otherwise.
-    """
-
-    principal: str | None = None
-    connection: str | None = None
-
-    def is_same(self, other: "Caller") -> bool:
-        """Whether both are known to be one: by principal where there is one, else by connection."""
-        if self.principal is not None or other.principal is not None:
-            return self.principal == other.principal
-        return self.connection is not None and self.connection == other.connection
-
-
-@dataclass(frozen=True)
-class Stepped:
-    """What a call on the world gave.
-
-    Attributes:
-        result: What the agent sees, and what the world said of rewards and ends.
-        performed: How many of the actions were performed.
-        error: Why the next one was not, or None.
-        notes: What single actions said.
-        answered: Whether a response action submitted the answer.
-    """
-
-    result: TaskResult
-    performed: int
-    error: str | None = None
-    notes: tuple[str, ...] = ()
-    answered: bool = False
 
 
 class Session:
@@ -162,22 +110,15 @@ class Session:
         self.prompt: Prompt | None = None
         self.receipt: Receipt | None = None
         self.told: str | None = None
-        self.latest: Screenshot | None = None
         self.provisional = provisional
         self.touched_s = time.monotonic()
         self.begun_s = self.touched_s - max(0.0, (utc_now() - self.started_at).total_seconds())
         self.ended = anyio.Event()
-        self.terminated = False
-        self.truncated = False
-        self._store = store
         self._shared = shared
         self._job_id = job_id
         self._held = held
-        self._entering: asyncio.Future[None] | None = None
         self._settling: asyncio.Future[None] | None = None
         self._seed = begun.seed if begun else self._choose_seed()
-        self._world: World | None = None
-        self._scale = 1.0
         self._answer: str | None = None
         self._answered_at: datetime | None = None
         self._recorder = Recorder(
@@ -187,7 +128,15 @@ class Session:
             steps=len(begun.steps) if begun else 0,
             lines=held.lines if held else 0,
         )
-        self._tools_replay = True
+        self._world = HeldWorld(environment, over=self._over_text, log=self.log)
+        self._performer = Performer(
+            environment,
+            self._world,
+            limits=limits,
+            recorder=self._recorder,
+            rewards_shown=reward_policy == "per_step",
+            hand_over=self._hand_over,
+        )
         self._parks = False
         self._resuming = held is not None
         self._worker = Worker(
@@ -202,7 +151,7 @@ class Session:
             open_generator=self._open,
             unwind=self._worker.stop,
             settle=self._settle,
-            close_world=self._close_world,
+            close_world=self._world.close,
             leave=self._leave,
             cut_off=self._cut_off,
             setup_s=limits.setup_s,
@@ -220,6 +169,11 @@ class Session:
     def taken(self) -> bool:
         """Whether another server process has taken it over; here, it is over."""
         return self._recorder.taken
+
+    @property
+    def latest(self) -> Screenshot | None:
+        """The picture of the last observation; None before any, and after the end."""
+        return self._world.latest
 
     @property
     def steps(self) -> int:
@@ -267,9 +221,10 @@ class Session:
             if at_once:
                 await self._enter(prompt.text)
             else:
-                await self._store.set_prompt(self.trajectory_id, prompt.text)
-            if isinstance(self._world, Elsewhere):
-                await self._store.set_handle(self.trajectory_id, await self._world.handle())
+                await self._recorder.ask(prompt.text)
+            handle = await self._world.handle()
+            if handle is not None:
+                await self._recorder.keep_handle(handle)
         except asyncio.CancelledError:
             ending = Ending(Outcome.CANCELLED, told="Its start was cancelled.")
             if self._keeper.started:
@@ -288,32 +243,26 @@ class Session:
         return prompt
 
     async def _enter(self, prompt: str | None = None) -> None:
-        """Record that it has begun, once; with what it asks, where that is known by then.
-
-        It happens even if the wait is cancelled.
-        """
-        if self._entering is None:
-            begun = Trajectory(
-                id=self.trajectory_id,
-                job_id=self._job_id,
-                environment=self.environment.name,
-                environment_version=self.environment.version,
-                task=self.task,
-                context=self.environment.context_space.fill(self.task.context),
-                seed=self._seed,
-                prompt=prompt,
-                started_at=self.started_at,
-            )
-            writing = self._store.add_session(
-                begun,
-                secret_digest=self.secret_digest,
-                principal=self.caller.principal,
-                reward_policy=self.reward_policy,
-                environment_digest=self.environment.digest,
-                live_token=self.live_token,
-            )
-            self._entering = asyncio.ensure_future(writing)
-        await asyncio.shield(self._entering)
+        """Record that it has begun, once; with what it asks, where that is known by then."""
+        begun = Trajectory(
+            id=self.trajectory_id,
+            job_id=self._job_id,
+            environment=self.environment.name,
+            environment_version=self.environment.version,
+            task=self.task,
+            context=self.environment.context_space.fill(self.task.context),
+            seed=self._seed,
+            prompt=prompt,
+            started_at=self.started_at,
+        )
+        await self._recorder.begin(
+            begun,
+            secret_digest=self.secret_digest,
+            principal=self.caller.principal,
+            reward_policy=self.reward_policy,
+            environment_digest=self.environment.digest,
+            live_token=self.live_token,
+        )
 
     async def resume(self) -> None:
         """Go on with a session that another server process began; it is this one's already.
@@ -334,7 +283,7 @@ class Session:
         try:
             prompt = await asyncio.shield(self._keeper.prompt)
             if held.trajectory.prompt is None:  # nobody was told of it yet
-                await self._store.set_prompt(self.trajectory_id, prompt.text)
+                await self._recorder.ask(prompt.text)
             elif storable(prompt.text) != held.trajectory.prompt:
                 raise WorldLost("its template asks something else now")
             self.prompt = prompt
@@ -392,11 +341,13 @@ class Session:
         If this call is cancelled, the action under way may or may not have happened;
         what was performed is recorded, and the session lives on.
         """
-        self._check_actions(actions)
-        return await self._enqueue(
-            lambda: self._perform(actions, look, kind, deliver_image=deliver_image),
-            self.limits.step_s,
-        )
+        self._performer.check_actions(actions)
+
+        async def run() -> Stepped:
+            self._refuse_if_over()
+            return await self._performer.perform(actions, look, kind, deliver_image=deliver_image)
+
+        return await self._enqueue(run, self.limits.step_s)
 
     async def call_tool(self, tool: Tool, arguments: dict[str, Any], look: Look) -> Stepped:
         """Call a tool of the environment's own.
@@ -408,9 +359,12 @@ class Session:
                 for `step`.
         """
         tool.arguments.parse(arguments)
-        return await self._enqueue(
-            lambda: self._run_tool(tool, arguments, look), self.limits.step_s
-        )
+
+        async def run() -> Stepped:
+            self._refuse_if_over()
+            return await self._performer.run_tool(tool, arguments, look)
+
+        return await self._enqueue(run, self.limits.step_s)
 
     async def respond(self, answer: str, *, wait_s: float | None = None) -> Receipt | None:
         """Submit the final answer, once, and wait for the grade.
@@ -431,7 +385,7 @@ class Session:
 
         If this call is cancelled, the answer stays submitted and grading goes on.
         """
-        self._check_answer(answer)
+        self._performer.check_answer(answer)
         if self._answer is None:
             await self._enqueue(lambda: self._respond(answer), self.limits.step_s, detached=True)
         elif self._answer != answer:
@@ -463,12 +417,7 @@ class Session:
         return (
             self.prompt is not None
             and not self.provisional
-            and can_come_back(
-                self.environment.world,
-                self.steps,
-                self._recorder.snapshot_step,
-                tools_replay=self._tools_replay,
-            )
+            and self._world.can_come_back(self.steps, self._recorder.snapshot_step)
         )
 
     async def finish(self, ending: Ending, *, abort: bool = False) -> None:
@@ -506,210 +455,22 @@ class Session:
 
     # What follows runs in the worker.
 
-    async def _perform(
-        self,
-        actions: Sequence[Action],
-        look: Look,
-        kind: StepKind,
-        *,
-        deliver_image: bool,
-    ) -> Stepped:
-        self._refuse_if_over()
-        draft = self._draft(
-            kind, [a.model_dump(mode="json", exclude_none=True) for a in actions], look
-        )
-        draft.delivered_image = deliver_image and self.environment.world.has_screen
-        try:
-            answer = await self._act_all(actions, draft)
-            draft.observation = await self._observe(look, deliver_image=deliver_image)
-            draft.snapshot = await self._snapshot()
-        except BaseException as exc:
-            draft.error = _why_stopped(exc, f"after {draft.performed} of {len(actions)} actions")
-            draft.interrupted = not isinstance(exc, HudMcpError)
-            await self._recorder.keep(draft)
-            raise
-        self.terminated |= draft.terminated
-        self.truncated |= draft.truncated
-        if answer is None:
-            await self._recorder.add(draft)
-        else:
-            await self._submit(answer, draft)
-        return self._shown(draft, deliver_image=deliver_image, answered=answer is not None)
-
-    async def _act_all(self, actions: Sequence[Action], draft: Draft) -> str | None:
-        """Perform actions until one is refused or the episode ends; return the answer, if any."""
-        answers = (i for i, each in enumerate(actions) if isinstance(each, ResponseAction))
-        end = next(answers, len(actions))
-        try:
-            await self._act_before(actions[:end], draft)
-        except ActionFailed as exc:
-            draft.error = _which_failed(actions, draft.performed, exc)
-            return None
-        over = draft.terminated or draft.truncated
-        last = actions[end] if end < len(actions) and not over else None
-        return last.text if isinstance(last, ResponseAction) else None
-
-    async def _act_before(self, actions: Sequence[Action], draft: Draft) -> None:
-        """Perform actions that are no answer, in one go where the world can."""
-        scale, world = self._scale, self._live_world
-        if len(actions) > 1 and isinstance(world, ActsAtOnce):
-            done: list[ActionEffect] = []
-            try:
-                scaled = [scale_action(action, scale) for action in actions]
-                refusal = await world.act_all(scaled, done.append)
-            finally:  # what was done before it broke or was cancelled, is recorded
-                for effect in tuple(done):
-                    draft.add(_in_picture_pixels(effect, scale))
-            if refusal is not None:
-                raise refusal
-            return
-        for action in actions:
-            effect = await world.act(scale_action(action, scale))
-            draft.add(_in_picture_pixels(effect, scale))
-            if draft.terminated or draft.truncated:
-                return
-
-    def _shown(self, draft: Draft, *, deliver_image: bool, answered: bool) -> Stepped:
-        """A step as the agent sees it."""
-        seen = draft.observation or Observation()
-        image = seen.image if deliver_image else None
-        return Stepped(
-            result=TaskResult(
-                observation=Observation(text=seen.text, image=image, values=seen.values),
-                reward=draft.reward if self.reward_policy == "per_step" else None,
-                terminated=draft.terminated,
-                truncated=draft.truncated,
-                info=draft.info,
-            ),
-            performed=draft.performed,
-            error=draft.error,
-            notes=tuple(draft.notes),
-            answered=answered,
-        )
-
-    async def _run_tool(self, tool: Tool, arguments: dict[str, Any], look: Look) -> Stepped:
-        self._refuse_if_over()
-        draft = self._draft("tool", [{"tool": tool.name, "args": arguments}], look)
-        self._tools_replay &= tool.replayable
-        try:
-            value = await tool.call(arguments, self._live_world)
-            seen = await self._observe(look.model_copy(update={"text": False}), deliver_image=False)
-            shown = _tool_observation(value, look)
-            draft.snapshot = await self._snapshot()
-        except BaseException as exc:
-            draft.error = _why_stopped(exc, f"while {tool.name} ran")
-            draft.interrupted = isinstance(exc, asyncio.CancelledError)
-            ours = isinstance(exc, HudMcpError) or not isinstance(exc, Exception)
-            if not ours:
-                draft.error = f"{tool.name} failed: {draft.error}"
-                logger.exception("tool %s raised", tool.name)
-            await self._recorder.keep(draft)
-            if ours:
-                raise
-            raise ActionFailed(draft.error) from None
-        draft.performed = 1
-        draft.observation = Observation(text=shown.text or "", image=seen.image)
-        await self._recorder.add(draft)
-        return Stepped(result=TaskResult(observation=shown), performed=1)
-
     async def _respond(self, answer: str) -> None:
         if self._answer is not None:  # another call's answer was before this one in the queue
             if self._answer != answer:
                 raise AlreadyAnswered(self._already_answered())
             return
         self._refuse_if_over()
-        look = Look()
-        draft = self._draft("response", [{"type": "response", "text": answer}], look)
-        draft.observation = await self._observe(look, deliver_image=False)
-        draft.snapshot = await self._snapshot()
-        await self._submit(answer, draft)
-
-    async def _submit(self, answer: str, draft: Draft) -> None:
-        """Record the step that answers, and only then hand the answer over."""
-        draft.performed += 1
-        draft.answers = True
-        try:
-            await self._recorder.add(draft)
-        except StoreFailed as exc:
-            self._recorder.withdraw()
-            draft.performed -= 1
-            draft.answers = False
-            done = ""
-            if draft.kind != "response":
-                draft.error = "the answer was not submitted"
-                self._recorder.owe(draft)
-                done = " What came before it in this call was performed: do not repeat it."
-            raise StoreFailed(
-                "The answer was not submitted, because it cannot be recorded. "
-                f"{exc.__cause__}{done}"
-            ) from None
-        self._hand_over(answer)
+        await self._performer.respond(answer)
 
     def _hand_over(self, answer: str) -> None:
         self._answer, self._answered_at = answer, utc_now()
         self.state = "grading"
         self._keeper.submit(answer)
 
-    def _draft(self, kind: StepKind, actions: list[dict[str, Any]], look: Look) -> Draft:
-        draft = Draft(kind, actions)
-        draft.scale = self._scale
-        draft.look = look.model_dump(mode="json", exclude_defaults=True)
-        return draft
-
-    async def _snapshot(self) -> bytes | None:
-        """The state of a world that a replay could not bring back; None where it can, or fails."""
-        world = self._live_world
-        replays = self.environment.world.replayable and self._tools_replay
-        if replays or not isinstance(world, Restorable):
-            return None
-        try:
-            return await world.snapshot()
-        except EnvironmentFailed:
-            raise
-        except HudMcpError as exc:
-            self.log(f"no snapshot after step {self.steps}: {exc}")
-            return None
-
     async def _come_back(self, held: HeldSession) -> None:
-        steps = held.trajectory.steps
-        await bring_back(
-            self._live_world,
-            self.environment.world,
-            steps,
-            self.environment.tools,
-            snapshot=held.snapshot,
-            snapshot_step=held.snapshot_step,
-        )
+        await self._world.come_back(held)
         self._recorder.snapshot_step = held.snapshot_step if held.snapshot is not None else None
-        for step in steps:
-            self.terminated |= step.terminated
-            self.truncated |= step.truncated
-            if step.delivered_image and step.screenshot is not None:
-                self._scale = step.screenshot.scale
-            if step.kind == "tool" and step.actions:
-                tool = self.environment.tools.get(str(step.actions[0].get("tool")))
-                self._tools_replay &= tool is None or tool.replayable
-
-    async def _observe(self, look: Look, *, deliver_image: bool) -> Observation:
-        """Observe, with a picture for the record too, fitted into the budget."""
-        if not self.environment.world.has_screen:
-            look = look.model_copy(update={"image": None})
-        elif look.image is None:
-            look = look.model_copy(update={"image": "jpeg", "quality": _RECORD_QUALITY})
-        seen = await self._live_world.observe(look)
-        text = None if seen.text is None else clip_text(seen.text, look.max_text_chars)
-        image = seen.image
-        if image is None:
-            return Observation(text=text, values=seen.values)
-        if (
-            max(image.width_px, image.height_px) > look.max_edge_px
-            or len(image.data) > look.max_image_bytes
-        ):
-            image = await anyio.to_thread.run_sync(fit_screenshot, image, look)
-        if deliver_image:
-            self._scale = image.scale
-        self.latest = image
-        return Observation(text=text, image=image, values=seen.values)
 
     async def _on_broken(self, exc: EnvironmentFailed) -> None:
         self._keeper.end(Ending(Outcome.ENVIRONMENT_FAILED, error=str(exc), told=str(exc)))
@@ -719,7 +480,7 @@ class Session:
 
     async def _open(self) -> AsyncGenerator[Any, Any]:
         environment = self.environment
-        self._world = await environment.world.open(
+        world = await self._world.open(
             Opening(
                 context=environment.split_context(self.task.context),
                 seed=self._seed,
@@ -730,7 +491,7 @@ class Session:
             )
         )
         context = environment.context_space.fill(self.task.context)
-        return self.template.run(self.task.args, self._world, context)
+        return self.template.run(self.task.args, world, context)
 
     def _cut_off(self) -> None:
         """The template ends the wait for an answer by itself, and may grade now."""
@@ -750,7 +511,7 @@ class Session:
             self.state = "parked"
         else:
             await self._record_end(ending)
-        self.latest = None
+        self._world.latest = None
         self.ended.set()
         self._worker.refuse_waiting()
 
@@ -789,13 +550,8 @@ class Session:
 
     async def _leave(self) -> None:
         await self._recorder.leave()
-        if self.state == "parked" and not self.taken:
-            await self._store.release_session(self.trajectory_id)
-
-    async def _close_world(self) -> None:
-        world, self._world = self._world, None
-        if world is not None:
-            await world.close()
+        if self.state == "parked":
+            await self._recorder.release()
 
     # What follows runs in the caller's task.
 
@@ -818,38 +574,6 @@ class Session:
             raise SessionEnded(self._over_text())
         if self.state == "grading":
             raise AlreadyAnswered(self._already_answered())
-
-    def _check_actions(self, actions: Sequence[Action]) -> None:
-        limit = self.limits.actions_per_step
-        if len(actions) > limit:
-            raise LimitReached(
-                f"{len(actions)} actions in one step; at most {limit} are taken. Nothing was done; "
-                "send them in several steps."
-            )
-        allowed = self.environment.world.actions | {"response"}
-        for i, action in enumerate(actions):
-            if action.type not in allowed:
-                where = f"actions[{i}]: " if len(actions) > 1 else ""
-                raise InvalidAction(
-                    f"{where}{action.type!r} is not an action of environment "
-                    f"{self.environment.name!r}; it takes {', '.join(sorted(allowed))}. None was "
-                    "performed."
-                )
-            if isinstance(action, ResponseAction):
-                self._check_answer(action.text)
-
-    def _check_answer(self, answer: str) -> None:
-        if len(answer.encode()) > self.limits.argument_bytes:
-            raise LimitReached(
-                f"The answer has {len(answer.encode())} bytes; at most "
-                f"{self.limits.argument_bytes} are taken. Nothing was submitted."
-            )
-
-    @property
-    def _live_world(self) -> World:
-        if self._world is None:
-            raise SessionEnded(self._over_text())
-        return self._world
 
     def need_screen(self) -> None:
         """Refuse a picture where there is no screen.
@@ -878,50 +602,3 @@ class Session:
                 "last reply: call again with its id."
             )
         return ended_text(self.receipt, self.told)
-
-
-def _why_stopped(exc: BaseException, where: str) -> str:
-    """What the record says of a call that did not come to its end."""
-    if isinstance(exc, asyncio.CancelledError):
-        return f"stopped {where}"
-    return str(exc) if isinstance(exc, HudMcpError) else f"{type(exc).__name__}: {exc}"
-
-
-def _in_picture_pixels(effect: ActionEffect, scale: float) -> ActionEffect:
-    """Say a place in pixels of the picture that the agent was shown."""
-    point = effect.info.get("point")
-    if scale == 1 or not isinstance(point, dict):
-        return effect
-    place = {
-        axis: round(value / scale, 1) for axis, value in cast("dict[str, float]", point).items()
-    }
-    text = f"The pointer is at ({place['x']:g}, {place['y']:g})."
-    return effect.model_copy(update={"text": text, "info": {**effect.info, "point": place}})
-
-
-def _which_failed(actions: Sequence[Action], performed: int, exc: Exception) -> str:
-    failed = actions[performed]
-    if len(actions) == 1:
-        return f"{failed.type} failed: {exc}"
-    rest = len(actions) - performed - 1
-    tail = f" The {rest} after it were not performed." if rest else ""
-    return f"actions[{performed}]: {failed.type} failed: {exc}{tail}"
-
-
-def _tool_observation(value: Any, look: Look) -> Observation:
-    """What a tool returned, within the budget of an observation."""
-    if isinstance(value, Screenshot):
-        value = Observation(image=value)
-    if not isinstance(value, Observation):
-        value = Observation(text=_tool_text(value))
-    text = None if value.text is None else clip_text(value.text, look.max_text_chars)
-    image = None if value.image is None else fit_screenshot(value.image, look)
-    return Observation(text=text, image=image)
-
-
-def _tool_text(value: Any) -> str:
-    if value is None:
-        return "Done."
-    if isinstance(value, str):
-        return value
-    return orjson.dumps(to_jsonable_python(value, fallback=str)).decode()

@@ -4,36 +4,33 @@ import asyncio
 import logging
 import re
 import time
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
-from typing import Any
+from collections.abc import Iterable
 
 import anyio
 
-from hud_mcp.ending import digest, ended_text, make_receipt
+from hud_mcp.caller import Caller
+from hud_mcp.catalogue import Catalogue
+from hud_mcp.ending import digest, ended_text
 from hud_mcp.environment import Environment
 from hud_mcp.errors import (
-    EnvironmentFailed,
-    HudMcpError,
-    InvalidContext,
     InvalidTask,
     LimitReached,
     SessionBusy,
     SessionEnded,
     SessionNotFound,
     StoreFailed,
-    did_you_mean,
 )
 from hud_mcp.grade import Outcome
+from hud_mcp.hooks import Hooks
 from hud_mcp.keeper import Ending
 from hud_mcp.limits import Limits
-from hud_mcp.replay import submitted_answer
-from hud_mcp.session import GRADED_AGAIN, Caller, Session
+from hud_mcp.recovery import Recovery
+from hud_mcp.session import Session
 from hud_mcp.store import Store
-from hud_mcp.store.store import HeldSession, WaitingSession
+from hud_mcp.store.held import HeldSession
 from hud_mcp.task import Task
 from hud_mcp.taskset import Taskset
-from hud_mcp.trajectory import Receipt, utc_now
+from hud_mcp.trajectory import Receipt
 from hud_mcp.world import Shared
 
 __all__ = ["Sessions"]
@@ -47,15 +44,11 @@ _END_S = 1.2
 """How much of it the sessions have to end, and to be recorded."""
 _FINISH_S = 0.5
 """How much of that what runs has to come to its own end, before it is cut off."""
-_TAKE_S = 5.0
-"""How long to wait for another server to let go of a session: one that stops takes 2 s."""
 _ADOPT_S = 10.0
 """How often to look for sessions that no server runs any more."""
 _FIRST_LOOK_S = 3.0
 """When to look first: the database loads after the first requests are answered."""
 _CHOSEN_ID = re.compile(r"sess-[0-9a-f]{32,64}")
-_GRADINGS = 3
-"""How often an answer's grading may end with its server before that is its outcome."""
 _REMEMBERED = 1024
 """Ended sessions that are kept in memory; the store knows them all."""
 
@@ -75,6 +68,7 @@ class Sessions:
             end; where not, only sessions that are asked for are brought back.
 
     Attributes:
+        environments, tasks, find_environment, notes, mint: The catalogue's.
         live_base: Where the live pages of sessions are served, or None.
 
     Raises:
@@ -93,24 +87,30 @@ class Sessions:
         job_id: str | None = None,
         adopts: bool = True,
     ) -> None:
-        self.environments = {e.name: e for e in environments}
+        catalogue = Catalogue(environments, tasksets)
+        self.environments = catalogue.environments
+        self.tasks = catalogue.tasks
+        self.find_environment = catalogue.find_environment
+        self.notes = catalogue.notes
+        self.mint = catalogue.mint
         self.store = store
         self.limits = limits or Limits()
         self.reward_policy = reward_policy
         self.job_id = job_id
-        self.tasks = Taskset([t for s in tasksets for t in s], name="The taskset")
-        for task in self.tasks:
-            self._check(task)
         self._shared = Shared()
         self._sessions: dict[str, Session] = {}
         self._failed: set[Session] = set()  # in starting; kept until they are closed
-        self._starting = anyio.Lock()
-        self._started: set[str] = set()
+        self._hooks = Hooks()
+        self._recovery = Recovery(
+            store,
+            self.environments,
+            make_ready=self._make_ready,
+            open_session=self._open_held,
+        )
         self._reaper: asyncio.Task[None] | None = None
         self._endings: set[asyncio.Task[None]] = set()
         self._closing = False
         self._adopts = adopts
-        self._resumes: dict[str, asyncio.Task[Session | Receipt]] = {}
         self._look_s = time.monotonic() + _ADOPT_S
         self.live_base: str | None = None
 
@@ -123,76 +123,13 @@ class Sessions:
             self._look_s = time.monotonic() + _FIRST_LOOK_S
             self._watch()
 
-    def find_environment(self, name: str | None) -> Environment:
-        """Return an environment; None means the only one.
+    async def initialize(self, environment: Environment) -> None:
+        """Run an environment's initialize hooks, once in the life of the process.
 
         Raises:
-            InvalidTask: There is none of that name, or there are several to choose from.
+            EnvironmentFailed: One failed; the next call begins with the first again.
         """
-        known = ", ".join(self.environments)
-        if name is None:
-            if len(self.environments) == 1:
-                return next(iter(self.environments.values()))
-            raise InvalidTask(f"Name the `environment`: one of {known}.")
-        if name not in self.environments:
-            hint = did_you_mean(name, self.environments)
-            raise InvalidTask(f"There is no environment {name!r}.{hint} There are: {known}.")
-        return self.environments[name]
-
-    def notes(self, environment: str | None = None) -> list[str]:
-        """What agents are told of the environments, or of one, beside templates and tools."""
-        return [
-            f"{e.name}: {note}"
-            for e in self.environments.values()
-            if environment in (None, e.name)
-            for note in e.notes
-        ]
-
-    def resolve_template(self, template: str, environment: str | None) -> Environment:
-        """Return the environment that has a template; its name may be left out if only one has.
-
-        Raises:
-            InvalidTask: None has it, or several have.
-        """
-        if environment is not None:
-            found = self.find_environment(environment)
-            found.find_template(template)
-            return found
-        having = [e for e in self.environments.values() if template in e.templates]
-        if len(having) == 1:
-            return having[0]
-        if having:
-            names = ", ".join(e.name for e in having)
-            raise InvalidTask(f"Several environments have {template!r}; name one: {names}.")
-        known = [t for e in self.environments.values() for t in e.templates]
-        raise InvalidTask(
-            f"There is no template {template!r}.{did_you_mean(template, known)} list_tasks shows "
-            f"them; there are: {', '.join(known)}."
-        )
-
-    def mint(
-        self,
-        template: str,
-        arguments: Mapping[str, Any],
-        *,
-        environment: str | None = None,
-        context: Mapping[str, Any] | None = None,
-        seed: int | None = None,
-    ) -> Task:
-        """Make a task of a template and arguments, all checked; nothing runs.
-
-        Raises:
-            InvalidTask: The template or an argument is not there, or of the wrong kind.
-            InvalidContext: The context is not one of the environment's.
-        """
-        found = self.resolve_template(template, environment)
-        task = found.find_template(template)(**arguments)
-        if context:
-            found.context_space.fill(context)
-        elif context is None and found.context_selector is not None:
-            context = found.context_selector.select()
-        seed = found.seed if seed is None else seed
-        return task.model_copy(update={"context": dict(context or {}), "seed": seed})
+        await self._hooks.start(environment, self.limits.setup_s)
 
     async def start(
         self,
@@ -232,8 +169,7 @@ class Sessions:
             begun = await self._begun(session_id, task, caller)
             if begun is not None:
                 return begun
-        await self._initialize(environment)
-        await self._make_room(caller)  # last: nothing else may start between this and the next line
+        await self._make_ready(environment, caller)  # last: nothing else may start in between
         session = Session(
             environment,
             task,
@@ -246,8 +182,7 @@ class Sessions:
             provisional=provisional,
             session_id=session_id,
         )
-        self._sessions[session.secret_digest] = session
-        self._watch()
+        self._enter(session)
         try:
             await session.start()
         except BaseException:
@@ -308,9 +243,22 @@ class Sessions:
         trajectory_id, receipt = stored
         if receipt is not None:
             return receipt
-        found = await self._bring_back(trajectory_id, connection=caller.connection)
+        found = await self._recovery.bring_back(trajectory_id, connection=caller.connection)
         if isinstance(found, Session):
             found.id = session_id
+        return found
+
+    async def adopt(self, trajectory_id: str) -> Session:
+        """Go on with a session that no server runs, by its record's id.
+
+        Whoever calls this has found out that it is the caller's to go on with.
+
+        Raises:
+            SessionEnded, SessionBusy: It cannot be had.
+        """
+        found = await self._recovery.bring_back(trajectory_id, connection=None)
+        if isinstance(found, Receipt):
+            raise SessionEnded(ended_text(found))
         return found
 
     def here(self, session_id: str | None, caller: Caller) -> Session | None:
@@ -341,8 +289,7 @@ class Sessions:
         back ends as lost; one that was only offered, and never acted on, as expired.
         """
         self._closing = True
-        for task in self._resumes.values():
-            task.cancel()
+        self._recovery.stop()
         if self._reaper is not None:
             self._reaper.cancel()
             self._reaper = None
@@ -360,157 +307,9 @@ class Sessions:
                 await self._shared.close()
             except ExceptionGroup:  # what was open with it is closed, and the rest goes on
                 logger.exception("a shared service could not be closed")
-            for name in self._started:
-                await _stop_environment(self.environments[name])
+            await self._hooks.stop()
         with anyio.CancelScope(shield=True):
             await self.store.close(within_s=max(0.2, deadline - anyio.current_time()))
-
-    async def _bring_back(self, trajectory_id: str, *, connection: str | None) -> Session | Receipt:
-        """Go on with a session that another process began; callers at once share one attempt.
-
-        It goes on where its caller is cancelled: who calls again finds it further on.
-        """
-        task = self._resumes.get(trajectory_id)
-        if task is None:
-            if self._closing:
-                raise SessionEnded("This server is stopping; call again with the session's id.")
-            task = asyncio.get_running_loop().create_task(
-                self._resume(trajectory_id, connection), name=f"resume {trajectory_id}"
-            )
-            self._resumes[trajectory_id] = task
-            task.add_done_callback(lambda done: self._resumed(trajectory_id, done))
-        try:
-            return await asyncio.shield(task)
-        except asyncio.CancelledError:
-            if not task.cancelled():
-                raise
-            raise SessionEnded(
-                "This server is stopping; call again with the session's id."
-            ) from None
-
-    def _resumed(self, trajectory_id: str, done: "asyncio.Task[Session | Receipt]") -> None:
-        del self._resumes[trajectory_id]
-        if not done.cancelled() and (exc := done.exception()) is not None:
-            level = logging.INFO if isinstance(exc, HudMcpError) else logging.ERROR
-            logger.log(level, "%s was not brought back: %s", trajectory_id, exc)
-
-    async def _resume(self, trajectory_id: str, connection: str | None) -> Session | Receipt:
-        held = await self.store.hold(trajectory_id)
-        environment = self.environments.get(held.trajectory.environment)
-        if environment is None:
-            raise SessionEnded(
-                f"This session is in environment {held.trajectory.environment!r}, which this "
-                "server does not serve. Call one that does."
-            )
-        if not await self._claim(trajectory_id):
-            held = await self.store.hold(trajectory_id)
-            if held.trajectory.receipt is not None:
-                return held.trajectory.receipt
-            raise SessionBusy(
-                "Another server process runs this session. Call that one; or stop it, and call "
-                "here again."
-            )
-        caller = Caller(connection=connection)
-        try:
-            held = await self.store.hold(trajectory_id)  # as its last owner left it
-            caller = replace(caller, principal=held.principal)
-            await self._prepare(environment, held, caller)
-        except BaseException:
-            with anyio.CancelScope(shield=True):
-                await self.store.release_session(trajectory_id)
-            raise
-        session = Session(
-            environment,
-            held.trajectory.task,
-            caller=caller,
-            store=self.store,
-            shared=self._shared,
-            limits=self.limits,
-            reward_policy=held.reward_policy,
-            job_id=held.trajectory.job_id,
-            held=held,
-        )
-        self._sessions[session.secret_digest] = session
-        self._watch()
-        await session.resume()
-        steps = len(held.trajectory.steps)
-        logger.info("session %s: brought back after %d steps", session.name, steps)
-        return session
-
-    async def _prepare(self, environment: Environment, held: HeldSession, caller: Caller) -> None:
-        """See to it that a session of this server can go on in an environment.
-
-        Raises:
-            SessionEnded: It cannot; it has ended as lost.
-        """
-        reason = _changed(environment, held)
-        if reason is not None:
-            raise SessionEnded(ended_text(await self._end_held(held, Outcome.LOST, reason)))
-        await self._initialize(environment)
-        await self._make_room(caller)
-
-    async def _claim(self, trajectory_id: str) -> bool:
-        """Make a session this server's; one that is just being let go of is waited for."""
-        with anyio.move_on_after(_TAKE_S):
-            while not await self.store.claim_session(trajectory_id):
-                held = await self.store.hold(trajectory_id)
-                if held.trajectory.receipt is not None:
-                    return False
-                await anyio.sleep(0.05)
-            return True
-        return False
-
-    async def _end_held(self, held: HeldSession, outcome: Outcome, reason: str) -> Receipt:
-        """End a session that is this server's and whose world is not open."""
-        begun = held.trajectory
-        receipt = make_receipt(
-            Ending(outcome, error=reason, told=reason),
-            trajectory=begun.id,
-            environment=begun.environment,
-            environment_digest=held.environment_digest,
-            task=begun.task,
-            answer=submitted_answer(begun.steps),
-            reward_policy=held.reward_policy,
-            started_at=begun.started_at,
-            ended_at=utc_now(),
-        )
-        await self.store.end_session(begun.id, receipt)
-        logger.warning("%s of %s: %s", outcome, begun.id, reason)
-        return receipt
-
-    async def _adopt(self) -> None:
-        """Grade what waits for its grade, and end what nobody will go on with."""
-        try:
-            waiting = await self.store.waiting_sessions(list(self.environments))
-            for found in waiting:
-                if found.trajectory_id in self._resumes or self._closing:
-                    continue
-                if found.answered:
-                    await self._bring_back(found.trajectory_id, connection=None)
-                elif (end := self._overdue(found)) is not None:
-                    await self._end_waiting(found, *end)
-        except HudMcpError as exc:
-            logger.info("%s", exc)
-
-    def _overdue(self, found: WaitingSession) -> tuple[Outcome, str] | None:
-        """How a session ends that no server runs; None while somebody may still go on with it."""
-        now = utc_now()
-        if not found.has_prompt:
-            return Outcome.LOST, "Its server ended while it was being prepared."
-        if (now - found.started_at).total_seconds() > self.limits.total_s:
-            return (
-                Outcome.EXPIRED,
-                f"It was open for {self.limits.total_s:g} s, the longest allowed.",
-            )
-        if (now - found.since).total_seconds() > self.limits.idle_s:
-            text = f"Its server ended, and nobody went on with it for {self.limits.idle_s:g} s."
-            return Outcome.EXPIRED, text
-        return None
-
-    async def _end_waiting(self, found: WaitingSession, outcome: Outcome, reason: str) -> None:
-        if await self.store.claim_session(found.trajectory_id):
-            held = await self.store.hold(found.trajectory_id)
-            await self._end_held(held, outcome, reason)
 
     def _only(self, caller: Caller) -> Session:
         if caller.connection is None:
@@ -530,59 +329,32 @@ class Sessions:
             return mine[-1]
         raise SessionNotFound("No session yet. Call start_task first.")
 
-    def _check(self, task: Task) -> None:
-        """Refuse a listed task that could not be started.
-
-        Raises:
-            InvalidTask: Naming it, and what is wrong with it.
-        """
-        try:
-            environment = self.find_environment(task.env)
-            environment.find_template(task.template).arguments.parse(task.args)
-            environment.context_space.fill(task.context)
-        except (InvalidTask, InvalidContext) as exc:
-            raise InvalidTask(f"The task {task.id!r} cannot be offered. {exc}") from None
-
     def _policy(self, environment: Environment, template: str | None) -> str:
         return self.reward_policy or template or environment.reward or "on_submit"
 
-    async def initialize(self, environment: Environment) -> None:
-        """Run an environment's initialize hooks, once in the life of the process.
+    def _open_held(self, environment: Environment, held: HeldSession, caller: Caller) -> Session:
+        """Make a session of another process's record, which is this one's now."""
+        session = Session(
+            environment,
+            held.trajectory.task,
+            caller=caller,
+            store=self.store,
+            shared=self._shared,
+            limits=self.limits,
+            reward_policy=held.reward_policy,
+            job_id=held.trajectory.job_id,
+            held=held,
+        )
+        self._enter(session)
+        return session
 
-        Raises:
-            EnvironmentFailed: One failed; the next call begins with the first again.
-        """
-        await self._initialize(environment)
+    def _enter(self, session: Session) -> None:
+        self._sessions[session.secret_digest] = session
+        self._watch()
 
-    async def adopt(self, trajectory_id: str) -> Session:
-        """Go on with a session that no server runs, by its record's id.
-
-        Whoever calls this has found out that it is the caller's to go on with.
-
-        Raises:
-            SessionEnded, SessionBusy: It cannot be had.
-        """
-        found = await self._bring_back(trajectory_id, connection=None)
-        if isinstance(found, Receipt):
-            raise SessionEnded(ended_text(found))
-        return found
-
-    async def _initialize(self, environment: Environment) -> None:
-        async with self._starting:
-            if environment.name in self._started:
-                return
-            try:
-                with anyio.fail_after(self.limits.setup_s):
-                    await environment.start()
-            except HudMcpError:
-                raise
-            except Exception as exc:
-                logger.exception("an initialize hook of %s failed", environment.name)
-                raise EnvironmentFailed(
-                    f"An initialize hook of environment {environment.name!r} failed "
-                    f"({type(exc).__name__}); the server's log says why."
-                ) from exc
-            self._started.add(environment.name)
+    async def _make_ready(self, environment: Environment, caller: Caller) -> None:
+        await self.initialize(environment)
+        await self._make_room(caller)
 
     async def _make_room(self, caller: Caller) -> None:
         while (untouched := self._in_the_way(caller)) is not None:
@@ -640,7 +412,7 @@ class Sessions:
                 del self._sessions[key]
             if self._adopts and time.monotonic() >= self._look_s:
                 self._look_s = time.monotonic() + _ADOPT_S
-                await self._adopt()
+                await self._recovery.look(self.limits)
 
     def _expiry(self, session: Session) -> str | None:
         now = time.monotonic()
@@ -678,29 +450,9 @@ async def _leave(session: Session) -> None:
     await session.finish(ending, abort=True)
 
 
-def _changed(environment: Environment, held: HeldSession) -> str | None:
-    """Why a session cannot go on in this environment; None where nothing has changed."""
-    template = held.trajectory.task.template
-    if template not in environment.templates:
-        return f"Its environment has no template {template!r} any more."
-    if held.environment_digest and held.environment_digest != environment.digest:
-        return "Its server ended, and the environment's source has changed since."
-    again = (held.trajectory.logs or "").count(GRADED_AGAIN)
-    if again + 1 >= _GRADINGS and submitted_answer(held.trajectory.steps) is not None:
-        return f"Its server ended each of the {again + 1} times that its answer was graded."
-    return None
-
-
 async def _settle(session: Session) -> None:
     """Write an end that could not be written when it came; it is tried again later."""
     try:
         await session.settle()
     except StoreFailed as exc:
         logger.debug("%s", exc)
-
-
-async def _stop_environment(environment: Environment) -> None:
-    try:
-        await environment.stop()
-    except Exception:  # an author's hook; what it leaves open is its own
-        logger.exception("a shutdown hook of %s failed", environment.name)

@@ -151,7 +151,7 @@ def private_stdout() -> TextIO:
 async def _serve(options: dict[str, Any], streams: Any, printed: Any) -> int:
     # Imported here: an error in an option is told before half a second of imports.
     from hud_mcp.server.app import build_server  # noqa: PLC0415
-    from hud_mcp.server.calls import Pictures  # noqa: PLC0415
+    from hud_mcp.server.call import Pictures  # noqa: PLC0415
     from hud_mcp.server.stdio import serve_stdio  # noqa: PLC0415
     from hud_mcp.sessions import Sessions  # noqa: PLC0415
     from hud_mcp.store import Store  # noqa: PLC0415

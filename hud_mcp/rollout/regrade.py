@@ -21,7 +21,8 @@ from hud_mcp.session import Caller, Session
 from hud_mcp.sessions import Sessions
 from hud_mcp.statistics import outcome_class
 from hud_mcp.store import Store
-from hud_mcp.store.store import HeldSession, storable
+from hud_mcp.store.characters import storable
+from hud_mcp.store.held import HeldSession
 from hud_mcp.task import Task
 from hud_mcp.trajectory import (
     Receipt,

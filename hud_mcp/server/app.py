@@ -22,7 +22,8 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from hud_mcp import __version__
 from hud_mcp.errors import HudMcpError, InvalidTask, LimitReached, sole_cause
 from hud_mcp.server.arguments import clean_arguments
-from hud_mcp.server.calls import CALLS, Call, Pictures, call_environment_tool, environment_tools
+from hud_mcp.server.call import Call, Pictures
+from hud_mcp.server.calls import CALLS, call_environment_tool, environment_tools
 from hud_mcp.server.prompts import Prompts
 from hud_mcp.server.resources import Resources
 from hud_mcp.server.results import error_result

@@ -1,11 +1,7 @@
 """The core tools, one function each: read the arguments, call the session, build the result."""
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
-from typing import Any, TypeVar
-
-import anyio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
 
 from hud_mcp.action import (
     Action,
@@ -18,7 +14,8 @@ from hud_mcp.ending import digest, ended_text
 from hud_mcp.environment import Environment
 from hud_mcp.errors import InvalidTask, SessionEnded, did_you_mean
 from hud_mcp.grade import Outcome
-from hud_mcp.observation import ImageFormat, Look
+from hud_mcp.observation import ImageFormat
+from hud_mcp.server.call import VALUES, Call, one_of
 from hud_mcp.server.results import (
     image_result,
     receipt_text,
@@ -26,118 +23,18 @@ from hud_mcp.server.results import (
     step_result,
     structured_result,
 )
-from hud_mcp.session import Caller, Session
+from hud_mcp.session import Session
 from hud_mcp.sessions import Sessions
 from hud_mcp.task import Task
 from hud_mcp.taskset import is_like
 from hud_mcp.tool import Tool
 from hud_mcp.trajectory import Receipt
 
-__all__ = ["CALLS", "Call", "Pictures", "begun_text", "call_environment_tool", "environment_tools"]
+__all__ = ["CALLS", "begun_text", "call_environment_tool", "environment_tools"]
 
 CHOSEN_SESSION = "hud-mcp/session"
-VALUES = "hud-mcp/values"
-"""In the `_meta` of a step: the reply has numbers beside it, and no text and picture of them."""
 _PAGE = 100
 """Tasks in one reply of list_tasks."""
-_HEARTBEAT_S = 5.0
-"""Hosts give up on a silent call after a minute or so, and wait on after a sign of life."""
-
-Progress = Callable[[float, str], Awaitable[None]]
-ChoiceT = TypeVar("ChoiceT", bound=str)
-
-
-@dataclass(frozen=True)
-class Pictures:
-    """How pictures go over MCP.
-
-    Attributes:
-        image: The format that is sent unless a call names one.
-        quality: Of a JPEG.
-        max_edge_px: The longest edge; models see no more than this.
-        max_bytes: Of the encoded picture: hosts refuse results of more than about 1 MB.
-    """
-
-    image: ImageFormat = "jpeg"
-    quality: int = 80
-    max_edge_px: int = 1568
-    max_bytes: int = 700_000
-
-
-@dataclass(frozen=True)
-class Call:
-    """One tool call.
-
-    Attributes:
-        sessions: The registry.
-        caller: Who calls.
-        arguments: Those that were given; `null` and `""` are already left out where the
-            argument is optional.
-        progress: Reports a sign of life.
-        pictures: How pictures are sent.
-        meta: What came beside the arguments, for programs.
-    """
-
-    sessions: Sessions
-    caller: Caller
-    arguments: Mapping[str, Any]
-    progress: Progress
-    pictures: Pictures
-    meta: Mapping[str, Any] = field(default_factory=dict[str, Any])
-
-    async def session(self) -> Session:
-        """The session that the call means."""
-        found = await self.find()
-        if isinstance(found, Receipt):
-            raise SessionEnded(ended_text(found))
-        return found
-
-    async def find(self) -> Session | Receipt:
-        """The session that the call means, or its receipt where it ended in another process.
-
-        Bringing one back that another process began can take long: that is reported.
-        """
-        session_id = self.arguments.get("session")
-        here = self.sessions.here(session_id, self.caller)
-        if here is not None:
-            return here
-        if not session_id:
-            return await self.sessions.find(None, self.caller)
-        async with self.heartbeat("bringing the session back"):
-            return await self.sessions.find(session_id, self.caller)
-
-    def look(self, *, image: bool, text: bool = True, kind: ImageFormat | None = None) -> Look:
-        """What to observe for this call; a program may ask for values in place of the text."""
-        pictures = self.pictures
-        values = text and bool(self.meta.get(VALUES))
-        return Look(
-            text=text and not values,
-            values=values,
-            changes=_one_of(self.arguments, "observe", ("full", "changes"), "full") == "changes",
-            image=(kind or pictures.image) if image else None,
-            quality=pictures.quality,
-            max_edge_px=pictures.max_edge_px,
-            max_image_bytes=pictures.max_bytes,
-            max_text_chars=self.sessions.limits.observation_chars,
-        )
-
-    @asynccontextmanager
-    async def heartbeat(self, message: str) -> AsyncGenerator[None]:
-        """Report progress every few seconds while the body runs."""
-
-        async def beat() -> None:
-            seconds = 0.0
-            while True:
-                await anyio.sleep(_HEARTBEAT_S)
-                seconds += _HEARTBEAT_S
-                await self.progress(seconds, f"{message} ({seconds:g} s)")
-
-        async with anyio.create_task_group() as group:
-            group.start_soon(beat)
-            try:
-                yield
-            finally:
-                group.cancel_scope.cancel()
 
 
 async def list_tasks(call: Call) -> dict[str, Any]:
@@ -239,7 +136,7 @@ async def screenshot(call: Call) -> dict[str, Any]:
     """Take a picture."""
     session = await call.session()
     session.need_screen()
-    kind: ImageFormat = _one_of(call.arguments, "format", ("jpeg", "png"), call.pictures.image)
+    kind: ImageFormat = one_of(call.arguments, "format", ("jpeg", "png"), call.pictures.image)
     look = call.look(image=True, text=False, kind=kind)
     stepped = await session.step((), look, kind="screenshot")
     shot = stepped.result.observation.image
@@ -464,12 +361,3 @@ def _stored_receipt(call: Call, receipt: Receipt, answer: str) -> dict[str, Any]
         {"session": call.arguments["session"], "state": "ended", **shown},
         receipt_text(receipt, receipt.reward_policy),
     )
-
-
-def _one_of(
-    given: Mapping[str, Any], name: str, allowed: tuple[ChoiceT, ...], default: ChoiceT
-) -> ChoiceT:
-    value = given.get(name, default)
-    if value not in allowed:
-        raise InvalidTask(f"{name}: {value!r} is not one of {', '.join(allowed)}.")
-    return value

@@ -156,7 +156,7 @@ async def test_a_grading_that_fails_is_no_reward(asked: Bridged, where: str) -> 
     session = await asked.start("broken", where=where)
     with pytest.raises(SessionEnded) as raised:
         await graded(session, "x")
-    assert "42" not in str(raised.value)
+    assert "the key" not in str(raised.value)  # "42" may be in its time
     receipt = await ending(session)
     assert (receipt.outcome, receipt.reward) == (Outcome.GRADING_FAILED, None)
     assert receipt.error is not None

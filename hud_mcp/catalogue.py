@@ -1,0 +1,120 @@
+"""What can be started: environments, their templates, and listed tasks."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from hud_mcp.environment import Environment
+from hud_mcp.errors import InvalidContext, InvalidTask, did_you_mean
+from hud_mcp.task import Task
+from hud_mcp.taskset import Taskset
+
+__all__ = ["Catalogue"]
+
+
+class Catalogue:
+    """The environments of a process and the tasks that it lists, all checked.
+
+    Args:
+        environments: In order.
+        tasksets: Whose tasks are listed.
+
+    Attributes:
+        environments: By name.
+        tasks: All that are listed, in one set.
+
+    Raises:
+        InvalidTask: A listed task names an environment, a template or an argument that is
+            not there, or two tasks have one id.
+    """
+
+    def __init__(
+        self, environments: Iterable[Environment], tasksets: Iterable[Taskset] = ()
+    ) -> None:
+        self.environments = {e.name: e for e in environments}
+        self.tasks = Taskset([t for s in tasksets for t in s], name="The taskset")
+        for task in self.tasks:
+            self._check(task)
+
+    def find_environment(self, name: str | None) -> Environment:
+        """Return an environment; None means the only one.
+
+        Raises:
+            InvalidTask: There is none of that name, or there are several to choose from.
+        """
+        known = ", ".join(self.environments)
+        if name is None:
+            if len(self.environments) == 1:
+                return next(iter(self.environments.values()))
+            raise InvalidTask(f"Name the `environment`: one of {known}.")
+        if name not in self.environments:
+            hint = did_you_mean(name, self.environments)
+            raise InvalidTask(f"There is no environment {name!r}.{hint} There are: {known}.")
+        return self.environments[name]
+
+    def notes(self, environment: str | None = None) -> list[str]:
+        """What agents are told of the environments, or of one, beside templates and tools."""
+        return [
+            f"{e.name}: {note}"
+            for e in self.environments.values()
+            if environment in (None, e.name)
+            for note in e.notes
+        ]
+
+    def resolve_template(self, template: str, environment: str | None) -> Environment:
+        """Return the environment that has a template; its name may be left out if only one has.
+
+        Raises:
+            InvalidTask: None has it, or several have.
+        """
+        if environment is not None:
+            found = self.find_environment(environment)
+            found.find_template(template)
+            return found
+        having = [e for e in self.environments.values() if template in e.templates]
+        if len(having) == 1:
+            return having[0]
+        if having:
+            names = ", ".join(e.name for e in having)
+            raise InvalidTask(f"Several environments have {template!r}; name one: {names}.")
+        known = [t for e in self.environments.values() for t in e.templates]
+        raise InvalidTask(
+            f"There is no template {template!r}.{did_you_mean(template, known)} list_tasks shows "
+            f"them; there are: {', '.join(known)}."
+        )
+
+    def mint(
+        self,
+        template: str,
+        arguments: Mapping[str, Any],
+        *,
+        environment: str | None = None,
+        context: Mapping[str, Any] | None = None,
+        seed: int | None = None,
+    ) -> Task:
+        """Make a task of a template and arguments, all checked; nothing runs.
+
+        Raises:
+            InvalidTask: The template or an argument is not there, or of the wrong kind.
+            InvalidContext: The context is not one of the environment's.
+        """
+        found = self.resolve_template(template, environment)
+        task = found.find_template(template)(**arguments)
+        if context:
+            found.context_space.fill(context)
+        elif context is None and found.context_selector is not None:
+            context = found.context_selector.select()
+        seed = found.seed if seed is None else seed
+        return task.model_copy(update={"context": dict(context or {}), "seed": seed})
+
+    def _check(self, task: Task) -> None:
+        """Refuse a listed task that could not be started.
+
+        Raises:
+            InvalidTask: Naming it, and what is wrong with it.
+        """
+        try:
+            environment = self.find_environment(task.env)
+            environment.find_template(task.template).arguments.parse(task.args)
+            environment.context_space.fill(task.context)
+        except (InvalidTask, InvalidContext) as exc:
+            raise InvalidTask(f"The task {task.id!r} cannot be offered. {exc}") from None

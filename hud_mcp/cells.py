@@ -1,0 +1,117 @@
+"""The values of one feature of the context, put into cells: bins of numbers, or single choices."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["MAX_BINS", "MAX_CHOICES", "Cell", "Shape", "shape_of"]
+
+MAX_BINS = 6
+"""In the train range, or in all where nothing is split; as many distinct values have their own."""
+
+_TOO_LARGE = 1e300
+"""What is no smaller is no number to put on an axis; not a number is not smaller either."""
+
+MAX_CHOICES = 24
+"""Text has no bins: of more values than this, the ones with the fewest runs are left out."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Some values of a feature: from one to another, or one value."""
+
+    label: str
+    values: frozenset[Any]
+    outside: bool
+    low: float | None = None
+    high: float | None = None
+    at: float | None = None
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A feature's values, put into cells."""
+
+    feature: str
+    numeric: bool
+    cells: Sequence[Cell]
+    train_range: tuple[float, float] | None = None
+    left_out: int = 0
+
+    def holds(self, cell: Cell, context: Mapping[str, Any]) -> bool:
+        """Whether a context has one of a cell's values."""
+        return self.feature in context and _key(context[self.feature]) in cell.values
+
+
+def shape_of(feature: str, values: Sequence[Any], trained: Sequence[Any] | None) -> Shape:
+    """Put a feature's values into cells.
+
+    Args:
+        feature: Its name.
+        values: One for each run.
+        trained: Those of the training runs; None where nothing is held out.
+    """
+    known = None if trained is None else {_key(v) for v in trained}
+    if not all(_is_number(v) for v in values):
+        return _shape_choices(feature, [_key(v) for v in values], known)
+    numbers = sorted(float(v) for v in values)
+    inside = (min(known), max(known)) if known else None
+    return Shape(feature, numeric=True, cells=_cells(numbers, inside), train_range=inside)
+
+
+def _key(value: Any) -> Any:
+    """A value to compare with others: true is not 1."""
+    return str(value).lower() if isinstance(value, bool) else value
+
+
+def _is_number(value: Any) -> bool:
+    return (
+        isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _TOO_LARGE
+    )
+
+
+def _shape_choices(name: str, values: Sequence[Any], known: set[Any] | None) -> Shape:
+    counts: dict[Any, int] = {}
+    for value in values:
+        counts[value] = counts.get(value, 0) + 1
+    kept = set(sorted(counts, key=lambda v: -counts[v])[:MAX_CHOICES])
+    order = sorted(kept, key=lambda v: (known is not None and v not in known, str(v)))
+    cells = [
+        Cell(str(v), frozenset({v}), outside=known is not None and v not in known) for v in order
+    ]
+    return Shape(name, numeric=False, cells=cells, left_out=len(counts) - len(kept))
+
+
+def _cells(numbers: Sequence[float], inside: tuple[float, float] | None) -> list[Cell]:
+    """Bins of equal width in the train range, and at most half as many on each side of it."""
+    low, high = inside or (numbers[0], numbers[-1])
+    below = [n for n in numbers if n < low]
+    within = [n for n in numbers if low <= n <= high]
+    above = [n for n in numbers if n > high]
+    side = MAX_BINS // 2
+    return [
+        *_bins(below, side, outside=True),
+        *_bins(within, MAX_BINS, outside=False),
+        *_bins(above, side, outside=True),
+    ]
+
+
+def _bins(numbers: Sequence[float], most: int, *, outside: bool) -> list[Cell]:
+    distinct = sorted(set(numbers))
+    if len(distinct) <= most:
+        return [_cell([n], numbers, outside=outside) for n in distinct]
+    low, width = distinct[0], (distinct[-1] - distinct[0]) / most
+    groups: list[list[float]] = [[] for _ in range(most)]
+    for n in distinct:
+        groups[min(most - 1, int((n - low) / width))].append(n)
+    return [_cell(group, numbers, outside=outside) for group in groups if group]
+
+
+def _cell(group: Sequence[float], numbers: Sequence[float], *, outside: bool) -> Cell:
+    held = frozenset(group)
+    inside = [n for n in numbers if n in held]
+    low, high = group[0], group[-1]
+    label = f"{low:.4g}" if low == high else f"{low:.4g} to {high:.4g}"
+    at = math.fsum(inside) / len(inside)
+    return Cell(label, held, outside=outside, low=low, high=high, at=at)

@@ -1,0 +1,294 @@
+"""What a session's calls do to its world, and what the agent is shown of it.
+
+Every call is recorded durably before it returns, with what it did, also where it failed.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+from pydantic_core import to_jsonable_python
+
+from hud_mcp.action import Action, ResponseAction
+from hud_mcp.environment import Environment
+from hud_mcp.errors import (
+    ActionFailed,
+    HudMcpError,
+    InvalidAction,
+    LimitReached,
+    StoreFailed,
+)
+from hud_mcp.held_world import HeldWorld
+from hud_mcp.limits import Limits
+from hud_mcp.observation import (
+    Look,
+    Observation,
+    Screenshot,
+    TaskResult,
+    clip_text,
+    fit_screenshot,
+)
+from hud_mcp.recorder import Draft, Recorder, StepKind
+from hud_mcp.tool import Tool
+
+__all__ = ["Performer", "Stepped"]
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Stepped:
+    """What a call on the world gave.
+
+    Attributes:
+        result: What the agent sees, and what the world said of rewards and ends.
+        performed: How many of the actions were performed.
+        error: Why the next one was not, or None.
+        notes: What single actions said.
+        answered: Whether a response action submitted the answer.
+    """
+
+    result: TaskResult
+    performed: int
+    error: str | None = None
+    notes: tuple[str, ...] = ()
+    answered: bool = False
+
+
+class Performer:
+    """Performs one session's calls on its world, one at a time, and observes after each.
+
+    Args:
+        environment: Whose actions they are.
+        world: What they act on.
+        limits: What bounds a call.
+        recorder: Takes every step.
+        rewards_shown: Whether the agent is told the reward of a step.
+        hand_over: Takes the answer, once the step that submits it is recorded.
+    """
+
+    def __init__(
+        self,
+        environment: Environment,
+        world: HeldWorld,
+        *,
+        limits: Limits,
+        recorder: Recorder,
+        rewards_shown: bool,
+        hand_over: Callable[[str], None],
+    ) -> None:
+        self._environment = environment
+        self._world = world
+        self._limits = limits
+        self._recorder = recorder
+        self._rewards_shown = rewards_shown
+        self._hand_over = hand_over
+
+    def check_actions(self, actions: Sequence[Action]) -> None:
+        """Refuse actions that cannot be performed here.
+
+        Raises:
+            InvalidAction: One is not of this environment.
+            LimitReached: They are too many, or an answer among them is too long.
+        """
+        limit = self._limits.actions_per_step
+        if len(actions) > limit:
+            raise LimitReached(
+                f"{len(actions)} actions in one step; at most {limit} are taken. Nothing was done; "
+                "send them in several steps."
+            )
+        allowed = self._environment.world.actions | {"response"}
+        for i, action in enumerate(actions):
+            if action.type not in allowed:
+                where = f"actions[{i}]: " if len(actions) > 1 else ""
+                raise InvalidAction(
+                    f"{where}{action.type!r} is not an action of environment "
+                    f"{self._environment.name!r}; it takes {', '.join(sorted(allowed))}. None was "
+                    "performed."
+                )
+            if isinstance(action, ResponseAction):
+                self.check_answer(action.text)
+
+    def check_answer(self, answer: str) -> None:
+        """Refuse an answer that is too long.
+
+        Raises:
+            LimitReached: Saying how long it may be.
+        """
+        if len(answer.encode()) > self._limits.argument_bytes:
+            raise LimitReached(
+                f"The answer has {len(answer.encode())} bytes; at most "
+                f"{self._limits.argument_bytes} are taken. Nothing was submitted."
+            )
+
+    async def perform(
+        self,
+        actions: Sequence[Action],
+        look: Look,
+        kind: StepKind,
+        *,
+        deliver_image: bool,
+    ) -> Stepped:
+        """Perform actions that were checked, in order, then observe.
+
+        Args and what is raised are those of `Session.step`.
+        """
+        draft = self._draft(
+            kind, [a.model_dump(mode="json", exclude_none=True) for a in actions], look
+        )
+        draft.delivered_image = deliver_image and self._environment.world.has_screen
+        try:
+            answer = await self._act(actions, draft)
+            draft.observation = await self._world.observe(look, deliver_image=deliver_image)
+            draft.snapshot = await self._world.snapshot(self._recorder.count)
+        except BaseException as exc:
+            draft.error = _why_stopped(exc, f"after {draft.performed} of {len(actions)} actions")
+            draft.interrupted = not isinstance(exc, HudMcpError)
+            await self._recorder.keep(draft)
+            raise
+        if answer is None:
+            await self._recorder.add(draft)
+        else:
+            await self._submit(answer, draft)
+        return self._shown(draft, deliver_image=deliver_image, answered=answer is not None)
+
+    async def run_tool(self, tool: Tool, arguments: dict[str, Any], look: Look) -> Stepped:
+        """Call a tool with arguments that were checked, and record what the world looks like then.
+
+        Raises:
+            ActionFailed: It raised.
+            EnvironmentFailed, StoreFailed, SessionTaken: As for `perform`.
+        """
+        draft = self._draft("tool", [{"tool": tool.name, "args": arguments}], look)
+        self._world.note_tool(tool)
+        try:
+            value = await tool.call(arguments, self._world.live)
+            seen = await self._world.observe(
+                look.model_copy(update={"text": False}), deliver_image=False
+            )
+            shown = _tool_observation(value, look)
+            draft.snapshot = await self._world.snapshot(self._recorder.count)
+        except BaseException as exc:
+            draft.error = _why_stopped(exc, f"while {tool.name} ran")
+            draft.interrupted = isinstance(exc, asyncio.CancelledError)
+            ours = isinstance(exc, HudMcpError) or not isinstance(exc, Exception)
+            if not ours:
+                draft.error = f"{tool.name} failed: {draft.error}"
+                logger.exception("tool %s raised", tool.name)
+            await self._recorder.keep(draft)
+            if ours:
+                raise
+            raise ActionFailed(draft.error) from None
+        draft.performed = 1
+        draft.observation = Observation(text=shown.text or "", image=seen.image)
+        await self._recorder.add(draft)
+        return Stepped(result=TaskResult(observation=shown), performed=1)
+
+    async def respond(self, answer: str) -> None:
+        """Submit an answer, with what the world looks like.
+
+        Raises:
+            StoreFailed: It could not be recorded, and was not submitted.
+            EnvironmentFailed, SessionTaken: The same.
+        """
+        look = Look()
+        draft = self._draft("response", [{"type": "response", "text": answer}], look)
+        draft.observation = await self._world.observe(look, deliver_image=False)
+        draft.snapshot = await self._world.snapshot(self._recorder.count)
+        await self._submit(answer, draft)
+
+    async def _act(self, actions: Sequence[Action], draft: Draft) -> str | None:
+        """Perform actions until one is refused or the episode ends; return the answer, if any."""
+        answers = (i for i, each in enumerate(actions) if isinstance(each, ResponseAction))
+        end = next(answers, len(actions))
+        try:
+            await self._world.act(actions[:end], draft.add)
+        except ActionFailed as exc:
+            draft.error = _which_failed(actions, draft.performed, exc)
+            return None
+        over = draft.terminated or draft.truncated
+        last = actions[end] if end < len(actions) and not over else None
+        return last.text if isinstance(last, ResponseAction) else None
+
+    def _shown(self, draft: Draft, *, deliver_image: bool, answered: bool) -> Stepped:
+        """A step as the agent sees it."""
+        seen = draft.observation or Observation()
+        image = seen.image if deliver_image else None
+        return Stepped(
+            result=TaskResult(
+                observation=Observation(text=seen.text, image=image, values=seen.values),
+                reward=draft.reward if self._rewards_shown else None,
+                terminated=draft.terminated,
+                truncated=draft.truncated,
+                info=draft.info,
+            ),
+            performed=draft.performed,
+            error=draft.error,
+            notes=tuple(draft.notes),
+            answered=answered,
+        )
+
+    async def _submit(self, answer: str, draft: Draft) -> None:
+        """Record the step that answers, and only then hand the answer over."""
+        draft.performed += 1
+        draft.answers = True
+        try:
+            await self._recorder.add(draft)
+        except StoreFailed as exc:
+            self._recorder.withdraw()
+            draft.performed -= 1
+            draft.answers = False
+            done = ""
+            if draft.kind != "response":
+                draft.error = "the answer was not submitted"
+                self._recorder.owe(draft)
+                done = " What came before it in this call was performed: do not repeat it."
+            raise StoreFailed(
+                "The answer was not submitted, because it cannot be recorded. "
+                f"{exc.__cause__}{done}"
+            ) from None
+        self._hand_over(answer)
+
+    def _draft(self, kind: StepKind, actions: list[dict[str, Any]], look: Look) -> Draft:
+        draft = Draft(kind, actions)
+        draft.scale = self._world.scale
+        draft.look = look.model_dump(mode="json", exclude_defaults=True)
+        return draft
+
+
+def _why_stopped(exc: BaseException, where: str) -> str:
+    """What the record says of a call that did not come to its end."""
+    if isinstance(exc, asyncio.CancelledError):
+        return f"stopped {where}"
+    return str(exc) if isinstance(exc, HudMcpError) else f"{type(exc).__name__}: {exc}"
+
+
+def _which_failed(actions: Sequence[Action], performed: int, exc: Exception) -> str:
+    failed = actions[performed]
+    if len(actions) == 1:
+        return f"{failed.type} failed: {exc}"
+    rest = len(actions) - performed - 1
+    tail = f" The {rest} after it were not performed." if rest else ""
+    return f"actions[{performed}]: {failed.type} failed: {exc}{tail}"
+
+
+def _tool_observation(value: Any, look: Look) -> Observation:
+    """What a tool returned, within the budget of an observation."""
+    if isinstance(value, Screenshot):
+        value = Observation(image=value)
+    if not isinstance(value, Observation):
+        value = Observation(text=_tool_text(value))
+    text = None if value.text is None else clip_text(value.text, look.max_text_chars)
+    image = None if value.image is None else fit_screenshot(value.image, look)
+    return Observation(text=text, image=image)
+
+
+def _tool_text(value: Any) -> str:
+    if value is None:
+        return "Done."
+    if isinstance(value, str):
+        return value
+    return orjson.dumps(to_jsonable_python(value, fallback=str)).decode()

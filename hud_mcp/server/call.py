@@ -1,0 +1,133 @@
+"""One tool call: what came with it, the session that it means, and what is observed for it."""
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import anyio
+
+from hud_mcp.caller import Caller
+from hud_mcp.ending import ended_text
+from hud_mcp.errors import InvalidTask, SessionEnded
+from hud_mcp.observation import ImageFormat, Look
+from hud_mcp.session import Session
+from hud_mcp.sessions import Sessions
+from hud_mcp.trajectory import Receipt
+
+__all__ = ["VALUES", "Call", "Pictures", "Progress", "one_of"]
+
+VALUES = "hud-mcp/values"
+"""In the `_meta` of a step: the reply has numbers beside it, and no text and picture of them."""
+_HEARTBEAT_S = 5.0
+"""Hosts give up on a silent call after a minute or so, and wait on after a sign of life."""
+
+Progress = Callable[[float, str], Awaitable[None]]
+ChoiceT = TypeVar("ChoiceT", bound=str)
+
+
+@dataclass(frozen=True)
+class Pictures:
+    """How pictures go over MCP.
+
+    Attributes:
+        image: The format that is sent unless a call names one.
+        quality: Of a JPEG.
+        max_edge_px: The longest edge; models see no more than this.
+        max_bytes: Of the encoded picture: hosts refuse results of more than about 1 MB.
+    """
+
+    image: ImageFormat = "jpeg"
+    quality: int = 80
+    max_edge_px: int = 1568
+    max_bytes: int = 700_000
+
+
+@dataclass(frozen=True)
+class Call:
+    """One tool call.
+
+    Attributes:
+        sessions: The registry.
+        caller: Who calls.
+        arguments: Those that were given; `null` and `""` are already left out where the
+            argument is optional.
+        progress: Reports a sign of life.
+        pictures: How pictures are sent.
+        meta: What came beside the arguments, for programs.
+    """
+
+    sessions: Sessions
+    caller: Caller
+    arguments: Mapping[str, Any]
+    progress: Progress
+    pictures: Pictures
+    meta: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    async def session(self) -> Session:
+        """The session that the call means."""
+        found = await self.find()
+        if isinstance(found, Receipt):
+            raise SessionEnded(ended_text(found))
+        return found
+
+    async def find(self) -> Session | Receipt:
+        """The session that the call means, or its receipt where it ended in another process.
+
+        Bringing one back that another process began can take long: that is reported.
+        """
+        session_id = self.arguments.get("session")
+        here = self.sessions.here(session_id, self.caller)
+        if here is not None:
+            return here
+        if not session_id:
+            return await self.sessions.find(None, self.caller)
+        async with self.heartbeat("bringing the session back"):
+            return await self.sessions.find(session_id, self.caller)
+
+    def look(self, *, image: bool, text: bool = True, kind: ImageFormat | None = None) -> Look:
+        """What to observe for this call; a program may ask for values in place of the text."""
+        pictures = self.pictures
+        values = text and bool(self.meta.get(VALUES))
+        return Look(
+            text=text and not values,
+            values=values,
+            changes=one_of(self.arguments, "observe", ("full", "changes"), "full") == "changes",
+            image=(kind or pictures.image) if image else None,
+            quality=pictures.quality,
+            max_edge_px=pictures.max_edge_px,
+            max_image_bytes=pictures.max_bytes,
+            max_text_chars=self.sessions.limits.observation_chars,
+        )
+
+    @asynccontextmanager
+    async def heartbeat(self, message: str) -> AsyncGenerator[None]:
+        """Report progress every few seconds while the body runs."""
+
+        async def beat() -> None:
+            seconds = 0.0
+            while True:
+                await anyio.sleep(_HEARTBEAT_S)
+                seconds += _HEARTBEAT_S
+                await self.progress(seconds, f"{message} ({seconds:g} s)")
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(beat)
+            try:
+                yield
+            finally:
+                group.cancel_scope.cancel()
+
+
+def one_of(
+    given: Mapping[str, Any], name: str, allowed: tuple[ChoiceT, ...], default: ChoiceT
+) -> ChoiceT:
+    """Return an argument that has a few values.
+
+    Raises:
+        InvalidTask: It is another one; the text names them.
+    """
+    value = given.get(name, default)
+    if value not in allowed:
+        raise InvalidTask(f"{name}: {value!r} is not one of {', '.join(allowed)}.")
+    return value

@@ -1,0 +1,247 @@
+"""What a record has to read: jobs, trajectories, their steps, lines and pictures."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+import anyio.to_thread
+
+from hud_mcp.errors import SourceNotFound
+from hud_mcp.job import Job
+from hud_mcp.store import jobs, reading
+from hud_mcp.store.database import Database
+from hud_mcp.store.files import read_file
+from hud_mcp.store.jobs import RunRow
+from hud_mcp.task import Task
+from hud_mcp.trajectory import ScreenshotRecord, Trajectory, TrajectoryStep, TrajectorySummary
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+__all__ = ["Archive", "no_trajectory"]
+
+T = TypeVar("T")
+
+
+class Archive:
+    """A record that is read.
+
+    Args:
+        database: Where its rows are.
+        screenshots: The folder of pictures.
+    """
+
+    def __init__(self, database: Database, screenshots: Path) -> None:
+        self._database = database
+        self.screenshots = screenshots
+
+    @property
+    def url(self) -> str:
+        """The SQLAlchemy URL of the database."""
+        return self._database.url
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is anything to look into; a database by URL is taken to be there."""
+        return self._database.exists
+
+    async def load_trajectory(self, trajectory_id: str) -> Trajectory:
+        """Return the whole record of one session.
+
+        Raises:
+            SourceNotFound: There is no such trajectory.
+            StoreFailed: The store cannot be read, or a row of this record is damaged.
+        """
+        found = await self._database.read(
+            lambda c: reading.load_trajectories(c, self.screenshots, ids=[trajectory_id])
+        )
+        if not found:
+            raise no_trajectory(trajectory_id)
+        return found[0]
+
+    async def load_steps(
+        self, trajectory_id: str, start: int = 0, stop: int | None = None
+    ) -> list[TrajectoryStep]:
+        """Return the steps from `start` up to but not including `stop`.
+
+        Raises:
+            StoreFailed: The store cannot be read, or a row of them is damaged.
+        """
+        return await self._database.read(
+            lambda c: reading.load_steps(c, self.screenshots, trajectory_id, start, stop)
+        )
+
+    async def load_live(self, live_token: str) -> TrajectorySummary | None:
+        """Return the trajectory whose live page has this token, in short; None where none has.
+
+        Raises:
+            StoreFailed: The store cannot be read.
+        """
+        found = await self._database.read(
+            lambda c: reading.load_summaries(c, live_token=live_token)
+        )
+        return found[0] if found else None
+
+    async def load_lines(self, trajectory_id: str, after: int = 0) -> list[tuple[int, str]]:
+        """Return the lines of a log that were written after the one of that number, numbered.
+
+        Raises:
+            StoreFailed: The store cannot be read.
+        """
+        return await self._database.read(lambda c: reading.load_lines(c, trajectory_id, after))
+
+    async def list_runs(self, task_id: str, limit: int = 100) -> list[TrajectorySummary]:
+        """Return the newest trajectories of a task, whatever their jobs, newest first.
+
+        Raises:
+            StoreFailed: The store cannot be read.
+        """
+        return await self._database.read(
+            lambda c: reading.load_summaries(c, task_id=task_id, newest_first=True, limit=limit)
+        )
+
+    async def count_rewards(self) -> dict[str | None, tuple[int, int, float | None]]:
+        """Return how many sessions each job has, how many are graded, and their mean reward.
+
+        Under None are those of the sessions that belong to no job.
+
+        Raises:
+            StoreFailed: The store cannot be read.
+        """
+        return await self._database.read(jobs.count_rewards)
+
+    async def load_job(self, job_id: str) -> tuple[Job, list[Trajectory]]:
+        """Return a job and its trajectories, in the order in which they began.
+
+        Raises:
+            SourceNotFound: There is no such job.
+            StoreFailed: The store cannot be read, or a row of the job is damaged.
+        """
+        return await self._read_job(
+            job_id, lambda c: reading.load_trajectories(c, self.screenshots, job_id=job_id)
+        )
+
+    async def load_job_summary(
+        self, job_id: str
+    ) -> tuple[Job, list[Task], list[TrajectorySummary]]:
+        """Return a job, the tasks that it is to run, and its trajectories in short.
+
+        Where rows of it are damaged, those that are not are there: `damage` says so, of the
+        job for itself and its tasks, and of each trajectory.
+
+        Raises:
+            SourceNotFound: There is no such job.
+            StoreFailed: The store cannot be read.
+        """
+
+        def read(
+            connection: "Connection",
+        ) -> tuple[Job, list[Task], list[TrajectorySummary]] | None:
+            found = jobs.load_job_with_tasks(connection, job_id)
+            if found is None:
+                return None
+            return *found, reading.load_summaries(connection, job_id=job_id)
+
+        found = await self._database.read(read)
+        if found is None:
+            raise _no_job(job_id)
+        return found
+
+    async def load_runs(self, job_id: str) -> tuple[list[str], list[RunRow]]:
+        """Return the ids of the tasks that a job is to run, and its runs in short.
+
+        Raises:
+            StoreFailed: The store cannot be read.
+        """
+        return await self._database.read(lambda c: jobs.load_runs(c, job_id))
+
+    async def find_job_id(self, text: str) -> str:
+        """Return the whole id of the job that a text stands for: an id, or how only one begins.
+
+        Raises:
+            SourceNotFound: There is none, or there are several; the text names what is close.
+            StoreFailed: The store cannot be read.
+        """
+        hint = "`hud-mcp jobs` lists them."
+        self._database.look_for_it()
+        return await self._database.read(lambda c: reading.find_id(c, "job", text, try_next=hint))
+
+    async def find_trajectory_id(self, text: str) -> str:
+        """Return the whole id of the trajectory that a text stands for, as `find_job_id` does.
+
+        Raises:
+            SourceNotFound: There is none, or there are several; the text names what is close.
+            StoreFailed: The store cannot be read.
+        """
+        hint = "`hud-mcp jobs ID` lists those of a job."
+        self._database.look_for_it()
+        return await self._database.read(
+            lambda c: reading.find_id(c, "trajectory", text, try_next=hint)
+        )
+
+    async def load_job_ids(self, job_id: str) -> tuple[Job, list[str]]:
+        """Return a job and the ids of its trajectories, in the order in which they began.
+
+        Raises:
+            SourceNotFound: There is no such job.
+            StoreFailed: The store cannot be read, or the job's row is damaged.
+        """
+        return await self._read_job(job_id, lambda c: reading.trajectory_ids(c, job_id))
+
+    async def list_jobs(self, limit: int = 1000) -> list[Job]:
+        """Return the newest jobs, newest first.
+
+        Raises:
+            StoreFailed: The store cannot be read.
+        """
+        return await self._database.read(lambda c: jobs.list_jobs(c, limit))
+
+    async def list_trajectories(
+        self, *, job_id: str | None = None, limit: int = 1000
+    ) -> list[TrajectorySummary]:
+        """Return the newest trajectories in short, newest first; without a job, those of none.
+
+        Raises:
+            StoreFailed: The store cannot be read.
+        """
+        return await self._database.read(
+            lambda c: reading.load_summaries(c, job_id=job_id, newest_first=True, limit=limit)
+        )
+
+    def screenshot_path(self, record: ScreenshotRecord) -> Path:
+        """Where a recorded picture lies."""
+        return self.screenshots / record.name
+
+    async def read_screenshot(self, record: ScreenshotRecord) -> bytes | None:
+        """Return a recorded picture, encoded; None where its file is gone or damaged.
+
+        Raises:
+            OSError: The file is there and cannot be read.
+        """
+        path = self.screenshot_path(record)
+        return await anyio.to_thread.run_sync(read_file, path, record.sha256)
+
+    async def _read_job(self, job_id: str, read: "Callable[[Connection], T]") -> tuple[Job, T]:
+        """Read a job and something of it at once.
+
+        Raises:
+            SourceNotFound: There is no such job.
+        """
+
+        def run(connection: "Connection") -> tuple[Job, T] | None:
+            job = jobs.load_job(connection, job_id)
+            return None if job is None else (job, read(connection))
+
+        found = await self._database.read(run)
+        if found is None:
+            raise _no_job(job_id)
+        return found
+
+
+def _no_job(job_id: str) -> SourceNotFound:
+    return SourceNotFound(f"The store has no job {job_id!r}.")
+
+
+def no_trajectory(trajectory_id: str) -> SourceNotFound:
+    """The error that says that there is no such trajectory."""
+    return SourceNotFound(f"The store has no trajectory {trajectory_id!r}.")

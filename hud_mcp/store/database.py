@@ -1,0 +1,180 @@
+"""One database: where it is, how it is opened, read from any thread and written by one."""
+
+import logging
+import os
+import re
+import threading
+import weakref
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+import anyio.to_thread
+from platformdirs import user_data_path
+
+from hud_mcp.errors import SourceNotFound, StoreFailed
+from hud_mcp.store.engine import open_engine, why
+from hud_mcp.store.lease import Lease
+from hud_mcp.store.writer import Write, Writer
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection, Engine
+
+__all__ = ["Database", "default_store_url"]
+
+T = TypeVar("T")
+logger = logging.getLogger(__name__)
+
+STORE_VARIABLE = "HUD_MCP_STORE"
+
+_SQLITE_FILE = re.compile(
+    r"sqlite(\+pysqlite)?:///(?!:memory:|file:)(?P<path>[^?]+)(?P<query>\?.*)?"
+)
+_POSTGRESQL = re.compile(r"^postgres(ql)?://")
+
+
+def default_store_url() -> str:
+    """The store that is used where none is named: `HUD_MCP_STORE`, else the user's data folder."""
+    return os.environ.get(STORE_VARIABLE) or str(user_data_path("hud-mcp") / "store.sqlite3")
+
+
+class Database:
+    """A database and this server's lease on it. Constructing one touches nothing.
+
+    Args:
+        url: A path of a SQLite file, or a SQLAlchemy URL.
+        lease_s: How long a server may give no sign of life before it owns nothing any more.
+
+    Attributes:
+        url: Its SQLAlchemy URL.
+        folder: Where files that belong to it are: beside a SQLite file, else in the user's
+            data folder.
+        lease: This server's.
+    """
+
+    def __init__(self, url: str, lease_s: float) -> None:
+        self.url, self._path = _place(url)
+        # One folder however the file is called: a link to it must not be another store.
+        real = Path(os.path.realpath(self._path)).parent if self._path else None
+        self.folder = real or user_data_path("hud-mcp")
+        self._lease_s = lease_s
+        self._begin()
+        _databases.add(self)
+
+    def _begin(self) -> None:
+        """Be as a new one that nothing was asked of."""
+        self._opening = threading.Lock()
+        self._engine: Engine | None = None
+        self.lease = Lease(self.folder / "servers", self._lease_s)
+        self._writer = Writer(self._open, self.lease, self._shown)
+
+    def renew_after_fork(self) -> None:
+        """Leave what a forked process has inherited: its connections and lease are its parent's."""
+        _inherited.append((self._engine, self.lease, self._writer))
+        self._begin()
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is anything to look into; a database by URL is taken to be there."""
+        return self._path is None or self._path.exists()
+
+    def look_for_it(self) -> None:
+        """Raise where there is nothing to read: reading must not make an empty store.
+
+        Raises:
+            SourceNotFound: Saying how to name another one.
+        """
+        if not self.exists:
+            raise SourceNotFound(
+                f"There is no store at {self._shown}. Name another one with --store or "
+                f"{STORE_VARIABLE}; `hud-mcp eval` makes one."
+            )
+
+    async def read(self, read: "Callable[[Connection], T]") -> T:
+        """Call a function with a connection, on a thread, and return what it returns.
+
+        Raises:
+            StoreFailed: The database cannot be read.
+        """
+
+        def run() -> T:
+            from sqlalchemy.exc import SQLAlchemyError  # noqa: PLC0415  # SQLAlchemy loads here
+
+            try:
+                with self._open().connect() as connection:
+                    return read(connection)
+            except (SQLAlchemyError, OSError) as exc:
+                logger.exception("cannot read %s", self._shown)
+                raise StoreFailed(f"The record cannot be read: {why(exc)}.") from exc
+
+        return await anyio.to_thread.run_sync(run)
+
+    async def write(
+        self, run: "Callable[[Connection], T]", files: Sequence[tuple[Path, bytes]] = ()
+    ) -> T:
+        """Make something durable, and return what the function returns.
+
+        Args:
+            run: Executes its statements. Run again where a commit that it shared has failed.
+            files: Files that must be there before, each with its content.
+
+        Raises:
+            StoreFailed: Nothing of it was written.
+            SessionTaken: The same; another server owns the session.
+
+        It happens even if the wait is cancelled.
+        """
+        return await self._writer.write(Write(run, files))
+
+    async def close(self, within_s: float | None) -> None:
+        """Finish what was accepted, let go of this server's sessions, then of the database.
+
+        Closing twice is no error.
+
+        Args:
+            within_s: How long to wait for it; what a locked database has not taken by then is
+                lost with the process. None for as long as it takes.
+        """
+        if not await self._writer.close(within_s):
+            logger.warning("the record is still being written; the process does not wait")
+            return
+        engine, self._engine = self._engine, None
+        if engine is not None:
+            engine.dispose()
+
+    @property
+    def _shown(self) -> str:
+        return str(self._path or self.url.partition("?")[0].rpartition("@")[2])
+
+    def _open(self) -> "Engine":
+        # A lock of its own: opening may wait on a file, and the event loop must not.
+        with self._opening:
+            if self._engine is None:
+                self._engine = open_engine(self.url, self._path)
+            return self._engine
+
+
+_databases: "weakref.WeakSet[Database]" = weakref.WeakSet()
+_inherited: list[object] = []
+"""What a forked process must not let go of: to close its parent's file would be to unlock it."""
+
+
+def _after_fork() -> None:
+    for database in list(_databases):
+        database.renew_after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+def _place(given: str) -> tuple[str, Path | None]:
+    """A store's URL in its usual form, and its file where it is SQLite's."""
+    if "://" not in given:
+        path = Path(given).expanduser().absolute()
+        return f"sqlite:///{path}", path
+    match = _SQLITE_FILE.fullmatch(given)
+    if match is not None:
+        path = Path(match["path"]).absolute()
+        return f"sqlite:///{path}{match['query'] or ''}", path
+    return _POSTGRESQL.sub("postgresql+psycopg://", given), None

@@ -98,6 +98,7 @@ HEAVY = {
     "pyarrow": (),
     "asyncssh": ("channel.ssh", "channel.ssh_command", "channel.sftp"),
     "ray": (),
+    "websockets": (),
 }
 """Slow to load or optional: imported inside functions, but for the modules that exist for them."""
 

@@ -110,8 +110,11 @@ class Commands:
             ActionFailed: It is not http or https, or not on the allow-list.
         """
         text = url.strip()
-        absolute = self._absolute(text)
-        parts = urlsplit(absolute)
+        try:
+            absolute = self._absolute(text)
+            parts = urlsplit(absolute)
+        except ValueError as exc:  # such as a bracket that is not closed
+            raise ActionFailed(f"{text[:200]!r} is not an address: {exc}.") from exc
         if parts.scheme not in ("http", "https"):
             raise ActionFailed(
                 f"{text[:200]!r} is not an address that can be opened here. Use a path such as "

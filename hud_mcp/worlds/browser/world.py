@@ -33,6 +33,7 @@ from hud_mcp.worlds.browser.devtools import is_end
 from hud_mcp.worlds.browser.gate import SITE_URL
 from hud_mcp.worlds.browser.hands import Hands, own_pauses_s
 from hud_mcp.worlds.browser.kept import pack, unpack
+from hud_mcp.worlds.browser.options import SlotOptions
 from hud_mcp.worlds.browser.picture import take_picture
 from hud_mcp.worlds.browser.reserve import Reserve, Slot
 from hud_mcp.worlds.browser.restore import Restoration
@@ -126,6 +127,19 @@ class BrowserWorld:
         """`http://127.0.0.1:PORT`: the same site for programs other than this browser."""
         return self._slot.gate.address
 
+    @property
+    def options(self) -> SlotOptions:
+        """What its pages were opened with: their size, scale and colours."""
+        return self._slot.options
+
+    def address(self, path_or_url: str) -> str:
+        """The absolute address that a path of the site or an allowed URL means.
+
+        Raises:
+            ActionFailed: It is not allowed.
+        """
+        return self._commands.address(path_or_url)
+
     async def goto(self, path_or_url: str) -> None:
         """Open a path of the site or an allowed URL, and return when it has settled.
 
@@ -136,7 +150,7 @@ class BrowserWorld:
         async with self._working(self._act_bound_s):
             tab = await self._tabs.ensure_open()
             mark = tab.mark()
-            await self._commands.visit(tab.page, self._commands.address(path_or_url))
+            await self._commands.visit(tab.page, self.address(path_or_url))
             await settle(tab, mark)
 
     async def set_offline(self, *, offline: bool) -> None:

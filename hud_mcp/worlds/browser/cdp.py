@@ -1,0 +1,390 @@
+"""A `cdp/1.3` server whose addresses are sessions: one opens its session's pages, and no others.
+
+One Chromium serves all sessions, and its own DevTools port would open all of them to whoever
+finds it. So it has none, and this server speaks the protocol in its place: of the targets of one
+session's context only (`cdp_connection.py`), with the commands of a list (`cdp_rules.py`).
+
+An address holds a secret in its path, `ws://host:port/devtools/browser/SECRET`, so it stays
+valid through a tunnel whose end has another host and port. Beneath it are `/json/version` and
+`/json/list`, and for one page alone `/devtools/page/ID`. Commands without a `sessionId` that are
+of a page and not of the browser go to the page that is shown, because clients of HUD's speak to
+a page alone.
+
+What differs from a Chromium of one's own: new pages are not held until the client is ready, so
+its init scripts may miss the first document of a window that a page opens; dialogs are answered
+by the session's rule, unless the client is faster; downloads are refused; nothing is handed out
+as a stream, and nothing of what the task's context sets can be changed. What a client does here
+is no step of the record: a session that comes back by replay comes back without it.
+"""
+
+import asyncio
+import http
+import json
+import logging
+import math
+import re
+import secrets
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any, cast
+from weakref import WeakKeyDictionary
+
+from hud_mcp.capability import Capability
+from hud_mcp.errors import HudMcpError
+from hud_mcp.worlds.browser.cdp_connection import CdpConnection, list_pages
+from hud_mcp.worlds.browser.cdp_wire import DevToolsError
+from hud_mcp.worlds.browser.world import BrowserWorld
+
+if TYPE_CHECKING:
+    from websockets.asyncio.server import Server, ServerConnection
+    from websockets.http11 import Request, Response
+
+__all__ = ["CdpAdmission", "CdpServer"]
+
+logger = logging.getLogger(__name__)
+
+# It would log addresses with their secrets, and each stranger that connects as an error.
+_socket_logger = logging.getLogger(f"{__name__}.socket")
+_socket_logger.setLevel(logging.ERROR)
+_socket_logger.addFilter(lambda record: record.msg != "opening handshake failed")
+
+_ROOT = "/devtools/browser/"
+_PAGE = "/devtools/page/"
+_HOST = re.compile(r"[A-Za-z0-9.\-]+(:\d{1,5})?|\[[0-9A-Fa-f:.]+\](:\d{1,5})?")
+
+_OPEN_S = 30.0
+"""How long a client may take to say what it wants, and the session to have a browser."""
+
+_SIGN_OF_LIFE_S = 20.0
+_CLOSE_S = 5.0
+_MOST_CLIENTS = 16
+_MOST_IN_BYTES = 16 * 1024 * 1024
+"""The longest message of a client's."""
+
+_MOST_OUT_CHARS = 32 * 1024 * 1024
+"""How much may wait already when more comes for a client that does not read.
+
+A single answer may be longer; a picture of a large page takes 10 million.
+"""
+
+FindWorld = Callable[[], Awaitable[BrowserWorld]]
+
+
+class CdpAdmission:
+    """One session's way in. Made by `CdpServer.admit`.
+
+    Attributes:
+        capability: What the agent is given: the address.
+    """
+
+    def __init__(
+        self, server: "CdpServer", secret: str, find_world: FindWorld, capability: Capability
+    ) -> None:
+        self.capability = capability
+        self.find_world = find_world
+        self.secret = secret
+        self.clients: set[_Client] = set()
+        self._server = server
+
+    async def close(self) -> None:
+        """Let the address open nothing any more, and drop its connections.
+
+        Closing twice is no error. The session's pages stay as they are.
+        """
+        self._server.dismiss(self)
+        clients = list(self.clients)
+        for client in clients:
+            client.drop()
+        if clients:
+            ends = [asyncio.ensure_future(client.ended.wait()) for client in clients]
+            _done, late = await asyncio.wait(ends, timeout=_CLOSE_S)
+            for end in late:
+                end.cancel()
+
+
+class CdpServer:
+    """One listening port for all sessions. Made by `open`."""
+
+    def __init__(self) -> None:
+        self._admissions: dict[CdpAdmission, None] = {}
+        self._arrivals: WeakKeyDictionary[ServerConnection, tuple[CdpAdmission, BrowserWorld]] = (
+            WeakKeyDictionary()
+        )
+        self._server: Server | None = None
+        self._host = ""
+        self.port = 0
+
+    @classmethod
+    async def open(cls, host: str = "127.0.0.1", port: int = 0) -> "CdpServer":
+        """Listen.
+
+        Args:
+            host: The address.
+            port: The port; 0 for any.
+
+        Raises:
+            OSError: It cannot be listened on.
+        """
+        from websockets.asyncio.server import serve  # noqa: PLC0415  # loads on use
+
+        server = cls()
+        server._host = f"[{host}]" if ":" in host else host
+        server._server = await serve(
+            server._serve,
+            host,
+            port,
+            process_request=server._answer,
+            compression=None,  # it is this machine's own memory that is written through
+            open_timeout=_OPEN_S,
+            ping_interval=_SIGN_OF_LIFE_S,
+            ping_timeout=_SIGN_OF_LIFE_S,
+            close_timeout=_CLOSE_S,
+            max_size=_MOST_IN_BYTES,
+            max_queue=2,
+            server_header=None,
+            logger=_socket_logger,
+        )
+        server.port = next(iter(server._server.sockets)).getsockname()[1]
+        return server
+
+    def admit(self, name: str, find_world: FindWorld) -> CdpAdmission:
+        """Make an address that opens a session's browser.
+
+        Args:
+            name: The capability's.
+            find_world: Called for each connection; raises a `HudMcpError` whose text the client
+                is told, where there is no browser yet or any more.
+        """
+        secret = secrets.token_urlsafe(32)
+        url = f"ws://{self._host}:{self.port}{_ROOT}{secret}"
+        admission = CdpAdmission(self, secret, find_world, Capability.cdp(name=name, url=url))
+        self._admissions[admission] = None
+        return admission
+
+    def dismiss(self, admission: CdpAdmission) -> None:
+        """Forget an address."""
+        self._admissions.pop(admission, None)
+
+    async def close(self) -> None:
+        """Drop every connection, and listen no more. Closing twice is no error."""
+        for admission in list(self._admissions):
+            await admission.close()
+        if self._server is not None:
+            self._server.close()
+            await self._server.wait_closed()
+            self._server = None
+
+    def _find(self, path: str) -> tuple[CdpAdmission, str] | None:
+        """Whose path it is, with what comes after its secret."""
+        if not path.startswith(_ROOT):
+            return None
+        secret, slash, rest = path.removeprefix(_ROOT).partition("/")
+        given, found = secret.encode(), None
+        for admission in self._admissions:  # all of them: how long it takes tells nothing
+            if secrets.compare_digest(admission.secret.encode(), given):
+                found = admission
+        return None if found is None else (found, slash + rest)
+
+    async def _answer(
+        self, connection: "ServerConnection", request: "Request"
+    ) -> "Response | None":
+        """Answer a request for a page about the browser; None where a WebSocket is opened."""
+        try:
+            return await self._answer_or_open(connection, request)
+        except HudMcpError as exc:
+            return connection.respond(http.HTTPStatus.SERVICE_UNAVAILABLE, f"{exc}\n")
+
+    async def _answer_or_open(
+        self, connection: "ServerConnection", request: "Request"
+    ) -> "Response | None":
+        status = http.HTTPStatus
+        if request.headers.get_all("Origin"):
+            return connection.respond(status.FORBIDDEN, "Pages of browsers are not let in.\n")
+        found = self._find(request.path.partition("?")[0])
+        if found is None:
+            return connection.respond(status.NOT_FOUND, "There is no browser here.\n")
+        admission, rest = found
+        rest = rest.rstrip("/")
+        if rest and not rest.startswith(_PAGE) and rest not in _ABOUT:
+            return connection.respond(
+                status.NOT_FOUND, f"There are {', '.join(_ABOUT)} and a WebSocket.\n"
+            )
+        if len(admission.clients) >= _MOST_CLIENTS:
+            text = f"{_MOST_CLIENTS} clients are connected already; close one.\n"
+            return connection.respond(status.SERVICE_UNAVAILABLE, text)
+        world = await admission.find_world()
+        if rest in _ABOUT:
+            host = request.headers.get_all("Host")
+            named = host[0] if host and _HOST.fullmatch(host[0]) else f"{self._host}:{self.port}"
+            about = await _about(world, rest, f"{named}{_ROOT}{admission.secret}")
+            response = connection.respond(status.OK, json.dumps(about))
+            del response.headers["Content-Type"]
+            response.headers["Content-Type"] = "application/json; charset=UTF-8"
+            response.headers["Cache-Control"] = "no-store"
+            return response
+        self._arrivals[connection] = admission, world
+        return None
+
+    async def _serve(self, connection: "ServerConnection") -> None:
+        """Serve one client, until it or its session's browser leaves."""
+        admission, world = self._arrivals.pop(connection)
+        if admission not in self._admissions:
+            return
+        path = connection.request.path if connection.request is not None else ""
+        target_id = path.partition("?")[0].partition(_PAGE)[2].rstrip("/")
+        client = _Client(connection)
+        admission.clients.add(client)
+        try:
+            await client.run(world, target_id or None)
+        finally:
+            admission.clients.discard(client)
+            client.ended.set()
+
+
+class _Client:
+    """One WebSocket, with what waits to be written to it."""
+
+    def __init__(self, socket: "ServerConnection") -> None:
+        self.ended = asyncio.Event()
+        self._socket = socket
+        self._out: deque[str] = deque()
+        self._out_chars = 0
+        self._filled = asyncio.Event()
+        self._over = ""
+        self._dropped = False
+
+    def drop(self) -> None:
+        """End the connection at once."""
+        self._dropped = True
+        self._out.clear()
+        self._socket.transport.abort()
+
+    async def run(self, world: BrowserWorld, target_id: str | None) -> None:
+        """Carry messages between the client and the browser until one of them leaves."""
+        from websockets.exceptions import ConnectionClosed  # noqa: PLC0415  # loads on use
+
+        context = world.page.context
+        context.on("close", self._on_browser_end)
+        writer = asyncio.get_running_loop().create_task(self._write())
+        connection: CdpConnection | None = None
+        try:
+            connection = await self._open(world, target_id)
+            async for raw in self._socket:
+                message = _parse(raw)
+                if message is None:
+                    await self._socket.close(1007, "Expected a JSON object for each message.")
+                    break
+                await connection.take(message)
+        except ConnectionClosed:
+            logger.debug("a client has left without a farewell")
+        except DevToolsError as exc:
+            await self._socket.close(1011, str(exc)[:120])
+        finally:
+            context.remove_listener("close", self._on_browser_end)
+            writer.cancel()
+            if connection is not None:
+                await connection.close()
+            await asyncio.wait([writer])
+
+    async def _open(self, world: BrowserWorld, target_id: str | None) -> CdpConnection:
+        """Begin to speak to the browser, unless the client is dropped meanwhile."""
+        opening = asyncio.ensure_future(CdpConnection.open(world, self._emit, target_id))
+        gone = asyncio.ensure_future(self._socket.wait_closed())
+        try:
+            await asyncio.wait([opening, gone], return_when=asyncio.FIRST_COMPLETED)
+            if not opening.done():
+                raise DevToolsError("The client has left.")
+            return opening.result()
+        finally:
+            gone.cancel()
+            opening.cancel()
+            await asyncio.wait([opening, gone])
+
+    def _emit(self, message: Mapping[str, Any]) -> None:
+        if self._dropped:
+            return
+        if self._out_chars > _MOST_OUT_CHARS:
+            logger.info("a client that does not read what it asks for was dropped")
+            self.drop()
+            return
+        text = _write(message)
+        self._out.append(text)
+        self._out_chars += len(text)
+        self._filled.set()
+
+    def _on_browser_end(self, _context: object) -> None:
+        self._over = "The session's browser is closed."
+        self._filled.set()
+
+    async def _write(self) -> None:
+        from websockets.exceptions import ConnectionClosed  # noqa: PLC0415  # loads on use
+
+        try:
+            while not self._over:
+                await self._filled.wait()
+                self._filled.clear()
+                while self._out:
+                    text = self._out.popleft()
+                    await self._socket.send(text)
+                    self._out_chars -= len(text)
+            await self._socket.close(1001, self._over)
+        except ConnectionClosed:
+            return  # whoever reads from it learns it too
+
+
+_ABOUT = ("/json/version", "/json/list", "/json")
+
+
+async def _about(world: BrowserWorld, what: str, place: str) -> Any:
+    """What Chromium's HTTP pages say of a browser, and of its pages."""
+    if what == "/json/version":
+        browser = world.page.context.browser
+        version = browser.version if browser is not None else ""
+        return {
+            "Browser": f"Chrome/{version}",
+            "Protocol-Version": "1.3",
+            "webSocketDebuggerUrl": f"ws://{place}",
+        }
+    try:
+        async with asyncio.timeout(_OPEN_S / 2):
+            pages = await list_pages(world)
+    except (DevToolsError, TimeoutError) as exc:
+        logger.info("the pages of a browser were not listed: %s", exc)
+        pages = []
+    return [
+        {
+            "id": page["targetId"],
+            "type": page["type"],
+            "title": page["title"],
+            "url": page["url"],
+            "webSocketDebuggerUrl": f"ws://{place}{_PAGE}{page['targetId']}",
+        }
+        for page in pages
+    ]
+
+
+def _parse(raw: str | bytes) -> Mapping[str, Any] | None:
+    try:
+        message = json.loads(raw, parse_constant=_refuse_number, parse_float=_read_number)
+    except (ValueError, RecursionError):
+        return None
+    return cast("Mapping[str, Any]", message) if isinstance(message, dict) else None
+
+
+def _write(message: Mapping[str, Any]) -> str:
+    try:
+        return json.dumps(message, separators=(",", ":"))
+    except RecursionError:
+        error = {"code": -32000, "message": "Object reference chain is too long"}
+        about = {key: message[key] for key in ("id", "sessionId") if key in message}
+        return json.dumps({**about, "error": error})
+
+
+def _read_number(text: str) -> float:
+    number = float(text)
+    return _refuse_number(text) if math.isinf(number) else number
+
+
+def _refuse_number(text: str) -> float:
+    """Python reads and writes numbers that end the browser's driver, which knows JSON only."""
+    raise ValueError(text)

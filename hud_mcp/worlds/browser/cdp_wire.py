@@ -1,0 +1,295 @@
+"""DevTools sessions on a browser's targets, over one session of Playwright's.
+
+Playwright drops the messages of sessions that it has not opened itself. So targets are attached
+to in the protocol's older form, in which a session's messages travel as text inside commands
+and events of the session above it (`Target.sendMessageToTarget`), to any depth: page, frame of
+another process, worker. All that a target says comes in one stream of events, in Chromium's own
+order and with its own error codes, which replies that are awaited one by one would lose.
+Source: the `Target` domain of the protocol, `flatten: false`.
+"""
+
+import asyncio
+import itertools
+import json
+import re
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from hud_mcp.worlds.browser.devtools import send
+
+if TYPE_CHECKING:
+    from playwright.async_api import Browser, CDPSession
+
+__all__ = ["LOST", "Attachment", "DevToolsError", "Reply", "Wire", "open_pipe"]
+
+LOST = {"code": -32001, "message": "Session with given id not found."}
+"""What Chromium says where a session has ended."""
+
+REQUEST_BOUND_S = 20.0
+
+_TOO_DEEP = {"code": -32000, "message": "Object reference chain is too long"}
+_ID = re.compile(r'\{"id":(\d+)')
+
+_TOLD = (
+    "Target.attachedToTarget",
+    "Target.detachedFromTarget",
+    "Target.receivedMessageFromTarget",
+    "Target.targetCrashed",
+    "Target.targetCreated",
+    "Target.targetDestroyed",
+    "Target.targetInfoChanged",
+)
+"""What the session on the browser says."""
+
+Reply = Callable[[dict[str, Any]], None]
+
+
+class DevToolsError(Exception):
+    """Chromium refused a command of ours."""
+
+
+@dataclass(eq=False)
+class Attachment:
+    """A session on one target.
+
+    Attributes:
+        id: Chromium's name for the session.
+        target: The target, as Chromium describes it.
+        parent: The session that its messages travel in; None: the browser's.
+        name: What the client knows it by; empty: it needs no name.
+    """
+
+    id: str
+    target: dict[str, Any]
+    parent: "Attachment | None" = None
+    name: str = ""
+    pending: set[int] = field(default_factory=set[int])
+
+    @property
+    def target_id(self) -> str:
+        """The target's id."""
+        return self.target["targetId"]
+
+
+class Wire:
+    """The sessions, and what is told over them. Made by `open`.
+
+    Args:
+        pipe: Playwright's session on the browser.
+        on_event: Told of each event, with the session that it came in; None: the browser's.
+    """
+
+    def __init__(
+        self,
+        pipe: "CDPSession",
+        on_event: Callable[[Attachment | None, str, dict[str, Any]], None],
+    ) -> None:
+        self._pipe = pipe
+        self._on_event = on_event
+        self._attachments: dict[str, Attachment] = {}
+        self._ids = itertools.count(1)
+        self._replies: dict[int, Reply] = {}
+        self._listeners = {name: partial(self._take, None, name) for name in _TOLD}
+        for name, listener in self._listeners.items():
+            pipe.on(name, listener)
+
+    @classmethod
+    async def open(
+        cls,
+        browser: "Browser",
+        on_event: Callable[[Attachment | None, str, dict[str, Any]], None],
+    ) -> "Wire":
+        """Open a session on a browser.
+
+        Raises:
+            DevToolsError: It has gone.
+
+        If this call fails or is cancelled, no session stays open.
+        """
+        return cls(await open_pipe(browser.new_browser_cdp_session()), on_event)
+
+    @property
+    def pending(self) -> int:
+        """How many commands are not answered yet."""
+        return len(self._replies)
+
+    @property
+    def size(self) -> int:
+        """How many sessions there are."""
+        return len(self._attachments)
+
+    async def ask_browser(self, method: str, params: Mapping[str, Any] | None = None) -> Any:
+        """Have the browser do something, and return its result.
+
+        Raises:
+            DevToolsError: It refuses, or does not answer in time.
+        """
+        from playwright.async_api import Error  # noqa: PLC0415  # loads on use
+
+        try:
+            async with asyncio.timeout(REQUEST_BOUND_S):
+                return await send(self._pipe, method, dict(params or {}))
+        except TimeoutError:
+            raise DevToolsError("The browser did not answer in time.") from None
+        except Error as exc:
+            text = exc.message.partition("\n")[0]
+            raise DevToolsError(text.partition("): ")[2] or text) from exc
+
+    async def attach(self, target_id: str) -> Attachment:
+        """Open a session on a target.
+
+        Raises:
+            DevToolsError: There is no such target any more.
+        """
+        result = await self.ask_browser(
+            "Target.attachToTarget", {"targetId": target_id, "flatten": False}
+        )
+        try:
+            return self._attachments[result["sessionId"]]  # its event came first
+        except KeyError:
+            raise DevToolsError(str(LOST["message"])) from None
+
+    async def detach(self, attachment: Attachment) -> None:
+        """End a session of `attach`.
+
+        Raises:
+            DevToolsError: It has ended already.
+        """
+        await self.ask_browser("Target.detachFromTarget", {"sessionId": attachment.id})
+
+    async def send(
+        self,
+        attachment: Attachment,
+        method: str,
+        params: Mapping[str, Any],
+        reply: Reply,
+    ) -> None:
+        """Send a command to a target.
+
+        Args:
+            attachment: The session.
+            method: The command.
+            params: Its parameters.
+            reply: Called with `result` or `error`, once, at the latest when the session ends.
+
+        Raises:
+            DevToolsError: The browser does not take it.
+        """
+        if attachment.id not in self._attachments:
+            reply({"error": LOST})
+            return
+        id_ = next(self._ids)
+        message: dict[str, Any] = {"id": id_, "method": method, "params": params}
+        at: Attachment | None = attachment
+        while at is not None:
+            inner = {"sessionId": at.id, "message": json.dumps(message)}
+            message = {"method": "Target.sendMessageToTarget", "params": inner}
+            at = at.parent
+            if at is not None:
+                message["id"] = next(self._ids)  # its own answer interests nobody
+        self._replies[id_] = reply
+        attachment.pending.add(id_)
+        try:
+            await self.ask_browser(message["method"], message["params"])
+        except DevToolsError:
+            if self._replies.pop(id_, None) is not None:
+                attachment.pending.discard(id_)
+                raise
+
+    async def close(self) -> None:
+        """End all sessions."""
+        for name, listener in self._listeners.items():
+            self._pipe.remove_listener(name, listener)
+        for attachment in list(self._attachments.values()):
+            self._forget(attachment)
+        await close_pipe(self._pipe)
+
+    def _take(self, via: Attachment | None, method: str, params: dict[str, Any]) -> None:
+        """Take in what one session says."""
+        if method == "Target.receivedMessageFromTarget":
+            attachment = self._attachments.get(params["sessionId"])
+            if attachment is not None:
+                self._hear(attachment, _read(params["message"]))
+            return
+        if method == "Target.attachedToTarget":
+            attachment = Attachment(params["sessionId"], params["targetInfo"], via)
+            attachment.name = attachment.id
+            self._attachments[attachment.id] = attachment
+        self._on_event(via, method, params)
+        if method == "Target.detachedFromTarget":
+            attachment = self._attachments.get(params["sessionId"])
+            if attachment is not None:
+                self._forget(attachment)
+
+    def _hear(self, attachment: Attachment, message: dict[str, Any]) -> None:
+        if "id" not in message:
+            if "method" in message:
+                self._take(attachment, message["method"], message.get("params") or {})
+            return
+        attachment.pending.discard(message["id"])
+        reply = self._replies.pop(message["id"], None)
+        if reply is not None:
+            reply({key: message[key] for key in ("result", "error") if key in message})
+
+    def _forget(self, attachment: Attachment) -> None:
+        """A session has ended, and those below it with it."""
+        self._attachments.pop(attachment.id, None)
+        for id_ in attachment.pending:
+            if (reply := self._replies.pop(id_, None)) is not None:
+                reply({"error": LOST})
+        for child in [a for a in self._attachments.values() if a.parent is attachment]:
+            self._forget(child)
+
+    def find(self, name: str) -> Attachment | None:
+        """The session that the client knows by a name."""
+        found = self._attachments.get(name)
+        return found if found is not None and found.name == name else None
+
+
+def _read(text: str) -> dict[str, Any]:
+    """A message of a target's; where it nests deeper than can be read, that it does."""
+    try:
+        return json.loads(text)
+    except RecursionError:
+        found = _ID.match(text)
+        return {"id": int(found[1]), "error": _TOO_DEEP} if found else {}
+
+
+async def open_pipe(opening: Coroutine[Any, Any, "CDPSession"]) -> "CDPSession":
+    """Open a session of Playwright's; where this is cancelled, it is ended once it is open.
+
+    Raises:
+        DevToolsError: What it is for has gone.
+    """
+    from playwright.async_api import Error  # noqa: PLC0415  # loads on use
+
+    task = asyncio.ensure_future(opening)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        task.add_done_callback(_abandon)
+        raise
+    except Error as exc:
+        raise DevToolsError("The session's browser is closed.") from exc
+
+
+_abandoned: set["asyncio.Task[None]"] = set()
+
+
+def _abandon(opened: "asyncio.Task[CDPSession]") -> None:
+    if not opened.cancelled() and opened.exception() is None:
+        task = asyncio.get_running_loop().create_task(close_pipe(opened.result()))
+        _abandoned.add(task)
+        task.add_done_callback(_abandoned.discard)
+
+
+async def close_pipe(pipe: "CDPSession") -> None:
+    """End a session of Playwright's, if what it is for is still there."""
+    from playwright.async_api import Error  # noqa: PLC0415  # loads on use
+
+    try:
+        await pipe.detach()
+    except Error:
+        return  # what it was for has gone, and it too

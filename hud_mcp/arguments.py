@@ -94,7 +94,7 @@ class Arguments:
         try:
             plain = to_jsonable_python(dict(given))
             raw = orjson.dumps(plain)
-        except (PydanticSerializationError, TypeError) as exc:
+        except (ValueError, TypeError) as exc:  # nested too deeply, among others
             raise InvalidTask(f"{self.noun}: arguments are JSON values: {exc}.") from None
         if b"null" in raw:  # which is also what a number becomes that JSON does not have
             self._refuse_non_finite(plain)

@@ -102,6 +102,8 @@ class Catalogue:
         if context:
             found.context_space.fill(context)
         elif context is None and found.context_selector is not None:
+            if seed is not None:  # so that the same seed is the same task
+                found.context_selector.seed(seed)
             context = found.context_selector.select()
         seed = found.seed if seed is None else seed
         return task.model_copy(update={"context": dict(context or {}), "seed": seed})

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["MAX_BINS", "MAX_CHOICES", "Cell", "Shape", "shape_of"]
+__all__ = ["MAX_BINS", "MAX_CHOICES", "Cell", "Shape", "range_text", "shape_of"]
 
 MAX_BINS = 6
 """In the train range, or in all where nothing is split; as many distinct values have their own."""
@@ -42,6 +42,11 @@ class Shape:
     def holds(self, cell: Cell, context: Mapping[str, Any]) -> bool:
         """Whether a context has one of a cell's values."""
         return self.feature in context and _key(context[self.feature]) in cell.values
+
+
+def range_text(low: float, high: float) -> str:
+    """A range of numbers in words; one number where both ends are the same."""
+    return f"{low:.4g}" if low == high else f"{low:.4g} to {high:.4g}"
 
 
 def shape_of(feature: str, values: Sequence[Any], trained: Sequence[Any] | None) -> Shape:
@@ -112,6 +117,6 @@ def _cell(group: Sequence[float], numbers: Sequence[float], *, outside: bool) ->
     held = frozenset(group)
     inside = [n for n in numbers if n in held]
     low, high = group[0], group[-1]
-    label = f"{low:.4g}" if low == high else f"{low:.4g} to {high:.4g}"
+    label = range_text(low, high)
     at = math.fsum(inside) / len(inside)
     return Cell(label, held, outside=outside, low=low, high=high, at=at)

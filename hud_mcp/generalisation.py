@@ -12,7 +12,7 @@ from pydantic import Field
 
 from hud_mcp.action import Value
 from hud_mcp.bootstrap import Column, Interval, bootstrap, bootstrap_differences
-from hud_mcp.cells import Shape, shape_of
+from hud_mcp.cells import Shape, range_text, shape_of
 from hud_mcp.context import Scalar
 from hud_mcp.contexts import base_task, split_of
 from hud_mcp.grade import Outcome
@@ -85,7 +85,8 @@ class Generalisation(Value):
 
     Means are over graded runs, as everywhere. Intervals are percentiles of bootstrap means over
     tasks: a row's `base_task` where its metadata has one, so that one task under several
-    contexts is drawn as one.
+    contexts is drawn as one. Where all rows are of one task, each row is drawn: then what is
+    asked is how far another choice of contexts would have led.
     """
 
     confidence: float
@@ -176,9 +177,10 @@ def _counted(runs: Iterable[ContextualRun], group: int) -> list[_Run]:
         of_task.setdefault(run.task_id, []).append(run)
     chosen = [run for tries in of_task.values() for run in choose_runs(tries, group)[0]]
     has_train = any(split_of(run.task) == TRAIN for run in chosen)
+    one_task = len({base_task(run.task) for run in chosen}) == 1
     return [
         _Run(
-            task=base_task(run.task),
+            task=run.task_id if one_task else base_task(run.task),
             split=(split := split_of(run.task) or WITHOUT),
             is_held_out=has_train and split not in (TRAIN, WITHOUT),
             context={
@@ -332,7 +334,7 @@ def _told(estimate: Estimate | None, confidence: float) -> str:
 def _feature_lines(feature: FeatureRewards, *, is_split: bool) -> Iterable[str]:
     head = feature.feature
     if feature.train_low is not None and feature.train_high is not None:
-        head += f", trained on {feature.train_low:.4g} to {feature.train_high:.4g}"
+        head += f", trained on {range_text(feature.train_low, feature.train_high)}"
     yield head
     width = max(len(b.label) for b in feature.bins)
     for one in feature.bins:

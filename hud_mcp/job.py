@@ -12,6 +12,7 @@ import anyio.to_thread
 from pydantic import Field, PrivateAttr
 
 from hud_mcp.action import Value
+from hud_mcp.errors import DamagedRecord
 from hud_mcp.statistics import PASS_REWARD, JobStatistics, job_statistics
 from hud_mcp.task import Task
 from hud_mcp.taskset import Taskset
@@ -40,7 +41,9 @@ class Job(Value):
     group: int = Field(default=1, ge=1, description="How many runs each task is to have.")
     created_at: datetime = Field(default_factory=utc_now)
     damage: str | None = Field(
-        default=None, description="In a list: why the rest of its row cannot be read; or None."
+        default=None,
+        description="In what is listed or summed up: what of its row, or of its tasks' rows, "
+        "cannot be read; or None.",
     )
     _place: "Place" = PrivateAttr(default=None)
 
@@ -99,7 +102,10 @@ class Job(Value):
             StoreFailed: The store cannot be read, or a row of the job is damaged.
         """
         async with _opened(self._place) as store:
-            return (await store.load_job_summary(self.id))[1]
+            job, tasks, _ = await store.load_job_summary(self.id)
+        if job.damage:
+            raise DamagedRecord(job.damage)
+        return tasks
 
     async def statistics(self, *, threshold: float = PASS_REWARD, seed: int = 0) -> JobStatistics:
         """Compute what its runs amount to so far; printing it shows every figure.

@@ -143,7 +143,7 @@ class Recorder:
         self._lines: list[tuple[datetime, str]] = []
         self._line_count = lines
         self._receipt: Receipt | None = None
-        self._lock = anyio.Lock()
+        self._lock = anyio.Lock(fast_acquire=True)  # nearly always free: no turn of the loop
         self._beginning: asyncio.Future[None] | None = None
         self.count = steps
         self.taken = False
@@ -326,11 +326,13 @@ class Recorder:
             StoreFailed: It still cannot be written.
             SessionTaken: Another server runs the session; its end is decided there.
         """
-        if self._receipt is None:
+        receipt = self._receipt
+        if receipt is None:
             return
         try:
             await self._flush()
-            await self._store.end_session(self._id, self._receipt)
+            # Not the attribute: whoever else settles may have written it meanwhile.
+            await self._store.end_session(self._id, receipt)
         except StoreFailed as exc:
             raise StoreFailed(
                 f"The task has ended, but its end is not recorded yet. {exc} The same call again "

@@ -240,9 +240,13 @@ def _import(path: Path) -> ModuleType:
         raise SourceNotFound(f"{path} is not a Python file.")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
-    folder = str(resolved.parent)
-    if folder not in sys.path:
-        sys.path.insert(0, folder)  # an author's file imports what lies beside it
+    folder = resolved.parent
+    # An author's file imports what lies beside it, and not what lies beside another one.
+    sys.path[:] = [str(folder), *(place for place in sys.path if place != str(folder))]
+    aside = _namesakes(folder)
+    for other in aside:
+        del sys.modules[other]
+    _folders.add(folder)
     try:
         spec.loader.exec_module(module)
     except HudMcpError:
@@ -254,7 +258,32 @@ def _import(path: Path) -> ModuleType:
     except BaseException:
         del sys.modules[name]
         raise
+    finally:
+        sys.modules.update(aside)
     return module
+
+
+_folders: set[Path] = set()
+"""Where files were loaded from."""
+
+
+def _namesakes(folder: Path) -> dict[str, ModuleType]:
+    """Modules from beside other files whose names are those of what lies in this folder."""
+    others = _folders - {folder}
+    found: dict[str, ModuleType] = {}
+    for name, module in list(sys.modules.items()):
+        first = name.partition(".")[0]
+        if _home(sys.modules.get(first)) not in others or first == __package__:
+            continue
+        if (folder / f"{first}.py").is_file() or (folder / first).is_dir():
+            found[name] = module
+    return found
+
+
+def _home(module: ModuleType | None) -> Path | None:
+    """The folder from which a module or a package was imported."""
+    places = list(getattr(module, "__path__", ())) or [getattr(module, "__file__", None)]
+    return Path(places[0]).parent if isinstance(places[0], str) else None
 
 
 def _why_not_loaded(exc: Exception, path: Path) -> str:

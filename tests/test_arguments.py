@@ -1,7 +1,7 @@
 """An author's signature becomes a schema, and JSON that does not fit it is told why."""
 
 import enum
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
 from datetime import date
 from typing import Annotated, Any, Literal, Protocol
 
@@ -372,3 +372,18 @@ def test_the_line_of_a_decorated_function_is_its_own() -> None:
     """A wrapper that keeps the signature does not hide where the function is."""
     assert source_line(positional) == f"{__file__}:{positional.__code__.co_firstlineno}"
     assert "built-in function print" in source_line(print)
+
+
+@pytest.mark.parametrize("depth", [300, 5000])
+def test_arguments_that_are_nested_too_deeply_are_refused(depth: int) -> None:
+    """As what they are, and not as a fault of this package."""
+
+    async def template(word: str) -> AsyncGenerator[Any, Any]:
+        yield word
+        yield 1.0
+
+    deep: Any = []
+    for _ in range(depth):
+        deep = [deep]
+    with pytest.raises(InvalidTask, match="arguments are JSON values"):
+        arguments(template).parse({"word": deep})

@@ -189,6 +189,33 @@ def test_tasks_of_one_row_are_drawn_as_one() -> None:
     assert clustered > 2 * alone
 
 
+def test_contexts_of_one_task_are_drawn_each() -> None:
+    """A set that varies nothing but the context is as sure as its contexts are many."""
+    source = random.Random(4)
+
+    def over(contexts: int) -> Generalisation:
+        return computed(
+            [
+                run({"x": c}, level + source.uniform(-0.1, 0.1), split=split, base="pole")
+                for split, level in (("train", 0.9), ("test", 0.5))
+                for c in range(contexts)
+            ]
+        )
+
+    widths: list[float] = []
+    for contexts in (8, 80):
+        found = over(contexts)
+        (gap,) = found.gaps
+        assert gap.low is not None
+        assert gap.high is not None
+        assert 0.3 < gap.low < gap.value < gap.high < 0.5
+        assert gap.tasks == 2 * contexts
+        assert found.splits[0].mean
+        assert found.splits[0].mean.tasks == contexts
+        widths.append(gap.high - gap.low)
+    assert widths[0] > 2 * widths[1]
+
+
 def test_the_gap_is_surer_than_its_means_where_the_same_tasks_are_in_both() -> None:
     """Drawn together, what makes a task hard cancels out."""
     source = random.Random(2)
@@ -275,3 +302,5 @@ def test_the_text_says_the_range_the_gap_and_each_bin() -> None:
     assert text[4] == "length, trained on 0.4 to 0.6"
     assert text[5].split() == ["0.4", "train", "0.400", "n=1", "held", "out", "-"]
     assert text[-1].endswith("outside")
+    one = [run({"length": v}, v, split=s) for v, s in ((0.5, "train"), (0.9, "test"))]
+    assert "length, trained on 0.5" in str(computed(one)).splitlines()

@@ -67,6 +67,26 @@ def test_a_file_imports_what_lies_beside_it(folder: Path) -> None:
     assert load_environments([write(folder / "env.py", text)])[0].name == "corner"
 
 
+def test_each_file_imports_what_lies_beside_itself(folder: Path) -> None:
+    """Modules and packages of one name are two, whichever is loaded first, and stay so."""
+    text = (
+        f"{DECLARES}from rules import NAME\nfrom parts.names import LAST\n"
+        "env = Environment(f'{NAME}-{LAST}')\n"
+    )
+    for place in ("one", "two"):
+        write(folder / place / "env.py", text)
+        write(folder / place / "rules.py", f"NAME = {place!r}\n")
+        write(folder / place / "parts" / "__init__.py", "")
+        write(folder / place / "parts" / "names.py", f"LAST = {place!r}\n")
+        late = f"{DECLARES}import rules\nenv = Environment(f'late-{{rules.NAME}}')\n"
+        write(folder / place / "late.py", late)
+    loaded = load_environments(["one/env.py", "two/env.py", "one/late.py", "two/late.py"])
+    assert [e.name for e in loaded] == ["one-one", "two-two", "late-one", "late-two"]
+    import rules  # noqa: PLC0415  # as a template does that imports late
+
+    assert rules.NAME == "one"
+
+
 def test_two_environments_of_one_name_are_refused(folder: Path) -> None:
     """In two files, and in one: neither hides the other in silence."""
     one = write(folder / "one.py", f"{DECLARES}env = Environment('same')\n")

@@ -47,6 +47,14 @@ RANGES: dict[str, dict[str, tuple[tuple[float, float], tuple[float, float]]]] = 
 """Of each feature, where it lies in training, and where outside of that."""
 
 
+class InTurn(RoundRobinSelector):
+    """Picks one after the other; a seed names the place, so that the same seed is the same task."""
+
+    def seed(self, seed: int) -> None:
+        """Make the next context the one at this place, counted around."""
+        self.context_id = (seed - 1) % len(self.contexts)
+
+
 def contexts_of(env_id: str, chosen: str) -> ContextSelector | None:
     """Who picks the contexts of tasks that bind none; None for the default.
 
@@ -56,7 +64,7 @@ def contexts_of(env_id: str, chosen: str) -> ContextSelector | None:
     if chosen == "default":
         return None
     if chosen in SEEDS and env_id in RANGES:
-        return RoundRobinSelector(sample(env_id, chosen, COUNT))
+        return InTurn(sample(env_id, chosen, COUNT))
     if env_id not in carl.ENVIRONMENTS:
         ids = ", ".join(f"gym:{name}" for name in carl.ENVIRONMENTS)
         raise ValueError(
@@ -65,7 +73,7 @@ def contexts_of(env_id: str, chosen: str) -> ContextSelector | None:
     path = Path(chosen)
     if path.is_file():
         space = getattr(carl, env_id).get_context_space()
-        return RoundRobinSelector({k: space.fill(v) for k, v in read(path).items()})
+        return InTurn({k: space.fill(v) for k, v in read(path).items()})
     named = ", ".join(("default", *(SEEDS if env_id in RANGES else ())))
     raise ValueError(f"context={chosen}: expected one of {named}, or the path of a JSON file.")
 

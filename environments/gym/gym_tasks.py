@@ -132,8 +132,8 @@ def add_reach_goal(environment: Environment, name: str, most: int, default: int)
     ) -> AsyncGenerator[Any, Any]:
         """Reward 1 for an episode that ends at the goal within `steps` steps, 0 for any other."""
         yield (
-            f"{GOALS[name]} You have {steps} steps. Your reward is 1 if you reach it within them, "
-            f"and 0 otherwise. {how(world)}"
+            f"{GOALS[name]} You have {within(world, steps)} steps. Your reward is 1 if you reach "
+            f"it within them, and 0 otherwise. {how(world)}"
         )
         episode = world.episode
         well = episode.terminated and (name in ENDS_WELL or episode.rewards[-1] > 0)
@@ -158,8 +158,8 @@ def add_reach_return(
     ) -> AsyncGenerator[Any, Any]:
         """Reward 1 for a whole episode whose return is at least `at_least`, and 0 for any other."""
         yield (
-            f"Get a return of at least {at_least:g}: the sum of the rewards of {span(steps)}. Your "
-            f"reward is 1 if you do, and 0 otherwise. {how(world)}"
+            f"Get a return of at least {at_least:g}: the sum of the rewards of "
+            f"{span(world, steps)}. Your reward is 1 if you do, and 0 otherwise. {how(world)}"
         )
         total, whole = played(world, steps)
         yield Grade(reward=float(whole and total >= at_least), content=told(total, whole))
@@ -190,8 +190,8 @@ def add_highest_return(
         if high <= low:
             raise ValueError(f"high={high:g} must be above low={low:g}")
         yield (
-            f"Get as high a return as you can: the sum of the rewards of {span(steps)}. Your "
-            f"reward is 0 for a return of {low:g} or less, 1 for {high:g} or more, and grows "
+            f"Get as high a return as you can: the sum of the rewards of {span(world, steps)}. "
+            f"Your reward is 0 for a return of {low:g} or less, 1 for {high:g} or more, and grows "
             f"evenly in between. {how(world)}"
         )
         total, whole = played(world, steps)
@@ -201,9 +201,17 @@ def add_highest_return(
     solve_with(highest_return, name)
 
 
-def span(steps: int) -> str:
+def within(world: GymnasiumWorld, steps: int) -> int:
+    """How many steps there are: what is asked for, or the episode's own limit, which is less."""
+    return min(steps, world.most_steps or steps)
+
+
+def span(world: GymnasiumWorld, steps: int) -> str:
     """Which steps count."""
-    return f"one episode, of {steps} steps at most. An episode that is not played to its end gets 0"
+    return (
+        f"one episode, of {within(world, steps)} steps at most. An episode that is not played to "
+        "its end gets 0"
+    )
 
 
 def how(world: GymnasiumWorld) -> str:

@@ -10,7 +10,7 @@ Its templates are those of `gym_tasks`; agents see the reward of each step. The 
 
 - `context`: of a `CARL…` environment, which contexts tasks get that bind none: `default`;
   `train`, `test` or `test-outside`, twenty of each, in turn; or a JSON file with contexts, by their
-  names or in a list.
+  names or in a list. A task that names a seed gets the context at the place of its seed.
 - `seed`: of tasks that bind none; drawn for each by default.
 - `steps`: how many an episode has at most; the environment's own limit by default.
 - `screen`: 1, or 0 for no pictures, which take most of the time of a call; `asked` for those

@@ -1,6 +1,8 @@
 """An agent that is any command: it finds in its environment how to reach its task."""
 
 import os
+import re
+import shlex
 import subprocess
 import tempfile
 from pathlib import Path
@@ -11,10 +13,35 @@ import orjson
 from hud_mcp.agents.agent import Agent
 from hud_mcp.task import Task
 
-__all__ = ["CommandAgent"]
+__all__ = ["CommandAgent", "command_name"]
 
 _OUTPUT_LINES = 400
 _LINE_CHARS = 2_000
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
+
+
+def command_name(command: str, folder: Path) -> str:
+    """What a command is called: its program, and the file or module that this runs.
+
+    Its other words may be anybody's secrets, and a name is shown wherever its runs are.
+
+    Args:
+        command: As it is given to the shell.
+        folder: Where it runs.
+    """
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        words = []
+    while words and (_ASSIGNMENT.match(words[0]) or words[0] == "env"):
+        del words[0]
+    if not words:
+        return "a command"
+    program = Path(words[0]).name
+    if program.startswith("python") and words[1:2] == ["-m"]:
+        return " ".join([program, *words[1:3]])
+    ran = next((Path(word).name for word in words[1:] if (folder / word).is_file()), None)
+    return f"{program} {ran}" if ran else program
 
 
 class CommandAgent:

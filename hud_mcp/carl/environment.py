@@ -274,6 +274,12 @@ class CARLEnv(
                 f"`contexts` maps keys to contexts, and this is a {type(contexts).__name__}; write "
                 '{0: {"gravity": 9.8}, …}.'
             )
+        for key, context in contexts.items():
+            if not isinstance(context, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]  # the same
+                raise InvalidContext(
+                    f"context {key!r}: a context maps features to values, and this is "
+                    f"{context!r}; write {{}} for the default context."
+                )
         wrong = {key: self._space.problems(context) for key, context in contexts.items()}
         if found := [f"context {key!r}: {'; '.join(said)}" for key, said in wrong.items() if said]:
             raise InvalidContext(". ".join(found) + ".")

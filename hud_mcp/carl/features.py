@@ -5,7 +5,7 @@ is. Whatever takes features takes hyperparameters too. ConfigSpace loads where o
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from hud_mcp.context import ContextFeature, Scalar
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from ConfigSpace import CategoricalHyperparameter as CategoricalContextFeature
-    from ConfigSpace import NormalFloatHyperparameter as NormalFloatContextFeature
+    from ConfigSpace import NormalFloatHyperparameter
     from ConfigSpace import UniformFloatHyperparameter as UniformFloatContextFeature
     from ConfigSpace import UniformIntegerHyperparameter as UniformIntegerContextFeature
     from ConfigSpace.hyperparameters import Hyperparameter
@@ -33,14 +33,21 @@ __all__ = [
     "feature_of",
     "named_features",
     "plain_value",
+    "within",
 ]
 
 _HYPERPARAMETERS = {
     "CategoricalContextFeature": "CategoricalHyperparameter",
-    "NormalFloatContextFeature": "NormalFloatHyperparameter",
     "UniformFloatContextFeature": "UniformFloatHyperparameter",
     "UniformIntegerContextFeature": "UniformIntegerHyperparameter",
 }
+
+
+_OPEN_ENDS = "open_ends"
+"""In a hyperparameter's `meta`: which of its bounds nobody gave."""
+
+_REACH = 10.0
+"""Standard deviations; what lies beyond is never drawn."""
 
 
 def __getattr__(name: str) -> Any:
@@ -49,6 +56,44 @@ def __getattr__(name: str) -> Any:
     import ConfigSpace  # noqa: PLC0415  # loads on use
 
     return getattr(ConfigSpace, _HYPERPARAMETERS[name])
+
+
+def NormalFloatContextFeature(  # noqa: N802  # CARL's name, which is of a class there
+    name: str,
+    mu: float,
+    sigma: float,
+    lower: float | None = None,
+    upper: float | None = None,
+    **options: Any,
+) -> "NormalFloatHyperparameter":
+    """ConfigSpace's normal hyperparameter, whose bounds may be left out, as CARL's examples do.
+
+    Args:
+        name: The feature's.
+        mu: The mean.
+        sigma: The standard deviation.
+        lower: What is drawn is cut off here. Left out, at the bound of the feature that a
+            `ContextSampler` draws for, if it has one.
+        upper: The same.
+        options: ConfigSpace's other ones, such as `default_value`.
+    """
+    import ConfigSpace  # noqa: PLC0415  # loads on use
+
+    reach = _REACH * sigma or 1.0
+    given = {"lower": lower, "upper": upper}
+    meta: dict[Hashable, Any] = {
+        **(options.pop("meta", None) or {}),
+        _OPEN_ENDS: [end for end, bound in given.items() if bound is None],
+    }
+    return ConfigSpace.NormalFloatHyperparameter(
+        name,
+        mu,
+        sigma,
+        lower=(mu if upper is None else min(mu, upper)) - reach if lower is None else lower,
+        upper=(mu if lower is None else max(mu, lower)) + reach if upper is None else upper,
+        meta=meta,
+        **options,
+    )
 
 
 def plain_value(value: Any) -> Any:
@@ -75,12 +120,11 @@ def feature_of(declared: "Declared") -> ContextFeature:
     choices = _choices(declared)
     if choices is not None:
         return ContextFeature(name=name, default=default, choices=choices)
-    return ContextFeature(
-        name=name,
-        default=default,
-        lower=_finite(getattr(declared, "lower", None)),
-        upper=_finite(getattr(declared, "upper", None)),
+    lower, upper = (
+        None if end in _open_ends(declared) else _finite(getattr(declared, end, None))
+        for end in ("lower", "upper")
     )
+    return ContextFeature(name=name, default=default, lower=lower, upper=upper)
 
 
 def named_features(declared: "Declarations") -> tuple[ContextFeature, ...]:
@@ -127,6 +171,35 @@ def distribution_of(declared: "Declared") -> "Distribution":
             name, math.ceil(lower), math.floor(upper), default
         )
     return ConfigSpace.UniformFloatHyperparameter(name, lower, upper, default)
+
+
+def within(distribution: "Distribution", feature: ContextFeature) -> "Distribution":
+    """A distribution whose open ends are the feature's; any other as it is.
+
+    Raises:
+        InvalidContext: Nothing of it lies within the feature's bounds.
+    """
+    bounds = {
+        end: bound
+        for end in _open_ends(distribution)
+        if (bound := getattr(feature, end)) is not None
+    }
+    if not bounds:
+        return distribution
+    normal = cast("NormalFloatHyperparameter", distribution)
+    lower = max(normal.lower, bounds.get("lower", normal.lower))
+    upper = min(normal.upper, bounds.get("upper", normal.upper))
+    if lower >= upper:
+        raise InvalidContext(
+            f"{feature.name}: a normal distribution around {normal.mu:g} with deviation "
+            f"{normal.sigma:g} draws nothing within [{feature.lower}, {feature.upper}]."
+        )
+    return NormalFloatContextFeature(normal.name, normal.mu, normal.sigma, lower, upper)
+
+
+def _open_ends(declared: Any) -> list[str]:
+    meta: dict[Any, Any] = getattr(declared, "meta", None) or {}
+    return list(meta.get(_OPEN_ENDS, ()))
 
 
 def _choices(declared: Any) -> tuple[Any, ...] | None:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from hud_mcp.carl.features import distribution_of, plain_value
+from hud_mcp.carl.features import distribution_of, plain_value, within
 from hud_mcp.context import Context, ContextSpace
 from hud_mcp.errors import InvalidContext
 
@@ -42,13 +42,13 @@ class ContextSampler:
         self.context_space = context_space
         self.name = name
         distributions = _distributions(context_distributions)
-        known = context_space.default
+        known = {feature.name: feature for feature in context_space.features}
         for each in distributions:
             if each.name not in known:
                 raise InvalidContext("; ".join(context_space.problems({each.name: None})) + ".")
         # ConfigSpace draws in the order of names, so the order of a list does not matter.
         self._space: Any = ConfigSpace.ConfigurationSpace(name=name, seed=seed % 2**32)
-        self._space.add(distributions)
+        self._space.add([within(each, known[each.name]) for each in distributions])
 
     @property
     def context_feature_names(self) -> list[str]:

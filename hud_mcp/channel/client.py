@@ -12,7 +12,14 @@ from hud_mcp.channel.frames import FRAME_BYTES, BadFrame, FrameReader, encode_fr
 from hud_mcp.channel.tunnel import splice
 from hud_mcp.errors import HudMcpError
 
-__all__ = ["ChannelClient", "ChannelFailed", "ChannelRefused", "Place", "read_place"]
+__all__ = [
+    "ChannelClient",
+    "ChannelFailed",
+    "ChannelRefused",
+    "Place",
+    "open_stream",
+    "read_place",
+]
 
 _CONNECT_S = 10.0
 _REPLY_S = 30.0

@@ -44,6 +44,9 @@ _RECORDED = (
 )  # fmt: skip
 """What a resumed job takes from its record: another value would make it another job."""
 
+_RECORDED_UNLESS_GIVEN = ("max_concurrent", "retries")
+"""What it takes from there too, and may be told anew: its runs are the same ones."""
+
 _SETTLE_S = 15.0
 """How long the ends of runs that were cut off may take to be recorded."""
 
@@ -56,7 +59,11 @@ _SETTLE_S = 15.0
 )
 @click.argument("taskset", required=False)
 @click.option("--agent", type=click.Choice(["oracle", "nop"]), help="A built-in agent.")
-@click.option("--agent-command", metavar="COMMAND", help="Any command; see the README.")
+@click.option(
+    "--agent-command",
+    metavar="COMMAND",
+    help="Any command; see the README. It is recorded: give it secrets in its environment.",
+)
 @click.option("--env", "sources", multiple=True, metavar="SOURCE", help="Where environments are.")
 @click.option(
     "--filter",
@@ -137,6 +144,9 @@ def _check_usage(ctx: click.Context, options: dict[str, Any]) -> None:
         if (options["agent"] is None) == (options["agent_command"] is None):
             raise click.UsageError("Give --agent oracle, --agent nop, or --agent-command COMMAND.")
         return
+    for name in _RECORDED_UNLESS_GIVEN:
+        if ctx.get_parameter_source(name) is not ParameterSource.COMMANDLINE:
+            options[name] = None
     given = [p for p in _RECORDED if ctx.get_parameter_source(p) is ParameterSource.COMMANDLINE]
     if given:
         names = {"taskset": "TASKSET", "pattern": "--filter"}
@@ -215,7 +225,7 @@ async def _run(
         Taskset(prepared.tasks).save(rows)  # the server loads what this job needs, and no more
         server = ServerCommand(
             how.sources, rows, store.url, prepared.job.id, log,
-            ("--image", how.image, *_room(prepared.max_concurrent)),
+            ("--image", how.image, *_room(how.max_concurrent)),
         )  # fmt: skip
         with progress:
             runs: Runs | None = None
@@ -228,8 +238,8 @@ async def _run(
                         _solver(how, found),
                         store,
                         bounds=Bounds(how.timeout_s, how.max_steps),
-                        max_concurrent=prepared.max_concurrent,
-                        retries=prepared.retries,
+                        max_concurrent=how.max_concurrent,
+                        retries=how.retries,
                         on_start=progress.on_start,
                         on_end=progress.on_end,
                     )

@@ -187,9 +187,9 @@ def _print_job(job: Job, figures: JobStatistics, by_id: dict[str, TrajectorySumm
             table.add_row(cell(row.task) if number_ == 0 else "", *line)
     console.print(table)
     console.print("`hud-mcp trace TRAJECTORY` shows one.", style="dim")
-    for run in by_id.values():
-        if run.damage:
-            console.print(cell(run.damage, "red"))
+    for damage in (job.damage, *(run.damage for run in by_id.values())):
+        if damage:
+            console.print(cell(damage, "red"))
 
 
 def _lines(row: TaskStatistics, by_id: dict[str, TrajectorySummary]) -> Iterable[list[Text]]:

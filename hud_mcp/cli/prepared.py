@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from hud_mcp.agents.command import command_name
 from hud_mcp.cli.places import find_sources, lasting_source
 from hud_mcp.contexts import contexts_for, spread
 from hud_mcp.errors import HudMcpError, InvalidTask
@@ -28,16 +29,12 @@ class Prepared:
         tasks: Everything that it runs.
         planned: What is still to be run of it.
         how: How it is run.
-        max_concurrent: How many runs at once.
-        retries: How often a run is tried again that failed for infrastructure.
     """
 
     job: Job
     tasks: Sequence[Task]
     planned: Sequence[PlannedRun]
     how: RunOptions
-    max_concurrent: int
-    retries: int
 
 
 async def begin_job(store: Store, options: Mapping[str, Any]) -> Prepared:
@@ -65,6 +62,8 @@ async def begin_job(store: Store, options: Mapping[str, Any]) -> Prepared:
         folder=str(Path.cwd()),
         timeout_s=options["timeout"],
         max_steps=options["max_steps"],
+        max_concurrent=options["max_concurrent"],
+        retries=options["retries"],
         seed=options["seed"],
         image=options["image"],
         contexts=options["contexts"],
@@ -73,7 +72,7 @@ async def begin_job(store: Store, options: Mapping[str, Any]) -> Prepared:
     _check_agent(how, chosen)
     if options["contexts"] is not None:
         chosen = _spread(chosen, how, options["contexts"], options["context_selector"])
-    agent = how.agent or how.agent_command
+    agent = how.agent or command_name(how.agent_command or "", Path(how.folder))
     job = Job(
         name=options["name"] or f"{tasks.name} {agent}",
         taskset=tasks.name,
@@ -83,7 +82,7 @@ async def begin_job(store: Store, options: Mapping[str, Any]) -> Prepared:
     )
     await store.add_job(job, list(chosen))
     planned = plan_runs(list(chosen), [], group=job.group, seed=how.seed)
-    return Prepared(job, list(chosen), planned, how, options["max_concurrent"], options["retries"])
+    return Prepared(job, list(chosen), planned, how)
 
 
 async def resume_job(store: Store, options: Mapping[str, Any]) -> Prepared:
@@ -94,6 +93,8 @@ async def resume_job(store: Store, options: Mapping[str, Any]) -> Prepared:
     """
     job_id = await store.find_job_id(options["resume"])
     job, tasks, runs = await store.load_job_summary(job_id)
+    if job.damage:
+        raise HudMcpError(f"Job {job.id} cannot be resumed as it is. {job.damage}")
     how = RunOptions.of(job)
     if options["sources"]:
         how = how.model_copy(
@@ -108,7 +109,9 @@ async def resume_job(store: Store, options: Mapping[str, Any]) -> Prepared:
             )
     _check_agent(how, Taskset(tasks))
     planned = plan_runs(tasks, runs, group=job.group, seed=how.seed)
-    return Prepared(job, tasks, planned, how, options["max_concurrent"], options["retries"])
+    given = {name: options[name] for name in ("max_concurrent", "retries")}
+    how = how.model_copy(update={name: n for name, n in given.items() if n is not None})
+    return Prepared(job, tasks, planned, how)
 
 
 def _spread(tasks: Taskset, how: RunOptions, contexts: str, selector: str) -> Taskset:

@@ -111,8 +111,9 @@ async def _load(
                 f"found by id, such as {next(iter(of_task))!r}."
             )
         return job, chosen, counted
-    recorded = {run.task_id: run.task for run in counted}
-    return job, tasks or list(recorded.values()), counted
+    if job.damage or not tasks:  # each run has recorded its task too
+        tasks = list({run.task_id: run.task for run in counted}.values())
+    return job, tasks, counted
 
 
 def _sources(options: dict[str, Any], job: Job, tasks: Sequence[Task]) -> Sequence[str]:
@@ -192,11 +193,15 @@ def _print(console: Console, done: Sequence[Regraded], old: Job, new: Job) -> No
     if rows:
         console.print(table)
     if len(rows) < len(done):
-        text = f"{len(done) - len(rows)} more rows: `hud-mcp regrade {old.id} --json` prints all."
-        console.print(cell(text, "dim"))
+        telling = sum(row.has_changed or not row.is_graded for row in done)
+        text = f"Not shown: {len(done) - telling} that did not change"
+        text += f", and {telling - len(rows)} more like these." if telling > len(rows) else "."
+        console.print(cell(f"{text} `hud-mcp jobs {new.id}` lists all new grades.", "dim"))
     for line in _summary(done):
         console.print(cell(line, "bold"))
     console.print(cell(f"Job {new.id}: `hud-mcp jobs {new.id}` shows it.", "dim"))
+    if old.damage:
+        console.print(cell(old.damage, "red"))
 
 
 def _summary(done: Sequence[Regraded]) -> list[str]:

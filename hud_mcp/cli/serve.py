@@ -26,6 +26,7 @@ __all__ = ["command"]
 
 logger = logging.getLogger(__name__)
 
+_LAST_PORT = 65_535
 _TOKEN_CHARS = 8
 """Shorter secrets are guessed."""
 _NAMED_TOKEN = re.compile(r"([A-Za-z0-9_-]+)=([^=].*)")
@@ -34,6 +35,27 @@ _NAMED_TOKEN = re.compile(r"([A-Za-z0-9_-]+)=([^=].*)")
 _SIGNALLED = {"sigint": 130, "sigterm": 143}
 _LEAVE_S = 0.3
 """How long tasks that are left over may take to end. Everything is recorded by then."""
+
+
+class _LivePort(click.ParamType[int]):
+    """A port; what else follows `--live` was meant as a source."""
+
+    name = "port"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Read it."""
+        try:
+            port = int(value)
+        except ValueError:
+            self.fail(
+                f"{value!r} is no port. Put SOURCE before it, as in `hud-mcp serve {value} "
+                f"--live`, or name a port, as in `--live 0 {value}`; 0 is any free one.",
+                param,
+                ctx,
+            )
+        if not 0 <= port <= _LAST_PORT:
+            self.fail(f"{port} is no port: they are 0 to {_LAST_PORT}.", param, ctx)
+        return port
 
 
 def _public_url(_ctx: click.Context, _param: click.Parameter, value: str | None) -> str | None:
@@ -83,10 +105,11 @@ def _public_url(_ctx: click.Context, _param: click.Parameter, value: str | None)
 @click.option(
     "--live",
     metavar="[PORT]",
-    type=click.IntRange(0, 65_535),
+    type=_LivePort(),
     is_flag=False,
     flag_value=0,
-    help="On stdio: serve live pages of sessions on 127.0.0.1; over HTTP they always are.",
+    help="On stdio: serve live pages of sessions on 127.0.0.1; over HTTP they always are. Put "
+    "it after SOURCE, or name a port; 0 is any free one.",
 )
 @click.option(
     "--live-log", is_flag=True, help="Show logs on live pages; agents can read them there."
@@ -357,7 +380,7 @@ def read_address(given: str, *, option: str = "--http") -> tuple[str, int]:
         HudMcpError: It is neither.
     """
     host, _, port = given.rpartition(":")
-    if not port.isdigit() or int(port) > 65_535:  # noqa: PLR2004  # the largest port
+    if not port.isdigit() or int(port) > _LAST_PORT:
         raise HudMcpError(f"{option} {given}: write HOST:PORT, such as 127.0.0.1:8000.")
     return host.strip("[]") or "127.0.0.1", int(port)
 

@@ -29,7 +29,12 @@ _LISTED = 20
 @click.command("trace")
 @click.argument("trajectory", required=False)
 @click.option("--full", is_flag=True, help="Show long texts whole.")
-@click.option("--json", "as_json", is_flag=True, help="Print the whole record as JSON.")
+@click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Print the whole record as JSON; the reward is in its receipt.",
+)
 @click.option("--store", metavar="URL", help="A SQLite file or a database URL of the record.")
 def command(trajectory: str | None, **options: Any) -> None:
     """Show a TRAJECTORY, by its id or by how only its id begins, while it runs too.

@@ -35,6 +35,8 @@ class RunOptions(Value):
     folder: str = Field(description="Where the run began; commands run there.")
     timeout_s: float = Field(default=600.0, gt=0)
     max_steps: int | None = Field(default=None, ge=1)
+    max_concurrent: int = Field(default=4, ge=1, description="Runs at once.")
+    retries: int = Field(default=0, ge=0, description="Of a run that failed for infrastructure.")
     seed: int | None = None
     image: ImageFormat = "jpeg"
     contexts: str | None = Field(default=None, description="What its rows were spread over.")

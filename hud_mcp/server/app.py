@@ -132,7 +132,7 @@ class _Surface:
         except HudMcpError as exc:
             return error_result(str(exc))
         except BaseExceptionGroup as group:
-            # A heartbeat's task group wraps what its body raised.
+            # A task group somewhere below wraps what its body raised.
             inner = sole_cause(group)
             if isinstance(inner, HudMcpError):
                 return error_result(str(inner))

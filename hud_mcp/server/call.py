@@ -1,11 +1,10 @@
 """One tool call: what came with it, the session that it means, and what is observed for it."""
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
-
-import anyio
 
 from hud_mcp.caller import Caller
 from hud_mcp.ending import ended_text
@@ -16,6 +15,8 @@ from hud_mcp.sessions import Sessions
 from hud_mcp.trajectory import Receipt
 
 __all__ = ["VALUES", "Call", "Pictures", "Progress", "one_of"]
+
+logger = logging.getLogger(__name__)
 
 VALUES = "hud-mcp/values"
 """In the `_meta` of a step: the reply has numbers beside it, and no text and picture of them."""
@@ -82,7 +83,7 @@ class Call:
             return here
         if not session_id:
             return await self.sessions.find(None, self.caller)
-        async with self.heartbeat("bringing the session back"):
+        with self.heartbeat("bringing the session back"):
             return await self.sessions.find(session_id, self.caller)
 
     def look(self, *, image: bool, text: bool = True, kind: ImageFormat | None = None) -> Look:
@@ -100,23 +101,40 @@ class Call:
             max_text_chars=self.sessions.limits.observation_chars,
         )
 
-    @asynccontextmanager
-    async def heartbeat(self, message: str) -> AsyncGenerator[None]:
-        """Report progress every few seconds while the body runs."""
+    def heartbeat(self, message: str) -> "_Heartbeat":
+        """Report progress every few seconds while the body of a `with` runs."""
+        return _Heartbeat(self.progress, message)
 
-        async def beat() -> None:
-            seconds = 0.0
-            while True:
-                await anyio.sleep(_HEARTBEAT_S)
-                seconds += _HEARTBEAT_S
-                await self.progress(seconds, f"{message} ({seconds:g} s)")
 
-        async with anyio.create_task_group() as group:
-            group.start_soon(beat)
+class _Heartbeat:
+    """Signs of life. The task that gives them begins with the first: most calls end before."""
+
+    def __init__(self, progress: Progress, message: str) -> None:
+        self._progress = progress
+        self._message = message
+        self._task: asyncio.Task[None] | None = None
+
+    def __enter__(self) -> None:
+        self._timer = asyncio.get_running_loop().call_later(_HEARTBEAT_S, self._begin)
+
+    def __exit__(self, *exc: object) -> None:
+        self._timer.cancel()
+        if self._task is not None:
+            self._task.cancel()
+
+    def _begin(self) -> None:
+        self._task = asyncio.get_running_loop().create_task(self._beat(), name="heartbeat")
+
+    async def _beat(self) -> None:
+        seconds = 0.0
+        while True:
+            seconds += _HEARTBEAT_S
             try:
-                yield
-            finally:
-                group.cancel_scope.cancel()
+                await self._progress(seconds, f"{self._message} ({seconds:g} s)")
+            except Exception as exc:  # noqa: BLE001  # the call goes on; its reply will say more
+                logger.warning("no sign of life could be sent: %s", exc)
+                return
+            await asyncio.sleep(_HEARTBEAT_S)
 
 
 def one_of(

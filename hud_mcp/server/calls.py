@@ -101,7 +101,7 @@ async def start_task(call: Call) -> dict[str, Any]:
     """
     task = chosen_task(call.sessions, call.arguments)
     chosen = call.meta.get(CHOSEN_SESSION)
-    async with call.heartbeat("preparing the task"):
+    with call.heartbeat("preparing the task"):
         session = await call.sessions.start(
             task, caller=call.caller, session_id=None if chosen is None else str(chosen)
         )
@@ -150,8 +150,8 @@ async def response(call: Call) -> dict[str, Any]:
     found = await call.find()
     answer = call.arguments["answer"]
     if isinstance(found, Receipt):
-        return await _stored_receipt(found, answer)
-    async with call.heartbeat("grading"):
+        return _stored_receipt(call, found, answer)
+    with call.heartbeat("grading"):
         receipt = await found.respond(answer, wait_s=call.sessions.limits.reply_s)
     return _graded(found, receipt)
 
@@ -160,9 +160,16 @@ async def task_status(call: Call) -> dict[str, Any]:
     """Tell where a session stands."""
     found = await call.find()
     if isinstance(found, Receipt):
-        shown = receipt_view(found, found.reward_policy)
-        text = f"The session has ended: {found.outcome.value}."
-        return structured_result({"state": "ended", "receipt": shown}, text)
+        ended = {
+            "session": call.arguments["session"],  # a receipt is found by it alone
+            "state": "ended",
+            "task": found.task,
+            "environment": found.environment,
+            "receipt": receipt_view(found, found.reward_policy),
+        }
+        graded = found.outcome is Outcome.GRADED
+        text = receipt_text(found, found.reward_policy) if graded else ended_text(found)
+        return structured_result(ended, f"Task {found.task}: ended.\n{text}")
     value: dict[str, Any] = {
         "session": found.id,
         "state": found.state,
@@ -226,7 +233,7 @@ async def call_environment_tool(call: Call, environment: Environment, tool: Tool
             f"{session.environment.name!r}."
         )
     arguments = {k: v for k, v in call.arguments.items() if k != "session"}
-    async with call.heartbeat(tool.name):
+    with call.heartbeat(tool.name):
         stepped = await session.call_tool(tool, arguments, call.look(image=False, text=False))
     return step_result(stepped, session)
 
@@ -307,7 +314,7 @@ async def _step(
     call: Call, session: Session, actions: tuple[Action, ...], *, image: bool
 ) -> dict[str, Any]:
     shows = image and session.environment.world.has_screen and not call.meta.get(VALUES)
-    async with call.heartbeat("acting"):
+    with call.heartbeat("acting"):
         stepped = await session.step(
             actions,
             call.look(image=shows),
@@ -346,10 +353,11 @@ def _ended_line(session: Session) -> str:
     return f"It ended without a grade ({receipt.outcome.value if receipt else 'ended'}){why}"
 
 
-async def _stored_receipt(receipt: Receipt, answer: str) -> dict[str, Any]:
+def _stored_receipt(call: Call, receipt: Receipt, answer: str) -> dict[str, Any]:
     if receipt.outcome is not Outcome.GRADED or receipt.answer_digest != digest(answer):
         raise SessionEnded(ended_text(receipt))
     shown = receipt_view(receipt, receipt.reward_policy)
     return structured_result(
-        {"state": "ended", **shown}, receipt_text(receipt, receipt.reward_policy)
+        {"session": call.arguments["session"], "state": "ended", **shown},
+        receipt_text(receipt, receipt.reward_policy),
     )

@@ -126,18 +126,26 @@ class Archive:
     ) -> tuple[Job, list[Task], list[TrajectorySummary]]:
         """Return a job, the tasks that it is to run, and its trajectories in short.
 
+        Where rows of it are damaged, those that are not are there: `damage` says so, of the
+        job for itself and its tasks, and of each trajectory.
+
         Raises:
             SourceNotFound: There is no such job.
             StoreFailed: The store cannot be read.
         """
-        job, (tasks, runs) = await self._read_job(
-            job_id,
-            lambda c: (
-                jobs.load_job_tasks(c, job_id),
-                reading.load_summaries(c, job_id=job_id),
-            ),
-        )
-        return job, tasks, runs
+
+        def read(
+            connection: "Connection",
+        ) -> tuple[Job, list[Task], list[TrajectorySummary]] | None:
+            found = jobs.load_job_with_tasks(connection, job_id)
+            if found is None:
+                return None
+            return *found, reading.load_summaries(connection, job_id=job_id)
+
+        found = await self._database.read(read)
+        if found is None:
+            raise _no_job(job_id)
+        return found
 
     async def load_runs(self, job_id: str) -> tuple[list[str], list[RunRow]]:
         """Return the ids of the tasks that a job is to run, and its runs in short.
@@ -226,8 +234,12 @@ class Archive:
 
         found = await self._database.read(run)
         if found is None:
-            raise SourceNotFound(f"The store has no job {job_id!r}.")
+            raise _no_job(job_id)
         return found
+
+
+def _no_job(job_id: str) -> SourceNotFound:
+    return SourceNotFound(f"The store has no job {job_id!r}.")
 
 
 def no_trajectory(trajectory_id: str) -> SourceNotFound:

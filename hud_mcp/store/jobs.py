@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from pydantic import ValidationError
+
 from hud_mcp.errors import StoreFailed
 from hud_mcp.grade import Outcome
 from hud_mcp.job import Job
@@ -20,7 +22,7 @@ __all__ = [
     "insert_job",
     "list_jobs",
     "load_job",
-    "load_job_tasks",
+    "load_job_with_tasks",
     "load_runs",
     "update_job",
 ]
@@ -108,17 +110,44 @@ def list_jobs(connection: "Connection", limit: int) -> list[Job]:
     return [_listed_job(row) for row in connection.execute(query)]
 
 
-def load_job_tasks(connection: "Connection", job_id: str) -> list[Task]:
-    """The tasks that a job is to run, in order; none where they were not recorded."""
+def load_job_with_tasks(connection: "Connection", job_id: str) -> tuple[Job, list[Task]] | None:
+    """A job and the tasks that it is to run, in order; None where there is no such job.
+
+    Where rows of them are damaged, the job says so: of a task there is its id, if that can be
+    read.
+    """
+    from sqlalchemy import select  # noqa: PLC0415  # SQLAlchemy loads here
+
+    from hud_mcp.store.schema import jobs  # noqa: PLC0415  # the same
+
+    row = connection.execute(select(jobs).where(jobs.c.id == job_id)).first()
+    if row is None:
+        return None
+    job = _listed_job(row)
+    tasks, damage = _load_job_tasks(connection, job_id)
+    damage = " ".join(text for text in (job.damage, *damage) if text)
+    return job.model_copy(update={"damage": damage or None}), tasks
+
+
+def _load_job_tasks(connection: "Connection", job_id: str) -> tuple[list[Task], list[str]]:
+    """The tasks that a job is to run, in order, and what is wrong with those that are damaged."""
     from sqlalchemy import select  # noqa: PLC0415  # SQLAlchemy loads here
 
     from hud_mcp.store.schema import job_tasks  # noqa: PLC0415  # the same
 
     query = select(job_tasks).where(job_tasks.c.job_id == job_id).order_by(job_tasks.c.position)
-    return [
-        read_value(Task, row.row, f"task {row.position} of {job_id}")
-        for row in connection.execute(query)
-    ]
+    tasks: list[Task] = []
+    damage: list[str] = []
+    for row in connection.execute(query):
+        try:
+            tasks.append(read_value(Task, row.row, f"task {row.position} of {job_id}"))
+        except StoreFailed as exc:
+            damage.append(str(exc))
+            tasks += _known_by_id(row.row)
+    more = len(damage) - 1
+    if more > 0:
+        damage[1:] = [f"{more} more of its tasks {'is' if more == 1 else 'are'} damaged too."]
+    return tasks, damage
 
 
 def load_runs(connection: "Connection", job_id: str) -> tuple[list[str], list[RunRow]]:
@@ -154,6 +183,14 @@ def _listed_job(row: "Row[Any]") -> Job:
     except StoreFailed as exc:
         at = row.created_at if isinstance(row.created_at, datetime) else UNKNOWN
         return Job(id=row.id, name="(damaged)", created_at=at, damage=str(exc))
+
+
+def _known_by_id(row: Any) -> list[Task]:
+    """A task whose row is damaged, if its id can be read."""
+    try:
+        return [Task.model_validate({"id": row["id"], "env": "?", "template": "?"})]
+    except (ValidationError, TypeError, KeyError):
+        return []
 
 
 def _run_row(row: Any) -> RunRow:

@@ -77,14 +77,20 @@ class Lease:
         self._insert(connection)
         self._bury_the_dead(connection)
 
-    def forget(self) -> None:
-        """Undo an entry whose transaction failed, or that was taken out."""
+    def forget(self, *, stays: bool = False) -> None:
+        """Undo an entry whose transaction failed, or that was taken out.
+
+        Args:
+            stays: Whether it is in the database still: then its free lock file tells the others
+                that it is dead, and whoever buries it removes that.
+        """
         lock, self._lock = self._lock, None
         if lock is None:
             return
         try:
             lock.release(force=True)
-            self._path(self.server_id).unlink(missing_ok=True)
+            if not stays:
+                self._path(self.server_id).unlink(missing_ok=True)
         except OSError as exc:  # on Windows, where another process looks at it
             logger.debug("the lock file of %s stays: %s", self.server_id, exc)
 

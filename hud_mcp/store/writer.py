@@ -214,7 +214,9 @@ class Writer:
                 self._lease.leave(connection)
         except Exception as exc:  # noqa: BLE001  # the free lock file says the same
             logger.warning("%s still names this server: %s", self._shown, exc)
-        self._lease.forget()
+            self._lease.forget(stays=True)
+        else:
+            self._lease.forget()
 
 
 def _retrieve(done: "asyncio.Future[Any]") -> None:

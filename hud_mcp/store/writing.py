@@ -176,8 +176,11 @@ def end(connection: "Connection", server_id: str, trajectory_id: str, receipt: R
         if row is not None and row.ended_at is not None:
             return reading.read_receipt(row) or receipt
         raise _not_mine(connection, trajectory_id)
-    if receipt.outcome is not Outcome.GRADED:  # of a graded one, it is what can be graded again
-        connection.execute(snapshots.delete().where(snapshots.c.session_id == trajectory_id))
+    if receipt.outcome is not Outcome.GRADED:
+        # Where an answer was submitted, the end state is what can be graded again.
+        row = reading.session_row(connection, trajectory_id)
+        if row is None or row.answered_at is None:
+            connection.execute(snapshots.delete().where(snapshots.c.session_id == trajectory_id))
     return receipt
 
 

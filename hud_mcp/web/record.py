@@ -156,7 +156,7 @@ def _figure(name: str, estimate: Estimate) -> Json:
 def _job(job: Job | None) -> Json:
     if job is None:
         return {"id": "", "name": "Sessions without a job", "taskset": None, "agent": None,
-                "created_at": None, "metadata": None}  # fmt: skip
+                "created_at": None, "metadata": None, "damage": None}  # fmt: skip
     return {
         "id": job.id,
         "name": job.name,
@@ -164,6 +164,7 @@ def _job(job: Job | None) -> Json:
         "agent": job.agent,
         "created_at": _iso(job.created_at),
         "metadata": as_text(job.metadata),
+        "damage": job.damage,
     }
 
 

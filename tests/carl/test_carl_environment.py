@@ -222,6 +222,8 @@ def test_a_wrong_context_is_refused_with_each_feature_and_its_bounds() -> None:
         make("CARLCartPole", contexts={0: {"initial_state_lower": 0.2}})
     with pytest.raises(InvalidContext, match="maps keys to contexts, and this is a list"):
         make("CARLCartPole", contexts=[{}])
+    with pytest.raises(InvalidContext, match=r"context 'x': a context maps .* this is None; write"):
+        make("CARLCartPole", contexts={"x": None})
     with pytest.raises(InvalidContext, match="no context to select from"):
         make("CARLCartPole", contexts={})
 

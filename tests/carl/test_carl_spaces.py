@@ -191,6 +191,26 @@ def test_a_normal_distribution_keeps_to_its_mean_and_its_bounds() -> None:
     assert len(set(masses)) == 50
 
 
+def test_a_normal_distribution_needs_no_bounds() -> None:
+    """As in CARL's examples; what is drawn keeps to the feature's bounds, where it has some."""
+    gravity = NormalFloatContextFeature("gravity", mu=9.8, sigma=1)
+    assert feature_of(gravity) == ContextFeature(name="gravity", default=9.8)
+    drawn = ContextSampler([gravity], SPACE, seed=42).sample_contexts(200)
+    values = [float(context["gravity"]) for context in drawn.values()]
+    assert np.mean(values) == pytest.approx(9.8, abs=0.3)
+    assert np.std(values) == pytest.approx(1, abs=0.2)
+    mass = NormalFloatContextFeature("mass", mu=1.0, sigma=2)
+    drawn = ContextSampler([mass], SPACE, seed=42).sample_contexts(200)
+    masses = [float(context["mass"]) for context in drawn.values()]
+    assert 1 <= min(masses) < max(masses) <= 3
+    light = NormalFloatContextFeature("mass", mu=1.0, sigma=2, upper=1.5)
+    assert feature_of(light) == ContextFeature(name="mass", default=1.0, upper=1.5)
+    drawn = ContextSampler([light], SPACE, seed=42).sample_contexts(50)
+    assert all(1 <= float(context["mass"]) <= 1.5 for context in drawn.values())
+    with pytest.raises(InvalidContext, match=r"mass: .* draws nothing within \[1.0, 3.0\]"):
+        ContextSampler([NormalFloatContextFeature("mass", mu=90, sigma=1)], SPACE, seed=1)
+
+
 def test_a_sampler_reads_a_configspace_from_its_file(tmp_path: Path) -> None:
     """The form that ConfigSpace writes."""
     path = tmp_path / "train.json"

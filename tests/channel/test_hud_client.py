@@ -205,7 +205,12 @@ async def test_our_client_drives_the_server_of_hud(hud_python: Path, tmp_path: P
             assert refused.value.code == -32600
             await client.bye()
         command = [sys.executable, "-m", "hud_mcp", "task"]
+        started = ["start", "ask", "--json", "--url", url]
+        done = await anyio.run_process([*command, *started], check=False)
+        session = json.loads(done.stdout)["session"]
         for arguments, printed in (
+            (["list"], "ask\tSay a word\n"),
+            (["cancel", "--session", session], "cancelled\n"),
             (["start", "ask", "--args", '{"word": "y"}'], "Say y.\n"),
             (["grade", "--answer", "y"], "1.0\n"),
         ):

@@ -193,6 +193,37 @@ def test_a_damaged_row_is_named_and_hides_no_other(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("row", "what"),
+    [("'{oh'", "'{oh' is not JSON"), ("json_remove(row, '$.env')", "env: Field required")],
+)
+def test_a_damaged_row_of_a_task_is_named_and_hides_no_run(path: Path, row: str, what: str) -> None:
+    """What was run is shown with its figures; a task whose id can be read still counts."""
+    before = run(path, "job-aabb22").output
+    assert "over 3 graded of 8 runs" in before
+    with closing(sqlite3.connect(path)) as connection:
+        of_job = "job_id = 'job-aabb22' AND position IN (2, 3)"
+        connection.execute(f"UPDATE job_tasks SET row = {row} WHERE {of_job}")
+        connection.commit()
+    shown = run(path, "job-aabb22", columns=500)
+    assert shown.exit_code == 0
+    said = f"The record is damaged: task 2 of job-aabb22: {what}."
+    assert said in shown.output
+    assert shown.output.endswith("1 more of its tasks is damaged too.\n")
+    assert ("over 3 graded of 8 runs" in shown.output) == ("env" in what)
+    assert json.loads(run(path, "job-aabb22", "--json").output)["job"]["damage"].startswith(said)
+
+
+def test_a_damaged_row_of_a_job_hides_no_run(path: Path) -> None:
+    """Its runs are shown as far as it can be told without it."""
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("UPDATE jobs SET row = '{oh' WHERE id = 'job-aabb22'")
+        connection.commit()
+    shown = run(path, "job-aabb22").output
+    assert "The record is damaged: job job-aabb22: '{oh' is not JSON." in shown
+    assert "traj-aabb22-lamp-1" in shown
+
+
+@pytest.mark.parametrize(
     ("text", "said"),
     [
         ("job-aaab11", "The store has no job 'job-aaab11'. Did you mean 'job-aaaa11'? `hud-mcp jo"),

@@ -266,6 +266,8 @@ def test_tasks_that_bind_no_context_get_one_in_turn(split: str, tmp_path: Path) 
     assert set(first.context) == {"gravity", "length", "masscart"}
     assert first.context != second.context
     assert first.seed == 7
+    seeded = [sessions.mint("balance", {}, seed=seed).context for seed in (4, 5, 4, 24)]
+    assert seeded[0] == seeded[2] == seeded[3] != seeded[1]
     bound = sessions.mint("balance", {}, context={"gravity": 3.0}, seed=1)
     assert (bound.context, bound.seed) == ({"gravity": 3.0}, 1)
     assert sessions.mint("balance", {}, context={}).context == {}
@@ -316,6 +318,8 @@ LEFT = {"action": 0, "repeat": 200}
             "You have 100 steps",
             1.0,
         ),
+        ("BabyAI-GoToRedBall-v0", "reach_goal", {}, [], "You have 64 steps", 0.0),
+        ("BabyAI-GoToRedBall-v0", "reach_return", {}, [], "of 64 steps at most", 0.0),
     ],
 )
 async def test_the_reward_is_what_the_prompt_says(  # noqa: PLR0917  # a table

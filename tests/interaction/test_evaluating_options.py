@@ -3,13 +3,16 @@
 import os
 import shlex
 import signal
+import sqlite3
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 
+import anyio
 import anyio.to_thread
 import pytest
-from peers import load_all
+from peers import child_environment, load_all
 from runs import MORTAL, Evaluation, alive, evaluation, finish, query, rows_of
 
 from hud_mcp.rollout.plan import derived_seed
@@ -249,3 +252,44 @@ def until_stepped(running: Evaluation) -> None:
     while query(running.store, sql, "endless")[0][0] < 2:
         assert time.monotonic() < end, running.printed
         time.sleep(0.02)
+
+
+async def test_a_job_with_a_damaged_row_says_so_and_its_answers_can_be_graded_again(
+    tmp_path: Path,
+) -> None:
+    """It is not resumed without that task; its runs hold their own rows."""
+    assert (await finish(tmp_path, rows_of("notes", 2, number=1), *ORACLE))[0] == 0
+    with closing(sqlite3.connect(tmp_path / "store.sqlite3")) as connection, connection:
+        ((job,),) = connection.execute("SELECT id FROM jobs").fetchall()
+        connection.execute("UPDATE job_tasks SET row = '{oh' WHERE position = 1")
+    status, printed = await finish(tmp_path, None, "--resume", job)
+    assert status == 1
+    damage = f"The record is damaged: task 1 of {job}: '{{oh' is not JSON."
+    assert f"Job {job} cannot be resumed as it is. {damage}" in printed
+    with anyio.fail_after(60):
+        done = await anyio.run_process(
+            [sys.executable, "-m", "hud_mcp", "regrade", job, "--store", "store.sqlite3"],
+            check=False, cwd=tmp_path, env=child_environment(COLUMNS="200"),
+        )  # fmt: skip
+    printed = done.stdout.decode()
+    assert done.returncode == 0, printed + done.stderr.decode()
+    assert "Graded again: 2 of 2 runs; 0 changed." in printed
+    assert damage in printed
+
+
+async def test_a_resumed_job_runs_as_many_at_once_as_before(tmp_path: Path) -> None:
+    """An agent that must run alone stays alone, unless it is told otherwise."""
+    rows = rows_of("unsteady", 4, begun_file=str(tmp_path / "begun-{i}"))
+    status, printed = await finish(tmp_path, rows, *ORACLE, "--max-concurrent", "1")
+    assert status == 1, printed
+    store = tmp_path / "store.sqlite3"
+    ((job,),) = query(store, "SELECT id FROM jobs")
+    status, printed = await finish(tmp_path, None, "--resume", job)
+    assert status == 0, printed
+    graded = "(SELECT * FROM sessions WHERE receipt ->> 'outcome' = 'graded')"
+    at_once = (
+        f"SELECT count(*) FROM {graded} a JOIN {graded} b ON a.id < b.id "
+        "AND a.started_at < b.ended_at AND b.started_at < a.ended_at"
+    )
+    assert query(store, f"SELECT count(*) FROM {graded}") == [(4,)]
+    assert query(store, at_once) == [(0,)]

@@ -82,6 +82,19 @@ async def test_on_stdio_there_are_none_otherwise(tmp_path: Path) -> None:
     assert "live_url" not in started.structured
 
 
+@pytest.mark.parametrize(("given", "said"), [("letter_count", "--live 0"), ("65536", "65535")])
+def test_a_source_after_live_is_no_port(tmp_path: Path, given: str, said: str) -> None:
+    """It is not taken for one, and what to write is said."""
+    arguments = serve_arguments([], tmp_path / "s.sqlite3", "--live", given)
+    done = subprocess.run(
+        [sys.executable, *arguments], stdin=subprocess.DEVNULL, capture_output=True,
+        env=child_environment(), text=True, timeout=PATIENCE_S, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"{given!r} is no port" in done.stderr or f"{given} is no port" in done.stderr
+    assert said in done.stderr
+
+
 def test_a_port_that_is_taken_is_an_error_at_the_start(tmp_path: Path) -> None:
     """It says which, and nothing is on standard output."""
     with socket.create_server(("127.0.0.1", 0)) as taken:

@@ -8,11 +8,12 @@ from typing import Any
 import anyio
 import orjson
 import pytest
-from peers import child_environment, load_all
+from peers import ENVIRONMENTS, child_environment, load_all
 from runs import MORTAL, finish, query, rows_of
 
 pytestmark = pytest.mark.anyio
 
+RESTORED = str(ENVIRONMENTS / "restored.py")
 ORACLE = ("--agent", "oracle", "--env", MORTAL)
 
 
@@ -180,3 +181,46 @@ async def test_a_browsers_end_state_is_brought_back_and_graded_again(tmp_path: P
     status, printed = await regrade(tmp_path, job_of(tmp_path))
     assert status == 0, printed
     assert "Graded again: 1 of 1 runs; 0 changed." in printed
+
+
+@pytest.mark.sandbox
+@pytest.mark.usefixtures("machine")
+async def test_files_that_only_a_snapshot_holds_are_graded_again(tmp_path: Path) -> None:
+    """What an agent left in a shell is there when the grader that failed on it is mended."""
+    await grade_again_once_mended(tmp_path, env="desk", template="note")
+
+
+@pytest.mark.browser
+async def test_a_page_that_only_a_snapshot_holds_is_graded_again(tmp_path: Path) -> None:
+    """So it is in a browser where a tool was called that must not be called twice."""
+    await grade_again_once_mended(tmp_path, env="shop", template="order")
+
+
+async def grade_again_once_mended(folder: Path, *, env: str, template: str) -> None:
+    """A grader that has failed grades the same end state when it can, as often as it is asked."""
+    rows = rows_of(template, 1, env=env, key=str(folder / "key"))
+    status, printed = await finish(folder, rows, "--agent", "oracle", "--env", RESTORED)
+    assert status == 1, printed
+    for key, reward in (("tea", 1.0), ("coffee", 0.0)):
+        (folder / "key").write_text(key)
+        found = (await regraded(folder, job_of(folder)))[f"{template}-0"]
+        assert (found["old_outcome"], found["reason"]) == ("grading_failed", None)
+        assert (found["outcome"], found["reward"]) == ("graded", reward)
+
+
+async def test_of_many_rows_those_that_changed_are_shown(tmp_path: Path) -> None:
+    """The others are counted, and one is told where they are without grading once more."""
+    for i in range(70):
+        (tmp_path / f"key-{i}").write_text("fruit")
+    rows = rows_of("by_file", 70, key=str(tmp_path / "key-{i}"))
+    assert (await finish(tmp_path, rows, *ORACLE, "--max-concurrent", "8"))[0] == 0
+    (tmp_path / "key-7").write_text("another fruit")
+    status, printed = await regrade(tmp_path, job_of(tmp_path))
+    assert status == 0, printed
+    lines = printed.splitlines()
+    assert [line.split() for line in lines if line.startswith("by_file")] == [
+        ["by_file-7", "1", "0", "-1"]
+    ]
+    new = query(tmp_path / "store.sqlite3", "SELECT id FROM jobs ORDER BY created_at")[1][0]
+    said = f"Not shown: 69 that did not change. `hud-mcp jobs {new}` lists all new grades."
+    assert said in lines

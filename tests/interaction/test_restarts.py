@@ -313,6 +313,28 @@ async def test_a_session_goes_on_in_the_next_process_of_a_client_that_starts_one
             assert len((await peer.record(task)).steps) == 3
 
 
+async def test_an_end_is_told_the_same_by_the_next_process(tmp_path: Path) -> None:
+    """The receipt, its words, and why a session was lost: also to a host that shows text alone."""
+    with anyio.fail_after(BOUND_S):
+        async with stdio_peer(tmp_path, (BOARD, FAULTY), era=MODERN) as peer:
+            task = await peer.start("collect", marker="twice")
+            lost = await peer.start("forgets", mark=str(tmp_path / "mark"))
+            first = await peer.ok("response", session=task.session, answer="done")
+            said = await peer.ok("task_status", session=task.session)
+        async with stdio_peer(tmp_path, (BOARD, FAULTY), era=MODERN) as peer:
+            again = await peer.ok("response", session=task.session, answer="done")
+            assert (again.structured, again.text) == (first.structured, first.text)
+            found = await peer.ok("task_status", session=task.session)
+            assert found.structured["receipt"] == said.structured["receipt"]
+            assert found.structured["session"] == task.session
+            assert first.text in found.text
+            assert "reward" in found.text
+            await peer.error("step", session=lost.session)
+        async with stdio_peer(tmp_path, (BOARD, FAULTY), era=MODERN) as peer:
+            gone = await peer.ok("task_status", session=lost.session)
+            assert "asks something else now" in gone.text
+
+
 async def test_a_session_that_another_living_server_runs_is_left_to_it(tmp_path: Path) -> None:
     """The second server says so, changes nothing, and takes it over once it is free."""
     with anyio.fail_after(BOUND_S):

@@ -71,6 +71,20 @@ async def test_a_store_that_others_hold_too_long_says_so_and_loses_nothing(
     assert len((await impatient.load_trajectory("traj-1")).steps) == 101
 
 
+async def test_a_server_that_could_not_sign_off_is_known_as_dead_at_once(
+    impatient: Store, tmp_path: Path
+) -> None:
+    """Its sessions go on elsewhere although the end could not be written, and nothing stays."""
+    store = Store(tmp_path / "store.sqlite3")
+    with anyio.fail_after(30):
+        await begin(impatient)
+        with write_lock(tmp_path / "store.sqlite3"):
+            await impatient.close()
+        assert await store.claim_session("traj-1")
+        await store.close()
+    assert list((tmp_path / "servers").iterdir()) == []
+
+
 async def test_a_server_that_could_not_give_signs_of_life_keeps_its_sessions(
     tmp_path: Path,
 ) -> None:

@@ -136,6 +136,25 @@ async def test_what_belongs_to_a_step_is_written_with_it(
     assert waiting.answered
 
 
+@pytest.mark.parametrize("outcome", [Outcome.GRADED, Outcome.GRADING_FAILED, Outcome.LOST])
+async def test_the_state_of_what_was_answered_is_kept(store: Store, outcome: Outcome) -> None:
+    """It can be graded again, whatever came of the first grading."""
+    await begin(store)
+    await store.add_step("traj-1", step(0), answers=True, snapshot=b"state")
+    reward = 1.0 if outcome is Outcome.GRADED else None
+    await store.end_session("traj-1", receipt(outcome=outcome, reward=reward))
+    assert (await store.hold("traj-1")).snapshot == b"state"
+
+
+@pytest.mark.parametrize("outcome", [Outcome.CANCELLED, Outcome.EXPIRED, Outcome.LOST])
+async def test_the_state_of_what_was_not_answered_goes(store: Store, outcome: Outcome) -> None:
+    """Nothing needs it once the session has ended."""
+    await begin(store)
+    await store.add_step("traj-1", step(0), snapshot=b"state")
+    await store.end_session("traj-1", receipt(outcome=outcome, reward=None))
+    assert (await store.hold("traj-1")).snapshot is None
+
+
 async def test_a_job_s_trajectories_are_read_in_the_order_of_their_start(store: Store) -> None:
     """Whatever the order in which they were written; another job's are not among them."""
     job, other = Job(name="a"), Job(name="b")

@@ -63,6 +63,15 @@ def test_an_environment_of_a_server_is_one_of_gymnasium_s() -> None:
         bare.close()
 
 
+@pytest.mark.filterwarnings("ignore:.*A Box observation space m")  # without bounds under contexts
+def test_a_seed_brings_back_the_context_too() -> None:
+    """Gymnasium's checker finds nothing where each task has another context either."""
+    with made(source="gym:CARLCartPole?context=train") as env:
+        check_env(env.unwrapped, skip_render_check=True, skip_close_check=True)
+        gravities = [env.reset(seed=seed)[0]["context"]["gravity"].item() for seed in (1, 2, 1)]
+        assert gravities[0] == gravities[2] != gravities[1]
+
+
 def test_a_refused_action_leaves_the_episode_as_it_was() -> None:
     """What differs for one episode is said at its reset; what is wrong is told with the right."""
     with made(source="gym:CARLMountainCarContinuous?steps=3", disable_env_checker=True) as env:

@@ -118,6 +118,19 @@ async def test_contexts_without_splits_are_one_series(run: Run, browser: Browser
         assert dark == ["false", "true"]
 
 
+async def test_a_feature_that_was_trained_on_in_one_value_says_that_one(
+    run: Run, browser: Browser
+) -> None:
+    """It is no range."""
+    for split, width in (("train", 800), ("test", 390)):
+        metadata = {"split": split, "base_task": "t"}
+        fields = {"metadata": metadata}
+        await run.add(f"t@{width}", reward=1, context={"width": width}, task_fields=fields)
+    async with opened(browser, await run.write()) as seen:
+        caption = await seen.page.locator(".feature figcaption").inner_text()
+        assert caption.split("\n")[-1].endswith("trained on 800")
+
+
 @pytest.mark.parametrize("width", [1280, 390])
 async def test_nothing_is_cut_off(run: Run, browser: Browser, width: int) -> None:
     """The page is not wider than the screen, and no label leaves its plot or meets another."""

@@ -28,6 +28,7 @@ from recorded import (
 from hud_mcp.errors import SourceNotFound
 from hud_mcp.grade import Outcome, SubScore
 from hud_mcp.job import Job
+from hud_mcp.task import Task
 from hud_mcp.trajectory import ScreenshotRecord
 from hud_mcp.web.report import describe_action, render_report, report_data, write_report
 
@@ -41,6 +42,21 @@ async def test_an_unknown_job_is_an_error_and_leaves_the_file_as_it_was(run: Run
     with pytest.raises(SourceNotFound):
         await write_report(run.store, "job-none", path)
     assert path.read_text() == "before"
+
+
+@BROWSER
+async def test_a_damaged_row_of_a_task_is_named_and_hides_no_run(
+    run: Run, browser: Browser
+) -> None:
+    """The job's page says which, and shows all that was run."""
+    run.tasks = (Task(id="whole", env="shop", template="t"),)
+    await run.add("whole", [step(0, see=shot("red"))], reward=1)
+    with closing(sqlite3.connect(run.folder / "store.sqlite3")) as connection, connection:
+        connection.execute("UPDATE job_tasks SET row = '{\"env\": 7}'")
+    async with opened(browser, await run.write()) as seen:
+        said = await seen.text("#job-damage")
+        assert said.startswith(f"The record is damaged: task 0 of {run.job.id}: ")
+        assert await seen.page.locator("#rows tr").count() == 1
 
 
 @BROWSER
@@ -279,7 +295,7 @@ async def test_the_table_sorts_and_filters(run: Run, browser: Browser) -> None:
         assert await seen.page.get_attribute("#column-reward", "aria-sort") == "descending"
         await seen.page.get_by_label("Find").fill("EXPIRED")
         assert await seen.tasks() == ["delta"]
-        assert await seen.text("#shown") == "1 of 4 tasks shown"
+        assert await seen.text("#shown") == "1 of 4 runs shown"
         await seen.page.get_by_label("Find").fill("")
         await seen.page.locator("#outcome").select_option("graded")
         assert await seen.tasks() == ["gamma", "beta", "Alpha"]
@@ -575,7 +591,7 @@ async def test_an_empty_job_has_a_report(run: Run, browser: Browser) -> None:
     await run.store.add_job(run.job)
     async with opened(browser, await run.write()) as seen:
         assert await seen.text(".mean") == "—\nno graded task of 0"
-        assert await seen.text("#shown") == "0 tasks"
+        assert await seen.text("#shown") == "0 runs"
 
 
 @BROWSER

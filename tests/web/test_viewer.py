@@ -132,7 +132,7 @@ async def test_the_table_is_used_by_keyboard(run: Run, browser: Browser) -> None
         await page.keyboard.press("/")
         await expect(page.locator("#find")).to_be_focused()
         await page.keyboard.type("jamm")
-        assert await seen.text("#shown") == "0 of 3 tasks shown"
+        assert await seen.text("#shown") == "0 of 3 runs shown"
         await page.locator("#find").fill("gam")
         assert await seen.tasks() == ["gamma"]
         await page.keyboard.press("Escape")
@@ -335,16 +335,16 @@ async def test_a_job_of_two_thousand_trajectories_opens(run: Run, browser: Brows
         await page.add_init_script(STALLS)
         await seen.go(f"#job-{run.job.id}")
         await expect(page.locator("#rows tr")).to_have_count(2000)
-        assert await seen.text("#shown") == "2,000 tasks"
+        assert await seen.text("#shown") == "2,000 runs"
         assert await page.locator("#plot .bar-of").count() == 13
         await page.locator("#column-reward button").click()
         await expect(page.locator("#rows td.reward").first).to_have_text("0")
         await expect(page.locator("#rows tr")).to_have_count(2000)
         await page.locator("#find").fill("task-49")
-        await expect(page.locator("#shown")).to_have_text("40 of 2,000 tasks shown")
+        await expect(page.locator("#shown")).to_have_text("40 of 2,000 runs shown")
         await page.locator("#find").fill("")
         await page.get_by_role("button", name="reward 0.50 to 0.60").press("Enter")
-        await expect(page.locator("#shown")).to_have_text("600 of 2,000 tasks shown")
+        await expect(page.locator("#shown")).to_have_text("600 of 2,000 runs shown")
         await page.get_by_role("button", name="Show all").click()
         await expect(page.locator("#rows tr")).to_have_count(2000)
         await page.evaluate("scrollTo(0, document.body.scrollHeight)")

@@ -65,8 +65,11 @@ class SchemaArguments(Arguments):
             InvalidTask: Naming each wrong argument, what came, and what was expected.
         """
         plain = dict(given)
-        self._refuse_non_finite(plain)
-        errors = list(islice(self._errors(plain), _SHOWN_ERRORS))
+        try:
+            self._refuse_non_finite(plain)
+            errors = list(islice(self._errors(plain), _SHOWN_ERRORS))
+        except RecursionError:
+            raise InvalidTask(f"{self.noun}: its arguments are nested too deeply.") from None
         if errors:
             raise InvalidTask(f"{self.noun}: {'; '.join(map(self._explanation, errors))}.")
         return {self._renamed.get(name, name): value for name, value in plain.items()}

@@ -11,9 +11,16 @@ import socket
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, cast
+from urllib.parse import urlsplit
 
 from hud_mcp.channel.bridge.origin import Origin
-from hud_mcp.channel.client import ChannelClient, ChannelFailed, ChannelRefused, Place
+from hud_mcp.channel.client import (
+    ChannelClient,
+    ChannelFailed,
+    ChannelRefused,
+    Place,
+    open_stream,
+)
 from hud_mcp.errors import EnvironmentFailed, GradingFailed
 
 __all__ = ["Control", "SessionGone"]
@@ -65,12 +72,14 @@ class Control:
     Attributes:
         session_id: The HUD server's id for it.
         bindings: The capabilities that it was told of, by name.
+        odd: Those that cannot be read, each with the reason.
     """
 
     def __init__(self, origin: Origin, log: Callable[[str], None]) -> None:
         self.session_id = ""
         self.environment: dict[str, str] = {}
         self.bindings: dict[str, dict[str, Any]] = {}
+        self.odd: list[str] = []
         self._origin = origin
         self._log = log
         self._client: _Client | None = None
@@ -222,6 +231,16 @@ class Control:
         async with client.forward(capability) as address:
             yield address
 
+    async def knock(self, capability: str) -> str | None:
+        """Open a stream to a capability and close it; return why there is none, None else."""
+        client = await self._connected()
+        try:
+            (_, writer), _ = await open_stream(client.place, capability)
+        except (ChannelFailed, ChannelRefused) as exc:
+            return str(getattr(exc, "message", exc))[:200]
+        writer.close()
+        return None
+
     async def _connected(self) -> _Client:
         if self._gone is not None:
             raise self._gone
@@ -265,7 +284,7 @@ class Control:
             except ChannelFailed as exc:
                 self._log(f"HUD: {exc}")
                 raise EnvironmentFailed(
-                    "The HUD server cannot be reached any more."
+                    "The HUD server cannot be reached any more. Start a new task."
                     if session_id
                     else "The HUD server cannot be reached; the server's log says more."
                 ) from exc
@@ -281,11 +300,7 @@ class Control:
             raise SessionGone(_LOST)  # a server that knows no resuming begins another one
         self._client = client
         self.session_id, self.environment = client.session_id, client.environment
-        self.bindings = {
-            str(each["name"]): {**each, "params": dict(each.get("params") or {})}
-            for each in client.bindings
-            if each.get("name")
-        }
+        self.bindings, self.odd = _read_bindings(client.bindings)
         return client
 
     async def _keep_alive(self) -> None:
@@ -293,6 +308,27 @@ class Control:
             await asyncio.sleep(_BEAT_S)
             with contextlib.suppress(EnvironmentFailed):  # the next call tells
                 await self.check()
+
+
+def _read_bindings(given: list[Any]) -> tuple[dict[str, dict[str, Any]], list[str]]:
+    """The capabilities by name, and those that cannot be read, each with the reason."""
+    found: dict[str, dict[str, Any]] = {}
+    odd: list[str] = []
+    for item in given:
+        each = cast("dict[str, Any]", item) if isinstance(item, dict) else {}
+        name, url, params = each.get("name"), each.get("url"), each.get("params")
+        try:
+            if not isinstance(name, str) or not name:
+                raise ValueError("it has no name")  # noqa: TRY301  # as what urlsplit raises
+            if not isinstance(url, str) or not urlsplit(url).hostname:
+                raise ValueError("it has no address")  # noqa: TRY301  # the same
+            _ = urlsplit(url).port
+        except ValueError as exc:
+            shown = repr(name) if each else repr(cast("Any", item))
+            odd.append(f"The capability {shown:.80} cannot be bridged: {exc}")
+            continue
+        found[name] = {**each, "params": params if isinstance(params, dict) else {}}
+    return found, odd
 
 
 _LOST = "The HUD server does not have this session any more, so its task cannot be graded."

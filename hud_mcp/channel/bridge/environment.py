@@ -1,19 +1,26 @@
 """Reading what a HUD environment has, and declaring it as one of ours."""
 
+import asyncio
 import hashlib
 import json
 import logging
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 from hud_mcp.channel.bridge.browser import BrowserScreen, browser_problem
 from hud_mcp.channel.bridge.control import Control
 from hud_mcp.channel.bridge.desktop import DesktopScreen, desktop_problem
 from hud_mcp.channel.bridge.origin import Origin, read_origin
-from hud_mcp.channel.bridge.proxy import ServerTool, ToolServer, server_problem, tool_name
+from hud_mcp.channel.bridge.proxy import ServerTool, list_tools, server_problem, tool_name
+from hud_mcp.channel.bridge.robot import (
+    ROBOT_ACTIONS,
+    RobotScreen,
+    read_contract,
+    robot_problem,
+)
 from hud_mcp.channel.bridge.shell import shell_problem
 from hud_mcp.channel.bridge.template import BridgedTemplate
 from hud_mcp.channel.bridge.tools import shell_tools
@@ -21,8 +28,10 @@ from hud_mcp.channel.bridge.world import Binding, BridgeSpec, BridgeWorld, Uses
 from hud_mcp.environment import Environment
 from hud_mcp.errors import InvalidEnvironment, sole_cause
 from hud_mcp.tool import CORE_TOOLS, Tool
+from hud_mcp.worlds.browser.commands import SCHEMAS as BROWSER_SCHEMAS
 from hud_mcp.worlds.browser.remote import REMOTE_ACTIONS
 from hud_mcp.worlds.desktop import DESKTOP_ACTIONS
+from hud_mcp.worlds.shell.commands import SCHEMAS as SHELL_SCHEMAS
 
 __all__ = ["BridgedEnvironment", "bridge"]
 
@@ -98,7 +107,7 @@ async def bridge(source: str, *, python: str | None = None) -> BridgedEnvironmen
 
 
 async def _read(origin: Origin, control: Control) -> BridgedEnvironment:
-    notes: list[str] = []
+    notes = list(control.odd)
     tasks = [task for task in await control.list_tasks() if _is_usable(task, notes)]
     uses, tools = await _Capabilities(control, notes).read()
     name, version = control.environment["name"], control.environment["version"]
@@ -127,11 +136,16 @@ async def _read(origin: Origin, control: Control) -> BridgedEnvironment:
     )
 
 
-def _is_usable(task: Mapping[str, Any], notes: list[str]) -> bool:
+def _is_usable(task: Any, notes: list[str]) -> bool:
+    entry = cast("dict[str, Any]", task) if isinstance(task, dict) else {}
+    task_id: Any = entry.get("id")
     try:
-        BridgedTemplate(task, env="hud")
-    except (InvalidEnvironment, KeyError, TypeError) as exc:
-        notes.append(f"The task {task.get('id')!r} cannot be bridged ({exc})")
+        if not isinstance(task_id, str) or not task_id:
+            raise InvalidEnvironment("it has no id")  # noqa: TRY301  # one of several reasons
+        BridgedTemplate(entry, env="hud")
+    except InvalidEnvironment as exc:
+        shown = repr(task_id) if entry else repr(cast("Any", task))
+        notes.append(f"The task {shown:.80} cannot be bridged: {exc}")
         return False
     return True
 
@@ -140,6 +154,19 @@ def _plain_name(name: str) -> str:
     """The environment's name, as names are here."""
     plain = re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-")
     return (plain if plain[:1].isalpha() else f"hud-{plain}".rstrip("-"))[:64]
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """What is done with the capabilities of one protocol.
+
+    Attributes:
+        read: Given its name, its binding and the answer; returns why it cannot be bridged.
+        ask: What is asked of it first.
+    """
+
+    read: Callable[[str, Binding, Any], str | None]
+    ask: Callable[[str, Binding], Awaitable[Any]] | None = None
 
 
 class _Capabilities:
@@ -151,50 +178,65 @@ class _Capabilities:
         self._tools: dict[str, Tool] = {}
         self._shells: list[str] = []
         self._screen: Uses | None = None
-        self._kinds: Mapping[str, Callable[[str, Binding], Awaitable[str | None]]] = {
-            "ssh": self._read_shell,
-            "mcp": self._read_server,
-            "cdp": self._read_browser,
-            "rfb": self._read_desktop,
+        self._kinds: Mapping[str, _Kind] = {
+            "ssh": _Kind(self._read_shell, self._knock),
+            "mcp": _Kind(self._read_server, self._ask_for_tools),
+            "cdp": _Kind(self._read_browser, self._knock),
+            # A VNC server may end with its first client, and a robot's has nothing to tell yet.
+            "rfb": _Kind(self._read_desktop),
+            "openpi": _Kind(self._read_robot),
         }
 
     async def read(self) -> tuple[Uses, list[Tool]]:
-        for name, binding in self._control.bindings.items():
+        """Ask all at once, one that is slow among them, and then decide in their order."""
+        bindings = list(self._control.bindings.items())
+        told = await asyncio.gather(*(self._ask(name, each) for name, each in bindings))
+        for (name, binding), answer in zip(bindings, told, strict=True):
             protocol = str(binding.get("protocol"))
-            reads = self._kinds.get(protocol.partition("/")[0])
+            kind = self._kinds.get(protocol.partition("/")[0])
             problem = _OF_NO_USE.get(protocol, "there is no bridge for its protocol")
-            if reads is not None:
-                problem = await reads(name, binding)
+            if kind is not None:
+                problem = kind.read(name, binding, answer)
             if problem is not None:
                 self._notes.append(
                     f"The capability {name!r} ({protocol}) cannot be bridged: {problem}"
                 )
-        actions = {"wait", "custom"} if self._shells else {"wait"}
-        uses = self._screen or Uses(actions=frozenset(actions))
-        return replace(uses, shells=tuple(self._shells)), list(self._tools.values())
+        uses = self._screen
+        if uses is None and self._shells:
+            uses = Uses(actions=frozenset({"wait", "custom"}), custom=SHELL_SCHEMAS)
+        return replace(uses or Uses(), shells=tuple(self._shells)), list(self._tools.values())
 
-    async def _read_shell(self, name: str, binding: Binding) -> str | None:
+    async def _ask(self, name: str, binding: Binding) -> Any:
+        kind = self._kinds.get(str(binding.get("protocol")).partition("/")[0])
+        return None if kind is None or kind.ask is None else await kind.ask(name, binding)
+
+    async def _knock(self, name: str, _binding: Binding) -> str | None:
+        return await self._control.knock(name)
+
+    async def _ask_for_tools(self, name: str, binding: Binding) -> Any:
+        if server_problem(binding) is not None:
+            return []
+        try:
+            return await list_tools(self._control, name, binding)
+        except Exception as exc:  # noqa: BLE001  # whatever another's server does is named
+            cause = sole_cause(exc)
+            kind = "" if isinstance(cause, TimeoutError) else f"{type(cause).__name__}: "
+            return f"it does not list its tools: {kind}{cause}"
+
+    def _read_shell(self, name: str, binding: Binding, silence: str | None) -> str | None:
         problem = shell_problem(binding["params"])
         if problem is None:
+            self._note_silence(name, binding, silence)
             prefix = "" if not self._shells else name
             self._shells.append(name)
             for tool in shell_tools(name):
                 self._add(tool, tool_name(prefix, tool.name, self._taken))
         return problem
 
-    async def _read_server(self, name: str, binding: Binding) -> str | None:
+    def _read_server(self, name: str, binding: Binding, declared: Any) -> str | None:
         problem = server_problem(binding)
-        if problem is not None:
-            return problem
-        try:
-            server = await ToolServer.open(self._control, name, binding)
-            try:
-                declared = await server.tools()
-            finally:
-                await server.close()
-        except Exception as exc:  # noqa: BLE001  # whatever another's server does is named
-            cause = sole_cause(exc)
-            return f"it does not list its tools: {type(cause).__name__}: {cause}"
+        if problem is not None or isinstance(declared, str):
+            return problem or declared
         for each in declared:
             called = tool_name(name, each.name, self._taken)
             try:
@@ -205,15 +247,47 @@ class _Capabilities:
             self._add(tool, called)
         return None
 
-    async def _read_browser(self, name: str, binding: Binding) -> str | None:
-        return browser_problem(binding) or self._use_screen(
-            Uses(screen=name, open_screen=BrowserScreen.open, actions=REMOTE_ACTIONS)
+    def _read_browser(self, name: str, binding: Binding, silence: str | None) -> str | None:
+        problem = browser_problem(binding) or self._use_screen(
+            Uses(
+                screen=name,
+                open_screen=BrowserScreen.open,
+                actions=REMOTE_ACTIONS,
+                custom=BROWSER_SCHEMAS,
+                shows=True,
+            )
+        )
+        if problem is None:
+            self._note_silence(name, binding, silence)
+        return problem
+
+    def _read_desktop(self, name: str, _binding: Binding, _answer: None) -> str | None:
+        return desktop_problem() or self._use_screen(
+            Uses(screen=name, open_screen=DesktopScreen.open, actions=DESKTOP_ACTIONS, shows=True)
         )
 
-    async def _read_desktop(self, name: str, _binding: Binding) -> str | None:
-        return desktop_problem() or self._use_screen(
-            Uses(screen=name, open_screen=DesktopScreen.open, actions=DESKTOP_ACTIONS)
+    def _read_robot(self, name: str, binding: Binding, _answer: None) -> str | None:
+        problem = robot_problem(binding)
+        if problem is not None:
+            return problem
+        contract = read_contract(binding["params"].get("contract"))
+        return self._use_screen(
+            Uses(
+                screen=name,
+                open_screen=RobotScreen.open,
+                actions=ROBOT_ACTIONS,
+                custom=contract.schemas,
+                shows=contract.has_cameras,
+            )
         )
+
+    def _note_silence(self, name: str, binding: Binding, silence: str | None) -> None:
+        """Say that something does not answer yet: a task may be what starts it."""
+        if silence is not None:
+            self._notes.append(
+                f"The capability {name!r} ({binding.get('protocol')}) does not answer now "
+                f"({silence}); each session that uses it tries again"
+            )
 
     def _use_screen(self, uses: Uses) -> str | None:
         """Have actions work on a screen, if there is none yet."""

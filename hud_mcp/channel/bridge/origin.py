@@ -124,7 +124,7 @@ class Spawned:
             if self._place is not None and self._runs:
                 return self._place
             if self._closed or (self._place is not None and not anew):
-                raise EnvironmentFailed("The HUD server has ended.")
+                raise EnvironmentFailed("The HUD server has ended. Start a new task.")
             self._place = await self._start()
             return self._place
 

@@ -25,13 +25,15 @@ if TYPE_CHECKING:
     import mcp_types as types
     from mcp.client import Client
 
-__all__ = ["ServerTool", "ToolServer", "server_problem", "tool_name"]
+__all__ = ["ServerTool", "ToolServer", "list_tools", "server_problem", "tool_name"]
 
 _CONNECT_S = 20.0
 _CALL_S = 600.0
 """The session's own limit of a step is shorter, as a rule."""
 _CLOSE_S = 1.0
 _PAGES = 20
+_EVENT_BYTES = 16 * 1024 * 1024
+"""The longest message of a server: a picture has some megabytes."""
 _NAME_CHARS = 40
 _TRANSPORTS = ("streamable-http", "sse")
 _SESSION = "session"
@@ -83,8 +85,7 @@ class ToolServer:
         found: list[types.Tool] = []
         cursor: str | None = None
         for _page in range(_PAGES):
-            async with asyncio.timeout(_CONNECT_S):
-                page = await self._connected.list_tools(cursor=cursor)
+            page = await self._connected.list_tools(cursor=cursor)
             found += page.tools
             if (cursor := page.next_cursor) is None:
                 break
@@ -144,6 +145,24 @@ class ToolServer:
                 return  # the next call finds it closed, and connects again
             if not isinstance(exc, Exception):
                 raise
+
+
+async def list_tools(control: Control, name: str, binding: Mapping[str, Any]) -> "list[types.Tool]":
+    """Connect, return the tools of a server, and leave.
+
+    Raises:
+        TimeoutError: It does not answer in time.
+        Exception: Whatever the client does where no MCP server answers.
+    """
+    try:
+        async with asyncio.timeout(_CONNECT_S):
+            server = await ToolServer.open(control, name, binding)
+            try:
+                return await server.tools()
+            finally:
+                await server.close()
+    except TimeoutError:
+        raise TimeoutError(f"it did not answer within {_CONNECT_S:g} s") from None
 
 
 class ServerTool(Tool):
@@ -232,7 +251,11 @@ async def _connect(
     else:
         timeout = httpx2.Timeout(_CONNECT_S, read=_CALL_S)
         http = httpx2.AsyncClient(headers=headers, timeout=timeout, trust_env=False)
-        transport = streamable_http_client(url, http_client=await stack.enter_async_context(http))
+        transport = streamable_http_client(
+            url,
+            http_client=await stack.enter_async_context(http),
+            max_sse_event_size=_EVENT_BYTES,
+        )
     # What HUD calls mcp is that of 2025-11-25: nothing needs to be found out.
     return await stack.enter_async_context(Client(transport, mode="legacy"))
 

@@ -25,6 +25,8 @@ __all__ = ["RemoteShell", "shell_problem"]
 
 MOST_READ_BYTES = 1024 * 1024
 _CONNECT_S = 20.0
+_PREPARE_S = 30.0
+_AGAIN_S = 0.2
 _FILE_S = 30.0
 _STOP_S = 2.0
 _KEPT_BYTES = 256 * 1024
@@ -77,6 +79,13 @@ class RemoteShell:
             await stack.aclose()
             raise
         stack.push_async_callback(_disconnect, connection)
+        preparing = asyncio.create_task(_prepare(connection))
+        try:
+            await asyncio.shield(preparing)
+        except BaseException:
+            _leaving.add(leaving := asyncio.create_task(_leave(preparing, stack)))
+            leaving.add_done_callback(_leaving.discard)
+            raise
         return cls(stack, connection)
 
     @property
@@ -279,6 +288,32 @@ async def _stop(process: Any) -> None:
         process.kill()
     process.close()
     await asyncio.wait([asyncio.ensure_future(process.wait_closed())], timeout=_STOP_S)
+
+
+_leaving: set[asyncio.Task[None]] = set()
+
+
+async def _prepare(connection: "asyncssh.SSHClientConnection") -> None:
+    """Have the server make its sandbox, which HUD's does for the first command of all.
+
+    Whoever else asks meanwhile is refused, and where the first is cut off, everybody is from
+    then on: so nobody may cancel this, and who is refused asks again.
+    """
+    end = asyncio.get_running_loop().time() + _PREPARE_S
+    while True:
+        async with asyncio.timeout_at(end):
+            done = await connection.run("true", check=False, encoding=None)
+        said = done.stderr if isinstance(done.stderr, bytes) else b""
+        if b"cannot prepare shell" not in said or asyncio.get_running_loop().time() + 1 > end:
+            return
+        await asyncio.sleep(_AGAIN_S)
+
+
+async def _leave(preparing: asyncio.Task[None], stack: AsyncExitStack) -> None:
+    await asyncio.wait([preparing])
+    if not preparing.cancelled():
+        preparing.exception()  # who asked has gone
+    await stack.aclose()
 
 
 async def _disconnect(connection: "asyncssh.SSHClientConnection") -> None:

@@ -65,12 +65,16 @@ class Uses:
         screen: The name of the one that actions work on, or None.
         open_screen: What connects to it.
         actions: The action types that it takes.
+        custom: What `custom` takes: from a name to the JSON schema of its arguments.
+        shows: Whether there is a picture to see.
         shells: The names of those that are shells.
     """
 
     screen: str | None = None
     open_screen: OpenScreen | None = None
     actions: frozenset[str] = frozenset({"wait"})
+    custom: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    shows: bool = False
     shells: tuple[str, ...] = ()
 
 
@@ -95,7 +99,8 @@ class BridgeSpec:
         self._uses = uses
         self.world_type = BridgeWorld
         self.actions = uses.actions
-        self.has_screen = uses.screen is not None
+        self.custom_actions = uses.custom
+        self.has_screen = uses.shows
 
     async def open(self, opening: Opening) -> "BridgeWorld":
         """Begin a HUD session, or take up the one that the session had before.
@@ -357,7 +362,7 @@ class BridgeWorld:
             cause = sole_cause(exc)
             self._log(f"{name}: {type(cause).__name__}: {cause}")
             await self._control.check()
-            reason = f"{cause}".partition("\n")[0][:200] or type(cause).__name__
+            reason = f"{cause}".partition("\n")[0][:200].rstrip(". ") or type(cause).__name__
             raise ActionFailed(
                 f"{name!r} of the HUD environment failed: {reason}. Try again."
             ) from exc

@@ -56,7 +56,7 @@ function legendOfContexts(isSplit) {
 
 function drawFeature(feature, isSplit) {
   const range = feature.train_low === null ? null
-    : `trained on ${valueText(feature.train_low)} to ${valueText(feature.train_high)}`;
+    : `trained on ${rangeText(feature.train_low, feature.train_high)}`;
   const id = `feature-${feature.feature}`;
   return el('figure', { class: 'feature', 'aria-labelledby': id },
     el('figcaption', {}, el('strong', { id }, feature.feature), range ? el('span', { class: 'quiet' }, range) : null),
@@ -65,6 +65,7 @@ function drawFeature(feature, isSplit) {
 }
 
 const valueText = value => String(Number(value.toPrecision(4)));
+const rangeText = (low, high) => [low, high].slice(low === high ? 1 : 0).map(valueText).join(' to ');
 
 /** Where bins stand: numbers by their size, other values side by side. */
 function placing(feature) {

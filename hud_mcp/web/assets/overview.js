@@ -13,7 +13,7 @@ export class Overview {
     this.job = null;
     this.picked = null;
     this.table = new Table({
-      columns: COLUMNS, noun: 'task', sort: 'number',
+      columns: COLUMNS, noun: 'run', sort: 'number',
       ids: { columns: 'columns', rows: 'rows', shown: 'shown', sort: 'sort' },
       rowClass: ({ trajectory }) => [trajectory.surprise && 'surprise', trajectory.earlier && 'earlier'].filter(Boolean).join(' ') || null,
     });
@@ -112,6 +112,7 @@ function drawHead(data) {
     job.created_at && moment(job.created_at),
     `hud-mcp ${data.versions.join(', ')}`,
   ]);
+  say($('job-damage'), job.damage);
   $('mean-value').textContent = rewardText(data.mean);
   $('mean-over').textContent = meanText(data);
   $('outcomes').replaceChildren(...Object.entries(data.outcomes).map(([outcome, count]) =>

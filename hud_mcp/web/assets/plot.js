@@ -99,7 +99,7 @@ function drawFailure(row, box, middle, y) {
 
 function legendOf(rows, tight) {
   const failures = [...new Set(rows.filter(row => row.reward === null).map(row => row.outcome))];
-  const lines = ['One column per task, in the order in which they began; the number is the row’s.'];
+  const lines = ['One column per run, in the order in which they began; the number is the row’s.'];
   const named = outcome => (tight ? `${LETTERS[outcome] ?? '–'} ${wordsOf(outcome)}` : wordsOf(outcome));
   if (failures.length) lines.push(`Hatched: no reward (${failures.map(named).join(', ')}).`);
   if (rows.some(row => row.surprise)) lines.push('≠: not as expected.');
@@ -168,7 +168,7 @@ function drawBar(bar, index, column, y, choose) {
   const pick = () => bar.count && choose(bar);
   return svg('g', {
     class: `bar-of ${bar.kind}${bar.exact ? ' full' : ' partial'}`, role: 'button', tabindex: bar.count ? 0 : -1,
-    'aria-label': `${bar.title}: ${plural(bar.count, 'task')}`, 'aria-disabled': !bar.count && 'true',
+    'aria-label': `${bar.title}: ${plural(bar.count, 'run')}`, 'aria-disabled': !bar.count && 'true',
     click: pick,
     keydown: event => {
       if (event.key !== 'Enter' && event.key !== ' ') return;
@@ -176,7 +176,7 @@ function drawBar(bar, index, column, y, choose) {
       pick();
     },
   },
-  svg('title', {}, `${bar.title}: ${plural(bar.count, 'task')}`),
+  svg('title', {}, `${bar.title}: ${plural(bar.count, 'run')}`),
   svg('rect', { class: 'reach', x: CHART.left + column * index, y: 0, width: column, height: CHART.height }),
   svg('rect', { class: 'body', x: middle - width / 2, width, y: y(0) - height, height, rx: 2 }),
   svg('text', { class: 'amount', x: middle, y: y(0) - height - 6, 'text-anchor': 'middle' },

@@ -54,7 +54,8 @@ class Browser:
     to; the pointer, held keys, the rule for dialogs, the notes that the agent has not read; and
     the site's state, which must be JSON. Refs of the last text stand for the same elements where
     the page reads as it did then; where it does not, they are refused, and the agent looks again.
-    All of it together may take five million characters, and 40 pages.
+    All of it together may take five million characters, and 40 pages. It lies in the store as it
+    is, passwords too, and stays there where an answer was submitted, to be graded again.
 
     The context says how a session's browser differs from another's. `font_scale` is Chromium's
     own setting: it scales text in rem, em, percent or of no size, in a page and its frames, but

@@ -7,6 +7,7 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
 from hud_mcp.errors import ActionFailed, did_you_mean
@@ -48,7 +49,7 @@ class ActionForm:
         """What an action is, in words."""
         return str(self.schema["description"])
 
-    @property
+    @cached_property
     def example(self) -> str:
         """One action, as JSON text."""
         return json.dumps(example_of(self._space))
@@ -126,7 +127,7 @@ def _read_array(space: Any, raw: Any, where: str, meanings: Sequence[str]) -> "n
         at = f"{where}{_index(i, shape)}" + (f" ({meanings[i]})" if i < len(meanings) else "")
         number = _whole(value, at) if whole else _real(value, at)
         # As the environment will see it: 0.7 is within a bound of 0.7 in 32 bits.
-        seen = space.dtype.type(number) if not whole else number
+        seen = number if whole else _as_seen(space, number, at)
         _check_bounds(number, low[i], high[i], at, seen)
     return np.array(flat, dtype=space.dtype).reshape(shape)
 
@@ -240,6 +241,16 @@ def _real(raw: Any, where: str) -> float:
     if not isinstance(raw, int | float) or isinstance(raw, bool) or not math.isfinite(raw):
         raise ActionFailed(f"{where}: expected a finite number, got {_clip(raw)}.")
     return float(raw)
+
+
+def _as_seen(space: Any, number: float, where: str) -> Any:
+    import numpy as np  # noqa: PLC0415  # loads on use
+
+    with np.errstate(over="ignore"):
+        seen = space.dtype.type(number)
+    if not np.isfinite(seen):
+        raise ActionFailed(f"{where}: {number:g} is too large for a {space.dtype} number.")
+    return seen
 
 
 def _check_bounds(value: float, low: Any, high: Any, where: str, seen: Any = None) -> None:

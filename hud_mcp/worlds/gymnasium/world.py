@@ -113,6 +113,14 @@ class GymnasiumWorld:
         return self._form.schema
 
     @property
+    def most_steps(self) -> int | None:
+        """How many steps this episode has at most; None where nothing says so.
+
+        Some environments choose it when they are reset.
+        """
+        return most_steps(self._env)
+
+    @property
     def example(self) -> str:
         """One action, as JSON text."""
         return self._form.example
@@ -360,7 +368,7 @@ class GymnasiumWorld:
         return "\n".join([*head, *shown])
 
     def _going_on(self) -> str:
-        most = most_steps(self._env)
+        most = self.most_steps
         return f"Step {self.episode.steps}" + (f" of at most {most}." if most else ".")
 
     def _ended(self) -> str:

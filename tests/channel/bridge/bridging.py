@@ -29,6 +29,8 @@ QUESTIONS = HERE / "environments" / "questions.py"
 WORKBENCH = HERE / "environments" / "workbench.py"
 PAGES = HERE / "environments" / "pages.py"
 DESKTOP = HERE / "environments" / "desktop.py"
+ROBOTS = HERE / "environments" / "robots.py"
+SILENT = HERE / "environments" / "silent.py"
 PATIENCE_S = 60.0
 ME = Caller(connection="test")
 

@@ -1,15 +1,20 @@
 """The browser behind a HUD server: stepped as one of our own, and left as it is."""
 
+import asyncio
+import contextlib
 import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import anyio
+import psutil
 import pytest
-from bridging import PAGES, HudServer, bridged, graded
+from bridging import PAGES, HudServer, bridged, ending, graded, until
 
 from hud_mcp.action import parse_actions
-from hud_mcp.errors import InvalidAction
+from hud_mcp.errors import EnvironmentFailed, InvalidAction
+from hud_mcp.grade import Outcome
 from hud_mcp.observation import Look
 from hud_mcp.session import Session, Stepped
 
@@ -99,6 +104,34 @@ async def test_old_refs_are_refused_after_our_server_was_stopped(
         assert new != old
         assert (await do(session, {"type": "click", "ref": new})).error is None
         assert (await graded(session, "done")).reward == 1.0
+
+
+async def test_the_hud_server_killed_in_the_middle_of_a_step_is_no_reward(
+    mortal: Callable[..., HudServer], tmp_path: Path
+) -> None:
+    """The browser may outlive it; what the step would show cannot be seen."""
+    hud = mortal(PAGES)
+    browsers = psutil.Process(hud.process.pid).children()
+    try:
+        async with bridged(hud.url, tmp_path / "store.sqlite3") as bridge:
+            session = await bridge.start("remember")
+            save = ref_of(text_of(await do(session)), 'button "Save"')
+            actions = (
+                {"type": "type", "selector": "#note", "text": "tea"},
+                {"type": "click", "ref": save},
+                {"type": "wait", "time": 2000},
+            )
+            stepping = asyncio.ensure_future(do(session, *actions))
+            await until(hud.notes / "saved")
+            hud.kill()
+            with anyio.fail_after(60), pytest.raises(EnvironmentFailed):
+                await stepping
+            receipt = await ending(session)
+            assert (receipt.outcome, receipt.reward) == (Outcome.ENVIRONMENT_FAILED, None)
+    finally:
+        for browser in browsers:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                browser.kill()
 
 
 async def test_a_browser_that_ends_is_told_and_the_session_goes_on(

@@ -1,12 +1,14 @@
 """What capabilities of HUD's own server become: a shell, tools over MCP, and what is named."""
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from bridging import Bridged, HudServer, bridged, graded
+from bridging import SILENT, Bridged, HudServer, bridged, graded
 
 from hud_mcp.action import parse_actions
+from hud_mcp.channel.bridge import proxy
 from hud_mcp.errors import ActionFailed, InvalidTask
 from hud_mcp.grade import Outcome
 from hud_mcp.observation import Look
@@ -138,11 +140,45 @@ async def test_a_picture_of_a_tool_is_a_picture(bench: Bridged) -> None:
 async def test_what_cannot_be_bridged_is_named_with_its_reason(bench: Bridged) -> None:
     """Nothing is skipped in silence."""
     notes = "\n".join(bench.environment.notes)
-    assert "'arm' (openpi/0) cannot be bridged: there is no bridge for its protocol" in notes
+    assert "'arm' (openpi/0) cannot be bridged: its contract has 0 features that are" in notes
     assert "'dead' (mcp/2025-11-25) cannot be bridged: it does not list its tools" in notes
     assert "'socket' (mcp/2025-11-25) cannot be bridged: its transport is websocket" in notes
     assert "'filetracking' (filetracking/1) cannot be bridged: it is for HUD's own" in notes
     assert not any(name.startswith(("dead", "socket", "arm")) for name in bench.environment.tools)
+
+
+async def test_what_does_not_answer_is_named_and_holds_up_nothing_else(
+    mortal: Callable[..., HudServer], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All are asked at once; what a task may yet start is tried again when it is used."""
+    monkeypatch.setattr(proxy, "_CONNECT_S", 1.5)
+    hud = mortal(SILENT)
+    async with bridged(hud.url, tmp_path / "store.sqlite3") as bridge:
+        asked = [(hud.notes / f"asked-{name}").read_text().split()[-1] for name in ("deaf", "mute")]
+        assert abs(float(asked[0]) - float(asked[1])) < 1.0, "one after the other: 1.5 s apart"
+        notes = "\n".join(bridge.environment.notes)
+        said = "cannot be bridged: it does not list its tools: it did not answer within 1.5 s"
+        assert f"'deaf' (mcp/2025-11-25) {said}" in notes
+        assert f"'mute' (mcp/2025-11-25) {said}" in notes
+        assert "'wheel' (steering/1) cannot be bridged: there is no bridge for its" in notes
+        assert "'browser' (cdp/1.3) does not answer now" in notes
+        session = await bridge.start("ask")
+        seen = (await session.step((), Look(image="jpeg"))).result.observation
+        assert (seen.text or "").startswith("There is nothing to see: browser: ")
+        assert (await graded(session, "well")).reward == 1.0
+
+
+async def test_a_long_result_of_a_tool_is_read(bench: Bridged) -> None:
+    """A picture of some megabytes comes in one message; a text is cut as others are."""
+    session = await bench.start("total")
+    long = await bench.use(session, "calc_say_it", calc_session="x" * 100_000)
+    assert len(long) <= 10_000
+    image = (
+        await session.call_tool(bench.environment.tools["calc_paint"], {}, Look(text=False))
+    ).result.observation.image
+    assert image is not None
+    assert image.width_px > 0
+    await session.cancel()
 
 
 async def test_a_shell_goes_on_after_our_server_was_stopped(

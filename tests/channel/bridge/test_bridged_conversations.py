@@ -79,6 +79,28 @@ async def test_a_client_uses_tools_of_a_running_hud_server(
         assert (await peer.ok("response", answer="", **use)).structured["reward"] == 1.0
 
 
+async def test_a_hud_file_is_run_again_after_its_server_was_killed(
+    hud_python: Path, tmp_path: Path
+) -> None:
+    """What it held has failed and is no reward; the next task begins with a new server."""
+    options = ("--python", str(hud_python))
+    async with stdio_peer(tmp_path, (f"hud:{QUESTIONS}",), *options) as peer:
+        task = await peer.start("add", a=4)
+        before = _hud_children(os.getpid())
+        for pid in before:
+            os.kill(pid, signal.SIGKILL)
+        assert all(gone(pid) for pid in before)
+        error = await peer.error("response", session=task.session, answer="6")
+        assert "The HUD server" in error
+        receipt = await peer.ended(task.session)
+        assert receipt["outcome"] == "environment_failed"
+        assert "reward" not in receipt
+        again = await peer.start("add", a=4)
+        assert set(_hud_children(os.getpid())).isdisjoint(before)
+        reply = await peer.ok("response", session=again.session, answer="6")
+        assert reply.structured["reward"] == 1.0
+
+
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
 async def test_the_hud_server_ends_with_ours(
     how: signal.Signals, hud_python: Path, tmp_path: Path

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import anyio
+import psutil
 import pytest
 from bridging import (
     QUESTIONS,
@@ -150,6 +151,37 @@ async def test_a_hud_server_killed_while_it_starts_is_an_error(
         hud.kill()
         with pytest.raises(EnvironmentFailed, match="went away while 'slow' was started"):
             await starting
+
+
+async def test_a_first_command_that_is_cut_off_leaves_the_shell_usable(
+    mortal: Callable[..., HudServer], tmp_path: Path
+) -> None:
+    """HUD's server makes its sandbox then, and where it is cut off, it never has one."""
+    hud = mortal(WORKBENCH)
+    async with bridged(hud.url, tmp_path / "store.sqlite3") as bench:
+        session = await bench.start("total")
+        before = len(psutil.Process(hud.process.pid).children(recursive=True))
+        using = asyncio.ensure_future(bench.use(session, "run_command", command="sleep 60"))
+        with anyio.fail_after(30):
+            processes = psutil.Process(hud.process.pid)
+            while len(processes.children(recursive=True)) == before:  # noqa: ASYNC110
+                await anyio.sleep(0.005)
+        using.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await using
+        assert await bench.use(session, "run_command", command="echo here") == "here"
+
+
+async def test_sessions_that_begin_at_once_all_have_a_shell(
+    mortal: Callable[..., HudServer], tmp_path: Path
+) -> None:
+    """HUD's server refuses those that come while it makes its sandbox; here they wait for it."""
+    async with bridged(mortal(WORKBENCH).url, tmp_path / "store.sqlite3") as bench:
+        sessions = [await bench.start("total") for _ in range(4)]
+        said = await asyncio.gather(
+            *(bench.use(each, "run_command", command="echo here") for each in sessions)
+        )
+        assert said == ["here"] * 4
 
 
 @pytest.mark.parametrize("tool", ["run_command", "calc_wait"])

@@ -79,6 +79,7 @@ WRONG = [
     ("box", [0.0, "x"], "action[1]: expected a finite number, got 'x'."),
     ("box", [0.0, float("nan")], "action[1]: expected a finite number, got nan."),
     ("endless", [0.0, float("inf")], "action[1]: expected a finite number, got inf."),
+    ("endless", [0.0, 1e39], "action[1]: 1e+39 is too large for a float32 number."),
     ("grid", [[0, 1, 2], [3, 4, 10]], "action[1][2]: 10 is above its upper bound 9."),
     ("grid", [[0, 1, 2], [3, 4]], "action[1]: expected a list of 3, got 2 items."),
     ("many", [1, 5], "action[1]: 5 is above its upper bound 4."),

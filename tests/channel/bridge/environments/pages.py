@@ -33,6 +33,7 @@ async def page(request):
 
 async def save(request):
     SAVED.append(request.path_params["text"])
+    (Path(os.environ["NOTES"]) / "saved").write_text(SAVED[-1])
     return PlainTextResponse("saved")
 
 

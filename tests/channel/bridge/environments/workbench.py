@@ -5,7 +5,9 @@
 import asyncio
 import os
 import socket
+import struct
 import tempfile
+import zlib
 from pathlib import Path
 
 import uvicorn
@@ -47,6 +49,18 @@ def server(name: str) -> FastMCP:
     def draw() -> Image:
         """Draw a pixel."""
         return Image(data=PIXEL, format="png")
+
+    @made.tool()
+    def paint() -> Image:
+        """Draw what cannot be made small: a picture of 2 MB."""
+        raw = b"".join(b"\0" + os.urandom(3 * 800) for _ in range(800))
+        head = struct.pack(">IIBBBBB", 800, 800, 8, 2, 0, 0, 0)
+        parts = ((b"IHDR", head), (b"IDAT", zlib.compress(raw)), (b"IEND", b""))
+        png = b"\x89PNG\r\n\x1a\n"
+        for kind, data in parts:
+            png += struct.pack(">I", len(data)) + kind + data
+            png += struct.pack(">I", zlib.crc32(kind + data))
+        return Image(data=png, format="png")
 
     @made.tool()
     async def wait(name: str) -> str:

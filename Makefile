@@ -30,6 +30,7 @@ bench: $(STAMP) browser
 	$(BIN)/python benchmarks/restart.py
 	$(BIN)/python benchmarks/stepping.py
 	$(BIN)/python benchmarks/contexts.py
+	$(BIN)/python benchmarks/tunnel.py
 	@if [ -x .venv-hud/bin/python ]; then \
 	  $(BIN)/python benchmarks/channel.py --hud-python .venv-hud/bin/python; \
 	else \

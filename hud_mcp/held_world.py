@@ -162,6 +162,10 @@ class HeldWorld:
         """Take into account that a tool is called: some must not be called again in a replay."""
         self._tools_replay &= tool.replayable
 
+    def note_visit(self) -> None:
+        """Take into account that it is used directly: no replay does that again."""
+        self._tools_replay = False
+
     def can_come_back(self, steps: int, snapshot_step: int | None) -> bool:
         """Whether another server process could bring it to where it is now.
 
@@ -192,6 +196,8 @@ class HeldWorld:
         for step in steps:
             if step.delivered_image and step.screenshot is not None:
                 self.scale = step.screenshot.scale
+            if step.kind == "direct":
+                self.note_visit()
             if step.kind == "tool" and step.actions:
                 tool = self._environment.tools.get(str(step.actions[0].get("tool")))
                 if tool is not None:

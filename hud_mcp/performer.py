@@ -33,6 +33,7 @@ from hud_mcp.observation import (
 )
 from hud_mcp.recorder import Draft, Recorder, StepKind
 from hud_mcp.tool import Tool
+from hud_mcp.visits import Visits
 
 __all__ = ["Performer", "Stepped"]
 
@@ -66,6 +67,7 @@ class Performer:
         world: What they act on.
         limits: What bounds a call.
         recorder: Takes every step.
+        visits: Who else uses the world.
         rewards_shown: Whether the agent is told the reward of a step.
         hand_over: Takes the answer, once the step that submits it is recorded.
     """
@@ -77,6 +79,7 @@ class Performer:
         *,
         limits: Limits,
         recorder: Recorder,
+        visits: Visits,
         rewards_shown: bool,
         hand_over: Callable[[str], None],
     ) -> None:
@@ -84,6 +87,7 @@ class Performer:
         self._world = world
         self._limits = limits
         self._recorder = recorder
+        self._visits = visits
         self._rewards_shown = rewards_shown
         self._hand_over = hand_over
 
@@ -143,7 +147,7 @@ class Performer:
         try:
             answer = await self._act(actions, draft)
             draft.observation = await self._world.observe(look, deliver_image=deliver_image)
-            draft.snapshot = await self._world.snapshot(self._recorder.count)
+            draft.snapshot = await self._snapshot(answers=answer is not None)
         except BaseException as exc:
             draft.error = _why_stopped(exc, f"after {draft.performed} of {len(actions)} actions")
             draft.interrupted = not isinstance(exc, HudMcpError)
@@ -170,7 +174,7 @@ class Performer:
                 look.model_copy(update={"text": False}), deliver_image=False
             )
             shown = _tool_observation(value, look)
-            draft.snapshot = await self._world.snapshot(self._recorder.count)
+            draft.snapshot = await self._snapshot(answers=False)
         except BaseException as exc:
             draft.error = _why_stopped(exc, f"while {tool.name} ran")
             draft.interrupted = isinstance(exc, asyncio.CancelledError)
@@ -197,8 +201,14 @@ class Performer:
         look = Look()
         draft = self._draft("response", [{"type": "response", "text": answer}], look)
         draft.observation = await self._world.observe(look, deliver_image=False)
-        draft.snapshot = await self._world.snapshot(self._recorder.count)
+        draft.snapshot = await self._snapshot(answers=True)
         await self._submit(answer, draft)
+
+    async def _snapshot(self, *, answers: bool) -> bytes | None:
+        """The world's state: where it is answered as it is, else not in the middle of a visit."""
+        if answers:
+            return await self._world.snapshot(self._recorder.count)
+        return await self._visits.take()
 
     async def _act(self, actions: Sequence[Action], draft: Draft) -> str | None:
         """Perform actions until one is refused or the episode ends; return the answer, if any."""

@@ -15,12 +15,17 @@ from hud_mcp.observation import Screenshot
 from hud_mcp.task import Task
 
 __all__ = [
+    "BEHIND",
     "Receipt",
     "Record",
     "ScreenshotRecord",
     "TrajectoryStep",
     "utc_now",
 ]
+
+BEHIND = -2
+"""In the place of the step after which a snapshot was taken: the world was used since in a way
+that no step repeats, and there is no snapshot. -1 is before any step."""
 
 
 def utc_now() -> datetime:
@@ -58,7 +63,9 @@ class TrajectoryStep(Value):
     """One call that acted or looked, and what the agent saw then."""
 
     index: int = Field(ge=0, description="From 0, without gaps.")
-    kind: Literal["step", "act", "screenshot", "tool", "response"]
+    kind: Literal["step", "act", "screenshot", "tool", "direct", "response"] = Field(
+        description="`direct` is what the agent did in the world by another way, as over ssh."
+    )
     actions: tuple[dict[str, Any], ...] = Field(
         default=(), description="As the agent sent them; a tool call as its name and arguments."
     )

@@ -15,6 +15,7 @@ from pydantic_core import to_jsonable_python
 from hud_mcp.action import ActionEffect, Point
 from hud_mcp.errors import SessionTaken, StoreFailed
 from hud_mcp.observation import Observation, Screenshot
+from hud_mcp.record import BEHIND
 from hud_mcp.store import Store
 from hud_mcp.trajectory import Receipt, ScreenshotRecord, Trajectory, TrajectoryStep, utc_now
 
@@ -22,7 +23,7 @@ __all__ = ["Draft", "Recorder", "StepKind"]
 
 logger = logging.getLogger(__name__)
 
-StepKind = Literal["step", "act", "screenshot", "tool", "response"]
+StepKind = Literal["step", "act", "screenshot", "tool", "direct", "response"]
 
 
 class Draft:
@@ -128,6 +129,8 @@ class Recorder:
         count: How many steps there are.
         taken: Whether another server has taken the session over: nothing is written from then on.
         snapshot_step: After which step the last snapshot was taken; None without one.
+        is_behind: Whether something may have been done in the world that no step and no
+            snapshot has.
     """
 
     def __init__(
@@ -145,6 +148,7 @@ class Recorder:
         self.count = steps
         self.taken = False
         self.snapshot_step: int | None = None
+        self.is_behind = False
 
     async def begin(
         self,
@@ -225,6 +229,7 @@ class Recorder:
         self._steps.append(owed)
         if draft.snapshot is not None:
             self.snapshot_step = self.count
+            self.is_behind = False
         self.count += 1
 
     def withdraw(self) -> None:
@@ -273,6 +278,41 @@ class Recorder:
             SessionTaken: Another server runs the session.
         """
         await self._flush()
+
+    async def fall_behind(self) -> None:
+        """Make it durable that something is about to be done that no step will repeat.
+
+        Raises:
+            StoreFailed: It was not written, so nothing may be done.
+            SessionTaken: Another server runs the session.
+        """
+        await self._flush()
+        await self._put_snapshot(BEHIND, b"")
+        self.is_behind, self.snapshot_step = True, None
+
+    async def catch_up(self, snapshot: bytes) -> None:
+        """Make a snapshot durable that was taken after the last step, and has all that was done.
+
+        Raises:
+            StoreFailed: It was not written.
+            SessionTaken: Another server runs the session.
+        """
+        await self._flush()
+        self.is_behind = False  # before the wait: what begins meanwhile says so anew
+        try:
+            await self._put_snapshot(self.count - 1, snapshot)
+        except BaseException:
+            self.is_behind = True
+            raise
+        self.snapshot_step = self.count - 1
+
+    async def _put_snapshot(self, step: int, data: bytes) -> None:
+        with anyio.CancelScope(shield=True):
+            try:
+                await self._store.put_snapshot(self._id, step, data)
+            except SessionTaken:
+                self._give_up()
+                raise
 
     @property
     def owes(self) -> bool:

@@ -13,6 +13,7 @@ import anyio
 from hud_mcp.action import Action, ResponseAction, parse_actions, scale_action
 from hud_mcp.errors import ActionFailed, EnvironmentFailed, HudMcpError, InvalidAction
 from hud_mcp.observation import Look, clip_text
+from hud_mcp.record import BEHIND
 from hud_mcp.tool import Tool
 from hud_mcp.trajectory import TrajectoryStep
 from hud_mcp.world import Restorable, World, WorldSpec
@@ -71,10 +72,15 @@ async def bring_back(
         WorldLost: It cannot be, or it differs from its record.
         EnvironmentFailed: The world broke.
     """
+    if snapshot_step == BEHIND:
+        raise WorldLost(
+            "its agent used its world directly, and there is no snapshot of what it did there last"
+        )
     if not steps:
         return
     once = [name for s in steps if (name := _tool_name(s)) and not _replays(tools, name)]
-    if spec.replayable and not once:
+    direct = next((str(s.actions[0].get("tool")) for s in steps if s.kind == "direct"), None)
+    if spec.replayable and not once and direct is None:
         await _replay(world, steps, tools)
     elif snapshot is None and all(s.kind == "response" for s in steps):
         return  # nothing was done in it, as where there are no steps
@@ -82,6 +88,8 @@ async def bring_back(
         raise WorldLost(
             f"the tool {once[0]!r} was called, which must not be called again"
             if spec.replayable and once
+            else f"its agent used its world directly, over {direct}"
+            if direct is not None
             else "its world can neither be replayed nor restored"
         )
     elif isinstance(world, Restorable):

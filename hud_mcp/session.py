@@ -10,7 +10,8 @@ import asyncio
 import logging
 import secrets
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from typing import Any, Literal, TypeVar
 
@@ -46,8 +47,9 @@ from hud_mcp.task import Task
 from hud_mcp.template import Prompt, Template
 from hud_mcp.tool import Tool
 from hud_mcp.trajectory import Receipt, Trajectory, utc_now
+from hud_mcp.visits import Visit, Visits
 from hud_mcp.worker import Worker
-from hud_mcp.world import Opening, Shared
+from hud_mcp.world import Opening, Shared, World
 
 __all__ = ["GRADED_AGAIN", "Caller", "Session", "SessionState", "Stepped"]
 
@@ -129,11 +131,20 @@ class Session:
             lines=held.lines if held else 0,
         )
         self._world = HeldWorld(environment, over=self._over_text, log=self.log)
+        self._visits = Visits(
+            self._recorder,
+            self._world,
+            check=self._refuse_visits,
+            enqueue=self._enqueue,
+            log=self.log,
+            limit_s=limits.step_s,
+        )
         self._performer = Performer(
             environment,
             self._world,
             limits=limits,
             recorder=self._recorder,
+            visits=self._visits,
             rewards_shown=reward_policy == "per_step",
             hand_over=self._hand_over,
         )
@@ -183,7 +194,7 @@ class Session:
     @property
     def busy(self) -> bool:
         """Whether a call is under way, or the task is being graded."""
-        return self._worker.calls > 0 or self.state == "grading"
+        return self._worker.calls > 0 or self.state == "grading" or self._visits.under_way > 0
 
     def _choose_seed(self) -> int | None:
         """The task's; where it has none and a replay must give the same, one drawn now."""
@@ -399,6 +410,42 @@ class Session:
             raise SessionEnded(self._over_text())
         return self.receipt
 
+    def reach(self, protocol: str, what: Mapping[str, Any]) -> AbstractAsyncContextManager[Visit]:
+        """Use the session's live world directly, while the block runs.
+
+        What is done there is a step of the record, and durable when the block has been left.
+        That the record is behind meanwhile is durable before the block is entered: where the
+        server dies then, the session ends as lost, and is not graded without that work.
+
+        Args:
+            protocol: What it is used over, such as `ssh/2`.
+            what: What is done, for the record.
+
+        Raises:
+            SessionBusy: It is being started.
+            SessionEnded, AlreadyAnswered: It is over, or being graded.
+            StoreFailed: It cannot be recorded; before the block was entered, nothing was done.
+        """
+        return self._visits.enter(protocol, what)
+
+    def reachable_world(self) -> World:
+        """The live world, to be looked at alone; `reach` is for whoever acts in it.
+
+        Raises:
+            SessionBusy, SessionEnded, AlreadyAnswered: As for `reach`.
+        """
+        self._refuse_visits()
+        return self._world.live
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether its record lacks something that was done in its world directly."""
+        return self._recorder.is_behind
+
+    async def catch_up(self) -> None:
+        """Take the snapshot that is missing after its world was used directly, if one is."""
+        await self._visits.catch_up()
+
     async def cancel(self) -> None:
         """End the session without a grade; one that has ended stays as it is.
 
@@ -417,6 +464,7 @@ class Session:
         return (
             self.prompt is not None
             and not self.provisional
+            and not self.is_behind
             and self._world.can_come_back(self.steps, self._recorder.snapshot_step)
         )
 
@@ -487,7 +535,7 @@ class Session:
                 folder=environment.folder,
                 shared=self._shared,
                 log=self.log,
-                handle=self._held.snapshot if self._held else None,
+                handle=(self._held.snapshot or None) if self._held else None,
             )
         )
         context = environment.context_space.fill(self.task.context)
@@ -501,6 +549,7 @@ class Session:
     async def _settle(self, ending: Ending) -> None:
         """Record how the session ended, then tell everyone who waits."""
         await self._worker.stop()
+        self._visits.close()
         if (rest := take_rest(self.name)) is not None:
             self.log(rest)
         if self._resuming and not ending.parked:
@@ -574,6 +623,11 @@ class Session:
             raise SessionEnded(self._over_text())
         if self.state == "grading":
             raise AlreadyAnswered(self._already_answered())
+
+    def _refuse_visits(self) -> None:
+        self._refuse_if_over()
+        if self.state == "starting":
+            raise SessionBusy("The task is being started; wait for its prompt, then try again.")
 
     def need_screen(self) -> None:
         """Refuse a picture where there is no screen.

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import re
 import time
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 
 import anyio
 
@@ -112,6 +112,7 @@ class Sessions:
         self._closing = False
         self._adopts = adopts
         self._look_s = time.monotonic() + _ADOPT_S
+        self._doors: list[Callable[[], Awaitable[None]]] = []
         self.live_base: str | None = None
 
     def begin(self) -> None:
@@ -122,6 +123,10 @@ class Sessions:
         if self.store.exists:
             self._look_s = time.monotonic() + _FIRST_LOOK_S
             self._watch()
+
+    def close_first(self, close: Callable[[], Awaitable[None]]) -> None:
+        """Have something closed before the sessions are: what lets in to their worlds."""
+        self._doors.append(close)
 
     async def initialize(self, environment: Environment) -> None:
         """Run an environment's initialize hooks, once in the life of the process.
@@ -293,8 +298,11 @@ class Sessions:
         if self._reaper is not None:
             self._reaper.cancel()
             self._reaper = None
-        every = [*self._sessions.values(), *self._failed]
         deadline = anyio.current_time() + _CLOSE_S
+        with anyio.move_on_after(_FINISH_S, shield=True):
+            for close in self._doors:
+                await close()
+        every = [*self._sessions.values(), *self._failed]
         with anyio.move_on_after(_END_S, shield=True):
             async with anyio.create_task_group() as group:
                 for session in every:
@@ -441,12 +449,19 @@ async def _leave(session: Session) -> None:
                 await anyio.sleep(0.02)
     if session.is_closed:
         return
+    await session.catch_up()
     if session.provisional:
         ending = Ending(Outcome.EXPIRED, told="The server was stopped before anybody acted on it.")
     elif session.can_park:
         ending = Ending(Outcome.LOST, parked=True)
     else:
-        ending = Ending(Outcome.LOST, told="The server was stopped.")
+        why = "The server was stopped."
+        if session.is_behind:
+            why = (
+                "The server was stopped, and it cannot go on in another one: its agent used its "
+                "world directly, and there is no snapshot of what it did there last."
+            )
+        ending = Ending(Outcome.LOST, error=why, told=why)
     await session.finish(ending, abort=True)
 
 

@@ -59,6 +59,7 @@ LAYERS = (
         "ending",
         "replay",
         "held_world",
+        "visits",
         "performer",
         "catalogue",
         "recovery",
@@ -96,7 +97,7 @@ HEAVY = {
     "Box2D": ("carl",),
     "ConfigSpace": (),
     "pyarrow": (),
-    "asyncssh": ("channel.ssh", "channel.ssh_command", "channel.sftp"),
+    "asyncssh": ("channel.ssh", "channel.ssh_command", "channel.ssh_use", "channel.sftp"),
     "ray": (),
     "websockets": (),
 }

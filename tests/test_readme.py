@@ -108,6 +108,44 @@ def test_the_jobs_example_prints_figures_and_trajectories(tmp_path: Path) -> Non
     assert "traj-1 None None\ntraj-1  unfinished\n" in done.stdout
 
 
+@pytest.mark.sandbox
+@pytest.mark.usefixtures("machine")
+def test_the_program_over_ssh_repairs_a_workspace(tmp_path: Path) -> None:
+    """README: "HUD clients" is a whole program that works in a task's folder over ssh."""
+    template = next(b for b in blocks("python") if "python3 -m unittest" in b and "@env" in b)
+    (tmp_path / "env.py").write_text(
+        "from hud_mcp import Environment, ShellWorld\n\nenv = Environment('repairs')\n"
+        f"env.workspace('files')\n\n\n{template}"
+    )
+    (tmp_path / "files").mkdir()
+    (tmp_path / "files" / "total.py").write_text("def total(prices):\n    return sum(prices) - 1\n")
+    (tmp_path / "files" / "test_total.py").write_text(
+        "import unittest\nfrom total import total\n\n\nclass Totals(unittest.TestCase):\n"
+        "    def test_it(self):\n        self.assertEqual(total([1, 2]), 3)\n"
+    )
+    block = next(b for b in blocks("python") if b.startswith("# over_ssh.py"))
+    serve = [sys.executable, "-m", "hud_mcp", "channel", "serve", "env.py"]
+    server = subprocess.Popen(
+        [*serve, "--store", str(tmp_path / "store.sqlite3")], cwd=tmp_path, text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    try:
+        assert server.stdout is not None
+        port = server.stdout.readline().strip().removeprefix("HUD_SERVE_PORT=")
+        (tmp_path / "program.py").write_text(block.replace("8765", port))
+
+        done = run(sys.executable, "program.py", cwd=tmp_path)
+
+        assert done.returncode == 0, done.stderr
+        prompt = "The tests in /workspace fail. Repair the code."
+        assert done.stdout.splitlines() == [prompt, "0", "1.0"]
+    finally:
+        server.terminate()
+        server.wait(30)
+        server.stdout.close()
+
+
 def test_the_contexts_example_writes_a_taskset(tmp_path: Path) -> None:
     """README: "Contexts" is a whole program that spreads the shop's tasks over two splits."""
     block = next(b for b in blocks("python") if b.startswith("# spread_contexts.py"))

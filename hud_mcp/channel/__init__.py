@@ -2,7 +2,8 @@
 
 `server.py` serves an environment on it; `frames.py` is its framing, `connection.py` one peer's
 conversation, `held.py` which task a peer holds, `tunnel.py` a stream to a capability, and
-`client.py` the other side. `ssh.py` is a service that its sessions are given.
+`client.py` the other side. `doors.py` gives sessions ways into their worlds beside its own calls,
+such as `ssh_door.py`, whose server is `ssh.py`.
 """
 
 from typing import TYPE_CHECKING, Any

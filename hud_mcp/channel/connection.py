@@ -49,7 +49,7 @@ class Service:
         environment: What is served.
         held: Who holds which task.
         token: What a peer must send first; None where none is asked for.
-        bindings: The capabilities that are published now, as the wire has them.
+        bindings: The capabilities that are published to a session now, as the wire has them.
         idle_s: How long a connection may say nothing.
         touch_s: How often a connection that is open keeps its task from expiring as idle.
         argument_bytes: How long a task's arguments and an answer may be.
@@ -59,7 +59,7 @@ class Service:
     environment: Environment
     held: HeldTasks
     token: str | None
-    bindings: Callable[[], list[dict[str, Any]]]
+    bindings: Callable[[Held], Awaitable[list[dict[str, Any]]]]
     idle_s: float
     touch_s: float
     argument_bytes: int
@@ -261,7 +261,7 @@ class Connection:
         return {
             "session_id": self._held.id,
             "env": {"name": environment.name, "version": environment.version},
-            "bindings": self._service.bindings(),
+            "bindings": await self._service.bindings(self._held),
         }
 
     async def _list(self, _params: dict[str, Any]) -> dict[str, Any]:
@@ -289,6 +289,7 @@ class Connection:
 
     async def _bye(self, _params: dict[str, Any]) -> dict[str, Any]:
         await self._service.held.cancel(self._held)
+        self._service.held.forget(self._held)
         return {"goodbye": True}
 
     def _check_size(self, name: str, value: Any) -> None:

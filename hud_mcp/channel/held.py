@@ -8,7 +8,7 @@ whoever has the HUD id reaches them all, after a restart too, and nobody else do
 import hashlib
 import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 import anyio
@@ -115,12 +115,22 @@ class HeldTasks:
         sessions: The registry.
         environment: The environment that the channel serves.
         adopts: Whether a peer that names no session may take over the only parked one.
+        on_forget: Called with each session that is over for good, or that only the store knows
+            from then on.
     """
 
-    def __init__(self, sessions: Sessions, environment: Environment, *, adopts: bool) -> None:
+    def __init__(
+        self,
+        sessions: Sessions,
+        environment: Environment,
+        *,
+        adopts: bool,
+        on_forget: Callable[["Held"], None] = lambda _held: None,
+    ) -> None:
         self._sessions = sessions
         self._environment = environment
         self._adopts = adopts
+        self._on_forget = on_forget
         self._held: dict[str, Held] = {}
         self._caller = Caller(principal=PRINCIPAL)
         self._adopting = anyio.Lock()
@@ -145,7 +155,7 @@ class HeldTasks:
             return
         held.speaker = None
         if not held.goes_on and not held.is_untold:
-            self._held.pop(held.id, None)  # the store knows how it ended
+            self._remove(held)  # the store knows how it ended
         if time.monotonic() >= self._sweep_at_s:
             self._sweep_at_s = time.monotonic() + _SWEEP_S
             self._sweep()
@@ -157,12 +167,32 @@ class HeldTasks:
         kept = {h.id for h in untold[-_UNTOLD:]}
         for held in ended:
             if held.id not in kept:
-                del self._held[held.id]
+                self._remove(held)
+
+    def _remove(self, held: Held) -> None:
+        self._held.pop(held.id, None)
+        self._on_forget(held)
 
     def forget(self, held: Held) -> None:
         """Note that a session is over for good."""
         held.drop()
-        self._held.pop(held.id, None)
+        self._remove(held)
+
+    async def attend(self, held: Held) -> Session:
+        """The session of the task that a HUD session holds, for what reaches its world directly.
+
+        Raises:
+            NotHeld: No task is held, or it is being started.
+            SessionEnded, SessionBusy: It has ended, or cannot be brought back here now.
+        """
+        if held.starting.locked():
+            raise NotHeld("The task is being started; wait for its prompt, then try again.")
+        session = await self._current(held)
+        if session is not None:
+            return session
+        if held.receipt is not None:
+            raise SessionEnded(ended_text(held.receipt))
+        raise NotHeld("No task is in progress; start one with tasks.start, then try again.")
 
     async def resume(self, session_id: str, speaker: Speaker, *, take_over: bool = False) -> Held:
         """Let a connection speak for a session that has none.

@@ -14,6 +14,7 @@ import anyio
 
 from hud_mcp.capability import Capability
 from hud_mcp.channel.connection import Connection, RpcError, Service
+from hud_mcp.channel.doors import Doors
 from hud_mcp.channel.frames import (
     CHUNK_BYTES,
     FRAME_BYTES,
@@ -22,7 +23,7 @@ from hud_mcp.channel.frames import (
     FrameReader,
     encode_frame,
 )
-from hud_mcp.channel.held import HeldTasks
+from hud_mcp.channel.held import Held, HeldTasks
 from hud_mcp.channel.tunnel import TunnelRefused, dial, splice
 from hud_mcp.environment import Environment
 from hud_mcp.errors import HudMcpError
@@ -85,6 +86,7 @@ class Channel:
         self._most = connections
         self._budget = Budget()
         self._server: asyncio.Server | None = None
+        self._doors = Doors(environment)
         self._service: Service | None = None
         self._connections: set[asyncio.Task[None]] = set()
 
@@ -95,9 +97,11 @@ class Channel:
             The listening server; its first socket has the port that was chosen where it is 0.
 
         Raises:
-            HudMcpError: The port cannot be had.
+            HudMcpError: The port cannot be had, or what the environment publishes cannot be
+                served here.
             Exception: What an initialize hook raised; nothing listens then.
         """
+        self._doors.check()
         if self._sessions is None:
             self._sessions = Sessions([self.environment], store=Store(), limits=CHANNEL_LIMITS)
         limits = self._sessions.limits
@@ -106,13 +110,17 @@ class Channel:
         loopback = _is_loopback(host)
         if not loopback and self._token is None:
             logger.warning("%s can be reached from other machines, and no token is asked for", host)
+        held = HeldTasks(
+            self._sessions,
+            self.environment,
+            adopts=loopback or self._token is not None,
+            on_forget=self._doors.dismiss,
+        )
+        self._doors.find_session = held.attend
+        self._sessions.close_first(self._doors.close)
         self._service = Service(
             environment=self.environment,
-            held=HeldTasks(
-                self._sessions,
-                self.environment,
-                adopts=loopback or self._token is not None,
-            ),
+            held=held,
             token=self._token,
             bindings=self._bindings,
             idle_s=self._idle_s,
@@ -137,6 +145,7 @@ class Channel:
             self._server.close()
         if self._sessions is not None and self._closes_sessions:
             await self._sessions.close()
+        await self._doors.close()
         if self._service is not None and self._service.calls:
             await asyncio.wait(self._service.calls, timeout=_CLOSE_S)  # their replies are sent
         for task in list(self._connections):
@@ -144,10 +153,11 @@ class Channel:
         if self._connections:
             await asyncio.wait(self._connections, timeout=_CLOSE_S)
 
-    def _bindings(self) -> list[dict[str, Any]]:
+    async def _bindings(self, held: Held) -> list[dict[str, Any]]:
+        published = [*self.environment.capabilities, *await self._doors.admit(held)]
         return [
             {"name": c.name, "protocol": c.protocol, "url": c.url, "params": c.params}
-            for c in self.environment.capabilities
+            for c in published
         ]
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -204,7 +214,7 @@ class Channel:
         given = cast("dict[str, Any]", params) if isinstance(params, dict) else {}
         try:
             service.check_token(given)
-            capability = self._find(given.get("capability"))
+            capability = await self._find(given.get("capability"))
             far = await dial(capability)
         except RpcError as exc:
             await _refuse(writer, request_id, exc.code, str(exc))
@@ -217,13 +227,14 @@ class Channel:
             writer.write(encode_frame({"jsonrpc": "2.0", "id": request_id, "result": result}))
         await splice((reader, writer), far, frames.rest)
 
-    def _find(self, name: Any) -> Capability:
+    async def _find(self, name: Any) -> Capability:
         if not isinstance(name, str):
             raise RpcError(-32602, "tunnel.open: 'capability' must be a string")
-        for capability in self.environment.capabilities:
+        published = [*self.environment.capabilities, *await self._doors.addresses()]
+        for capability in published:
             if capability.name == name:
                 return capability
-        known = ", ".join(c.name for c in self.environment.capabilities) or "none"
+        known = ", ".join(c.name for c in published) or "none"
         raise RpcError(-32000, f"unknown capability: {name!r}; there are: {known}")
 
 

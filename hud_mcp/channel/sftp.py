@@ -5,7 +5,7 @@
 import errno
 import os
 import posixpath
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable
 from typing import Any, TypeVar, cast
 
 import asyncssh
@@ -22,6 +22,7 @@ from asyncssh.constants import (
     FXF_WRITE,
 )
 
+from hud_mcp.channel.ssh_use import Enter, SftpUse
 from hud_mcp.errors import HudMcpError
 from hud_mcp.sandbox import FileInfo, Sandbox
 
@@ -49,16 +50,16 @@ class SandboxFiles(asyncssh.SFTPServer):
 
     Args:
         channel: The session's channel.
-        find_sandbox: Finds the sandbox, for each operation: it may have ended.
+        enter: Opens the sandbox, for as long as there is something to do.
     """
 
     def __init__(
         self,
         channel: "asyncssh.SSHServerChannel[bytes]",
-        find_sandbox: Callable[[], Awaitable[Sandbox]],
+        enter: Enter,
     ) -> None:
         super().__init__(channel)  # pyright: ignore[reportUnknownMemberType]  # partly typed
-        self._find_sandbox = find_sandbox
+        self._use = SftpUse(enter)
         self._open_files: set[Any] = set()
 
     # Names of the inside, not those that the server's machine has for these numbers.
@@ -81,8 +82,9 @@ class SandboxFiles(asyncssh.SFTPServer):
         for flag, meaning in _HOW.items():
             flags |= meaning if pflags & flag else 0
         mode = 0o666 if attrs.permissions is None else attrs.permissions & 0o777
-        sandbox = await self._sandbox()
-        fd = await self._doing(sandbox.files.open(_text(path), flags, mode))
+        words = None if access == FXF_READ else f"write {_text(path)}"
+        async with self._use.operation(words) as sandbox:
+            fd = await _doing(sandbox.files.open(_text(path), flags, mode))
         mode_name = {os.O_RDONLY: "rb", os.O_WRONLY: "wb", os.O_RDWR: "r+b"}[_ACCESS[access]]
         file = os.fdopen(fd, mode_name, buffering=0)
         self._open_files.add(file)
@@ -99,12 +101,11 @@ class SandboxFiles(asyncssh.SFTPServer):
 
     async def write(self, file_obj: object, offset: int, data: bytes) -> int:
         file = cast("Any", file_obj)
-        most = (await self._sandbox()).files.most_bytes
-        if offset + len(data) > most:
-            raise OSError(errno.EFBIG, f"a file has at most {most} bytes")
-        written = 0
-        while written < len(data):  # a file system that is nearly full takes a part
-            written += os.pwrite(file.fileno(), data[written:], offset + written)
+        async with self._use.operation() as sandbox:
+            _check_size(offset + len(data), sandbox)
+            written = 0
+            while written < len(data):  # a file system that is nearly full takes a part
+                written += os.pwrite(file.fileno(), data[written:], offset + written)
         return written
 
     async def fstat(self, file_obj: object) -> SFTPAttrs:
@@ -120,15 +121,14 @@ class SandboxFiles(asyncssh.SFTPServer):
 
     async def fsetstat(self, file_obj: object, attrs: SFTPAttrs) -> None:
         fd = cast("Any", file_obj).fileno()
-        if attrs.size is not None:
-            most = (await self._sandbox()).files.most_bytes
-            if attrs.size > most:
-                raise OSError(errno.EFBIG, f"a file has at most {most} bytes")
-            os.ftruncate(fd, attrs.size)
-        if attrs.permissions is not None:
-            os.fchmod(fd, attrs.permissions & 0o777)
-        if attrs.atime is not None and attrs.mtime is not None:
-            os.utime(fd, (attrs.atime, attrs.mtime))
+        async with self._use.operation() as sandbox:
+            if attrs.size is not None:
+                _check_size(attrs.size, sandbox)
+                os.ftruncate(fd, attrs.size)
+            if attrs.permissions is not None:
+                os.fchmod(fd, attrs.permissions & 0o777)
+            if attrs.atime is not None and attrs.mtime is not None:
+                os.utime(fd, (attrs.atime, attrs.mtime))
 
     async def fsync(self, file_obj: object) -> None:
         """Nothing: what is written lies in memory."""
@@ -137,24 +137,28 @@ class SandboxFiles(asyncssh.SFTPServer):
         for file in self._open_files:
             file.close()
         self._open_files.clear()
+        await self._use.end()
 
     # Paths.
 
     async def stat(self, path: bytes) -> SFTPAttrs:
-        return _attrs(await self._doing((await self._sandbox()).files.stat(_text(path))))
+        async with self._use.operation() as sandbox:
+            return _attrs(await _doing(sandbox.files.stat(_text(path))))
 
     async def lstat(self, path: bytes) -> SFTPAttrs:
-        files = (await self._sandbox()).files
-        return _attrs(await self._doing(files.stat(_text(path), follow=False)))
+        async with self._use.operation() as sandbox:
+            return _attrs(await _doing(sandbox.files.stat(_text(path), follow=False)))
 
     async def setstat(self, path: bytes, attrs: SFTPAttrs) -> None:
         times = None
         if attrs.atime is not None and attrs.mtime is not None:
             times = (float(attrs.atime), float(attrs.mtime))
-        files = (await self._sandbox()).files
-        await self._doing(
-            files.adjust(_text(path), mode=attrs.permissions, times=times, size=attrs.size)
-        )
+        async with self._use.operation(f"change {_text(path)}") as sandbox:
+            await _doing(
+                sandbox.files.adjust(
+                    _text(path), mode=attrs.permissions, times=times, size=attrs.size
+                )
+            )
 
     async def lsetstat(self, path: bytes, attrs: SFTPAttrs) -> None:
         if (await self.lstat(path)).type == FILEXFER_TYPE_SYMLINK:
@@ -162,8 +166,8 @@ class SandboxFiles(asyncssh.SFTPServer):
         await self.setstat(path, attrs)
 
     async def scandir(self, path: bytes) -> AsyncIterator[SFTPName]:
-        files = (await self._sandbox()).files
-        entries, _total = await self._doing(files.entries(_text(path), limit=_MOST_ENTRIES))
+        async with self._use.operation() as sandbox:
+            entries, _total = await _doing(sandbox.files.entries(_text(path), limit=_MOST_ENTRIES))
         for name in (b".", b".."):
             yield SFTPName(name, attrs=SFTPAttrs(permissions=0o040755, uid=1000, gid=1000))
         for entry in entries:
@@ -171,12 +175,12 @@ class SandboxFiles(asyncssh.SFTPServer):
 
     async def realpath(self, path: bytes) -> bytes:
         """The path without its dots: whether it may be used, each operation finds for itself."""
-        root = (await self._sandbox()).root
-        return os.fsencode(posixpath.normpath(posixpath.join(root, _text(path))))
+        async with self._use.operation() as sandbox:
+            return os.fsencode(posixpath.normpath(posixpath.join(sandbox.root, _text(path))))
 
     async def readlink(self, path: bytes) -> bytes:
-        files = (await self._sandbox()).files
-        return os.fsencode(await self._doing(files.target(_text(path))))
+        async with self._use.operation() as sandbox:
+            return os.fsencode(await _doing(sandbox.files.target(_text(path))))
 
     async def mkdir(self, path: bytes, attrs: SFTPAttrs) -> None:
         mode = 0o777 if attrs.permissions is None else attrs.permissions & 0o777
@@ -201,19 +205,11 @@ class SandboxFiles(asyncssh.SFTPServer):
         await self._change("link", oldpath, newpath)
 
     async def statvfs(self, path: bytes) -> asyncssh.SFTPVFSAttrs:
-        (
-            block,
-            fragment,
-            blocks,
-            free,
-            available,
-            files,
-            free_files,
-            usable,
-            flags,
-            length,
-            *_,
-        ) = await self._doing((await self._sandbox()).files.statvfs())
+        async with self._use.operation() as sandbox:
+            found = await _doing(sandbox.files.statvfs())
+        block, fragment, blocks, free, available, files, free_files, usable, flags, length, *_ = (
+            found
+        )
         return asyncssh.SFTPVFSAttrs(
             bsize=block, frsize=fragment, blocks=blocks, bfree=free, bavail=available, files=files,
             ffree=free_files, favail=usable, fsid=0, flags=flags, namemax=length,
@@ -223,26 +219,26 @@ class SandboxFiles(asyncssh.SFTPServer):
         return await self.statvfs(b".")
 
     async def _change(self, how: str, path: bytes, other: bytes = b"", mode: int = 0o755) -> None:
-        files = (await self._sandbox()).files
-        await self._doing(files.change(how, _text(path), _text(other), mode=mode))
+        async with self._use.operation(f"{how} {_text(path)} {_text(other)}".rstrip()) as sandbox:
+            await _doing(sandbox.files.change(how, _text(path), _text(other), mode=mode))
 
-    async def _sandbox(self) -> Sandbox:
-        try:
-            return await self._find_sandbox()
-        except HudMcpError as exc:
-            raise asyncssh.SFTPFailure(str(exc)) from exc
 
-    async def _doing(self, work: Awaitable[T]) -> T:
-        try:
-            return await work
-        except OSError as exc:
-            if exc.errno == errno.EXDEV:
-                raise asyncssh.SFTPPermissionDenied(
-                    "The path is not in the folder, or a link on its way leads out of it."
-                ) from exc
-            raise
-        except HudMcpError as exc:
-            raise asyncssh.SFTPFailure(str(exc)) from exc
+async def _doing(work: Awaitable[T]) -> T:
+    try:
+        return await work
+    except OSError as exc:
+        if exc.errno == errno.EXDEV:
+            raise asyncssh.SFTPPermissionDenied(
+                "The path is not in the folder, or a link on its way leads out of it."
+            ) from exc
+        raise
+    except HudMcpError as exc:
+        raise asyncssh.SFTPFailure(str(exc)) from exc
+
+
+def _check_size(size: int, sandbox: Sandbox) -> None:
+    if size > sandbox.files.most_bytes:
+        raise OSError(errno.EFBIG, f"a file has at most {sandbox.files.most_bytes} bytes")
 
 
 def _text(path: bytes) -> str:

@@ -7,7 +7,7 @@ is ever written anywhere. Whatever is run, is run in the sandbox; nothing is for
 import contextlib
 import logging
 import secrets
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Generator
 from typing import Any, Literal
 
 import asyncssh
@@ -15,8 +15,8 @@ import asyncssh
 from hud_mcp.capability import Capability
 from hud_mcp.channel.sftp import SandboxFiles
 from hud_mcp.channel.ssh_command import Channel, SshCommand
+from hud_mcp.channel.ssh_use import Enter
 from hud_mcp.errors import HudMcpError, LimitReached, SessionEnded
-from hud_mcp.sandbox import Sandbox
 
 __all__ = ["Admission", "SshServer"]
 
@@ -26,8 +26,6 @@ _ALGORITHM = "ssh-ed25519"
 _LOGIN_S = 20
 _SIGN_OF_LIFE_S = 30
 _MOST_CHANNELS = 64
-
-FindSandbox = Callable[[], Awaitable[Sandbox]]
 
 
 class Admission:
@@ -42,7 +40,7 @@ class Admission:
         server: "SshServer",
         user: str,
         key: asyncssh.SSHKey,
-        find_sandbox: FindSandbox,
+        enter: Enter,
         capability: Capability,
     ) -> None:
         self.capability = capability
@@ -51,7 +49,7 @@ class Admission:
         self.connections: set[asyncssh.SSHServerConnection] = set()
         self._server = server
         self._user = user
-        self.find_sandbox = find_sandbox
+        self.enter = enter
 
     @contextlib.contextmanager
     def one_more(self) -> Generator[None]:
@@ -136,18 +134,17 @@ class SshServer:
     def admit(
         self,
         name: str,
-        find_sandbox: FindSandbox,
+        enter: Enter,
         *,
-        cwd: str,
+        cwd: str | None,
         isolation: Literal["bwrap", "none"],
     ) -> Admission:
         """Make a key that opens a sandbox.
 
         Args:
             name: The capability's.
-            find_sandbox: Called for each command and each sftp session; raises a `HudMcpError`
-                whose text the agent is told, where there is no sandbox yet or any more.
-            cwd: Where commands start, as they name it.
+            enter: Called for each command, and while files are used over sftp.
+            cwd: Where commands start, as they name it, where that is known.
             isolation: How they are confined.
         """
         user = f"agent-{secrets.token_hex(8)}"
@@ -162,7 +159,7 @@ class SshServer:
             cwd=cwd,
             isolation=isolation,
         )
-        admission = Admission(self, user, key, find_sandbox, capability)
+        admission = Admission(self, user, key, enter, capability)
         self._admissions[user] = admission
         return admission
 
@@ -184,14 +181,20 @@ class SshServer:
             self._acceptor = None
 
     def _serve_files(self, channel: asyncssh.SSHServerChannel[bytes]) -> SandboxFiles:
-        return SandboxFiles(channel, self._admission_of(channel.get_connection()).find_sandbox)
+        return SandboxFiles(channel, self._admission_of(channel.get_connection()).enter)
 
     async def _serve(self, channel: Channel) -> None:
         """Run what one channel asks for, and tell how it ended."""
         try:
             admission = self._admission_of(channel.channel.get_connection())
             with admission.one_more():
-                await SshCommand(channel, await admission.find_sandbox()).serve()
+                async with admission.enter(_described(channel)) as visit:
+                    command = SshCommand(channel, visit.sandbox)
+                    try:
+                        await command.run()
+                    finally:
+                        visit.tell(command.written, exit_code=command.code)
+                command.tell_end()  # only now: what is told has been recorded
         except (HudMcpError, OSError) as exc:
             with contextlib.suppress(OSError, asyncssh.Error):
                 channel.stderr.write(f"{exc}\n".encode())
@@ -202,6 +205,12 @@ class SshServer:
         if found is None:
             raise SessionEnded("This session has ended.")
         return found
+
+
+def _described(channel: Channel) -> dict[str, Any]:
+    """What a channel asks for."""
+    what: dict[str, Any] = {} if channel.command is None else {"command": channel.command}
+    return what if channel.term_type is None else {**what, "terminal": channel.term_type}
 
 
 def _new_key() -> asyncssh.SSHKey:

@@ -15,11 +15,14 @@ import asyncssh
 from hud_mcp.errors import HudMcpError
 from hud_mcp.sandbox import Process, Sandbox
 from hud_mcp.sandbox.descriptors import readable, write_all
+from hud_mcp.sandbox.process import Kept
 
 __all__ = ["Channel", "SshCommand"]
 
 _CHUNK = 1 << 16
 _MOST_ENV = 64
+_RECORDED_BYTES = 10_000
+"""How much of what a command writes is recorded: the first half and the last."""
 
 Channel = asyncssh.SSHServerProcess[bytes]
 
@@ -35,10 +38,21 @@ class SshCommand:
     def __init__(self, channel: Channel, sandbox: Sandbox) -> None:
         self._channel = channel
         self._sandbox = sandbox
-        self._total = 0
+        self._written = Kept(_RECORDED_BYTES)
+        self._process: Process | None = None
 
-    async def serve(self) -> None:
-        """Start it, carry its streams, and tell how it ended.
+    @property
+    def written(self) -> str:
+        """What it wrote, on both streams; the middle is left out where it was long."""
+        return self._written.taken().decode("utf-8", "replace")
+
+    @property
+    def code(self) -> int | None:
+        """Its exit code; negative for the signal that ended it, and None before its end."""
+        return self._process.code if self._process is not None else None
+
+    async def run(self) -> None:
+        """Start it, and carry its streams until it has ended.
 
         Raises:
             HudMcpError, OSError: It could not be started.
@@ -93,6 +107,7 @@ class SshCommand:
         on_terminal: bool = False,
     ) -> None:
         """Carry bytes between a command and its channel, until the command has ended."""
+        self._process = process
         for fd in (inward, *outward):
             os.set_blocking(fd, False)
         feeding = asyncio.ensure_future(self._feed(process, inward, on_terminal=on_terminal))
@@ -114,7 +129,6 @@ class SshCommand:
                     task.cancel()
                 await asyncio.gather(feeding, watching, *carrying, return_exceptions=True)
                 self._leave(outward, on_terminal=on_terminal)
-        self._tell_end(process)
 
     def _leave(self, outward: dict[int, Any], *, on_terminal: bool) -> None:
         for fd in outward:
@@ -178,8 +192,8 @@ class SshCommand:
                     continue
                 if not data:
                     return
-                self._total += len(data)
-                if self._total > self._sandbox.limits.output_bytes:
+                self._written.add(data)
+                if self._written.total > self._sandbox.limits.output_bytes:
                     most = self._sandbox.limits.output_bytes
                     await self._sandbox.kill(process, f"it wrote more than {most} bytes")
                     return
@@ -190,7 +204,11 @@ class SshCommand:
         finally:
             ended.cancel()
 
-    def _tell_end(self, process: Process) -> None:
+    def tell_end(self) -> None:
+        """Tell the client how it ended."""
+        process = self._process
+        if process is None:
+            return
         code = process.code if process.code is not None else -9
         with contextlib.suppress(OSError, asyncssh.Error):
             if process.reason is not None:

@@ -48,30 +48,97 @@ async def splice(
     """Carry bytes between two streams until both directions have ended.
 
     The end of one direction is passed on alone; the other goes on. A side that does not read
-    holds the other one up, and nothing else.
+    holds the other one up, and nothing else. The streams' readers and writers are of no use
+    any more: what arrives goes from transport to transport, without a task that wakes for it.
 
     Args:
         near: The peer of the channel.
         far: The capability.
         rest: What the peer has sent already.
     """
+    over = asyncio.get_running_loop().create_future()
+    sides = _Side(near[1].transport, over), _Side(far[1].transport, over)
     try:
-        if rest:
-            far[1].write(rest)
-        async with asyncio.TaskGroup() as group:
-            group.create_task(_carry(near[0], far[1]))
-            group.create_task(_carry(far[0], near[1]))
-    except* OSError as group:
-        logger.debug("a tunnel ended: %s", group.exceptions[0])
+        for side, other in (sides, sides[::-1]):
+            side.carry_to(other)
+        sides[1].transport.write(rest)
+        for side, (reader, _writer) in zip(sides, (near, far), strict=True):
+            await _hand_over(reader, side)
+        await over
+    except OSError as exc:
+        logger.debug("a tunnel ended: %s", exc)
     finally:
-        for writer in (near[1], far[1]):
-            with contextlib.suppress(OSError):
-                writer.close()
+        for side in sides:
+            side.transport.close()
 
 
-async def _carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    while chunk := await reader.read(_CHUNK_BYTES):
-        writer.write(chunk)
-        await writer.drain()
-    if writer.can_write_eof():
-        writer.write_eof()
+class _Side(asyncio.Protocol):
+    """One end of a tunnel.
+
+    Args:
+        transport: Its connection.
+        over: Resolved when nothing is carried any more.
+
+    Attributes:
+        has_ended: Whether nothing more arrives here.
+    """
+
+    def __init__(self, transport: asyncio.WriteTransport, over: "asyncio.Future[None]") -> None:
+        self.transport = transport
+        self._over = over
+        self._other = self
+        self.has_ended = False
+
+    def carry_to(self, other: "_Side") -> None:
+        """Carry what arrives here to another side from now on."""
+        self._other = other
+        self.transport.set_protocol(self)
+        if self.transport.is_closing():
+            self._finish()
+
+    def data_received(self, data: bytes) -> None:
+        self._other.transport.write(data)
+
+    def eof_received(self) -> bool:
+        self.has_ended = True
+        if self._other.transport.can_write_eof() and not self._other.transport.is_closing():
+            self._other.transport.write_eof()
+        if self._other.has_ended:
+            self._finish()
+        return True  # the other direction goes on
+
+    def pause_writing(self) -> None:
+        self._other.hold(paused=True)
+
+    def resume_writing(self) -> None:
+        self._other.hold(paused=False)
+
+    def hold(self, *, paused: bool) -> None:
+        """Read nothing for a while, or go on; after its end there is nothing more to read."""
+        if self.has_ended or not isinstance(self.transport, asyncio.ReadTransport):
+            return
+        if paused:
+            self.transport.pause_reading()
+        else:
+            self.transport.resume_reading()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if exc is not None:
+            logger.debug("a tunnel ended: %s", exc)
+        self._finish()
+
+    def _finish(self) -> None:
+        if not self._over.done():
+            self._over.set_result(None)
+
+
+async def _hand_over(reader: asyncio.StreamReader, side: _Side) -> None:
+    """Carry what a stream's reader holds, which is given nothing new any more."""
+    with contextlib.suppress(TimeoutError):
+        while True:
+            async with asyncio.timeout(0):  # cut off where it would wait: then it is empty
+                chunk = await reader.read(_CHUNK_BYTES)
+            if not chunk:
+                side.eof_received()
+                return
+            side.data_received(chunk)

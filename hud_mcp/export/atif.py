@@ -160,7 +160,7 @@ def _call(step: TrajectoryStep) -> tuple[str, Json]:
     """The tool that was called, and its arguments, in the tools' own form."""
     actions = [{k: v for k, v in a.items() if k != "reasoning"} for a in step.actions]
     first = actions[0] if actions else {}
-    if step.kind == "tool":
+    if step.kind in ("tool", "direct"):
         return str(first.get("tool")), first.get("args") or {}
     if step.kind == "response":
         return "response", {"answer": first.get("text", "")}

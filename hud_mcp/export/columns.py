@@ -59,7 +59,7 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         Column("trajectory_id", "text", "The trajectory that it belongs to."),
         Column("task_id", "text", "The task's id in its taskset."),
         Column("step", "int", "Its number, from 0, without gaps."),
-        Column("kind", "text", "The call: step, act, screenshot, tool or response."),
+        Column("kind", "text", "The call: step, act, screenshot, tool, direct or response."),
         Column(
             "actions",
             "actions",

@@ -16,6 +16,7 @@ from hud_mcp.ending import digest
 from hud_mcp.environment import Environment
 from hud_mcp.errors import HudMcpError, InvalidContext, InvalidTask
 from hud_mcp.grade import Outcome
+from hud_mcp.record import BEHIND
 from hud_mcp.replay import can_come_back, submitted_answer
 from hud_mcp.session import Caller, Session
 from hud_mcp.sessions import Sessions
@@ -230,12 +231,15 @@ def _why_not(environment: Environment, held: HeldSession) -> str | None:
     acted = [step for step in steps if step.kind != "response"]
     tools = [str(step.actions[0].get("tool")) for step in steps if step.kind == "tool"]
     once = [name for name in tools if name in environment.tools and not _replays(environment, name)]
+    direct = held.snapshot_step == BEHIND or any(step.kind == "direct" for step in steps)
     snapshot_step = held.snapshot_step if held.snapshot is not None else None
-    last = len(steps) if acted else 0
-    if can_come_back(environment.world, last, snapshot_step, tools_replay=not once):
+    last = len(steps) if acted or direct else 0
+    if can_come_back(environment.world, last, snapshot_step, tools_replay=not once and not direct):
         return None
     if once:
         return f"The tool {once[0]!r} was called, which must not be called again."
+    if direct:
+        return "Its agent used its world directly, and there is no snapshot of the end."
     return "Its world can neither be replayed nor restored."
 
 

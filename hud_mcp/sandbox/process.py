@@ -65,6 +65,37 @@ class Process:
             self._exited.set()
 
 
+class Kept:
+    """The first half and the last of what comes.
+
+    Args:
+        most_bytes: How much is kept.
+    """
+
+    def __init__(self, most_bytes: int) -> None:
+        self._half = most_bytes // 2
+        self._head = bytearray()
+        self._tail = bytearray()
+        self.total = 0
+
+    def add(self, data: bytes) -> None:
+        """Take what comes next."""
+        self.total += len(data)
+        room = self._half - len(self._head)
+        self._head += data[:room]
+        self._tail += data[max(room, 0) :]
+        if len(self._tail) > 2 * self._half:
+            del self._tail[: -self._half]
+
+    def taken(self) -> bytes:
+        """What is kept, with a note of what is not."""
+        tail = bytes(self._tail[-self._half :])
+        left_out = self.total - len(self._head) - len(tail)
+        if left_out == 0:
+            return bytes(self._head) + tail
+        return bytes(self._head) + f"\n… {left_out} bytes left out …\n".encode() + tail
+
+
 class Output:
     """Reads a pipe until its end; keeps the first half and the last of what fits.
 
@@ -79,12 +110,9 @@ class Output:
         self, fd: int, *, kept_bytes: int, most_bytes: int, on_overflow: Callable[[], None]
     ) -> None:
         self._fd = fd
-        self._half = kept_bytes // 2
+        self._kept = Kept(kept_bytes)
         self._most = most_bytes
         self._on_overflow = on_overflow
-        self._head = bytearray()
-        self._tail = bytearray()
-        self._total = 0
         self._loop = asyncio.get_running_loop()
         self.ended = asyncio.Event()
         os.set_blocking(fd, False)
@@ -92,11 +120,7 @@ class Output:
 
     def taken(self) -> bytes:
         """What has come until now."""
-        tail = bytes(self._tail[-self._half :])
-        left_out = self._total - len(self._head) - len(tail)
-        if left_out == 0:
-            return bytes(self._head) + tail
-        return bytes(self._head) + f"\n… {left_out} bytes left out …\n".encode() + tail
+        return self._kept.taken()
 
     def drain(self) -> None:
         """Read what is there at once, without waiting for more."""
@@ -120,13 +144,8 @@ class Output:
         if not data:
             self.close()
             return False
-        self._total += len(data)
-        room = self._half - len(self._head)
-        self._head += data[:room]
-        self._tail += data[max(room, 0) :]
-        if len(self._tail) > 2 * self._half:
-            del self._tail[: -self._half]
-        if self._total > self._most:
+        self._kept.add(data)
+        if self._kept.total > self._most:
             self.close()
             self._on_overflow()
         return True

@@ -31,7 +31,8 @@ class HeldSession:
         environment_digest: Of the source that it was started with.
         live_token: Of its live page.
         snapshot: The world's last one, or None.
-        snapshot_step: The index of the step after which it was taken; -1 before any.
+        snapshot_step: The index of the step after which it was taken; -1 before any; `BEHIND`
+            where the world was used since in a way that no step repeats.
         lines: How many lines its own log has.
     """
 

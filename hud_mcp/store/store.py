@@ -132,11 +132,25 @@ class Store(Archive):
             StoreFailed: Nothing was written.
             SessionTaken: The same; another server owns the session.
         """
+        await self.put_snapshot(trajectory_id, -1, handle)
+
+    async def put_snapshot(self, trajectory_id: str, step: int, data: bytes) -> None:
+        """Replace a session's snapshot, without a step.
+
+        Args:
+            trajectory_id: The record's id.
+            step: After which step it was taken; `BEHIND` where the world is ahead of its record.
+            data: What the world's `snapshot` gave.
+
+        Raises:
+            StoreFailed: Nothing was written.
+            SessionTaken: The same; another server owns the session.
+        """
 
         def run(connection: "Connection") -> None:
             server = self._database.lease.server_id
             writing.update(connection, server, trajectory_id, {"owner": server})  # if it is ours
-            writing.put_snapshot(connection, trajectory_id, -1, handle)
+            writing.put_snapshot(connection, trajectory_id, step, data)
 
         await self._database.write(run)
 

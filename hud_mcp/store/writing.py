@@ -109,7 +109,7 @@ def _step_statements() -> "tuple[Insert, Select[Any]]":
 
 
 def put_snapshot(connection: "Connection", trajectory_id: str, step: int, data: bytes) -> None:
-    """Replace a session's snapshot; its step was just added, so its row is held."""
+    """Replace a session's snapshot; its row is held by the change before."""
     from hud_mcp.store.schema import snapshots  # noqa: PLC0415  # SQLAlchemy loads here
 
     here = snapshots.c.session_id == trajectory_id

@@ -20,6 +20,7 @@ from hud_mcp.store import Store
 pytestmark = pytest.mark.anyio
 
 DRIVER = Path(__file__).resolve().parent / "agents" / "hud_peer.py"
+BENCH = Path(__file__).resolve().parent / "environments" / "bench.py"
 THEIRS = Path(__file__).resolve().parent / "environments" / "hud_env.py"
 BOUND_S = 150
 
@@ -84,6 +85,22 @@ def test_a_taskset_of_hud_runs_on_our_server(ours: Process, hud: Callable[..., A
     assert seen["rewards"]["rich"] == 0.75
     assert seen["info"]["got"]
     assert [s["name"] for s in seen["subscores"]] == ["a", "b"]
+
+
+@pytest.mark.sandbox
+@pytest.mark.usefixtures("machine")
+async def test_agents_of_hud_work_in_workspaces_of_their_own(
+    hud: Callable[..., Any], tmp_path: Path
+) -> None:
+    """Several at once over its `ssh/2` client, and each grader sees its own agent's files."""
+    with process(tmp_path / "store.sqlite3", source=BENCH) as server:
+        seen = await anyio.to_thread.run_sync(lambda: hud("work", server.port))
+    assert seen["rewards"] == {"tea": 1.0, "milk": 1.0, "salt": 1.0}
+    for word, answer in seen["answers"].items():
+        assert answer == [word, 4, ["given", "more.txt", "out"], f"given to {word}\n"]
+    assert seen["binding"] == ["shell", "/workspace", "bwrap"]
+    assert seen["early"][0] == 255
+    assert "start one with tasks.start" in seen["early"][1]
 
 
 async def test_a_rollout_of_hud_that_takes_too_long_is_cancelled(

@@ -9,6 +9,8 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import anyio
@@ -42,13 +44,29 @@ async def server() -> AsyncIterator[SshServer]:
     await opened.close()
 
 
+@dataclass
+class Opened:
+    """A use of a sandbox that nobody records."""
+
+    sandbox: Sandbox
+
+    def tell(self, text: str, **info: object) -> None:
+        """Nothing is recorded."""
+
+
+@asynccontextmanager
+async def opened(sandbox: Sandbox | None) -> AsyncIterator[Opened]:
+    """A use of a sandbox; None is one that is not there."""
+    if sandbox is None:
+        raise EnvironmentFailed("No task is in progress; start one.")
+    yield Opened(sandbox)
+
+
 def admit(server: SshServer, sandbox: Sandbox) -> Admission:
     """A way into a sandbox."""
-
-    async def find() -> Sandbox:
-        return sandbox
-
-    return server.admit("shell", find, cwd=sandbox.root, isolation=sandbox.isolation)
+    return server.admit(
+        "shell", lambda _what: opened(sandbox), cwd=sandbox.root, isolation=sandbox.isolation
+    )
 
 
 def connect(capability: Capability, **changes: object) -> object:
@@ -305,11 +323,10 @@ async def test_a_session_that_has_ended_lets_nobody_in(server: SshServer, sandbo
 
 async def test_a_sandbox_that_is_not_there_is_told(server: SshServer) -> None:
     """As a text on standard error, and over sftp."""
-
-    async def find() -> Sandbox:
-        raise EnvironmentFailed("No task is in progress; start one.")
-
-    capability = server.admit("shell", find, cwd="/workspace", isolation="bwrap").capability
+    admission = server.admit(
+        "shell", lambda _what: opened(None), cwd="/workspace", isolation="bwrap"
+    )
+    capability = admission.capability
     async with connect(capability) as connection:
         done = await connection.run("ls")
         assert (done.stderr, done.exit_status) == ("No task is in progress; start one.\n", 255)
@@ -347,12 +364,10 @@ async def test_nothing_is_written_to_open_a_server(tmp_path: Path, server: SshSe
     """Keys are in memory alone, and are other ones the next time."""
     other = await SshServer.open()
     try:
-
-        async def find() -> Sandbox:
-            raise EnvironmentFailed("none")
-
         both = [
-            each.admit("shell", find, cwd="/workspace", isolation="bwrap").capability
+            each.admit(
+                "shell", lambda _what: opened(None), cwd="/workspace", isolation="bwrap"
+            ).capability
             for each in (server, other)
         ]
         assert both[0].params["host_pubkey"] != both[1].params["host_pubkey"]

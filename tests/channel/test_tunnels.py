@@ -78,6 +78,24 @@ async def test_bytes_are_carried_both_ways_as_they_are(channel: tuple[Environmen
         assert bytes(heard) == early
 
 
+async def test_a_peer_may_say_everything_and_end_before_it_is_answered(
+    channel: tuple[Environment, int],
+) -> None:
+    """What it said arrives with its end, and what the service says then comes back."""
+    env, port = channel
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(hashlib.sha256(await reader.read()).digest())
+        writer.close()
+
+    said = os.urandom(60_000)
+    async with service(serve) as far, wire(port, hello=False) as peer:
+        publish(env, far)
+        peer.send(b'{"method":"tunnel.open","params":{"capability":"it"}}\n' + said)
+        peer.writer.write_eof()
+        assert await peer.ended() == hashlib.sha256(said).digest()
+
+
 async def test_a_stream_that_is_asked_for_without_an_id_is_not_answered(
     channel: tuple[Environment, int],
 ) -> None:

@@ -14,7 +14,7 @@ What differs from a Chromium of one's own: new pages are not held until the clie
 its init scripts may miss the first document of a window that a page opens; dialogs are answered
 by the session's rule, unless the client is faster; downloads are refused; nothing is handed out
 as a stream, and nothing of what the task's context sets can be changed. What a client does here
-is no step of the record: a session that comes back by replay comes back without it.
+is no action, and no replay does it again: whoever must know of it has `use` entered meanwhile.
 """
 
 import asyncio
@@ -25,7 +25,8 @@ import math
 import re
 import secrets
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TYPE_CHECKING, Any, cast
 from weakref import WeakKeyDictionary
 
@@ -68,6 +69,7 @@ A single answer may be longer; a picture of a large page takes 10 million.
 """
 
 FindWorld = Callable[[], Awaitable[BrowserWorld]]
+UseWorld = Callable[[], AbstractAsyncContextManager[BrowserWorld]]
 
 
 class CdpAdmission:
@@ -78,13 +80,23 @@ class CdpAdmission:
     """
 
     def __init__(
-        self, server: "CdpServer", secret: str, find_world: FindWorld, capability: Capability
+        self,
+        server: "CdpServer",
+        secret: str,
+        find_world: FindWorld,
+        use: UseWorld | None,
+        capability: Capability,
     ) -> None:
         self.capability = capability
         self.find_world = find_world
+        self.use = use or self._found
         self.secret = secret
         self.clients: set[_Client] = set()
         self._server = server
+
+    @asynccontextmanager
+    async def _found(self) -> AsyncGenerator[BrowserWorld]:
+        yield await self.find_world()
 
     async def close(self) -> None:
         """Let the address open nothing any more, and drop its connections.
@@ -107,9 +119,7 @@ class CdpServer:
 
     def __init__(self) -> None:
         self._admissions: dict[CdpAdmission, None] = {}
-        self._arrivals: WeakKeyDictionary[ServerConnection, tuple[CdpAdmission, BrowserWorld]] = (
-            WeakKeyDictionary()
-        )
+        self._arrivals: WeakKeyDictionary[ServerConnection, CdpAdmission] = WeakKeyDictionary()
         self._server: Server | None = None
         self._host = ""
         self.port = 0
@@ -147,17 +157,21 @@ class CdpServer:
         server.port = next(iter(server._server.sockets)).getsockname()[1]
         return server
 
-    def admit(self, name: str, find_world: FindWorld) -> CdpAdmission:
+    def admit(
+        self, name: str, find_world: FindWorld, *, use: UseWorld | None = None
+    ) -> CdpAdmission:
         """Make an address that opens a session's browser.
 
         Args:
             name: The capability's.
             find_world: Called for each connection; raises a `HudMcpError` whose text the client
                 is told, where there is no browser yet or any more.
+            use: Entered for as long as a client is connected, where somebody wants to know.
         """
         secret = secrets.token_urlsafe(32)
         url = f"ws://{self._host}:{self.port}{_ROOT}{secret}"
-        admission = CdpAdmission(self, secret, find_world, Capability.cdp(name=name, url=url))
+        capability = Capability.cdp(name=name, url=url)
+        admission = CdpAdmission(self, secret, find_world, use, capability)
         self._admissions[admission] = None
         return admission
 
@@ -222,12 +236,12 @@ class CdpServer:
             response.headers["Content-Type"] = "application/json; charset=UTF-8"
             response.headers["Cache-Control"] = "no-store"
             return response
-        self._arrivals[connection] = admission, world
+        self._arrivals[connection] = admission
         return None
 
     async def _serve(self, connection: "ServerConnection") -> None:
         """Serve one client, until it or its session's browser leaves."""
-        admission, world = self._arrivals.pop(connection)
+        admission = self._arrivals.pop(connection)
         if admission not in self._admissions:
             return
         path = connection.request.path if connection.request is not None else ""
@@ -235,7 +249,10 @@ class CdpServer:
         client = _Client(connection)
         admission.clients.add(client)
         try:
-            await client.run(world, target_id or None)
+            async with admission.use() as world:
+                await client.run(world, target_id or None)
+        except HudMcpError as exc:
+            await connection.close(1011, str(exc)[:120])
         finally:
             admission.clients.discard(client)
             client.ended.set()

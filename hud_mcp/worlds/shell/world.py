@@ -76,6 +76,13 @@ class ShellWorld:
         self._check_usable()
         return self._sandbox
 
+    def note_change(self) -> None:
+        """Note that files may have changed, or will, past this object.
+
+        Else the next snapshot may be an older one.
+        """
+        self._packed = None
+
     @property
     def root(self) -> str:
         """The folder, as commands name it."""
@@ -235,11 +242,14 @@ class ShellWorld:
             EnvironmentFailed: The sandbox has ended, or the folder cannot be read.
         """
         sandbox = self.sandbox
-        if self._packed is None or (await sandbox.usage()).processes:
-            self._packed = await sandbox.pack(most_bytes=self._most_snapshot_bytes)
-        sha256 = hashlib.sha256(self._packed).hexdigest()
+        goes_on = bool((await sandbox.usage()).processes)
+        packed = None if goes_on else self._packed
+        if packed is None:
+            packed = await sandbox.pack(most_bytes=self._most_snapshot_bytes)
+            self._packed = None if goes_on else packed  # what goes on may change it yet
+        sha256 = hashlib.sha256(packed).hexdigest()
         head = json.dumps({"form": _FORM, "last": self._last, "sha256": sha256}).encode()
-        return head + b"\n" + self._packed
+        return head + b"\n" + packed
 
     async def restore(self, data: bytes) -> None:
         """Make the folder what it was at a snapshot; what is in it now is removed.

@@ -103,6 +103,39 @@ async def run(port: str) -> dict[str, Any]:
     }
 
 
+class AtWork(Agent):
+    """Does what it is asked over ssh: the file `out`, with the word before `into`."""
+
+    async def __call__(self, run: Run) -> None:
+        """Work, and answer with what was found."""
+        shell = await run.client.open("shell")
+        word = run.prompt_text.split()[1]
+        await shell.write_text("out", word)
+        await shell.write_text("/workspace/more.txt", "")
+        done = await shell.run("cat out; exit 4")
+        run.trace.content = json.dumps(
+            [done.stdout, done.returncode, await shell.listdir("."), await shell.read_text("given")]
+        )
+
+
+async def work(port: str) -> dict[str, Any]:
+    """Tasks with a workspace each, several at once; and what a shell says without a task."""
+    runtime = Runtime(f"tcp://127.0.0.1:{port}")
+    rows = [
+        Task(env="bench", id="write", args={"name": w}, slug=w) for w in ("tea", "milk", "salt")
+    ]
+    job = await Taskset("bench", rows).run(AtWork(), runtime=runtime, max_concurrent=3)
+    async with connect(runtime) as client:
+        binding = client.binding("ssh/2")
+        early = await (await client.open("ssh/2")).run("ls")
+    return {
+        "rewards": {r.slug: r.reward for r in job.runs},
+        "answers": {r.slug: json.loads(r.trace.content) for r in job.runs},
+        "binding": [binding.name, binding.params["cwd"], binding.params["isolation"]],
+        "early": [early.returncode, early.stderr],
+    }
+
+
 async def spawn(source: str) -> dict[str, Any]:
     """HUD's runtime for child processes, with a child that serves ours in place of HUD's server."""
     shim = Path(os.environ["SHIM"])

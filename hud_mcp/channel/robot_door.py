@@ -148,12 +148,12 @@ class RobotDoor:
                 raise ValueError('the first frame must be {"claim": …}')
             session = await way.find_session()
             stepped = await session.step((), Look(text=False, values=True), deliver_image=False)
-            await socket.send(self._observation(session, stepped))
+            await socket.send(self._observation(way, session, stepped))
             async for frame in socket:
                 actions = self._actions(_message(frame))
                 session = await way.find_session()
                 stepped = await _step(session, actions)
-                await socket.send(self._observation(session, stepped))
+                await socket.send(self._observation(way, session, stepped))
         except closed:
             logger.debug("a robot's peer has left")
 
@@ -173,7 +173,7 @@ class RobotDoor:
             raise ValueError(f"a frame has at most {_MOST_ACTIONS} actions")
         return [_plain(row, space) for row in rows]
 
-    def _observation(self, session: Session, stepped: Stepped) -> bytes:
+    def _observation(self, way: "_Way", session: Session, stepped: Stepped) -> bytes:
         from hud_mcp.worlds.gymnasium.spaces import (  # noqa: PLC0415  # loads Gymnasium
             space_from_json,
             value_from_json,
@@ -183,17 +183,23 @@ class RobotDoor:
             raise ActionFailed(stepped.error)
         space = space_from_json(self._spaces["observation"])
         seen = value_from_json(stepped.result.observation.values, space)
-        is_over = session.terminated or session.truncated
-        return pack({**dict(_numbers(seen)), "terminated": is_over})
+        if stepped.result.terminated or stepped.result.truncated:
+            way.ended = session.id
+        return pack({**dict(_numbers(seen)), "terminated": way.ended == session.id})
 
 
 class _Way:
-    """One session's address. An `Admission`."""
+    """One session's address. An `Admission`.
+
+    Attributes:
+        ended: The id of the session whose episode is over, which a look does not tell.
+    """
 
     def __init__(self, capability: Capability, find_session: FindSession, forget: Any) -> None:
         self.capability = capability
         self.find_session = find_session
         self.sockets: set[Any] = set()
+        self.ended: str | None = None
         self._forget = forget
 
     async def close(self) -> None:

@@ -124,4 +124,9 @@ def _doors_of(environment: Environment) -> list[Door]:
 
         if BrowserDoor.fits(environment.world):
             doors.append(BrowserDoor("browser"))
+    if environment.world.name == "gymnasium":
+        from hud_mcp.channel.robot_door import RobotDoor, offers_robot  # noqa: PLC0415  # the same
+
+        if offers_robot(environment):
+            doors.append(RobotDoor(environment))
     return doors

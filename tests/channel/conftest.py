@@ -74,3 +74,17 @@ def _with_hud(folder: Path) -> Path:
     if reason is not None:
         pytest.skip(f"NOT TESTED with HUD's own SDK, which cannot be installed: {reason}")
     return python
+
+
+@pytest.fixture(scope="session")
+def robot_python(hud_python: Path) -> Path:
+    """The interpreter of HUD's SDK, with what its robots need."""
+    check = [str(hud_python), "-c", "import hud.environment.robot, gymnasium"]
+    if subprocess.run(check, capture_output=True, check=False).returncode == 0:
+        return hud_python
+    if "HUD_PYTHON" not in os.environ:
+        install = [str(hud_python), "-m", "pip", "install", "--quiet", "hud[robot]>=0.6.21,<0.7"]
+        done = subprocess.run(install, capture_output=True, check=False, timeout=INSTALL_S)
+        if done.returncode == 0:
+            return hud_python
+    pytest.skip("NO ROBOT IS TESTED: the interpreter of HUD's SDK lacks `hud[robot]`.")

@@ -2,8 +2,6 @@
 
 import asyncio
 import io
-import os
-import subprocess
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack, asynccontextmanager, suppress
 from pathlib import Path
@@ -26,22 +24,6 @@ from hud_mcp.observation import Look
 from hud_mcp.session import Session, Stepped
 
 pytestmark = pytest.mark.anyio
-
-INSTALL_S = 400
-
-
-@pytest.fixture(scope="module")
-def robot_python(hud_python: Path) -> Path:
-    """The interpreter of HUD's SDK, with what its robots need."""
-    check = [str(hud_python), "-c", "import hud.environment.robot, gymnasium"]
-    if subprocess.run(check, capture_output=True, check=False).returncode == 0:
-        return hud_python
-    if "HUD_PYTHON" not in os.environ:
-        install = [str(hud_python), "-m", "pip", "install", "--quiet", "hud[robot]>=0.6.21,<0.7"]
-        done = subprocess.run(install, capture_output=True, check=False, timeout=INSTALL_S)
-        if done.returncode == 0:
-            return hud_python
-    pytest.skip("NO ROBOT IS TESTED: the interpreter of HUD's SDK lacks `hud[robot]`.")
 
 
 @pytest.fixture(scope="module")

@@ -55,7 +55,8 @@ def _with_hud(folder: Path) -> Path:
     check = [
         str(python),
         "-c",
-        "import hud.clients, importlib.metadata as m; print(m.version('hud'))",
+        "import hud.clients, hud.environment.robot, gymnasium\n"
+        "import importlib.metadata as m; print(m.version('hud'))",
     ]
     if python.exists():
         found = subprocess.run(check, capture_output=True, text=True, check=False)
@@ -65,7 +66,7 @@ def _with_hud(folder: Path) -> Path:
     install = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     try:
         done = subprocess.run(
-            [*install, "hud>=0.6.21,<0.7", "typer<0.20"],
+            [*install, "hud[robot]>=0.6.21,<0.7", "typer<0.20"],
             capture_output=True, text=True, check=False, timeout=INSTALL_S,
         )  # fmt: skip
         reason = done.stderr.strip().splitlines()[-1:] if done.returncode else None
@@ -82,9 +83,4 @@ def robot_python(hud_python: Path) -> Path:
     check = [str(hud_python), "-c", "import hud.environment.robot, gymnasium"]
     if subprocess.run(check, capture_output=True, check=False).returncode == 0:
         return hud_python
-    if "HUD_PYTHON" not in os.environ:
-        install = [str(hud_python), "-m", "pip", "install", "--quiet", "hud[robot]>=0.6.21,<0.7"]
-        done = subprocess.run(install, capture_output=True, check=False, timeout=INSTALL_S)
-        if done.returncode == 0:
-            return hud_python
     pytest.skip("NO ROBOT IS TESTED: the interpreter of HUD's SDK lacks `hud[robot]`.")

@@ -52,12 +52,11 @@ def hud_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def _with_hud(folder: Path) -> Path:
     python = folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
-    check = [
-        str(python),
-        "-c",
+    program = (
         "import hud.clients, hud.environment.robot, gymnasium\n"
-        "import importlib.metadata as m; print(m.version('hud'))",
-    ]
+        "import importlib.metadata as m; print(m.version('hud'))"
+    )
+    check = [str(python), "-c", program]
     if python.exists():
         found = subprocess.run(check, capture_output=True, text=True, check=False)
         if found.returncode == 0 and found.stdout.startswith("0.6."):

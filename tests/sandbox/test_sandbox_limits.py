@@ -131,7 +131,10 @@ async def test_memory_of_one_process_is_bounded(open_sandbox: OpenSandbox) -> No
     "hog",
     [
         "import os\nfor _ in range(8): os.fork()\nx = bytearray(b'x') * {size}\ntime.sleep(60)",
-        "import mmap\nm = mmap.mmap(-1, {size} * 8)\nwhile True: m.write(bytes(2**20))",
+        (
+            "import mmap\nm = mmap.mmap(-1, {size} * 8)\n"
+            "for _ in range(8): m.write(bytes({size}))\ntime.sleep(60)"
+        ),
     ],
     ids=["many processes", "shared memory"],
 )

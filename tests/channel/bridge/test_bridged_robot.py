@@ -152,7 +152,7 @@ async def test_the_hud_server_killed_in_the_middle_of_a_step_is_no_reward(
             session = await bridge.start("drive")
             moving = asyncio.ensure_future(step(session, action=[0, 0], repeat=10_000))
             with anyio.fail_after(30):
-                while not session._live_world._services:  # noqa: ASYNC110  # it tells nobody
+                while not session.reachable_world()._services:  # noqa: ASYNC110  # it tells nobody
                     await anyio.sleep(0.001)
             hud.kill()
             with pytest.raises(EnvironmentFailed, match="cannot be reached any more"):

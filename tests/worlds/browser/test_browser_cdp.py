@@ -4,11 +4,11 @@ import asyncio
 import base64
 import io
 import json
-import os
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import anyio
@@ -225,11 +225,10 @@ async def test_commands_without_a_session_are_for_the_page_that_is_shown(
         assert await client.evaluate("location.href") == "about:blank"
 
 
-@pytest.mark.skipif("HUD_PYTHON" not in os.environ, reason="HUD_PYTHON names no Python with hud")
-async def test_huds_own_client_speaks_to_it(browse: Browse, admit: Admit) -> None:
+async def test_huds_own_client_speaks_to_it(browse: Browse, admit: Admit, hud_python: Path) -> None:
     """The class that HUD's `open("cdp")` gives, on the capability's address."""
     world = await browse(PAGES)
-    told = await run(HUD, admit(world).capability.url, os.environ["HUD_PYTHON"])
+    told = await run(HUD, admit(world).capability.url, str(hud_python))
     assert told == ["One", "iVBORw", "#document"]
 
 

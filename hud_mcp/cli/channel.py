@@ -7,7 +7,14 @@ from typing import Any
 import anyio
 import click
 
-from hud_mcp.cli.serve import leave, load, only_environment, private_stdout, read_limits
+from hud_mcp.cli.serve import (
+    leave,
+    load,
+    only_environment,
+    private_stdout,
+    read_limits,
+    without_collecting,
+)
 from hud_mcp.errors import HudMcpError
 from hud_mcp.log import LineStream, configure_logging
 
@@ -81,12 +88,13 @@ def raise_file_limit() -> None:
 
 
 async def _serve(options: dict[str, Any], printed: Any) -> int:
-    from hud_mcp.channel.server import CHANNEL_LIMITS, serve  # noqa: PLC0415  # loads when used
-    from hud_mcp.sessions import Sessions  # noqa: PLC0415  # the same
-    from hud_mcp.store import Store  # noqa: PLC0415  # the same
-
     source = f"{options['source']}:{options['name']}" if options["name"] else options["source"]
-    environments, tasksets = load([source], options["tasksets"])
+    with without_collecting():
+        from hud_mcp.channel.server import CHANNEL_LIMITS, serve  # noqa: PLC0415  # loads when used
+        from hud_mcp.sessions import Sessions  # noqa: PLC0415  # the same
+        from hud_mcp.store import Store  # noqa: PLC0415  # the same
+
+        environments, tasksets = load([source], options["tasksets"])
     environment = only_environment(environments, "A channel")
     given = read_limits(options["limits"])
     limits = CHANNEL_LIMITS.model_copy(

@@ -6,10 +6,16 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import chdir
 from pathlib import Path
 
 import psutil
 import pytest
+from click.testing import CliRunner
+
+from hud_mcp.cli import main
+from hud_mcp.contexts import sample_contexts
+from hud_mcp.source import load_environments
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -133,21 +139,20 @@ def test_tasks_are_spread_over_contexts_and_reward_is_told_by_context(sizes: Pat
     assert "held out 0.000" in after
 
 
-def test_the_same_contexts_are_drawn_for_the_same_seed(sizes: Path) -> None:
-    """What `sample:N` draws follows from --seed; each task gets the next one."""
-    seen: list[str] = []
-    for seed in ("1", "1", "2"):
-        process = evaluate(
-            sizes, "--agent", "oracle", "--contexts", "sample:2", "--seed", seed, "--name", "drawn"
-        )
-        printed = process.communicate(timeout=60)[0]
-        assert process.returncode == 0, printed
-        assert "first@sample-0" in printed
-        assert "second@sample-1" in printed
-        seen.append(printed.partition("Reward by context")[2].partition("Job ")[0])
+def test_contexts_are_drawn_by_the_seed_of_the_job(sizes: Path) -> None:
+    """What `sample:N` draws follows from --seed, and each task gets the next one."""
+    [sampled] = load_environments([str(sizes / "env.py")])
+    drawn = sample_contexts(sampled.context_space, 2, seed=7)
+    process = evaluate(sizes, "--agent", "oracle", "--contexts", "sample:2", "--seed", "7")
+    printed = process.communicate(timeout=60)[0]
 
-    assert seen[0] == seen[1]
-    assert seen[0] != seen[2]
+    assert process.returncode == 0, printed
+    assert "first@sample-0" in printed
+    assert "second@sample-1" in printed
+    table = printed.partition("Reward by context")[2].partition("Job ")[0]
+    values = {int(line.split()[0]) for line in table.splitlines() if line.startswith("  ")}
+    assert values == {named.context["size"] for named in drawn}
+    assert len(values) == 2
 
 
 @pytest.mark.parametrize(
@@ -165,14 +170,11 @@ def test_contexts_that_cannot_be_given_are_refused_before_a_job_begins(
 ) -> None:
     """The text names what was given; no job is recorded."""
     (sizes / "wrong.json").write_text('{"huge": {"size": 99}}')
-    process = evaluate(sizes, "--agent", "oracle", *options)
-    printed = process.communicate(timeout=60)[0]
+    given = ["eval", "rows.jsonl", "--agent", "oracle", "--store", "s.sqlite3", *options]
+    with chdir(sizes):
+        done = CliRunner().invoke(main, given)
+        listed = CliRunner().invoke(main, ["jobs", "--store", "s.sqlite3"])
 
-    assert process.returncode != 0
-    assert told in printed
-    listed = subprocess.run(
-        [sys.executable, "-m", "hud_mcp", "jobs", "--store", "s.sqlite3"],
-        cwd=sizes, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True,
-        check=False, timeout=60,
-    )  # fmt: skip
-    assert "job-" not in listed.stdout
+    assert done.exit_code != 0
+    assert told in done.output + str(done.exception)
+    assert "job-" not in listed.output

@@ -15,7 +15,7 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from hud_mcp.observation import Look
-from hud_mcp.worlds.browser import BrowserWorld
+from hud_mcp.worlds.browser import BrowserWorld, cdp
 from hud_mcp.worlds.browser.cdp import CdpAdmission, CdpServer
 
 pytestmark = [pytest.mark.anyio, pytest.mark.browser]
@@ -160,8 +160,11 @@ async def test_a_message_that_is_too_long_ends_its_connection(
         assert await works(client)
 
 
-async def test_a_client_that_does_not_read_is_dropped(browse: Browse, server: CdpServer) -> None:
+async def test_a_client_that_does_not_read_is_dropped(
+    browse: Browse, server: CdpServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """When more waits for it than is kept; the session and its other client go on."""
+    monkeypatch.setattr(cdp, "_MOST_OUT_CHARS", 8 * 1024 * 1024)
     world = await browse("<h1>Here</h1>")
     url = admit(server, world).capability.url
     before = await sessions_on(world)

@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from hud_mcp import __version__
+from hud_mcp.cli.startup import without_collecting
 from hud_mcp.errors import HudMcpError, did_you_mean, sole_cause
 
 __all__ = ["main"]
@@ -37,7 +38,8 @@ class _Commands(click.Group):
                 f"There is no command {cmd_name!r}.{hint} There are: {', '.join(_COMMANDS)}.",
                 ctx,
             )
-        return import_module(f"hud_mcp.cli.{cmd_name}").command
+        with without_collecting():
+            return import_module(f"hud_mcp.cli.{cmd_name}").command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

@@ -7,14 +7,8 @@ from typing import Any
 import anyio
 import click
 
-from hud_mcp.cli.serve import (
-    leave,
-    load,
-    only_environment,
-    private_stdout,
-    read_limits,
-    without_collecting,
-)
+from hud_mcp.cli.serve import leave, load, only_environment, private_stdout, read_limits
+from hud_mcp.cli.startup import without_collecting
 from hud_mcp.errors import HudMcpError
 from hud_mcp.log import LineStream, configure_logging
 

@@ -1,15 +1,14 @@
 """`hud-mcp serve`: environments over MCP, on stdio unless HTTP is asked for."""
 
 import asyncio
-import gc
 import logging
 import os
 import re
 import signal
 import sys
 import threading
-from collections.abc import AsyncGenerator, Generator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, TextIO
 from urllib.parse import urlsplit
 
@@ -18,6 +17,7 @@ import click
 from pydantic import ValidationError
 
 from hud_mcp.cli.bridges import is_bridged, open_bridges
+from hud_mcp.cli.startup import without_collecting
 from hud_mcp.errors import HudMcpError, did_you_mean
 from hud_mcp.limits import Limits
 from hud_mcp.log import LineStream, configure_logging
@@ -209,20 +209,6 @@ async def _serve(options: dict[str, Any], streams: Any, printed: Any) -> int:
         await bridges.aclose()
     await leave(code)
     return code
-
-
-@contextmanager
-def without_collecting() -> Generator[None]:
-    """Import without looking for garbage meanwhile, which takes a tenth of a start.
-
-    What is there then stays to the end, and is not looked through again.
-    """
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.freeze()
-        gc.enable()
 
 
 async def leave(code: int) -> None:

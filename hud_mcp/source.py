@@ -15,7 +15,13 @@ from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
 from hud_mcp.environment import Environment
-from hud_mcp.errors import HudMcpError, InvalidEnvironment, SourceNotFound, did_you_mean
+from hud_mcp.errors import (
+    HudMcpError,
+    InvalidEnvironment,
+    NotInstalled,
+    SourceNotFound,
+    did_you_mean,
+)
 
 __all__ = [
     "default_sources",
@@ -163,7 +169,17 @@ def _load(source: str) -> list[Environment]:
 
 
 def _load_gymnasium(source: str) -> Environment:
-    """Make an environment of a Gymnasium id, once for each way to write it."""
+    """Make an environment of a Gymnasium id, once for each way to write it.
+
+    Raises:
+        NotInstalled: The extra that it needs is not there.
+    """
+    missing = [n for n in ("gymnasium", "ConfigSpace") if importlib.util.find_spec(n) is None]
+    if missing:
+        raise NotInstalled(
+            f"{source} needs {' and '.join(missing)}: pip install 'hud-mcp[gymnasium]', or "
+            "'hud-mcp[box2d]' with Box2D."
+        )
     module: Any = _import(shipped_folder("environments") / "gym" / "make.py")
     made: dict[str, Environment] = module.__dict__.setdefault("made", {})
     lasting = lasting_source(source)

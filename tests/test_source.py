@@ -200,3 +200,22 @@ def test_a_taskset_that_is_not_there_is_named(folder: Path, name: str) -> None:
     """The text lists the shipped ones."""
     with pytest.raises(SourceNotFound, match=r"There is no taskset at .* Name a .jsonl file"):
         find_taskset(name)
+
+
+def test_what_gymnasium_needs_is_named_where_it_is_missing() -> None:
+    """With the extra to install, and not as a mistake in a file."""
+    program = """
+import subprocess
+import sys
+sys.modules["gymnasium"] = None
+from hud_mcp.errors import NotInstalled
+from hud_mcp.source import load_environments
+try:
+    load_environments(["gym:CartPole-v1"])
+except NotInstalled as exc:
+    print(exc)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert "gym:CartPole-v1 needs gymnasium: pip install 'hud-mcp[gymnasium]'" in done.stdout

@@ -1,5 +1,7 @@
 """Environments and tasksets are found by name, by file, and by a name in a file."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest

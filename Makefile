@@ -2,8 +2,8 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
-# Most tests wait for another process: one more worker than there are cores.
-WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2) + 1)
+# One for each core. More are a little quicker where most tests wait for another process.
+WORKERS ?= logical
 STAMP := $(VENV)/.installed
 
 .PHONY: demo test check bench clean

@@ -108,7 +108,7 @@ class CdpConnection:
         try:
             await self._perform(name, cast("str", method), given, reply)
         except (Refused, DevToolsError) as exc:
-            reply({"error": {"code": -32000, "message": str(exc)}})
+            reply(_error(exc))
 
     async def _begin(self) -> None:
         browser = self._world.page.context.browser
@@ -162,7 +162,31 @@ class CdpConnection:
             return
         else:
             params = self._rules.check(method, params)
-        await wire.send(to, method, params, reply)
+        if method == "Page.setLifecycleEventsEnabled":
+            reply = self._tell_lifecycle_after(to, reply)
+        try:
+            await wire.send(to, method, params, reply)
+        except DevToolsError as exc:
+            reply(_error(exc))
+
+    def _tell_lifecycle_after(self, to: Attachment, reply: Reply) -> Reply:
+        """Have a client told of its documents' lifecycle only after it is told that it will be.
+
+        Chromium repeats what a document has gone through before it answers. A client that
+        prepares a new page listens from the answer on, because a new page waits for its client;
+        here it does not wait, and may have loaded meanwhile (Playwright would miss that for ever).
+        """
+        waiting: list[dict[str, Any]] = []
+        to.lifecycle = waiting
+
+        def reply_first(answer: dict[str, Any]) -> None:
+            if to.lifecycle is waiting:
+                to.lifecycle = None
+            reply(answer)
+            for params in waiting:
+                self._say(to.name, "Page.lifecycleEvent", params)
+
+        return reply_first
 
     async def _find_main(self) -> Attachment:
         """The session for commands that name none."""
@@ -181,10 +205,9 @@ class CdpConnection:
     def _on_event(self, via: Attachment | None, method: str, params: dict[str, Any]) -> None:
         if via is None:
             self._on_browser_event(method, params)
-        elif (
-            method in ("Target.attachedToTarget", "Target.detachedFromTarget")
-            or method.partition(".")[0] in EVENT_DOMAINS
-        ):
+            return
+        told = method in _CHILD_EVENTS or method.partition(".")[0] in EVENT_DOMAINS
+        if told and not via.keep(method, params):
             self._say(via.name, method, params)
 
     def _on_browser_event(self, method: str, params: dict[str, Any]) -> None:
@@ -208,6 +231,10 @@ class CdpConnection:
             self._emit(message)
 
         return reply
+
+
+def _error(exc: Exception) -> dict[str, Any]:
+    return {"error": {"code": -32000, "message": str(exc)}}
 
 
 def _nests_deeper(value: object, levels: int) -> bool:

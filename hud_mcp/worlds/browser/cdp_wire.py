@@ -59,6 +59,8 @@ class Attachment:
         target: The target, as Chromium describes it.
         parent: The session that its messages travel in; None: the browser's.
         name: What the client knows it by; empty: it needs no name.
+        documents: Of each frame, the document that the client was told of, by loader.
+        lifecycle: What waits to be told of those, while the client asks for it.
     """
 
     id: str
@@ -66,11 +68,26 @@ class Attachment:
     parent: "Attachment | None" = None
     name: str = ""
     pending: set[int] = field(default_factory=set[int])
+    documents: dict[str, str] = field(default_factory=dict[str, str])
+    lifecycle: list[dict[str, Any]] | None = None
 
     @property
     def target_id(self) -> str:
         """The target's id."""
         return self.target["targetId"]
+
+    def keep(self, method: str, params: dict[str, Any]) -> bool:
+        """Whether an event of the target's is kept for later, in `lifecycle`."""
+        if method == "Page.frameNavigated":
+            self.documents[params["frame"]["id"]] = params["frame"]["loaderId"]
+        elif method == "Page.frameDetached":
+            self.documents.pop(params["frameId"], None)
+        elif method == "Page.lifecycleEvent" and self.lifecycle is not None:
+            if self.documents.get(params["frameId"]) != params["loaderId"]:
+                return False
+            self.lifecycle.append(params)
+            return True
+        return False
 
 
 class Wire:

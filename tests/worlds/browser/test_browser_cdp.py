@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import anyio
 import httpx
 import pytest
-from cdp_client import cdp_client
+from cdp_client import CdpClient, cdp_client
 from PIL import Image
 
 from hud_mcp.action import ClickAction, TypeAction
@@ -322,6 +322,37 @@ async def test_new_pages_are_told_to_whoever_asked_for_them(browse: Browse, admi
         made = (await client.result("Target.createTarget", url="about:blank"))["targetId"]
         assert len(await client.pages()) == 2
         assert not any(e["method"] == "Target.attachedToTarget" for e in client.events), made
+
+
+async def test_a_page_that_loads_while_its_client_prepares_is_told_to_have_loaded(
+    browse: Browse, admit: Admit
+) -> None:
+    """What a document went through comes after the answer: clients listen from there on."""
+    world = await browse(PAGES)
+    async with cdp_client(admit(world).capability.url) as client:
+        [page] = await client.pages()
+        session = await client.attach(page["targetId"])
+        await client.result("Page.enable", session)
+        await client.result("Page.setLifecycleEventsEnabled", session, enabled=True)
+        assert "load" in _lifecycle(client)  # a document of before its time: as Chromium has it
+        await client.result("Page.setLifecycleEventsEnabled", session, enabled=False)
+        await client.result("Page.navigate", session, url="http://site.localhost/two.html")
+        document = (await client.event("Page.frameNavigated"))["params"]["frame"]["loaderId"]
+        await client.event("Page.loadEventFired")
+        client.events.clear()
+        await client.result("Page.setLifecycleEventsEnabled", session, enabled=True)
+        assert not _lifecycle(client)
+        while (told := await client.event("Page.lifecycleEvent"))["params"]["name"] != "load":
+            continue
+        assert told["params"]["loaderId"] == document
+        await client.result("Page.navigate", session, url="http://site.localhost/")
+        while (await client.event("Page.lifecycleEvent"))["params"]["name"] != "load":
+            continue
+
+
+def _lifecycle(client: CdpClient) -> list[str]:
+    said = [each for each in client.events if each.get("method") == "Page.lifecycleEvent"]
+    return [each["params"]["name"] for each in said]
 
 
 async def test_a_session_on_the_browser_ends_with_what_it_opened(

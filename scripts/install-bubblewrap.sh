@@ -6,20 +6,7 @@ set -eu
 
 if command -v bwrap >/dev/null 2>&1; then exit 0; fi
 echo "No bubblewrap is installed; installing one." >&2
-
-as_root=""
-if [ "$(id -u)" != 0 ]; then as_root="sudo -n"; fi
-if [ "$(uname -s)" = Linux ] && $as_root true 2>/dev/null; then
-    if command -v apt-get >/dev/null 2>&1; then
-        export DEBIAN_FRONTEND=noninteractive
-        $as_root apt-get update -qq || true
-        $as_root apt-get install -y -qq --no-install-recommends bubblewrap >/dev/null 2>&1 || true
-    elif command -v dnf >/dev/null 2>&1; then
-        $as_root dnf install -y -q bubblewrap >/dev/null 2>&1 || true
-    elif command -v apk >/dev/null 2>&1; then
-        $as_root apk add -q bubblewrap >/dev/null 2>&1 || true
-    fi
-fi
+sh "$(dirname "$0")/try-install.sh" bubblewrap bubblewrap bubblewrap -
 if command -v bwrap >/dev/null 2>&1; then exit 0; fi
 
 echo "Could not install bubblewrap: shells in a sandbox will not start on this machine. Install it" >&2

@@ -15,22 +15,7 @@ found() {
 
 if found; then exit 0; fi
 echo "No PostgreSQL server is installed; installing one for the tests." >&2
-
-as_root=""
-if [ "$(id -u)" != 0 ]; then as_root="sudo -n"; fi
-if [ "$(uname -s)" = Linux ] && $as_root true 2>/dev/null; then
-    if command -v apt-get >/dev/null 2>&1; then
-        export DEBIAN_FRONTEND=noninteractive
-        $as_root apt-get update -qq || true
-        $as_root apt-get install -y -qq --no-install-recommends postgresql >/dev/null 2>&1 || true
-    elif command -v dnf >/dev/null 2>&1; then
-        $as_root dnf install -y -q postgresql-server >/dev/null 2>&1 || true
-    elif command -v apk >/dev/null 2>&1; then
-        $as_root apk add -q postgresql >/dev/null 2>&1 || true
-    fi
-elif [ "$(uname -s)" = Darwin ] && command -v brew >/dev/null 2>&1; then
-    brew install -q postgresql@17 >/dev/null 2>&1 || true
-fi
+sh "$(dirname "$0")/try-install.sh" postgresql postgresql-server - postgresql@17
 if found; then exit 0; fi
 
 echo "Could not install a PostgreSQL server: stores are tested on SQLite alone. Install one" >&2

@@ -1,17 +1,23 @@
 """What every test shares."""
 
 import os
-import subprocess
-import sys
-import venv
 from pathlib import Path
 
 import pytest
-from filelock import FileLock
 from hypothesis import HealthCheck, settings
+from other_python import OtherPython
 
-ROOT = Path(__file__).resolve().parents[1]
-INSTALL_S = 400
+HUD = OtherPython(
+    name=".venv-hud",
+    requirements=("hud[robot]>=0.6.21,<0.7", "typer<0.20"),
+    check=(
+        "import hud.clients, hud.environment.robot, gymnasium\n"
+        "import importlib.metadata as m; print(m.version('hud'))"
+    ),
+    version="0.6.",
+    what="HUD's own SDK",
+    install_s=400,
+)
 
 # No property is about time, and the machine may be busy.
 settings.register_profile(
@@ -47,33 +53,4 @@ def hud_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """
     if "HUD_PYTHON" in os.environ:
         return Path(os.environ["HUD_PYTHON"])
-    kept = ROOT / ".venv-hud"
-    folder = kept if os.access(ROOT, os.W_OK) else tmp_path_factory.mktemp("venv-hud")
-    with FileLock(f"{folder}.lock"):  # the suite may run in several processes
-        return _with_hud(folder)
-
-
-def _with_hud(folder: Path) -> Path:
-    python = folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
-    program = (
-        "import hud.clients, hud.environment.robot, gymnasium\n"
-        "import importlib.metadata as m; print(m.version('hud'))"
-    )
-    check = [str(python), "-c", program]
-    if python.exists():
-        found = subprocess.run(check, capture_output=True, text=True, check=False)
-        if found.returncode == 0 and found.stdout.startswith("0.6."):
-            return python
-    venv.create(folder, with_pip=True, clear=True)
-    install = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    try:
-        done = subprocess.run(
-            [*install, "hud[robot]>=0.6.21,<0.7", "typer<0.20"],
-            capture_output=True, text=True, check=False, timeout=INSTALL_S,
-        )  # fmt: skip
-        reason = done.stderr.strip().splitlines()[-1:] if done.returncode else None
-    except subprocess.TimeoutExpired:
-        reason = [f"it took longer than {INSTALL_S} s"]
-    if reason is not None:
-        pytest.skip(f"NOT TESTED with HUD's own SDK, which cannot be installed: {reason}")
-    return python
+    return HUD.find(tmp_path_factory)

@@ -8,19 +8,18 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import anyio
 import gymnasium
 import pytest
+from direct import Tools
 
-from hud_mcp import Agent, Environment, Grade, Look, Opening, Task, Taskset
-from hud_mcp.action import parse_action, parse_actions
+from hud_mcp import Agent, Environment, Grade, Opening, Task, Taskset
 from hud_mcp.cli.places import find_sources
 from hud_mcp.context import ContextSpace
-from hud_mcp.errors import ActionFailed, InvalidEnvironment, SourceNotFound
+from hud_mcp.errors import InvalidEnvironment, SourceNotFound
 from hud_mcp.grade import read_grade
 from hud_mcp.sessions import Sessions
 from hud_mcp.source import find_taskset, lasting_source, load_environments
@@ -43,38 +42,6 @@ def load(source: str) -> Environment:
     """One environment by its source."""
     (environment,) = load_environments([source])
     return environment
-
-
-@dataclass(frozen=True)
-class Reply:
-    """What a tool gives back, without a server between."""
-
-    text: str = ""
-    is_error: bool = False
-    image: bytes | None = None
-    meta: dict[str, Any] = field(default_factory=dict)
-
-
-class Tools:
-    """The agent's tools, each straight on a world."""
-
-    def __init__(self, world: Any) -> None:
-        self.world = world
-        self.answer: str | None = None
-
-    async def __call__(self, name: str, arguments: dict[str, Any]) -> Reply:
-        """Call a tool as a server would."""
-        given = {k: v for k, v in arguments.items() if k != "session"}
-        if name == "response":
-            self.answer = given["answer"]
-            return Reply()
-        actions = parse_actions(given["actions"]) if name == "step" else (parse_action(given),)
-        try:
-            for action in actions:
-                await self.world.act(action)
-        except ActionFailed as exc:
-            return Reply(str(exc), is_error=True)
-        return Reply((await self.world.observe(Look())).text or "")
 
 
 async def play(

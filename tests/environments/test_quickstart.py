@@ -10,7 +10,7 @@ import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,10 +18,9 @@ from typing import Any
 import anyio
 import httpx
 import pytest
+from direct import Tools
 
-from hud_mcp import Agent, Environment, Grade, Look, Opening, Task, Taskset
-from hud_mcp.action import parse_action, parse_actions
-from hud_mcp.errors import ActionFailed, NoScreen
+from hud_mcp import Agent, Environment, Grade, Opening, Task, Taskset
 from hud_mcp.grade import read_grade
 from hud_mcp.source import find_taskset, load_environments
 from hud_mcp.template import read_prompt
@@ -104,47 +103,6 @@ IN_PART = {
 """A row, another task that is solved in its place, and what that is worth."""
 
 each_row = pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)
-
-
-@dataclass(frozen=True)
-class Reply:
-    """What a tool gives back, without a server between."""
-
-    text: str = ""
-    is_error: bool = False
-    image: bytes | None = None
-    meta: dict[str, Any] = field(default_factory=dict)
-
-
-class Tools:
-    """The agent's tools, each straight on a world."""
-
-    def __init__(self, world: Any) -> None:
-        self.world = world
-        self.answer: str | None = None
-        self.waits = 0
-
-    async def __call__(self, name: str, arguments: dict[str, Any]) -> Reply:
-        """Call a tool as a server would: a refusal is a reply and no exception."""
-        given = {k: v for k, v in arguments.items() if k != "session"}
-        try:
-            with anyio.fail_after(30):
-                return await self._do(name, given)
-        except ActionFailed as exc:
-            return Reply(text=str(exc), is_error=True)
-
-    async def _do(self, name: str, given: dict[str, Any]) -> Reply:
-        if name == "response":
-            self.answer = given["answer"]
-            return Reply()
-        if name == "screenshot":
-            raise NoScreen("These tests look at the text alone.")
-        actions = parse_actions(given["actions"]) if name == "step" else (parse_action(given),)
-        self.waits += [action.type for action in actions] == ["wait"]
-        for action in actions:
-            await self.world.act(action)
-        observation = await self.world.observe(Look())
-        return Reply(text=observation.text or "")
 
 
 @dataclass

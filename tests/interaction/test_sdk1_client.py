@@ -1,45 +1,31 @@
 """A client of the SDK's first generation, which most hosts of today are built on."""
 
 import json
-import os
-import subprocess
 import sys
-import venv
 from pathlib import Path
 
 import anyio
 import pytest
+from other_python import OtherPython
 from peers import BOARD, ROOT, HttpServer, child_environment, serve_arguments
 
 pytestmark = pytest.mark.anyio
 
 DRIVER = Path(__file__).resolve().parent / "agents" / "sdk1.py"
-FOLDER = ROOT / ".venv-mcp1"
-INSTALL_S = 180
+OLD = OtherPython(
+    name=".venv-mcp1",
+    requirements=("mcp<2",),
+    check="import importlib.metadata as m; print(m.version('mcp'))",
+    version="1.",
+    what="a client of mcp<2",
+    install_s=180,
+)
 
 
 @pytest.fixture(scope="session")
 def old_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The interpreter of a virtual environment with `mcp<2`, made once and kept."""
-    folder = FOLDER if os.access(ROOT, os.W_OK) else tmp_path_factory.mktemp("venv-mcp1")
-    python = folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
-    check = [str(python), "-c", "import importlib.metadata as m; print(m.version('mcp'))"]
-    if python.exists():
-        found = subprocess.run(check, capture_output=True, text=True, check=False)
-        if found.returncode == 0 and found.stdout.startswith("1."):
-            return python
-    venv.create(folder, with_pip=True, clear=True)
-    command = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    try:
-        done = subprocess.run(
-            [*command, "mcp<2"], capture_output=True, text=True, check=False, timeout=INSTALL_S
-        )
-        reason = done.stderr.strip().splitlines()[-1:] if done.returncode else None
-    except subprocess.TimeoutExpired:
-        reason = [f"it took longer than {INSTALL_S} s"]
-    if reason is not None:
-        pytest.skip(f"NOT TESTED with a client of mcp<2, which cannot be installed: {reason}")
-    return python
+    return OLD.find(tmp_path_factory)
 
 
 @pytest.mark.parametrize("transport", ["stdio", "http"])

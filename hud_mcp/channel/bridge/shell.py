@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from hud_mcp.channel.bridge.control import Control
 from hud_mcp.errors import ActionFailed, EnvironmentFailed, NotInstalled
 from hud_mcp.sandbox import Entry, FileInfo
+from hud_mcp.worlds.shell.commands import replace_text
 from hud_mcp.worlds.shell.world import CommandResult
 
 if TYPE_CHECKING:
@@ -137,18 +138,8 @@ class RemoteShell:
             text = (await self._read(path)).decode()
         except UnicodeDecodeError:
             raise ActionFailed(f"{path} is no UTF-8 text; change it with a command.") from None
-        count = text.count(old) if old else 0
-        shown = repr(old if len(old) <= 60 else old[:60] + "…")  # noqa: PLR2004  # a line
-        if count == 0:
-            raise ActionFailed(
-                f"{shown} is not in {path}; read it, and copy what is there exactly."
-            )
-        if count > 1 and not every:
-            raise ActionFailed(
-                f"{shown} is in {path} {count} times; give more of what is around it, or replace "
-                "every one."
-            )
-        await self.write(path, text.replace(old, new))
+        text, count = replace_text(text, old, new, every=every, path=path)
+        await self.write(path, text)
         return count
 
     async def list(self, path: str = ".") -> "list[Entry]":

@@ -7,11 +7,23 @@ from hud_mcp.action import ActionEffect
 from hud_mcp.errors import ActionFailed, did_you_mean
 from hud_mcp.sandbox import Entry
 
-__all__ = ["ACTIONS", "SCHEMAS", "Workbench", "read_part", "run_action", "shorten"]
+__all__ = [
+    "ACTIONS",
+    "SCHEMAS",
+    "Workbench",
+    "one_line",
+    "read_part",
+    "replace_text",
+    "run_action",
+    "shorten",
+]
 
 _LINES = 2000
 _SHOWN_CHARS = 8000
 """A reply has room for 10,000: the end of a long output, which says most, must not be cut off."""
+
+
+_MOST_EDIT_HINT = 80
 
 
 class Workbench(Protocol):
@@ -26,6 +38,37 @@ class Workbench(Protocol):
     async def edit(self, path: str, old: str, new: str, *, every: bool = False) -> int: ...  # noqa: D102
 
     async def list(self, path: str = ".") -> "list[Entry]": ...  # noqa: D102
+
+
+def replace_text(text: str, old: str, new: str, *, every: bool, path: str) -> tuple[str, int]:
+    """Replace a text in another, as `Workbench.edit` says; return the new one and how often.
+
+    Args:
+        text: What the file has.
+        old: What is there: exactly once, unless `every` is set.
+        new: What is to be there.
+        every: Whether each occurrence is replaced.
+        path: The file, for the message.
+
+    Raises:
+        ActionFailed: It is not there, or more than once.
+    """
+    count = text.count(old) if old else 0
+    if count == 0:
+        what = one_line(old) if old else "An empty text"
+        raise ActionFailed(f"{what} is not in {path}; read it, and copy what is there exactly.")
+    if count > 1 and not every:
+        raise ActionFailed(
+            f"{one_line(old)} is in {path} {count} times; give more of what is around it, or "
+            "replace every one."
+        )
+    return text.replace(old, new), count
+
+
+def one_line(text: str) -> str:
+    """The beginning of a text, on one line."""
+    line = " ".join(text.split())
+    return line if len(line) <= _MOST_EDIT_HINT else line[: _MOST_EDIT_HINT - 1] + "…"
 
 
 async def run_action(world: Workbench, name: str, args: Mapping[str, Any]) -> ActionEffect:

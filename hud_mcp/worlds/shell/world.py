@@ -14,7 +14,7 @@ from hud_mcp.errors import ActionFailed, EnvironmentFailed
 from hud_mcp.observation import Look, Observation, clip_text
 from hud_mcp.sandbox import Entry, Finished, Sandbox
 from hud_mcp.sandbox.bubblewrap import GUEST_ROOT
-from hud_mcp.worlds.shell.commands import run_action
+from hud_mcp.worlds.shell.commands import one_line, replace_text, run_action
 
 __all__ = ["CommandResult", "ShellWorld"]
 
@@ -25,7 +25,6 @@ MOST_READ_BYTES = 1024 * 1024
 
 _FORM = 1
 _SHOWN_ENTRIES = 60
-_MOST_EDIT_HINT = 80
 
 
 @dataclass(frozen=True)
@@ -118,7 +117,7 @@ class ShellWorld:
             cwd,
         )
         line = command if isinstance(command, str) else " ".join(command)
-        self._last = f"Last command: {_one_line(line)} → {_ending(finished)}"
+        self._last = f"Last command: {one_line(line)} → {_ending(finished)}"
         return CommandResult(finished.code, finished.text, finished.reason)
 
     async def read(self, path: str) -> str:
@@ -162,17 +161,8 @@ class ShellWorld:
         Raises:
             ActionFailed: It is not there, or more than once. Nothing changed.
         """
-        text = await self.read(path)
-        count = text.count(old) if old else 0
-        if count == 0:
-            what = _one_line(old) if old else "An empty text"
-            raise ActionFailed(f"{what} is not in {path}; read it, and copy what is there exactly.")
-        if count > 1 and not every:
-            raise ActionFailed(
-                f"{_one_line(old)} is in {path} {count} times; give more of what is around it, or "
-                "replace every one."
-            )
-        await self.write(path, text.replace(old, new))
+        text, count = replace_text(await self.read(path), old, new, every=every, path=path)
+        await self.write(path, text)
         return count
 
     async def list(self, path: str = ".") -> "list[Entry]":
@@ -332,8 +322,3 @@ def _entry_line(entry: Entry) -> str:
     if entry.info.is_folder:
         return f"  {name}/"
     return f"  {name}@" if entry.info.is_link else f"  {name}  {entry.info.size} bytes"
-
-
-def _one_line(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= _MOST_EDIT_HINT else line[: _MOST_EDIT_HINT - 1] + "…"

@@ -5,9 +5,8 @@ from contextlib import AsyncExitStack
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
-from hud_mcp.action import Action, ActionEffect
 from hud_mcp.channel.bridge.control import Control
-from hud_mcp.observation import Look, Observation
+from hud_mcp.channel.bridge.forwarded import ForwardedScreen
 from hud_mcp.world import Shared
 from hud_mcp.worlds.browser.remote import RemoteBrowserWorld, attach_browser
 
@@ -22,12 +21,8 @@ def browser_problem(binding: Mapping[str, Any]) -> str | None:
     return f"{scheme} cannot be carried through the control channel; ws and http can"
 
 
-class BrowserScreen:
+class BrowserScreen(ForwardedScreen[RemoteBrowserWorld]):
     """A browser behind a HUD server. Made by `open`."""
-
-    def __init__(self, world: RemoteBrowserWorld, stack: AsyncExitStack) -> None:
-        self._world = world
-        self._stack = stack
 
     @classmethod
     async def open(
@@ -56,19 +51,6 @@ class BrowserScreen:
             raise
         return cls(world, stack)
 
-    @property
-    def is_open(self) -> bool:
-        """Whether the browser is there."""
-        return self._world.is_open
-
-    async def act(self, action: Action) -> ActionEffect:
-        """Perform one action, as `BrowserWorld.act` does."""
-        return await self._world.act(action)
-
-    async def observe(self, look: Look) -> Observation:
-        """Look at the page, as `BrowserWorld.observe` does."""
-        return await self._world.observe(look)
-
     def remembered(self) -> dict[str, Any]:
         """What another process must know of what the agent was told."""
         return self._world.remembered()
@@ -76,8 +58,3 @@ class BrowserScreen:
     def remember(self, told: Mapping[str, Any]) -> None:
         """Go on after another process."""
         self._world.remember(told)
-
-    async def close(self) -> None:
-        """Leave the browser, which goes on. Closing twice is no error."""
-        await self._world.close()
-        await self._stack.aclose()

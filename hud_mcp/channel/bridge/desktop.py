@@ -5,9 +5,8 @@ from contextlib import AsyncExitStack
 from importlib.util import find_spec
 from typing import Any
 
-from hud_mcp.action import Action, ActionEffect
 from hud_mcp.channel.bridge.control import Control
-from hud_mcp.observation import Look, Observation
+from hud_mcp.channel.bridge.forwarded import ForwardedScreen
 from hud_mcp.world import Shared
 from hud_mcp.worlds.desktop.vnc import Vnc
 from hud_mcp.worlds.desktop.world import DesktopWorld
@@ -20,12 +19,11 @@ def desktop_problem() -> str | None:
     return None if find_spec("vncdotool") else "it needs `pip install hud-mcp[vnc]`"
 
 
-class DesktopScreen:
-    """A desktop behind a HUD server. Made by `open`."""
+class DesktopScreen(ForwardedScreen[DesktopWorld]):
+    """A desktop behind a HUD server. Made by `open`.
 
-    def __init__(self, world: DesktopWorld, stack: AsyncExitStack) -> None:
-        self._world = world
-        self._stack = stack
+    Nothing is remembered of it: what the agent was told are pixels.
+    """
 
     @classmethod
     async def open(
@@ -50,28 +48,3 @@ class DesktopScreen:
             await stack.aclose()
             raise
         return cls(DesktopWorld(vnc), stack)
-
-    @property
-    def is_open(self) -> bool:
-        """Whether the connection is there."""
-        return self._world.is_open
-
-    async def act(self, action: Action) -> ActionEffect:
-        """Perform one action, as `DesktopWorld.act` does."""
-        return await self._world.act(action)
-
-    async def observe(self, look: Look) -> Observation:
-        """Look at the screen, as `DesktopWorld.observe` does."""
-        return await self._world.observe(look)
-
-    def remembered(self) -> dict[str, Any]:
-        """Nothing: what the agent was told are pixels."""
-        return {}
-
-    def remember(self, told: Mapping[str, Any]) -> None:
-        """Go on after another process."""
-
-    async def close(self) -> None:
-        """Disconnect. Closing twice is no error."""
-        await self._world.close()
-        await self._stack.aclose()

@@ -9,10 +9,12 @@ from pydantic_core import to_jsonable_python
 from hud_mcp import __version__
 from hud_mcp.grade import Outcome
 from hud_mcp.keeper import Ending
+from hud_mcp.replay import submitted_answer
+from hud_mcp.store.held import HeldSession
 from hud_mcp.task import Task
-from hud_mcp.trajectory import Receipt
+from hud_mcp.trajectory import Receipt, utc_now
 
-__all__ = ["digest", "ended_text", "make_receipt"]
+__all__ = ["digest", "ended_text", "make_receipt", "receipt_of_held"]
 
 
 def make_receipt(
@@ -49,6 +51,22 @@ def make_receipt(
         package_version=__version__,
         task_digest=task.digest,
         environment_digest=environment_digest,
+    )
+
+
+def receipt_of_held(held: HeldSession, ending: Ending) -> Receipt:
+    """The receipt of a session that ends now without having been brought back."""
+    begun = held.trajectory
+    return make_receipt(
+        ending,
+        trajectory=begun.id,
+        environment=begun.environment,
+        environment_digest=held.environment_digest,
+        task=begun.task,
+        answer=submitted_answer(begun.steps),
+        reward_policy=held.reward_policy,
+        started_at=begun.started_at,
+        ended_at=utc_now(),
     )
 
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 import anyio
 
 from hud_mcp.caller import Caller
-from hud_mcp.ending import ended_text, make_receipt
+from hud_mcp.ending import ended_text, receipt_of_held
 from hud_mcp.environment import Environment
 from hud_mcp.errors import HudMcpError, SessionBusy, SessionEnded
 from hud_mcp.grade import Outcome
@@ -175,20 +175,9 @@ class Recovery:
 
     async def _end_held(self, held: HeldSession, outcome: Outcome, reason: str) -> Receipt:
         """End a session that is this server's and whose world is not open."""
-        begun = held.trajectory
-        receipt = make_receipt(
-            Ending(outcome, error=reason, told=reason),
-            trajectory=begun.id,
-            environment=begun.environment,
-            environment_digest=held.environment_digest,
-            task=begun.task,
-            answer=submitted_answer(begun.steps),
-            reward_policy=held.reward_policy,
-            started_at=begun.started_at,
-            ended_at=utc_now(),
-        )
-        await self._store.end_session(begun.id, receipt)
-        logger.warning("%s of %s: %s", outcome, begun.id, reason)
+        receipt = receipt_of_held(held, Ending(outcome, error=reason, told=reason))
+        await self._store.end_session(receipt.trajectory, receipt)
+        logger.warning("%s of %s: %s", outcome, receipt.trajectory, reason)
         return receipt
 
     async def _end_waiting(self, found: WaitingSession, outcome: Outcome, reason: str) -> None:

@@ -9,17 +9,15 @@ from collections.abc import Callable, Iterator, Sequence
 
 import anyio
 
-from hud_mcp.ending import make_receipt
+from hud_mcp.ending import receipt_of_held
 from hud_mcp.errors import HudMcpError
 from hud_mcp.grade import Outcome
 from hud_mcp.keeper import Ending
-from hud_mcp.replay import submitted_answer
 from hud_mcp.rollout.attempt import Attempt, Bounds, Rollout, Solver
 from hud_mcp.rollout.plan import PlannedRun
 from hud_mcp.rollout.server import RunServer, ServerLost
 from hud_mcp.statistics import UNFINISHED
 from hud_mcp.store import Store
-from hud_mcp.trajectory import utc_now
 
 __all__ = ["Runs", "end_as_lost"]
 
@@ -174,19 +172,9 @@ async def end_as_lost(store: Store, trajectory_id: str, reason: str) -> bool:
     """
     claimed = await store.claim_session(trajectory_id)
     held = await store.hold(trajectory_id)
-    begun = held.trajectory
-    if not claimed or begun.receipt is not None:
-        return begun.receipt is not None
-    receipt = make_receipt(
-        Ending(Outcome.LOST, error=reason, told=reason),
-        trajectory=begun.id,
-        environment=begun.environment,
-        environment_digest=held.environment_digest,
-        task=begun.task,
-        answer=submitted_answer(begun.steps),
-        reward_policy=held.reward_policy,
-        started_at=begun.started_at,
-        ended_at=utc_now(),
-    )
-    await store.end_session(begun.id, receipt)
+    receipt = held.trajectory.receipt
+    if not claimed or receipt is not None:
+        return receipt is not None
+    receipt = receipt_of_held(held, Ending(Outcome.LOST, error=reason, told=reason))
+    await store.end_session(trajectory_id, receipt)
     return True

@@ -178,7 +178,10 @@ class Performer:
         except BaseException as exc:
             draft.error = _why_stopped(exc, f"while {tool.name} ran")
             draft.interrupted = isinstance(exc, asyncio.CancelledError)
-            ours = isinstance(exc, HudMcpError) or not isinstance(exc, Exception)
+            theirs = isinstance(
+                exc, Exception | SystemExit
+            )  # one that leaves is not the server's end
+            ours = isinstance(exc, HudMcpError) or not theirs
             if not ours:
                 draft.error = f"{tool.name} failed: {draft.error}"
                 logger.exception("tool %s raised", tool.name)

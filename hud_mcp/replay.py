@@ -153,7 +153,7 @@ async def _call_again(world: World, step: TrajectoryStep, tools: Mapping[str, To
         await tools[name].call(step.actions[0].get("args") or {}, world)
     except EnvironmentFailed:
         raise
-    except Exception as exc:
+    except (Exception, SystemExit) as exc:
         if step.error is None:
             raise WorldLost(
                 f"step {step.index}: {name} worked before, and now it failed: "

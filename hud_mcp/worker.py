@@ -151,7 +151,10 @@ class Worker:
             except asyncio.CancelledError:
                 command.error = SessionEnded(self._over())
                 raise
-            except Exception as exc:  # the worker attributes what a world or a tool raises
+            except (
+                Exception,
+                SystemExit,
+            ) as exc:  # the worker attributes what a world or a tool raises
                 logger.exception("a world or a tool raised")
                 command.error = ActionFailed(f"{type(exc).__name__}: {exc}")
             finally:

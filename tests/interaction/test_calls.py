@@ -594,3 +594,46 @@ async def refused_status(server: HttpServer, token: str | None) -> int:
     async with httpx2.AsyncClient() as web:
         body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
         return (await web.post(server.url, json=body, headers=headers)).status_code
+
+
+LEAVING = """
+import sys
+
+from hud_mcp import Environment
+
+env = Environment("leaving", version="0.0.1")
+
+
+@env.template()
+async def stay():
+    answer = yield "Stay."
+    yield 1.0
+
+
+@env.tool
+async def leave(status: int) -> None:
+    \"\"\"Call sys.exit, as a command's main function does.\"\"\"
+    sys.exit(status)
+"""
+
+
+async def test_a_tool_that_calls_sys_exit_fails_alone(tmp_path: Path) -> None:
+    """Its caller is told; the server, this session and the others go on, also after a kill."""
+    source = tmp_path / "env.py"
+    source.write_text(LEAVING)
+    with http_server(tmp_path, (str(source),)) as server:
+        async with http_peer(server, era=MODERN) as peer:
+            beside, task = await peer.start("stay"), await peer.start("stay")
+            told = await peer.error("leave", session=task.session, status=2)
+            assert told == "leave failed: SystemExit: 2"
+            for each in (beside, task):
+                assert (await peer.status(each.session))["state"] == "open"
+            graded = await peer.ok("response", session=beside.session, answer="yes")
+            assert graded.structured["reward"] == 1.0
+    with http_server(tmp_path, (str(source),)) as server:
+        async with http_peer(server, era=MODERN) as peer:
+            assert (await peer.ok("response", session=task.session, answer="yes")).structured[
+                "reward"
+            ] == 1.0
+            recorded = (await peer.record(task)).steps
+            assert [(s.kind, s.error) for s in recorded] == [("tool", told), ("response", None)]

@@ -20,6 +20,7 @@ _HEAD_BYTES: Final = 1024
 _ENTRY_BYTES: Final = 256
 _BLANK: Final = b" \t\r"
 _DUMP: Final = orjson.OPT_APPEND_NEWLINE
+_ID_BITS: Final = 63
 
 
 class Request(NamedTuple):
@@ -211,6 +212,23 @@ def _id_or_none(token: bytes) -> RequestId | None:
         return None
 
 
+def _id_of_unread(line: bytes) -> RequestId | None:
+    """The id of a request that is refused as a whole, so that whoever sent it does not wait.
+
+    A text that was cut in the middle of a character ends in a lone surrogate, which JavaScript and
+    Python write as an escape and UTF-8 cannot hold.
+    """
+    try:
+        body: object = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(body, dict):
+        return None
+    request = cast("JsonObject", body)
+    found = as_request_id(request.get("id")) if isinstance(request.get("method"), str) else None
+    return None if isinstance(found, int) and found.bit_length() > _ID_BITS else found
+
+
 def as_request_id(value: object) -> RequestId | None:
     """Narrow a JSON value to a request id; a bool is none, although Python calls it an int."""
     if isinstance(value, str | int) and not isinstance(value, bool):
@@ -233,8 +251,9 @@ def read_message(line: bytes) -> Message | Refusal | None:
     """
     try:
         body: object = orjson.loads(line)
-    except orjson.JSONDecodeError:
-        return Refusal(None, PARSE_ERROR, "Parse error: the line is not valid JSON in UTF-8")
+    except orjson.JSONDecodeError as exc:
+        text = f"Parse error: the line is not valid JSON in UTF-8: {exc}"
+        return Refusal(_id_of_unread(line), PARSE_ERROR, text)
     if not isinstance(body, dict):
         kind = "a batch" if isinstance(body, list) else "no JSON object"
         return Refusal(None, INVALID_REQUEST, f"Invalid request: the message is {kind}")

@@ -192,6 +192,18 @@ def test_what_is_no_message_is_refused(line: bytes, request_id: object, code: in
     assert (refusal.id, refusal.code) == (request_id, code)
 
 
+@pytest.mark.parametrize("id_first", [True, False])
+def test_a_request_with_half_a_character_is_refused_under_its_id(*, id_first: bool) -> None:
+    """Whoever sent it is told what is wrong, and does not wait for an answer that never comes."""
+    params = {"name": "response", "arguments": {"answer": "cut \ud83d"}}
+    rest = {"method": "tools/call", "params": params, "jsonrpc": "2.0"}
+    body = {"id": 7, **rest} if id_first else {**rest, "id": 7}
+    refusal = read_message(json.dumps(body).encode())
+    assert isinstance(refusal, Refusal)
+    assert (refusal.id, refusal.code) == (7, -32700)
+    assert "surrogate" in refusal.message
+
+
 @given(st.binary() | json_values.map(lambda value: json.dumps(value).encode()))
 def test_reading_never_raises(line: bytes) -> None:
     """Whatever a line holds, it is a message, a refusal or nothing."""

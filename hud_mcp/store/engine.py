@@ -95,6 +95,8 @@ def remedy(error: Exception) -> str:
         return "let the process that holds its lock finish, or end it"
     if _is_unreachable(error):
         return "start the database, or correct the store's URL"
+    if isinstance(getattr(error, "orig", None) or error, UnicodeError):
+        return "leave out the halves of characters, which no encoding has"
     return "free space or make it writable"
 
 

@@ -133,6 +133,8 @@ async def test_a_prompt_that_cannot_be_written_down_fails_alone(http: Peer) -> N
     async with neighbour(http):
         told = await http.error("start_task", template="yields_surrogate")
         assert "yields_surrogate" in told or "record" in told
+        assert "free space" not in told, "nothing is wrong with the store"
+        assert "leave out the halves of characters" in told
         assert "faulty.py" not in told
 
 

@@ -1,5 +1,7 @@
 """Opening a database: how SQLite is set up, what version the tables have, and migrating them."""
 
+import errno
+import os
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -60,10 +62,11 @@ def open_engine(url: str, path: Path | None) -> "Engine":
     if path is not None:
 
         @event.listens_for(engine, "connect")
-        def _configure(connection: Any, _record: Any) -> None:
+        def _configure(connection: Any, record: Any) -> None:
             _use_wal(connection)
             for pragma in ("synchronous=FULL", "foreign_keys=ON"):
                 connection.execute(f"PRAGMA {pragma}")
+            record.info["file"] = (path, path.stat())
 
     try:
         _prepare_tables(engine)
@@ -73,10 +76,27 @@ def open_engine(url: str, path: Path | None) -> "Engine":
     return engine
 
 
+class _FileGone(OSError):
+    """The file that a connection writes to is not the one that is in its place."""
+
+
 def begin_write(connection: "Connection") -> None:
-    """Begin a transaction that writes. SQLite's takes its lock now, not between two statements."""
-    if connection.dialect.name == "sqlite":
-        connection.exec_driver_sql("BEGIN IMMEDIATE")
+    """Begin a transaction that writes. SQLite's takes its lock now, not between two statements.
+
+    Raises:
+        OSError: SQLite's file was deleted, moved or replaced. It would write on without an error,
+            into a file that nobody can open.
+    """
+    if connection.dialect.name != "sqlite":
+        return
+    path, opened = connection.info["file"]
+    try:
+        is_there = os.path.samestat(path.stat(), opened)
+    except FileNotFoundError:
+        is_there = False
+    if not is_there:
+        raise _FileGone(errno.ENOENT, "its file was deleted, moved or replaced")
+    connection.exec_driver_sql("BEGIN IMMEDIATE")
 
 
 def why(error: Exception) -> str:
@@ -95,6 +115,8 @@ def remedy(error: Exception) -> str:
         return "let the process that holds its lock finish, or end it"
     if _is_unreachable(error):
         return "start the database, or correct the store's URL"
+    if isinstance(error, _FileGone):
+        return "put it back, or start the server again"
     if isinstance(getattr(error, "orig", None) or error, UnicodeError):
         return "leave out the halves of characters, which no encoding has"
     return "free space or make it writable"

@@ -341,6 +341,36 @@ async def test_a_session_that_is_ended_twice_at_once_has_one_receipt(store: Stor
 # Places.
 
 
+@pytest.mark.parametrize("instead", ["nothing", "another store"])
+async def test_a_file_that_is_taken_away_loses_nothing_in_silence(
+    tmp_path: Path, instead: str
+) -> None:
+    """SQLite would write on into a file without a name; once it is back, the same calls succeed."""
+    place, kept = tmp_path / "store.sqlite3", tmp_path / "kept.sqlite3"
+    store = Store(str(place))
+    with anyio.fail_after(30):
+        await begin(store)
+        if instead == "another store":
+            other = Store(str(tmp_path / "other.sqlite3"))
+            await begin(other)
+            await other.close()
+        place.rename(kept)
+        if instead == "another store":
+            (tmp_path / "other.sqlite3").rename(place)
+        with pytest.raises(StoreFailed) as caught:
+            await store.add_step("traj-1", step(0))
+        assert str(caught.value) == (
+            "The record could not be written: its file was deleted, moved or replaced. Nothing of "
+            "this call was recorded; put it back, or start the server again, then call again."
+        )
+        kept.rename(place)
+        await store.add_step("traj-1", step(0))
+        await store.close()
+        again = Store(str(place))
+        assert [s.index for s in (await again.load_trajectory("traj-1")).steps] == [0]
+        await again.close()
+
+
 async def test_a_link_to_a_store_is_the_same_store(tmp_path: Path) -> None:
     """Two names of one file are no two machines: its servers see each other."""
     (tmp_path / "real").mkdir()

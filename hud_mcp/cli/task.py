@@ -69,10 +69,10 @@ def start_command(task: str, args: str, **options: Any) -> None:
         return {"session": client.session_id, **started}
 
     reply = _run(options, ask)
-    prompt = reply.get("prompt")
-    _print(options, reply, prompt if isinstance(prompt, str) else orjson.dumps(prompt).decode())
     if not options["as_json"]:
         click.echo(f"session: {reply['session']}", err=True)
+    prompt = reply.get("prompt")
+    _print(options, reply, prompt if isinstance(prompt, str) else orjson.dumps(prompt).decode())
 
 
 @command.command("grade")
@@ -124,8 +124,6 @@ def _run(options: dict[str, Any], ask: Ask) -> Any:
         sys.exit(1)
     finally:
         sys.stdout = printed
-    if options["out"] is not None:
-        _write(options["out"], reply)
     return reply
 
 
@@ -190,6 +188,8 @@ def _read_answer(name: str) -> str:
 
 def _print(options: dict[str, Any], reply: Any, text: str) -> None:
     click.echo(orjson.dumps(reply).decode() if options["as_json"] else text)
+    if options["out"] is not None:  # last: what was done is told where it cannot be written
+        _write(options["out"], reply)
 
 
 def _write(name: str, reply: Any) -> None:

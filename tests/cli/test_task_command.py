@@ -90,6 +90,14 @@ def test_what_is_wrong_is_said_with_a_status(
     task(*arguments, code=code, says=says)
 
 
+def test_a_reply_that_cannot_be_written_to_a_file_is_shown(source: tuple[str, ...]) -> None:
+    """The task was started: its session's id is not lost with the file."""
+    asked = task(
+        "start", "ask", *source, "--out", "/no/such/folder/reply", code=1, says="session: sess-"
+    )
+    assert asked.strip()
+
+
 def test_a_place_never_shows_its_token() -> None:
     """Neither in an error nor in a log."""
     assert "secret" not in f"{Place('h', 1, 'secret')} {Place('h', 1, 'secret')!r}"

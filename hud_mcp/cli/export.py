@@ -69,6 +69,8 @@ async def _export(source_id: str, kind: str, out: Path | None, options: dict[str
     store = Store(options["store"])
     path = out
     try:
+        if out is not None and not out.name:
+            raise HudMcpError(f"--out {out}: name what is to be written there, as in {out}/job.")
         selection = await select(store, source_id)
         path = out or Path(f"{selection.id}{_ending(kind, whole_job=selection.whole_job)}")
         with _progress() as progress:

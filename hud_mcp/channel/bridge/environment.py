@@ -25,8 +25,9 @@ from hud_mcp.channel.bridge.shell import shell_problem
 from hud_mcp.channel.bridge.template import BridgedTemplate
 from hud_mcp.channel.bridge.tools import shell_tools
 from hud_mcp.channel.bridge.world import Binding, BridgeSpec, BridgeWorld, Uses
+from hud_mcp.channel.client import ChannelFailed
 from hud_mcp.environment import Environment
-from hud_mcp.errors import InvalidEnvironment, sole_cause
+from hud_mcp.errors import EnvironmentFailed, InvalidEnvironment, sole_cause
 from hud_mcp.tool import CORE_TOOLS, Tool
 from hud_mcp.worlds.browser.commands import SCHEMAS as BROWSER_SCHEMAS
 from hud_mcp.worlds.browser.remote import REMOTE_ACTIONS
@@ -95,7 +96,13 @@ async def bridge(source: str, *, python: str | None = None) -> BridgedEnvironmen
     """
     origin = read_origin(source, python)
     try:
-        control = await Control.open(origin)
+        try:
+            control = await Control.open(origin)
+        except EnvironmentFailed as exc:
+            if not isinstance(exc.__cause__, ChannelFailed):
+                raise
+            # Whoever starts a server may know the address; an agent, who is told later, may not.
+            raise EnvironmentFailed(f"The HUD server cannot be reached: {exc.__cause__}") from exc
         try:
             return await _read(origin, control)
         finally:

@@ -134,6 +134,7 @@ async def test_a_session_is_taken_up_by_the_next_server(
     ("arguments", "said"),
     [
         (["tcp://127.0.0.1:9"], "The HUD server cannot be reached"),
+        (["tcp://key@127.0.0.1:9"], "Nothing answers at tcp://127.0.0.1:9: "),
         (["tcp://nowhere"], "write tcp://host:port"),
         (["hud:nothing.py"], "There is no HUD environment at 'nothing.py'"),
         ([f"hud:{WORKBENCH}", "--python", sys.executable], "has no `hud`"),

@@ -1,5 +1,6 @@
 """The `hud-mcp` command: one module for each command, loaded when it is called."""
 
+import errno
 from importlib import import_module
 from typing import Any
 
@@ -23,6 +24,10 @@ _COMMANDS = {
     "tasks": "List the tasks of a taskset, or show one.",
     "export": "Write a job or a trajectory as JSON Lines, Parquet, ATIF, HTML or GIF.",
 }
+
+
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+"""A disk without space, of whoever's file: the output's too."""
 
 
 class _Commands(click.Group):
@@ -50,6 +55,12 @@ class _Commands(click.Group):
             return super().invoke(ctx)
         except HudMcpError as exc:
             raise click.ClickException(str(exc)) from None
+        except OSError as exc:
+            if exc.errno not in _FULL:
+                raise
+            raise click.ClickException(
+                f"Nothing more can be written: {exc.strerror}. Free space, then call again."
+            ) from None
         except BaseExceptionGroup as group:
             # A client's task group wraps what its body raised.
             cause = sole_cause(group)

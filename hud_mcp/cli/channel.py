@@ -7,6 +7,7 @@ from typing import Any
 import anyio
 import click
 
+from hud_mcp.cli.finite import FiniteFloat
 from hud_mcp.cli.serve import leave, load, only_environment, private_stdout, read_limits
 from hud_mcp.cli.startup import without_collecting
 from hud_mcp.errors import HudMcpError
@@ -38,7 +39,7 @@ def command() -> None:
 @click.option(
     "--idle",
     "idle_s",
-    type=click.FloatRange(1),
+    type=FiniteFloat(1),
     default=3600.0,
     help="Seconds after which a connection that says nothing is closed; its task stays held.",
 )

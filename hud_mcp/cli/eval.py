@@ -15,6 +15,7 @@ from rich.console import Console
 from hud_mcp.agents.command import CommandAgent
 from hud_mcp.agents.nop import NopAgent
 from hud_mcp.agents.oracle import OracleAgent
+from hud_mcp.cli.finite import FiniteFloat
 from hud_mcp.cli.interruption import Interruption, watched_signals
 from hud_mcp.cli.output import cell, make_console
 from hud_mcp.cli.prepared import Prepared, begin_job, resume_job
@@ -98,7 +99,7 @@ _SETTLE_S = 15.0
     "looked at twice a second.",
 )
 @click.option(
-    "--timeout", type=click.FloatRange(1), default=600.0, help="Seconds for the agent on one run."
+    "--timeout", type=FiniteFloat(1), default=600.0, help="Seconds for the agent on one run."
 )
 @click.option(
     "--retries",
@@ -115,7 +116,10 @@ _SETTLE_S = 15.0
 )
 @click.option("--store", metavar="URL", help="A SQLite file or a database URL for the record.")
 @click.option(
-    "--report", "report_path", type=click.Path(path_type=Path), help="Where to write the report."
+    "--report",
+    "report_path",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Where to write the report.",
 )
 @click.option(
     "--image", type=click.Choice(["jpeg", "png"]), default="jpeg", help="Format of pictures."
@@ -143,6 +147,8 @@ def _check_usage(ctx: click.Context, options: dict[str, Any]) -> None:
             raise click.UsageError("Name a TASKSET, or --resume JOB.")
         if (options["agent"] is None) == (options["agent_command"] is None):
             raise click.UsageError("Give --agent oracle, --agent nop, or --agent-command COMMAND.")
+        if options["agent"] is None and not options["agent_command"].strip():
+            raise click.UsageError("--agent-command is empty; write what the shell is to run.")
         return
     for name in _RECORDED_UNLESS_GIVEN:
         if ctx.get_parameter_source(name) is not ParameterSource.COMMANDLINE:
@@ -158,7 +164,7 @@ def _check_usage(ctx: click.Context, options: dict[str, Any]) -> None:
 
 
 async def _main(options: dict[str, Any]) -> int:
-    console = make_console()
+    console = make_console(lasting=True)
     store = Store(options["store"])
     status = 1
 
@@ -207,7 +213,13 @@ async def _evaluate(
 
 def _place_of_report(given: Path | None, job: Job) -> Path:
     place = given or user_data_path("hud-mcp") / "reports" / f"{job.id}.html"
-    place.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as exc:
+        raise HudMcpError(
+            f"The report cannot be written to {place}: {exc.strerror}. No run has begun; name "
+            f"another --report, with --resume {job.id}."
+        ) from exc
     return place.absolute()
 
 

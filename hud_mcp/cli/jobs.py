@@ -8,6 +8,7 @@ import click
 from pydantic_core import to_json
 from rich.text import Text
 
+from hud_mcp.cli.finite import FiniteFloat
 from hud_mcp.cli.output import cell, make_console, make_table, number, when
 from hud_mcp.job import Job
 from hud_mcp.log import configure_logging
@@ -31,7 +32,7 @@ __all__ = ["command"]
 @click.option("--limit", type=click.IntRange(1), default=20, help="How many jobs to list.")
 @click.option(
     "--threshold",
-    type=float,
+    type=FiniteFloat(),
     default=PASS_REWARD,
     help="The reward from which on a run passes; 1 by default.",
 )

@@ -1,7 +1,9 @@
 """How commands print: tables that fit a terminal, and whole lines where nobody looks."""
 
 import os
+import sys
 from datetime import datetime
+from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
@@ -15,9 +17,24 @@ _UNFOLDED = 100_000
 """Columns of a pipe: a line that is folded cannot be searched or cut."""
 
 
-def make_console() -> Console:
-    """A console on standard output, as wide as the terminal; a pipe folds nothing."""
-    console = Console(highlight=False)
+class _LastingConsole(Console):
+    """A console of work that goes on when nobody reads any more, as behind `| head`."""
+
+    def on_broken_pipe(self) -> None:
+        """Print nothing more."""
+        self.quiet = True
+        with Path(os.devnull).open("w", encoding="utf-8") as nowhere:
+            os.dup2(nowhere.fileno(), sys.stdout.fileno())
+
+
+def make_console(*, lasting: bool = False) -> Console:
+    """A console on standard output, as wide as the terminal; a pipe folds nothing.
+
+    Args:
+        lasting: Whether the work goes on where whoever read the output has left; else the command
+            ends then.
+    """
+    console = (_LastingConsole if lasting else Console)(highlight=False)
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = _UNFOLDED
     return console

@@ -47,6 +47,8 @@ async def begin_job(store: Store, options: Mapping[str, Any]) -> Prepared:
     """
     path = find_taskset(options["taskset"])
     tasks = Taskset.load(path)
+    if not len(tasks):
+        raise HudMcpError(f"{path} holds no tasks. Write one as JSON on each line.")
     chosen = tasks.filter(options["pattern"]) if options["pattern"] else tasks
     if not len(chosen):
         raise HudMcpError(

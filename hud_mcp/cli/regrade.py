@@ -60,7 +60,7 @@ def command(**options: Any) -> None:
 
 
 async def _run(options: dict[str, Any]) -> int:
-    console = make_console()
+    console = make_console(lasting=True)
     store = Store(options["store"])
     try:
         old, tasks, runs = await _load(store, options)

@@ -160,6 +160,7 @@ def test_contexts_are_drawn_by_the_seed_of_the_job(sizes: Path) -> None:
     [
         (("--contexts", "nowhere.json"), "nowhere.json"),
         (("--contexts", "sample:none"), "sample:N"),
+        (("--contexts", "sample:1000000"), "from 1 to 999999"),
         (("--contexts", "sample:2:weight=1..2"), "'weight'"),
         (("--contexts", "wrong.json"), "does not fit the environment 'sizes'"),
         (("--context-selector", "every"), "--contexts"),
@@ -178,3 +179,56 @@ def test_contexts_that_cannot_be_given_are_refused_before_a_job_begins(
     assert done.exit_code != 0
     assert told in done.output + str(done.exception)
     assert "job-" not in listed.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("rows.jsonl", "--agent", "nop", "--timeout", "inf"), "inf is not a finite number."),
+        (("rows.jsonl", "--agent", "nop", "--timeout", "nan"), "nan is not a finite number."),
+        (("rows.jsonl", "--agent", "nop", "--report", "."), "File '.' is a directory."),
+        (("rows.jsonl", "--agent-command", " "), "--agent-command is empty"),
+        (("blank.jsonl", "--agent", "nop"), "blank.jsonl holds no tasks."),
+    ],
+)
+def test_what_cannot_run_is_refused_before_a_job_begins(
+    folder: Path, arguments: tuple[str, ...], told: str
+) -> None:
+    """In a sentence; a job whose options cannot be recorded could not be resumed or regraded."""
+    (folder / "blank.jsonl").write_text("\n\n")
+    with chdir(folder):
+        done = CliRunner().invoke(main, ["eval", "--store", "s.sqlite3", *arguments])
+        listed = CliRunner().invoke(main, ["jobs", "--store", "s.sqlite3"])
+    assert done.exit_code in (1, 2)
+    assert told in done.output
+    assert "Traceback" not in done.output
+    assert isinstance(done.exception, SystemExit)
+    assert "job-" not in listed.output
+
+
+@pytest.mark.skipif(os.name == "nt", reason="its pipes end otherwise")
+def test_an_evaluation_whose_output_nobody_reads_runs_to_its_end(folder: Path) -> None:
+    """As behind `| head -1`: every task is graded, and the report is written."""
+    running = evaluate(folder, "--agent", "oracle", "--filter", "count")
+    assert running.stdout is not None
+    running.stdout.close()
+    assert running.wait(timeout=60) == 0
+    assert (folder / "report.html").exists()
+    with chdir(folder):
+        listed = CliRunner().invoke(main, ["jobs", "--store", "s.sqlite3"]).output
+    assert "2/2" in listed
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="it has no full device")
+def test_output_that_has_no_room_is_told_in_a_sentence(folder: Path) -> None:
+    """No traceback, and the status of a failure."""
+    for command in (["jobs", "--store", "s.sqlite3"], ["tasks", "rows.jsonl", "--json"]):
+        with Path("/dev/full").open("w") as full:
+            done = subprocess.run(
+                [sys.executable, "-m", "hud_mcp", *command],
+                cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT)}, text=True, timeout=60,
+                stdout=full, stderr=subprocess.PIPE, check=False,
+            )  # fmt: skip
+        assert done.returncode == 1
+        assert "Error: Nothing more can be written: No space left on device." in done.stderr
+        assert "Traceback" not in done.stderr

@@ -156,6 +156,14 @@ def test_the_threshold_of_a_pass_can_be_chosen(path: Path) -> None:
     assert "pass@1       1.000" in run(path, "job-aaaa", "--threshold", "0.5").output
 
 
+@pytest.mark.parametrize("threshold", ["nan", "inf"])
+def test_a_threshold_that_nothing_reaches_is_refused(path: Path, threshold: str) -> None:
+    """Every run would be shown as failed."""
+    result = run(path, "job-aaaa11", "--threshold", threshold)
+    assert result.exit_code == 2
+    assert f"{threshold} is not a finite number." in result.stderr
+
+
 def test_in_a_pipe_no_line_is_folded(path: Path) -> None:
     """So that it can be searched, also where names are long."""
     job = Job(id="job-long", name="long " * 60, created_at=AT)

@@ -127,12 +127,14 @@ def sole_cause(error: BaseException) -> BaseException:
     return group if others else sole_cause(inner)
 
 
-def did_you_mean(given: str, known: Iterable[str]) -> str:
+def did_you_mean(given: object, known: Iterable[str]) -> str:
     """Return ``" Did you mean 'x'?"`` for the closest known name, or an empty string.
 
     Args:
-        given: The name that was not found.
+        given: The name that was not found; what is no text resembles none.
         known: The names that exist.
     """
+    if not isinstance(given, str):
+        return ""
     close = get_close_matches(given, list(known), n=1, cutoff=0.6)
     return f" Did you mean {close[0]!r}?" if close else ""

@@ -53,7 +53,7 @@ class CARLEnv(
 
     Raises:
         InvalidContext: A context is not allowed; the text names each feature and its bounds.
-        InvalidEnvironment: This class is not for that environment.
+        InvalidEnvironment: This class is not for that environment, or it is none.
     """
 
     env_name: ClassVar[str | None] = None
@@ -80,6 +80,7 @@ class CARLEnv(
         state_key: str = "state",
         **kwargs: Any,
     ) -> None:
+        _check_arguments(type(self).__name__, env, obs_context_features, state_key)
         RecordConstructorArgs.__init__(
             self,
             contexts=contexts,
@@ -310,6 +311,22 @@ def unbounded(space: spaces.Space[Any]) -> spaces.Space[Any]:
     if isinstance(space, spaces.Dict):
         return spaces.Dict({key: unbounded(each) for key, each in inside.spaces.items()})
     return inside
+
+
+def _check_arguments(name: str, env: Any, features: Any, state_key: str) -> None:
+    if env is not None and not isinstance(env, gymnasium.Env):
+        raise InvalidEnvironment(
+            f"{name} wraps an environment, not {env!r}; make it with gymnasium.make, and name "
+            "other arguments, as in contexts={…}."
+        )
+    if isinstance(features, str):
+        raise InvalidContext(
+            f"obs_context_features is a list of names, not {features!r}; write [{features!r}]."
+        )
+    if state_key == "context":
+        raise InvalidEnvironment(
+            "state_key is 'context', under which an observation has its context; name another."
+        )
 
 
 def _is_class(selector: Any) -> bool:

@@ -62,8 +62,11 @@ class ContextSampler:
             n_contexts: How many.
 
         Raises:
-            InvalidContext: One that was drawn is not allowed by the context space.
+            InvalidContext: One that was drawn is not allowed by the context space, or
+                `n_contexts` is negative.
         """
+        if n_contexts < 0:
+            raise InvalidContext(f"{n_contexts} contexts cannot be drawn; give 0 or more.")
         if n_contexts == 0:
             return {}
         # A size of 1 is about to change its meaning there; without a size it is one.
@@ -82,7 +85,13 @@ def _distributions(given: "Declarations | str | Path") -> "list[Distribution]":
     if isinstance(given, str | Path):
         if not Path(given).is_file():
             raise InvalidContext(f"There is no context distribution at {str(given)!r}.")
-        space: Any = ConfigSpace.ConfigurationSpace.from_json(given)
+        try:
+            space: Any = ConfigSpace.ConfigurationSpace.from_json(given)
+        except (ValueError, AttributeError, KeyError, TypeError) as exc:
+            raise InvalidContext(
+                f"{str(given)!r} is no ConfigSpace in JSON: {type(exc).__name__}: {exc}. Write one "
+                "with ConfigurationSpace.to_json."
+            ) from exc
         return list(space.values())
     if not isinstance(given, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]  # authors pass anything
         raise InvalidContext(

@@ -81,9 +81,16 @@ class ContextSelector(ABC):
         """Pick the next context.
 
         Raises:
-            InvalidContext: The selector gave an id that is not there.
+            InvalidContext: The selector gave an id that is not there, or no context.
         """
-        context, chosen = self._select()
+        picked: Any = self._select()  # of an author's function, which may give anything
+        match picked:
+            case (Mapping(), chosen):
+                context: Context = picked[0]
+            case _:
+                raise InvalidContext(
+                    f"A selector gives a context and its id, and this one gave {picked!r}."
+                )
         self.context_id = self.check_id(chosen)
         self.n_calls += 1
         return context

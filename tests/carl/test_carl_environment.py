@@ -224,6 +224,8 @@ def test_a_wrong_context_is_refused_with_each_feature_and_its_bounds() -> None:
         make("CARLCartPole", contexts=[{}])
     with pytest.raises(InvalidContext, match=r"context 'x': a context maps .* this is None; write"):
         make("CARLCartPole", contexts={"x": None})
+    with pytest.raises(InvalidContext, match=r"context 0: there is no feature 3\. The "):
+        CARLCartPole(contexts={0: {3: 1.0}})  # pyright: ignore[reportArgumentType]
     with pytest.raises(InvalidContext, match="no context to select from"):
         make("CARLCartPole", contexts={})
 
@@ -339,6 +341,9 @@ def test_a_wrapper_is_for_its_environment() -> None:
         CARLCartPole(gymnasium.make("Pendulum-v1"))
     with pytest.raises(TypeError, match=r"no argument 'context'.* Did you mean 'contexts'"):
         CARLCartPole(gymnasium.make("CartPole-v1"), context={})
+    for contexts in ({0: {}}, "CartPole-v1"):
+        with pytest.raises(InvalidEnvironment, match="CARLCartPole wraps an environment, not"):
+            CARLCartPole(contexts)  # pyright: ignore[reportArgumentType]
     with pytest.raises(InvalidEnvironment, match="CountingContexts needs the environment to wrap"):
         CountingContexts()
 
@@ -393,3 +398,15 @@ def test_many_environments_step_in_processes_of_their_own() -> None:
         assert seen in many.observation_space
     finally:
         many.close()
+
+
+def test_the_state_is_never_hidden_by_the_context() -> None:
+    """Both under one key would leave the context alone in the observation."""
+    with pytest.raises(InvalidEnvironment, match="state_key is 'context'"):
+        CARLCartPole(state_key="context")
+
+
+def test_one_name_of_a_feature_is_no_list_of_names() -> None:
+    """A text is a sequence of texts, and its first letter no feature."""
+    with pytest.raises(InvalidContext, match=r"write \['gravity'\]"):
+        CARLCartPole(obs_context_features="gravity")

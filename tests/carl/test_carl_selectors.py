@@ -101,6 +101,15 @@ def test_an_id_that_is_not_there_is_refused(wrong: Any) -> None:
     assert (selector.n_calls, selector.context_id) == (0, None)
 
 
+@pytest.mark.parametrize("wrong", [None, "ab", (None, 0), 0, ({}, 0, 1)])
+def test_what_is_no_context_with_its_id_is_refused(wrong: Any) -> None:
+    """A function of the author's may forget one; nothing was selected."""
+    selector = CustomSelector(CONTEXTS, lambda s: wrong)
+    with pytest.raises(InvalidContext, match="A selector gives a context and its id, and this one"):
+        selector.select()
+    assert (selector.n_calls, selector.context_id) == (0, None)
+
+
 def test_there_is_something_to_select_from() -> None:
     """An empty set is refused at once; in a smaller one, an id that is gone is forgotten."""
     with pytest.raises(InvalidContext, match="no context to select from"):

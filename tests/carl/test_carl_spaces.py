@@ -231,3 +231,19 @@ def test_a_sampler_refuses_what_its_environment_does_not_know_or_allow() -> None
         wide.sample_contexts(1)
     with pytest.raises(ValueError, match="is a list, a mapping or the path"):
         ContextSampler(7, SPACE, seed=1)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("text", ["{nope", "[1]", '{"hyperparameters": 3}'])
+def test_a_file_that_holds_no_distributions_is_named(text: str, tmp_path: Path) -> None:
+    """Whatever ConfigSpace makes of it."""
+    place = tmp_path / "drawn.json"
+    place.write_text(text)
+    with pytest.raises(InvalidContext, match=r"drawn.json' is no ConfigSpace in JSON: "):
+        ContextSampler(place, ContextSpace([ContextFeature(name="mass", default=1.0)]), seed=1)
+
+
+def test_fewer_than_no_contexts_cannot_be_drawn() -> None:
+    """An empty set under a number below zero would be taken for a drawn one."""
+    space = ContextSpace([ContextFeature(name="mass", default=1.0, lower=0.0, upper=2.0)])
+    with pytest.raises(InvalidContext, match="-1 contexts cannot be drawn"):
+        ContextSampler(space.features, space, seed=1).sample_contexts(-1)

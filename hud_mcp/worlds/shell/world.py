@@ -106,17 +106,22 @@ class ShellWorld:
             env: More environment variables.
 
         Raises:
-            ActionFailed: The folder `cwd` is not there. Nothing ran.
+            ActionFailed: The folder `cwd` is not there, `timeout_s` is not above 0, or the
+                command has a NUL in it. Nothing ran.
             EnvironmentFailed: The sandbox has ended.
 
         If this call is cancelled, the command and what it started are killed.
         """
+        line = command if isinstance(command, str) else " ".join(command)
+        if "\0" in line:
+            raise ActionFailed("A command has no NUL in it, and this one does. Nothing ran.")
+        if timeout_s is not None and not timeout_s > 0:
+            raise ActionFailed(f"timeout_s is above 0, not {timeout_s:g}. Nothing ran.")
         self._packed = None
         finished = await self._doing(
             self.sandbox.run(command, timeout_s=timeout_s, stdin=stdin.encode(), cwd=cwd, env=env),
             cwd,
         )
-        line = command if isinstance(command, str) else " ".join(command)
         self._last = f"Last command: {one_line(line)} → {_ending(finished)}"
         return CommandResult(finished.code, finished.text, finished.reason)
 

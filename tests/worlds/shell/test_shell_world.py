@@ -140,6 +140,16 @@ async def test_a_command_tells_how_it_ended(shell: ShellWorld) -> None:
         await shell.run("true", cwd="nowhere")
 
 
+async def test_a_command_that_cannot_run_is_refused_before_it_does(shell: ShellWorld) -> None:
+    """With what is wrong, instead of an ending that says nothing."""
+    with pytest.raises(ActionFailed, match="A command has no NUL in it"):
+        await shell.run("touch made; echo a\0b")
+    for seconds in (0.0, -1.0, float("nan")):
+        with pytest.raises(ActionFailed, match=f"timeout_s is above 0, not {seconds:g}"):
+            await shell.run("touch made", timeout_s=seconds)
+    assert "made" not in [each.name for each in await shell.list(".")]
+
+
 async def test_an_observation_shows_the_folder_and_the_last_command(shell: ShellWorld) -> None:
     """Names that would break a line are made harmless."""
     assert await text(shell) == "Folder /workspace: empty"

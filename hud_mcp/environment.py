@@ -53,7 +53,7 @@ class Environment:
         seed: Of tasks that bind none; drawn for each by default.
 
     Raises:
-        InvalidEnvironment: The name or the reward policy is not allowed.
+        InvalidEnvironment: The name or the reward policy is not allowed, or the world is none.
     """
 
     def __init__(
@@ -72,12 +72,13 @@ class Environment:
         caller = frame.f_back if frame else None
         self.file = Path(caller.f_code.co_filename) if caller else Path()
         where = f"{self.file}:{caller.f_lineno}" if caller else "unknown"
-        if not _NAME.fullmatch(name):
+        if not (isinstance(name, str) and _NAME.fullmatch(name)):  # pyright: ignore[reportUnnecessaryIsInstance]  # authors pass anything
             raise InvalidEnvironment(
                 f"{where}: {name!r} cannot name an environment; begin with a letter, then letters, "
                 "digits, _ and -, at most 64 characters."
             )
         _check_reward_policy(reward, where)
+        _check_world(world, where)
         self.name = name
         self.version = version
         self.world: WorldSpec = world if world is not None else NoWorld()
@@ -356,6 +357,17 @@ class Environment:
 
 def _no_files(_folder: Path) -> tuple[Path, ...]:
     return ()
+
+
+def _check_world(world: Any, where: str) -> None:
+    if isinstance(world, type):
+        raise InvalidEnvironment(
+            f"{where}: world={world.__name__} is a class; write world={world.__name__}(…)."
+        )
+    if world is not None and not hasattr(world, "context_space"):
+        raise InvalidEnvironment(
+            f"{where}: {world!r} is no world; give what declares one, such as Browser() or Shell()."
+        )
 
 
 def _check_reward_policy(reward: str | None, where: str) -> None:

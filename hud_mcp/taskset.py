@@ -22,13 +22,18 @@ class Taskset(Sequence[Task]):
         name: What to call the set.
 
     Raises:
-        InvalidTask: Two rows have one id.
+        InvalidTask: Two rows have one id, or one is no task.
     """
 
     def __init__(self, tasks: Iterable[Task], *, name: str = "taskset") -> None:
         self.name = name
         self._tasks: dict[str, Task] = {}
         for task in tasks:
+            if not isinstance(task, Task):  # pyright: ignore[reportUnnecessaryIsInstance]  # authors pass rows
+                raise InvalidTask(
+                    f"{name}: a taskset is made of tasks, not of {task!r:.60}; "
+                    "Task.model_validate reads a row."
+                )
             if task.id in self._tasks:
                 raise InvalidTask(f"{name}: two tasks have the id {task.id!r}; ids are distinct.")
             self._tasks[task.id] = task

@@ -20,6 +20,7 @@ from hud_mcp.observation import Look, Observation
 from hud_mcp.sandbox import SandboxLimits
 from hud_mcp.source import load_environments
 from hud_mcp.world import Opening, World
+from hud_mcp.worlds.browser import Browser
 from hud_mcp.worlds.none import EmptyWorld
 
 pytestmark = pytest.mark.anyio
@@ -97,6 +98,16 @@ def test_an_unknown_reward_policy_is_refused_with_its_line() -> None:
     with pytest.raises(InvalidEnvironment, match="reward='never' is not a reward policy") as got:
         Environment().template(reward="never")(ask)
     assert str(got.value).startswith(line_of(ask))
+
+
+def test_what_declares_no_world_is_refused_with_its_line() -> None:
+    """A class in the place of its instance, above all."""
+    with pytest.raises(InvalidEnvironment, match=r"\.py:\d+: world=Browser is a class; write"):
+        Environment("shop", world=Browser)  # pyright: ignore[reportArgumentType]
+    with pytest.raises(InvalidEnvironment, match=r"\.py:\d+: 'browser' is no world; give what"):
+        Environment("shop", world="browser")  # pyright: ignore[reportArgumentType]
+    with pytest.raises(InvalidEnvironment, match=r"\.py:\d+: None cannot name an environment"):
+        Environment(None)  # pyright: ignore[reportArgumentType]
 
 
 def test_an_environment_knows_the_file_that_declares_it() -> None:

@@ -126,6 +126,13 @@ def test_two_rows_of_one_id_are_refused() -> None:
         Taskset([task("a"), task("a", seed=1)], name="letters")
 
 
+@pytest.mark.parametrize("given", ["quickstart", [{"id": "one"}], [None]])
+def test_what_is_no_task_is_refused(given: Any) -> None:
+    """A name or rows in the place of tasks, with what makes them."""
+    with pytest.raises(InvalidTask, match="a taskset is made of tasks, not of"):
+        Taskset(given)
+
+
 def test_tasks_are_found_by_place_by_id_and_by_slice() -> None:
     """A taskset is a sequence with names."""
     assert SET[0] == SET["a"] == task("a")

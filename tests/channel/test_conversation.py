@@ -504,14 +504,14 @@ async def test_a_connection_that_says_nothing_is_closed_and_its_task_stays_held(
 ) -> None:
     """One that never said anything too; not one whose task call runs."""
     store = tmp_path / "store.sqlite3"
-    async with served(talk, store, idle_s=0.2, first_s=0.2) as here:
+    async with served(talk, store, idle_s=0.6, first_s=0.6) as here:
         async with wire(here.port, hello=False) as silent:
             assert b"in time" in await silent.ended()
         async with wire(here.port) as peer:
             slow = Gate(str(tmp_path / "slow"))
             start = peer.ask("tasks.start", id="gated", args={"setup": slow.path})
             await slow.reached()
-            await anyio.sleep(0.5)  # longer than it may be idle
+            await anyio.sleep(1.0)  # longer than it may be idle
             slow.open()
             await peer.result(start)
             assert await peer.ended() == b""

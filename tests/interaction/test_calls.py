@@ -299,10 +299,13 @@ async def test_concurrent_calls_on_one_session_are_performed_one_at_a_time(peer:
 
 
 async def test_no_transport_holds_a_reply_back(peer: Peer) -> None:
-    """A call that does nothing is answered at once: no buffer or timer waits for more."""
+    """A call that does nothing is answered at once: no buffer or timer waits for more.
+
+    Either would hold back each of them, so that one is enough where the machine is busy.
+    """
     task = await peer.start("collect")
     took: list[float] = []
-    for _ in range(10):
+    while len(took) < 200 and min(took, default=1.0) >= 0.03:
         began = time.monotonic()
         await peer.status(task.session)
         took.append(time.monotonic() - began)

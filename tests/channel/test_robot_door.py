@@ -48,6 +48,11 @@ async def outcome(here: Served) -> tuple[str | None, int]:
     return row.outcome, sum(len(a["args"]["actions"]) for a in taken)
 
 
+def packed(data: bytes | None, dtype: str, shape: list[int]) -> dict[bytes, Any]:
+    """An array as a frame has it, which need not be one."""
+    return {b"__ndarray__": True, b"data": data, b"dtype": dtype, b"shape": shape}
+
+
 async def test_a_world_is_stepped_by_arrays_and_recorded(tmp_path: Path) -> None:
     """What is seen are the environment's own numbers; each step is in the record."""
     async with (
@@ -93,6 +98,8 @@ async def test_a_world_is_stepped_by_arrays_and_recorded(tmp_path: Path) -> None
         ({"actions": np.array([np.nan])}, "whole ones"),
         ({"actions": np.zeros(1001)}, "at most 1000"),
         ([1], "a MessagePack map"),
+        ({"actions": packed(None, "<f4", [2**20])}, "the data of an array are bytes"),
+        ({"actions": packed(b"1234", "f4,(", [1])}, "an array of"),
     ],
 )
 async def test_what_is_no_action_is_an_error_and_nothing_is_stepped(

@@ -1,10 +1,12 @@
 """A command that takes too much is ended with the reason, and the sandbox lives on."""
 
+import asyncio
 import textwrap
 import time
 from collections.abc import Awaitable, Callable
 
 import anyio
+import anyio.lowlevel
 import psutil
 import pytest
 
@@ -84,6 +86,34 @@ async def test_a_cancelled_command_is_killed(sandbox: Sandbox) -> None:
     with anyio.move_on_after(0.3) as scope:
         await sandbox.run("sleep 60 & sleep 60")
     assert scope.cancelled_caught
+    await lives(sandbox)
+
+
+async def test_a_command_that_is_cancelled_while_it_starts_is_killed(sandbox: Sandbox) -> None:
+    """At whatever moment: before it is asked for, while it is started, or as its start is told."""
+    for moments in range(12):
+        starting = asyncio.ensure_future(sandbox.run("sleep 60"))
+        for _each in range(moments):
+            await anyio.lowlevel.checkpoint()
+        starting.cancel()
+        await asyncio.wait([starting])
+        assert (await sandbox.usage()).processes == 0, moments
+    await lives(sandbox)
+
+
+async def test_a_command_that_is_cancelled_before_its_turn_sends_no_other_descriptors(
+    sandbox: Sandbox,
+) -> None:
+    """Those that it was to have are closed by then, and their numbers may be of other files."""
+    first = asyncio.ensure_future(sandbox.run("true " + "x" * 8 * MIB))  # more than a socket holds
+    await anyio.lowlevel.checkpoint()
+    second = asyncio.ensure_future(sandbox.run("sleep 60"))
+    for _each in range(3):
+        await anyio.lowlevel.checkpoint()
+    second.cancel()
+    second_ended, _late = await asyncio.wait([second], timeout=30)
+    assert second_ended
+    await asyncio.wait([first], timeout=30)
     await lives(sandbox)
 
 

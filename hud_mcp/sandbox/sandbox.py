@@ -246,7 +246,7 @@ class Sandbox:
         output = Output(
             fd, kept_bytes=2, most_bytes=self.limits.output_bytes, on_overflow=lambda: None
         )
-        self._outputs.add(output)
+        self._keep(output)
 
     async def end_processes(self) -> None:
         """Kill everything that runs inside, as before grading; files stay."""
@@ -461,8 +461,12 @@ class Sandbox:
             most_bytes=self.limits.output_bytes,
             on_overflow=overflow,
         )
-        self._outputs = {each for each in self._outputs if not each.ended.is_set()} | {output}
+        self._keep(output)
         return output
+
+    def _keep(self, output: Output) -> None:
+        """Close an output with the sandbox; those that have ended by now are forgotten."""
+        self._outputs = {each for each in self._outputs if not each.ended.is_set()} | {output}
 
 
 def _prepared(options: SandboxOptions, bare: Path | None) -> AbstractContextManager[Launch]:

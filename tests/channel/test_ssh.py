@@ -127,6 +127,18 @@ async def test_what_goes_on_in_the_back_stays_for_the_next_command(
             await anyio.sleep(0.02)
 
 
+async def test_commands_that_have_ended_are_forgotten(
+    client: asyncssh.SSHClientConnection, sandbox: Sandbox
+) -> None:
+    """However many there were; what one left in the back is read from until it ends too."""
+    await client.run("sleep 80 &")
+    for _each in range(10):
+        await client.run("true")
+    with anyio.fail_after(10):
+        while len(sandbox._outputs) > 4:
+            await client.run("true")
+
+
 async def test_a_slow_reader_holds_a_command_up_and_loses_nothing(
     client: asyncssh.SSHClientConnection,
 ) -> None:

@@ -106,9 +106,6 @@ class SshServer:
             port,
             server_factory=lambda: _Gatekeeper(server),
             server_host_keys=[server._host_key],
-            process_factory=server._serve,
-            sftp_factory=server._serve_files,
-            sftp_version=3,
             encoding=None,
             line_editor=False,
             allow_scp=False,
@@ -180,6 +177,10 @@ class SshServer:
             await self._acceptor.wait_closed()
             self._acceptor = None
 
+    def serve_channel(self) -> Channel:
+        """What answers one channel of a connection."""
+        return Channel(self._serve, self._serve_files)
+
     def _serve_files(self, channel: asyncssh.SSHServerChannel[bytes]) -> SandboxFiles:
         return SandboxFiles(channel, self._admission_of(channel.get_connection()).enter)
 
@@ -232,6 +233,9 @@ class _Gatekeeper(asyncssh.SSHServer):
         del exc
         if self._admission is not None and self._connection is not None:
             self._admission.connections.discard(self._connection)
+
+    def session_requested(self) -> Channel:
+        return self._server.serve_channel()
 
     def begin_auth(self, username: str) -> bool:
         del username

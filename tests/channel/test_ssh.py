@@ -183,6 +183,41 @@ async def test_signals_reach_a_command(client: asyncssh.SSHClientConnection) -> 
         assert process.exit_status == 5
 
 
+@pytest.mark.parametrize("ends", [True, False])
+async def test_signals_do_not_wait_for_input_to_be_read(
+    client: asyncssh.SSHClientConnection, *, ends: bool
+) -> None:
+    """A command whose input has ended, or that reads none of it, is signalled all the same."""
+    command = "cat; echo up; sleep 60" if ends else "echo up; sleep 60"
+    with anyio.fail_after(20):
+        async with client.create_process(command) as process:
+            if ends:
+                process.stdin.write_eof()
+            else:
+                process.stdin.write("x" * 3 * MIB)
+            assert await process.stdout.readline() == "up\n"
+            process.send_signal("TERM")
+            await process.wait_closed()
+    assert process.exit_signal is not None
+    assert process.exit_signal[0] == "TERM"
+
+
+async def test_a_terminal_of_any_size_is_one(
+    client: asyncssh.SSHClientConnection, sandbox: Sandbox
+) -> None:
+    """Sizes that no terminal has are cut down, and end nothing."""
+    huge = (1 << 20, 1 << 31)
+    with anyio.fail_after(20):
+        async with client.create_process("stty size; read; stty size", term_type="xterm",
+                                         term_size=huge) as process:  # fmt: skip
+            assert await process.stdout.readline() == "65535 65535\r\n"
+            process.change_terminal_size(1 << 30, 33)
+            process.stdin.write("\n")
+            await process.stdout.readline()
+            assert await process.stdout.readline() == "33 65535\r\n"
+    assert sandbox.alive
+
+
 async def test_a_connection_that_is_lost_ends_its_commands(
     server: SshServer, sandbox: Sandbox
 ) -> None:

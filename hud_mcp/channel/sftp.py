@@ -2,10 +2,11 @@
 
 # ruff: noqa: D102, ARG002  # the methods and what they take are the base class's
 
+import contextlib
 import errno
 import os
 import posixpath
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator, Awaitable, Generator
 from typing import Any, TypeVar, cast
 
 import asyncssh
@@ -26,11 +27,12 @@ from hud_mcp.channel.ssh_use import Enter, SftpUse
 from hud_mcp.errors import HudMcpError
 from hud_mcp.sandbox import FileInfo, Sandbox
 
-__all__ = ["SandboxFiles"]
+__all__ = ["OpenFiles", "SandboxFiles"]
 
 T = TypeVar("T")
 
-_MOST_OPEN = 64
+_MOST_OPEN = 256
+"""Of one sandbox's, by all connections together: each is a descriptor of the server."""
 _MOST_ENTRIES = 10_000
 _ACCESS = {
     FXF_READ: os.O_RDONLY,
@@ -45,22 +47,53 @@ _HOW = {
 }
 
 
+class OpenFiles:
+    """The files that are open over all sftp sessions of one key."""
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    @contextlib.contextmanager
+    def one_more(self) -> Generator[None]:
+        """Count a file, which stays counted where it was opened.
+
+        Raises:
+            SFTPFailure: There are too many.
+        """
+        if self._count >= _MOST_OPEN:
+            raise asyncssh.SFTPFailure(f"{_MOST_OPEN} files are open; close some.")
+        self._count += 1
+        try:
+            yield
+        except BaseException:
+            self._count -= 1
+            raise
+
+    def one_less(self) -> None:
+        """Note that a file is closed."""
+        self._count -= 1
+
+
 class SandboxFiles(asyncssh.SFTPServer):
     """One sftp session. Every operation that names a path is done in the sandbox.
 
     Args:
         channel: The session's channel.
         enter: Opens the sandbox, for as long as there is something to do.
+        counted: Counts the open files of all sessions of this one's key.
     """
 
     def __init__(
         self,
         channel: "asyncssh.SSHServerChannel[bytes]",
         enter: Enter,
+        counted: OpenFiles,
     ) -> None:
         super().__init__(channel)  # pyright: ignore[reportUnknownMemberType]  # partly typed
         self._use = SftpUse(enter)
+        self._counted = counted
         self._open_files: set[Any] = set()
+        self._over = False
 
     # Names of the inside, not those that the server's machine has for these numbers.
 
@@ -73,8 +106,6 @@ class SandboxFiles(asyncssh.SFTPServer):
     # Open files, which are regular ones: their content is read and written here.
 
     async def open(self, path: bytes, pflags: int, attrs: SFTPAttrs) -> object:
-        if len(self._open_files) >= _MOST_OPEN:
-            raise asyncssh.SFTPFailure(f"More than {_MOST_OPEN} files are open; close some.")
         access = pflags & (FXF_READ | FXF_WRITE)
         if access not in _ACCESS:
             raise asyncssh.SFTPFailure("A file is opened to read, to write, or both.")
@@ -83,17 +114,18 @@ class SandboxFiles(asyncssh.SFTPServer):
             flags |= meaning if pflags & flag else 0
         mode = 0o666 if attrs.permissions is None else attrs.permissions & 0o777
         words = None if access == FXF_READ else f"write {_text(path)}"
-        async with self._use.operation(words) as sandbox:
-            fd = await _doing(sandbox.files.open(_text(path), flags, mode))
+        with self._counted.one_more():
+            async with self._use.operation(words) as sandbox:
+                fd = await _doing(sandbox.files.open(_text(path), flags, mode))
         mode_name = {os.O_RDONLY: "rb", os.O_WRONLY: "wb", os.O_RDWR: "r+b"}[_ACCESS[access]]
         file = os.fdopen(fd, mode_name, buffering=0)
         self._open_files.add(file)
+        if self._over:  # the client left meanwhile
+            self._close(file)
         return file
 
     async def close(self, file_obj: object) -> None:
-        file = cast("Any", file_obj)
-        self._open_files.discard(file)
-        file.close()
+        self._close(file_obj)
 
     async def read(self, file_obj: object, offset: int, size: int) -> bytes:
         file = cast("Any", file_obj)
@@ -134,9 +166,9 @@ class SandboxFiles(asyncssh.SFTPServer):
         """Nothing: what is written lies in memory."""
 
     async def exit(self) -> None:
-        for file in self._open_files:
-            file.close()
-        self._open_files.clear()
+        self._over = True
+        for file in list(self._open_files):
+            self._close(file)
         await self._use.end()
 
     # Paths.
@@ -217,6 +249,12 @@ class SandboxFiles(asyncssh.SFTPServer):
 
     async def fstatvfs(self, file_obj: object) -> asyncssh.SFTPVFSAttrs:
         return await self.statvfs(b".")
+
+    def _close(self, file: Any) -> None:
+        if file in self._open_files:
+            self._open_files.discard(file)
+            self._counted.one_less()
+        file.close()
 
     async def _change(self, how: str, path: bytes, other: bytes = b"", mode: int = 0o755) -> None:
         async with self._use.operation(f"{how} {_text(path)} {_text(other)}".rstrip()) as sandbox:

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import asyncssh
 
 from hud_mcp.capability import Capability
-from hud_mcp.channel.sftp import SandboxFiles
+from hud_mcp.channel.sftp import OpenFiles, SandboxFiles
 from hud_mcp.channel.ssh_command import Channel, SshCommand
 from hud_mcp.channel.ssh_use import Enter
 from hud_mcp.errors import HudMcpError, LimitReached, SessionEnded
@@ -33,6 +33,8 @@ class Admission:
 
     Attributes:
         capability: What the agent is given: address, user and keys.
+        enter: Opens the sandbox for one use.
+        open_files: Counts what is open over sftp.
     """
 
     def __init__(
@@ -50,6 +52,7 @@ class Admission:
         self._server = server
         self._user = user
         self.enter = enter
+        self.open_files = OpenFiles()
 
     @contextlib.contextmanager
     def one_more(self) -> Generator[None]:
@@ -182,7 +185,8 @@ class SshServer:
         return Channel(self._serve, self._serve_files)
 
     def _serve_files(self, channel: asyncssh.SSHServerChannel[bytes]) -> SandboxFiles:
-        return SandboxFiles(channel, self._admission_of(channel.get_connection()).enter)
+        admission = self._admission_of(channel.get_connection())
+        return SandboxFiles(channel, admission.enter, admission.open_files)
 
     async def _serve(self, channel: Channel) -> None:
         """Run what one channel asks for, and tell how it ended."""

@@ -3,6 +3,7 @@
 # ruff: noqa: ASYNC110  # what is waited for happens in a sandbox
 
 import asyncio
+import contextlib
 import os
 import shutil
 import subprocess
@@ -406,6 +407,27 @@ async def test_many_channels_are_bounded(client: asyncssh.SSHClientConnection) -
         255,
         "64 commands run at once; wait for one to end.\n",
     )
+
+
+async def test_open_files_of_a_key_are_bounded(server: SshServer, sandbox: Sandbox) -> None:
+    """Of all its connections together, asked for at once; what is closed or left makes room."""
+    capability = admit(server, sandbox).capability
+    with anyio.fail_after(60):
+        async with connect(capability) as one, connect(capability) as two:
+            sessions = [await each.start_sftp_client() for each in (one, one, two)]
+            asked = [sessions[number % 3].open(f"file{number % 9}", "wb") for number in range(300)]
+            files = await asyncio.gather(*asked, return_exceptions=True)
+            opened = [file for file in files if isinstance(file, asyncssh.SFTPClientFile)]
+            refused = {str(file) for file in files if isinstance(file, asyncssh.SFTPFailure)}
+            assert (len(opened), refused) == (256, {"256 files are open; close some."})
+            await opened[0].close()
+            await sessions[2].open("another", "wb")
+            one.abort()
+        async with connect(capability) as again, again.start_sftp_client() as sftp:
+            opened = []
+            while len(opened) < 256:  # the server notices after a moment that the others left
+                with contextlib.suppress(asyncssh.SFTPFailure):
+                    opened.append(await sftp.open("file", "wb"))
 
 
 async def test_nothing_is_written_to_open_a_server(tmp_path: Path, server: SshServer) -> None:

@@ -244,6 +244,20 @@ async def test_a_folder_that_is_too_large_is_not_packed(sandbox: Sandbox) -> Non
     await lives(sandbox)
 
 
+async def test_a_folder_is_packed_while_limits_are_reached(open_sandbox: OpenSandbox) -> None:
+    """What packs it is no process of the agent's: it is not ended with those."""
+    sandbox = await open_sandbox(files=500)
+    assert (await sandbox.run("head -c 48M /dev/urandom > large")).code == 0
+    reaching = "i=0; echo up; while :; do : > f$((i++)); done"
+    for _each in range(2):
+        made = asyncio.ensure_future(sandbox.run(reaching))
+        packed = await sandbox.pack(most_bytes=64 * MIB)
+        assert len(packed) > 48 * MIB
+        assert (await made).reason == "more than 500 files were made"
+        assert (await sandbox.run("rm f*")).code == 0
+    await lives(sandbox)
+
+
 async def test_a_snapshot_that_does_not_fit_fails(open_sandbox: OpenSandbox) -> None:
     """The reason is the system's."""
     large, small = await open_sandbox(), await open_sandbox(disk_bytes=MIB)

@@ -117,6 +117,23 @@ async def test_what_is_no_action_is_an_error_and_nothing_is_stepped(
         assert (await outcome(here))[0] == Outcome.GRADED
 
 
+async def test_a_peer_that_leaves_before_its_error_is_no_error_of_ours(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What it would have been told is dropped; the task is held all the same."""
+    async with serving("gym:CartPole-v1", tmp_path / "s.sqlite3") as here, wire(here.port) as peer:
+        await peer.start("balance")
+        robot = await binding(peer)
+        with anyio.fail_after(BOUND_S):
+            async with claim(robot["url"], None) as way:
+                await way._socket.send(pack({}))
+                way._socket.transport.abort()
+        await peer.grade("")
+        await here.channel.close()  # whoever serves the peer has ended then
+        assert (await outcome(here))[0] == Outcome.GRADED
+    assert [r.getMessage() for r in caplog.records if r.levelname == "ERROR"] == []
+
+
 async def test_only_a_session_s_own_address_opens_its_world(tmp_path: Path) -> None:
     """Not another's, none that is guessed, not a page's, and not its own once it is over."""
     from websockets.asyncio.client import connect  # noqa: PLC0415

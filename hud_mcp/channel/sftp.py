@@ -2,11 +2,12 @@
 
 # ruff: noqa: D102, ARG002  # the methods and what they take are the base class's
 
+import asyncio
 import contextlib
 import errno
 import os
 import posixpath
-from collections.abc import AsyncIterator, Awaitable, Generator
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator
 from typing import Any, TypeVar, cast
 
 import asyncssh
@@ -79,6 +80,7 @@ class SandboxFiles(asyncssh.SFTPServer):
 
     Args:
         channel: The session's channel.
+        drained: Waits while the client does not read what was sent.
         enter: Opens the sandbox, for as long as there is something to do.
         counted: Counts the open files of all sessions of this one's key.
     """
@@ -86,11 +88,14 @@ class SandboxFiles(asyncssh.SFTPServer):
     def __init__(
         self,
         channel: "asyncssh.SSHServerChannel[bytes]",
+        drained: Callable[[], Awaitable[None]],
         enter: Enter,
         counted: OpenFiles,
     ) -> None:
         super().__init__(channel)  # pyright: ignore[reportUnknownMemberType]  # partly typed
         self._use = SftpUse(enter)
+        self._drained = drained
+        self._reading = asyncio.Lock()
         self._counted = counted
         self._open_files: set[Any] = set()
         self._over = False
@@ -129,7 +134,11 @@ class SandboxFiles(asyncssh.SFTPServer):
 
     async def read(self, file_obj: object, offset: int, size: int) -> bytes:
         file = cast("Any", file_obj)
-        return os.pread(file.fileno(), size, offset)
+        async with self._reading:  # one at a time: a request is short, and an answer is not
+            await self._drained()
+            if file.closed:
+                raise asyncssh.SFTPFailure("The file is closed.")
+            return os.pread(file.fileno(), size, offset)
 
     async def write(self, file_obj: object, offset: int, data: bytes) -> int:
         file = cast("Any", file_obj)
@@ -203,6 +212,7 @@ class SandboxFiles(asyncssh.SFTPServer):
         for name in (b".", b".."):
             yield SFTPName(name, attrs=SFTPAttrs(permissions=0o040755, uid=1000, gid=1000))
         for entry in entries:
+            await self._drained()
             yield SFTPName(os.fsencode(entry.name), attrs=_attrs(entry.info))
 
     async def realpath(self, path: bytes) -> bytes:

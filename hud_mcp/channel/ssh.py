@@ -184,9 +184,11 @@ class SshServer:
         """What answers one channel of a connection."""
         return Channel(self._serve, self._serve_files)
 
-    def _serve_files(self, channel: asyncssh.SSHServerChannel[bytes]) -> SandboxFiles:
+    def _serve_files(
+        self, session: Channel, channel: asyncssh.SSHServerChannel[bytes]
+    ) -> SandboxFiles:
         admission = self._admission_of(channel.get_connection())
-        return SandboxFiles(channel, admission.enter, admission.open_files)
+        return SandboxFiles(channel, session.drained, admission.enter, admission.open_files)
 
     async def _serve(self, channel: Channel) -> None:
         """Run what one channel asks for, and tell how it ended."""

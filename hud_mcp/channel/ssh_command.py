@@ -8,7 +8,8 @@ import signal
 import struct
 import termios
 from collections.abc import Awaitable, Callable
-from typing import Any, cast
+from functools import partial
+from typing import Any
 
 import anyio
 import asyncssh
@@ -41,7 +42,7 @@ class Channel(asyncssh.SSHServerProcess[bytes]):
 
     Args:
         serve: Runs what the channel asks for.
-        serve_files: Makes what answers it where it asks for sftp.
+        serve_files: Makes what answers it where it asks for sftp, and is given the channel.
 
     Attributes:
         asides: The names of signals, and sizes of the terminal, as they come.
@@ -50,13 +51,22 @@ class Channel(asyncssh.SSHServerProcess[bytes]):
     def __init__(
         self,
         serve: Callable[["Channel"], Awaitable[None]],
-        serve_files: Callable[["asyncssh.SSHServerChannel[bytes]"], asyncssh.SFTPServer],
+        serve_files: Callable[["Channel", "asyncssh.SSHServerChannel[bytes]"], asyncssh.SFTPServer],
     ) -> None:
         async def begin(_process: "asyncssh.SSHServerProcess[bytes]") -> None:
             await serve(self)
 
-        super().__init__(begin, cast("Any", serve_files), _SFTP_VERSION, allow_scp=False)  # pyright: ignore[reportUnknownMemberType]  # partly typed
+        files: Any = partial(serve_files, self)
+        super().__init__(begin, files, _SFTP_VERSION, allow_scp=False)  # pyright: ignore[reportUnknownMemberType]  # partly typed
         self.asides: asyncio.Queue[str | Size] = asyncio.Queue(_MOST_ASIDES)
+
+    async def drained(self) -> None:
+        """Wait while what was written before waits for the client to read.
+
+        Raises:
+            OSError, Error: The client is gone.
+        """
+        await self.drain(None)
 
     def signal_received(self, signal: str) -> None:
         """Take a signal."""

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import anyio
 import asyncssh
+import psutil
 import pytest
 
 from hud_mcp.capability import Capability
@@ -407,6 +408,35 @@ async def test_many_channels_are_bounded(client: asyncssh.SSHClientConnection) -
         255,
         "64 commands run at once; wait for one to end.\n",
     )
+
+
+async def test_a_client_that_asks_for_more_than_it_reads_costs_no_memory(
+    server: SshServer, sandbox: Sandbox
+) -> None:
+    """A request is a few bytes and its answer megabytes; once it reads, it is told all of them."""
+    capability = admit(server, sandbox).capability
+    await sandbox.files.write("large", os.urandom(4 * MIB))
+    with anyio.fail_after(60):
+        async with (
+            connect(capability) as slow,
+            connect(capability) as other,
+            slow.start_sftp_client() as sftp,
+            other.start_sftp_client() as beside,
+        ):
+            file = await sftp.open("large", "rb")
+            before = psutil.Process().memory_info().rss
+            slow._transport.pause_reading()
+            reads = [
+                asyncio.ensure_future(sftp._handler.read(file._handle, 0, 4 * MIB))
+                for _each in range(80)
+            ]
+            for _each in range(30):
+                assert (await beside.stat("large")).size == 4 * MIB
+            grown = psutil.Process().memory_info().rss - before
+            slow._transport.resume_reading()
+            lengths = [len((await read)[0]) for read in reads]
+    assert lengths == [4 * MIB] * 80
+    assert grown < 100 * MIB
 
 
 async def test_open_files_of_a_key_are_bounded(server: SshServer, sandbox: Sandbox) -> None:

@@ -238,6 +238,9 @@ async def test_a_world_that_breaks_ends_its_session_alone(peer: Peer, how: str) 
     actions = [{"type": "type", "text": "a"}, {"type": "custom", "action": how}]
     told = await peer.error("step", session=task.session, actions=actions)
     assert "The board fell off the wall. Start the task again." in told
+    status = await peer.ok("task_status", session=task.session)
+    assert "environment" in status.text  # it has ended, on record, when the client is told
+    assert "open" not in status.text
     receipt = await peer.ended(task.session)
     assert receipt["outcome"] == "environment_failed"
     assert "reward" not in receipt

@@ -270,8 +270,10 @@ def parse_action(raw: Mapping[str, Any] | Described, *, where: str = "action") -
         )
     unknown = sorted(set(raw) - _KNOWN)
     if unknown:
+        takes = flat_fields(kind) - set(Described.model_fields) - {"type"}
         raise InvalidAction(
-            f"{where}: {kind!r} has no field {unknown[0]!r}.{did_you_mean(unknown[0], _KNOWN)}"
+            f"{where}: {kind!r} has no field {unknown[0]!r}.{did_you_mean(unknown[0], takes)} "
+            f"It takes {', '.join(sorted(takes)) or 'no field'}."
         )
     try:
         return _ADAPTER.validate_python(_nested(raw, _FIELDS[kind]))

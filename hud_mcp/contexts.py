@@ -150,8 +150,8 @@ def parse_sample(text: str) -> tuple[int, dict[str, str]] | None:
     found = _SAMPLE.fullmatch(text)
     if found is None or int(found["count"]) < 1:
         raise InvalidContext(
-            f"{text!r} draws nothing. Write sample:N with an N from 1 to 999999, or "
-            "sample:N:feature=low..high,feature=a|b."
+            f"{text!r} draws nothing. Write sample:N, or sample:N:feature=low..high,feature=a|b, "
+            "with an N from 1 to 999999."
         )
     parts = [part.partition("=") for part in (found["ranges"] or "").split(",") if part.strip()]
     return int(found["count"]), {name.strip(): values.strip() for name, _, values in parts}

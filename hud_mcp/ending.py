@@ -78,8 +78,7 @@ def digest(text: str) -> str:
 def ended_text(receipt: Receipt | None, told: str | None = None) -> str:
     """Say how a session ended, when, and what to do next; nothing of its reward."""
     if receipt is None:
-        why = f": {told}" if told else "."
-        return f"This session is over{why} start_task begins another."
+        return f"This session is over{_because(told)} start_task begins another."
     at = f"at {receipt.ended_at:%H:%M:%S} UTC"
     how = {
         Outcome.GRADED: f"was graded {at}; its grade stands",
@@ -90,5 +89,12 @@ def ended_text(receipt: Receipt | None, told: str | None = None) -> str:
         Outcome.LOST: f"was lost {at}",
     }[receipt.outcome]
     told = told or receipt.told
-    why = f": {told}" if told and receipt.outcome is not Outcome.GRADED else "."
+    why = _because(None if receipt.outcome is Outcome.GRADED else told)
     return f"This session {how}{why} start_task begins another."
+
+
+def _because(told: str | None) -> str:
+    """The rest of a sentence, which a reason ends whether or not it is one itself."""
+    if not told:
+        return "."
+    return f": {told}" if told.endswith((".", "!", "?")) else f": {told}."

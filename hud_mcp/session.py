@@ -556,13 +556,16 @@ class Session:
             why = f"Its server ended, and it could not be brought back: {ending.error}"
             ending = Ending(Outcome.LOST, error=why, told=why)
         self.told = ending.told
-        if ending.parked:
-            self.state = "parked"
-        else:
-            await self._record_end(ending)
-        self._world.latest = None
-        self.ended.set()
-        self._worker.refuse_waiting()
+        try:
+            if ending.parked:
+                self.state = "parked"
+            else:
+                await self._record_end(ending)
+        finally:  # whatever happens: nobody waits for ever
+            self.state = "parked" if self.state == "parked" else "ended"
+            self._world.latest = None
+            self.ended.set()
+            self._worker.refuse_waiting()
 
     async def _record_end(self, ending: Ending) -> None:
         self.ended_at = utc_now()

@@ -68,6 +68,7 @@ class Worker:
         self._name = name
         self._log = log
         self._task: asyncio.Task[None] | None = None
+        self._broken = False
         self.calls = 0
 
     def start(self) -> None:
@@ -118,7 +119,12 @@ class Worker:
         return command.result
 
     async def stop(self) -> None:
-        """Cut the running call off, and refuse those that wait. Stopping twice is no error."""
+        """Cut the running call off, and perform no other. Stopping twice is no error.
+
+        One that broke the world is not cut off: it waits for the end, and tells its caller then.
+        """
+        if self._broken:
+            return
         task, self._task = self._task, None
         if task is not None and task is not asyncio.current_task():
             task.cancel()
@@ -126,7 +132,7 @@ class Worker:
 
     def cut_off(self) -> None:
         """Cut the running call off without waiting for it, and perform no other."""
-        if self._task is not None:
+        if self._task is not None and not self._broken:
             self._task.cancel()
 
     def refuse_waiting(self) -> None:
@@ -145,7 +151,9 @@ class Worker:
                         command.result = await _bounded(command)
             except EnvironmentFailed as exc:
                 command.error = exc
+                self._broken = True
                 await self._on_broken(exc)
+                return
             except HudMcpError as exc:
                 command.error = exc
             except asyncio.CancelledError:

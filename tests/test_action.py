@@ -166,6 +166,7 @@ def test_an_action_passes_through_as_it_is() -> None:
         ({"type": "click", "x": float("inf"), "y": 1}, "x: input should be a finite number"),
         ({"type": "click", "ref": "e1", "button": "up"}, "button: input should be 'left',"),
         ({"type": "click", "ref": "e1", "buton": "left"}, "no field 'buton'. Did you mean 'button"),
+        ({"type": "wait", "ms": 300}, "no field 'ms'. It takes time."),
         ({"type": "click", "ref": "e1", "pattern": [9999]}, "pattern.0: input should be less"),
         ({"type": "press"}, "'press' needs keys"),
         ({"type": "press", "keys": []}, "keys: tuple should have at least 1 item"),

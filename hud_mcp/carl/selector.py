@@ -85,8 +85,8 @@ class ContextSelector(ABC):
         """
         picked: Any = self._select()  # of an author's function, which may give anything
         match picked:
-            case (Mapping(), chosen):
-                context: Context = picked[0]
+            case (context, chosen) if context is not None:
+                pass
             case _:
                 raise InvalidContext(
                     f"A selector gives a context and its id, and this one gave {picked!r}."

@@ -1,5 +1,6 @@
 """MessagePack with arrays in it, as `openpi/0` has it."""
 
+import re
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -10,8 +11,8 @@ if TYPE_CHECKING:
 
 __all__ = ["are_installed", "pack", "unpack"]
 
-_NUMBERS = "biuf"
-"""The kinds of arrays that are read: of bool, whole numbers, and fractions."""
+_NUMBER = re.compile(r"[<>=|]?(\?|b1|[iu][1248]|f(2|4|8|12|16))|bool|u?int\d{1,2}|float\d{2,3}")
+"""What arrays are read of: bool, whole numbers, and fractions, by NumPy's names."""
 
 
 def are_installed() -> bool:
@@ -46,22 +47,24 @@ def unpack(frame: bytes) -> Any:
 
     def read(found: dict[Any, Any]) -> Any:
         if b"__ndarray__" in found:
-            shape = tuple(found[b"shape"])
-            return np.ndarray(shape, _number_type(found[b"dtype"]), found[b"data"])
+            shape, data = tuple(found[b"shape"]), found[b"data"]
+            if not isinstance(data, bytes):  # without any, NumPy takes memory of its own
+                raise ValueError("the data of an array are bytes")
+            return np.ndarray(shape, _number_type(found[b"dtype"]), data)
         if b"__npgeneric__" in found:
             return _number_type(found[b"dtype"]).type(found[b"data"]).item()
         return found
 
     try:
         return msgpack.unpackb(frame, object_hook=read)
-    except (ValueError, TypeError, KeyError, AttributeError) as exc:
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as exc:
         raise ValueError(str(exc)) from exc
 
 
 def _number_type(name: Any) -> "np.dtype[Any]":
     import numpy as np  # noqa: PLC0415  # an extra
 
-    found = np.dtype(name)
-    if found.kind not in _NUMBERS:
-        raise ValueError(f"an array of {found}")
-    return found
+    # NumPy reads more than names, as Python: what comes is not for it to judge.
+    if not isinstance(name, str) or not _NUMBER.fullmatch(name):
+        raise ValueError(f"an array of {str(name)[:100]!r}, and not of numbers")
+    return np.dtype(name)

@@ -37,6 +37,7 @@ _CLOSE_S = 1.0
 _RATE = 10
 _IMAGE_RANK = 3
 _COLOURS = (1, 3, 4)
+_FIRST = 'the first frame must be {"claim": …}'
 _MOST_ACTIONS = 1000
 """How many actions a frame may hold."""
 
@@ -127,35 +128,38 @@ class RobotDoor:
         return None
 
     async def _serve(self, socket: Any) -> None:
-        way = self._admitted[socket.request.path]
+        closed: Any = import_module("websockets.exceptions").ConnectionClosed
+        way = self._admitted.get(socket.request.path)
+        if way is None:  # its session has ended since it was let in
+            return
         way.sockets.add(socket)
         try:
-            await self._converse(socket, way)
-        except TimeoutError:
-            await socket.send('the first frame must be {"claim": …}, and did not come')
-        except (HudMcpError, ValueError) as exc:
-            await socket.send(f"{exc}")  # a frame of text is an error, by the protocol
+            said = await self._converse(socket, way)
+            await socket.send(said)  # a frame of text is an error, by the protocol
+        except closed:
+            logger.debug("a robot's peer has left")
         finally:
             way.sockets.discard(socket)
 
-    async def _converse(self, socket: Any, way: "_Way") -> None:
-        closed: Any = import_module("websockets.exceptions").ConnectionClosed
+    async def _converse(self, socket: Any, way: "_Way") -> str:
+        """Step until the peer leaves, or until there is an error to tell."""
         try:
             await socket.send(pack({"claim_required": True}))
             async with asyncio.timeout(_CLAIM_S):
                 first = _message(await socket.recv())
             if "claim" not in first:
-                raise ValueError('the first frame must be {"claim": …}')
+                return _FIRST
             session = await way.find_session()
             stepped = await session.step((), Look(text=False, values=True), deliver_image=False)
-            await socket.send(self._observation(way, session, stepped))
-            async for frame in socket:
-                actions = self._actions(_message(frame))
+            while True:
+                await socket.send(self._observation(way, session, stepped))
+                actions = self._actions(_message(await socket.recv()))
                 session = await way.find_session()
                 stepped = await _step(session, actions)
-                await socket.send(self._observation(way, session, stepped))
-        except closed:
-            logger.debug("a robot's peer has left")
+        except TimeoutError:
+            return f"{_FIRST}, and did not come"
+        except (HudMcpError, ValueError) as exc:
+            return str(exc)
 
     def _actions(self, message: Mapping[str, Any]) -> list[Any]:
         """The actions of a frame, one or a list of them, as JSON has them.

@@ -2,10 +2,12 @@
 
 # ruff: noqa: D102, ARG002  # the methods and what they take are the base class's
 
+import asyncio
+import contextlib
 import errno
 import os
 import posixpath
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator
 from typing import Any, TypeVar, cast
 
 import asyncssh
@@ -26,11 +28,12 @@ from hud_mcp.channel.ssh_use import Enter, SftpUse
 from hud_mcp.errors import HudMcpError
 from hud_mcp.sandbox import FileInfo, Sandbox
 
-__all__ = ["SandboxFiles"]
+__all__ = ["OpenFiles", "SandboxFiles"]
 
 T = TypeVar("T")
 
-_MOST_OPEN = 64
+_MOST_OPEN = 256
+"""Of one sandbox's, by all connections together: each is a descriptor of the server."""
 _MOST_ENTRIES = 10_000
 _ACCESS = {
     FXF_READ: os.O_RDONLY,
@@ -45,22 +48,57 @@ _HOW = {
 }
 
 
+class OpenFiles:
+    """The files that are open over all sftp sessions of one key."""
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    @contextlib.contextmanager
+    def one_more(self) -> Generator[None]:
+        """Count a file, which stays counted where it was opened.
+
+        Raises:
+            SFTPFailure: There are too many.
+        """
+        if self._count >= _MOST_OPEN:
+            raise asyncssh.SFTPFailure(f"{_MOST_OPEN} files are open; close some.")
+        self._count += 1
+        try:
+            yield
+        except BaseException:
+            self._count -= 1
+            raise
+
+    def one_less(self) -> None:
+        """Note that a file is closed."""
+        self._count -= 1
+
+
 class SandboxFiles(asyncssh.SFTPServer):
     """One sftp session. Every operation that names a path is done in the sandbox.
 
     Args:
         channel: The session's channel.
+        drained: Waits while the client does not read what was sent.
         enter: Opens the sandbox, for as long as there is something to do.
+        counted: Counts the open files of all sessions of this one's key.
     """
 
     def __init__(
         self,
         channel: "asyncssh.SSHServerChannel[bytes]",
+        drained: Callable[[], Awaitable[None]],
         enter: Enter,
+        counted: OpenFiles,
     ) -> None:
         super().__init__(channel)  # pyright: ignore[reportUnknownMemberType]  # partly typed
         self._use = SftpUse(enter)
+        self._drained = drained
+        self._reading = asyncio.Lock()
+        self._counted = counted
         self._open_files: set[Any] = set()
+        self._over = False
 
     # Names of the inside, not those that the server's machine has for these numbers.
 
@@ -73,8 +111,6 @@ class SandboxFiles(asyncssh.SFTPServer):
     # Open files, which are regular ones: their content is read and written here.
 
     async def open(self, path: bytes, pflags: int, attrs: SFTPAttrs) -> object:
-        if len(self._open_files) >= _MOST_OPEN:
-            raise asyncssh.SFTPFailure(f"More than {_MOST_OPEN} files are open; close some.")
         access = pflags & (FXF_READ | FXF_WRITE)
         if access not in _ACCESS:
             raise asyncssh.SFTPFailure("A file is opened to read, to write, or both.")
@@ -83,21 +119,26 @@ class SandboxFiles(asyncssh.SFTPServer):
             flags |= meaning if pflags & flag else 0
         mode = 0o666 if attrs.permissions is None else attrs.permissions & 0o777
         words = None if access == FXF_READ else f"write {_text(path)}"
-        async with self._use.operation(words) as sandbox:
-            fd = await _doing(sandbox.files.open(_text(path), flags, mode))
+        with self._counted.one_more():
+            async with self._use.operation(words) as sandbox:
+                fd = await _doing(sandbox.files.open(_text(path), flags, mode))
         mode_name = {os.O_RDONLY: "rb", os.O_WRONLY: "wb", os.O_RDWR: "r+b"}[_ACCESS[access]]
         file = os.fdopen(fd, mode_name, buffering=0)
         self._open_files.add(file)
+        if self._over:  # the client left meanwhile
+            self._close(file)
         return file
 
     async def close(self, file_obj: object) -> None:
-        file = cast("Any", file_obj)
-        self._open_files.discard(file)
-        file.close()
+        self._close(file_obj)
 
     async def read(self, file_obj: object, offset: int, size: int) -> bytes:
         file = cast("Any", file_obj)
-        return os.pread(file.fileno(), size, offset)
+        async with self._reading:  # one at a time: a request is short, and an answer is not
+            await self._drained()
+            if file.closed:
+                raise asyncssh.SFTPFailure("The file is closed.")
+            return os.pread(file.fileno(), size, offset)
 
     async def write(self, file_obj: object, offset: int, data: bytes) -> int:
         file = cast("Any", file_obj)
@@ -134,9 +175,9 @@ class SandboxFiles(asyncssh.SFTPServer):
         """Nothing: what is written lies in memory."""
 
     async def exit(self) -> None:
-        for file in self._open_files:
-            file.close()
-        self._open_files.clear()
+        self._over = True
+        for file in list(self._open_files):
+            self._close(file)
         await self._use.end()
 
     # Paths.
@@ -171,6 +212,7 @@ class SandboxFiles(asyncssh.SFTPServer):
         for name in (b".", b".."):
             yield SFTPName(name, attrs=SFTPAttrs(permissions=0o040755, uid=1000, gid=1000))
         for entry in entries:
+            await self._drained()
             yield SFTPName(os.fsencode(entry.name), attrs=_attrs(entry.info))
 
     async def realpath(self, path: bytes) -> bytes:
@@ -217,6 +259,12 @@ class SandboxFiles(asyncssh.SFTPServer):
 
     async def fstatvfs(self, file_obj: object) -> asyncssh.SFTPVFSAttrs:
         return await self.statvfs(b".")
+
+    def _close(self, file: Any) -> None:
+        if file in self._open_files:
+            self._open_files.discard(file)
+            self._counted.one_less()
+        file.close()
 
     async def _change(self, how: str, path: bytes, other: bytes = b"", mode: int = 0o755) -> None:
         async with self._use.operation(f"{how} {_text(path)} {_text(other)}".rstrip()) as sandbox:

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import asyncssh
 
 from hud_mcp.capability import Capability
-from hud_mcp.channel.sftp import SandboxFiles
+from hud_mcp.channel.sftp import OpenFiles, SandboxFiles
 from hud_mcp.channel.ssh_command import Channel, SshCommand
 from hud_mcp.channel.ssh_use import Enter
 from hud_mcp.errors import HudMcpError, LimitReached, SessionEnded
@@ -33,6 +33,8 @@ class Admission:
 
     Attributes:
         capability: What the agent is given: address, user and keys.
+        enter: Opens the sandbox for one use.
+        open_files: Counts what is open over sftp.
     """
 
     def __init__(
@@ -50,6 +52,7 @@ class Admission:
         self._server = server
         self._user = user
         self.enter = enter
+        self.open_files = OpenFiles()
 
     @contextlib.contextmanager
     def one_more(self) -> Generator[None]:
@@ -106,9 +109,6 @@ class SshServer:
             port,
             server_factory=lambda: _Gatekeeper(server),
             server_host_keys=[server._host_key],
-            process_factory=server._serve,
-            sftp_factory=server._serve_files,
-            sftp_version=3,
             encoding=None,
             line_editor=False,
             allow_scp=False,
@@ -180,8 +180,15 @@ class SshServer:
             await self._acceptor.wait_closed()
             self._acceptor = None
 
-    def _serve_files(self, channel: asyncssh.SSHServerChannel[bytes]) -> SandboxFiles:
-        return SandboxFiles(channel, self._admission_of(channel.get_connection()).enter)
+    def serve_channel(self) -> Channel:
+        """What answers one channel of a connection."""
+        return Channel(self._serve, self._serve_files)
+
+    def _serve_files(
+        self, session: Channel, channel: asyncssh.SSHServerChannel[bytes]
+    ) -> SandboxFiles:
+        admission = self._admission_of(channel.get_connection())
+        return SandboxFiles(channel, session.drained, admission.enter, admission.open_files)
 
     async def _serve(self, channel: Channel) -> None:
         """Run what one channel asks for, and tell how it ended."""
@@ -232,6 +239,9 @@ class _Gatekeeper(asyncssh.SSHServer):
         del exc
         if self._admission is not None and self._connection is not None:
             self._admission.connections.discard(self._connection)
+
+    def session_requested(self) -> Channel:
+        return self._server.serve_channel()
 
     def begin_auth(self, username: str) -> bool:
         del username

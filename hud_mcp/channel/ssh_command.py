@@ -7,6 +7,8 @@ import os
 import signal
 import struct
 import termios
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 import anyio
@@ -24,7 +26,66 @@ _MOST_ENV = 64
 _RECORDED_BYTES = 10_000
 """How much of what a command writes is recorded: the first half and the last."""
 
-Channel = asyncssh.SSHServerProcess[bytes]
+_MOST_ASIDES = 64
+_MOST_CELLS = 0xFFFF
+_SFTP_VERSION = 3
+
+Size = tuple[int, int]
+"""Rows and columns."""
+
+
+class Channel(asyncssh.SSHServerProcess[bytes]):
+    """One channel of a connection.
+
+    asyncssh has signals and sizes wait in the line of the input, where none would reach a
+    command that does not read, or whose input has ended.
+
+    Args:
+        serve: Runs what the channel asks for.
+        serve_files: Makes what answers it where it asks for sftp, and is given the channel.
+
+    Attributes:
+        asides: The names of signals, and sizes of the terminal, as they come.
+    """
+
+    def __init__(
+        self,
+        serve: Callable[["Channel"], Awaitable[None]],
+        serve_files: Callable[["Channel", "asyncssh.SSHServerChannel[bytes]"], asyncssh.SFTPServer],
+    ) -> None:
+        async def begin(_process: "asyncssh.SSHServerProcess[bytes]") -> None:
+            await serve(self)
+
+        files: Any = partial(serve_files, self)
+        super().__init__(begin, files, _SFTP_VERSION, allow_scp=False)  # pyright: ignore[reportUnknownMemberType]  # partly typed
+        self.asides: asyncio.Queue[str | Size] = asyncio.Queue(_MOST_ASIDES)
+
+    async def drained(self) -> None:
+        """Wait while what was written before waits for the client to read.
+
+        Raises:
+            OSError, Error: The client is gone.
+        """
+        await self.drain(None)
+
+    def signal_received(self, signal: str) -> None:
+        """Take a signal."""
+        self._note(signal)
+
+    def break_received(self, msec: int) -> bool:
+        """Take a break as what it does at a terminal."""
+        del msec
+        self._note("INT")
+        return True
+
+    def terminal_size_changed(self, width: int, height: int, pixwidth: int, pixheight: int) -> None:
+        """Take the terminal's new size."""
+        del pixwidth, pixheight
+        self._note(_size(height, width))
+
+    def _note(self, aside: str | Size) -> None:
+        with contextlib.suppress(asyncio.QueueFull):  # so many at once are meant by nobody
+            self.asides.put_nowait(aside)
 
 
 class SshCommand:
@@ -89,7 +150,7 @@ class SshCommand:
         columns, rows, *_ = self._channel.term_size
         process = await self._sandbox.spawn(
             line,
-            terminal=(rows or 24, columns or 80),
+            terminal=_size(rows or 24, columns or 80),
             env={**self._env(), "TERM": terminal},
         )
         if process.terminal is not None:
@@ -110,8 +171,11 @@ class SshCommand:
         self._process = process
         for fd in (inward, *outward):
             os.set_blocking(fd, False)
-        feeding = asyncio.ensure_future(self._feed(process, inward, on_terminal=on_terminal))
-        watching = asyncio.ensure_future(self._watch(process))
+        beside = [
+            asyncio.ensure_future(self._feed(process, inward, on_terminal=on_terminal)),
+            asyncio.ensure_future(self._heed(process, next(iter(outward)))),
+            asyncio.ensure_future(self._watch(process)),
+        ]
         carrying = [
             asyncio.ensure_future(self._show(process, fd, writer)) for fd, writer in outward.items()
         ]
@@ -125,9 +189,9 @@ class SshCommand:
             with anyio.CancelScope(shield=True):
                 if process.code is None:
                     await self._sandbox.kill(process, "the server is closing")
-                for task in (feeding, watching, *carrying):
+                for task in (*beside, *carrying):
                     task.cancel()
-                await asyncio.gather(feeding, watching, *carrying, return_exceptions=True)
+                await asyncio.gather(*beside, *carrying, return_exceptions=True)
                 self._leave(outward, on_terminal=on_terminal)
 
     def _leave(self, outward: dict[int, Any], *, on_terminal: bool) -> None:
@@ -138,31 +202,28 @@ class SshCommand:
                 self._sandbox.drop_output(fd)
 
     async def _feed(self, process: Process, fd: int, *, on_terminal: bool) -> None:
-        """Carry what the client sends, and do what it signals."""
+        """Carry what the client sends."""
         try:
-            while True:
-                try:
-                    data = await self._channel.stdin.read(_CHUNK)
-                except asyncssh.TerminalSizeChanged as exc:
-                    if on_terminal:
-                        size = struct.pack("HHHH", exc.height, exc.width, 0, 0)
-                        fcntl.ioctl(fd, termios.TIOCSWINSZ, size)
-                    continue
-                except asyncssh.SignalReceived as exc:
-                    await self._signal(process, exc.signal)
-                    continue
-                except asyncssh.BreakReceived:
-                    await self._signal(process, "INT")
-                    continue
-                if not data:
-                    break
+            while data := await self._channel.stdin.read(_CHUNK):
                 await write_all(fd, data)
             if on_terminal:
                 await process.wait()  # the terminal stays, though nothing more is typed
-        except (OSError, asyncssh.Error, HudMcpError):
+        except (OSError, asyncssh.Error):
             return  # nobody reads any more, or the client is gone, which `_watch` sees
         finally:
             os.close(fd)
+
+    async def _heed(self, process: Process, fd: int) -> None:
+        """Do what the client signals, and tell a terminal its size."""
+        while True:
+            aside = await self._channel.asides.get()
+            if isinstance(aside, str):
+                with contextlib.suppress(HudMcpError):
+                    await self._signal(process, aside)
+            elif process.terminal is not None:
+                rows, columns = aside
+                with contextlib.suppress(OSError):
+                    fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
     async def _signal(self, process: Process, name: str) -> None:
         number = getattr(signal, f"SIG{name}", None)
@@ -227,3 +288,8 @@ class SshCommand:
             for name, value in given
             if name and "=" not in name and "\0" not in name + value
         }
+
+
+def _size(rows: int, columns: int) -> Size:
+    """A size as a terminal has it."""
+    return min(rows, _MOST_CELLS), min(columns, _MOST_CELLS)

@@ -60,7 +60,7 @@ class Link:
 
         Args:
             op: What to do.
-            send: Descriptors that go along; they stay open here.
+            send: Descriptors that go along; they stay open here, and may be closed at once.
             fields: Its arguments.
 
         Raises:
@@ -76,7 +76,9 @@ class Link:
         frame = {"op": op, "id": number, "fds": len(send), **fields}
         try:
             async with asyncio.timeout(_ANSWER_S):
-                await asyncio.shield(self._send(json.dumps(frame).encode(), send))
+                # Copies: who is cancelled closes its own, and their numbers become others'.
+                copies = [os.dup(fd) for fd in send]
+                await asyncio.shield(self._send(json.dumps(frame).encode(), copies))
                 reply, fds = await future
         except TimeoutError:
             self.close()
@@ -106,6 +108,7 @@ class Link:
         self._on_end()
 
     async def _send(self, body: bytes, fds: Sequence[int]) -> None:
+        """Send a frame with descriptors, which are closed then."""
         data = memoryview(_LENGTH.pack(len(body)) + body)
         rights = struct.pack(f"{len(fds)}i", *fds)
         ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, rights)] if fds else []
@@ -119,6 +122,9 @@ class Link:
                         await self._writable()
             except OSError:
                 self.close()
+            finally:
+                for fd in fds:
+                    os.close(fd)
 
     async def _writable(self) -> None:
         ready = self._loop.create_future()

@@ -195,22 +195,27 @@ class Sandbox:
         Raises:
             OSError: The folder is not there.
             EnvironmentFailed: The sandbox has ended.
+
+        If this call is cancelled, nothing was started, or it is killed.
         """
         argv = ["/bin/bash", "-c", command] if isinstance(command, str) else list(command)
-        reply, fds = await self._link.ask(
-            "spawn",
-            send=stdio,
-            argv=argv,
-            env={**self._environment(), **(env or {})},
-            cwd=self.files.relative(cwd),
-            size=terminal,
+        asking = asyncio.ensure_future(
+            self._link.ask(
+                "spawn",
+                send=stdio,
+                argv=argv,
+                env={**self._environment(), **(env or {})},
+                cwd=self.files.relative(cwd),
+                size=terminal,
+            )
         )
-        process = Process(int(reply["pid"]), fds[0] if fds else None)
-        if process.pid in self._gone:
-            process.exited(*self._gone.pop(process.pid))
-        else:
-            self._running[process.pid] = process
-        return process
+        try:
+            reply, fds = await asyncio.shield(asking)
+        except asyncio.CancelledError:
+            with anyio.CancelScope(shield=True):
+                await self._take_back(asking)
+            raise
+        return self._known(int(reply["pid"]), fds[0] if fds else None)
 
     async def signal(self, process: Process, number: int) -> None:
         """Send a signal to a command's process group."""
@@ -241,7 +246,7 @@ class Sandbox:
         output = Output(
             fd, kept_bytes=2, most_bytes=self.limits.output_bytes, on_overflow=lambda: None
         )
-        self._outputs.add(output)
+        self._keep(output)
 
     async def end_processes(self) -> None:
         """Kill everything that runs inside, as before grading; files stay."""
@@ -409,8 +414,19 @@ class Sandbox:
             process.exited(-9, "the sandbox has ended")
         self._running.clear()
 
-    def _known(self, pid: int) -> Process:
-        process = Process(pid, None)
+    async def _take_back(self, asking: "asyncio.Future[tuple[Reply, list[int]]]") -> None:
+        """Kill what was asked for and is not wanted any more, once it has started."""
+        try:
+            reply, fds = await asking
+        except (OSError, EnvironmentFailed):
+            return  # it has not
+        process = self._known(int(reply["pid"]))
+        for fd in fds:
+            os.close(fd)
+        await self.kill(process, "the call was cancelled")
+
+    def _known(self, pid: int, terminal: int | None = None) -> Process:
+        process = Process(pid, terminal)
         if pid in self._gone:
             process.exited(*self._gone.pop(pid))
         else:
@@ -445,8 +461,12 @@ class Sandbox:
             most_bytes=self.limits.output_bytes,
             on_overflow=overflow,
         )
-        self._outputs = {each for each in self._outputs if not each.ended.is_set()} | {output}
+        self._keep(output)
         return output
+
+    def _keep(self, output: Output) -> None:
+        """Close an output with the sandbox; those that have ended by now are forgotten."""
+        self._outputs = {each for each in self._outputs if not each.ended.is_set()} | {output}
 
 
 def _prepared(options: SandboxOptions, bare: Path | None) -> AbstractContextManager[Launch]:

@@ -48,6 +48,11 @@ async def outcome(here: Served) -> tuple[str | None, int]:
     return row.outcome, sum(len(a["args"]["actions"]) for a in taken)
 
 
+def packed(data: bytes | None, dtype: str, shape: list[int]) -> dict[bytes, Any]:
+    """An array as a frame has it, which need not be one."""
+    return {b"__ndarray__": True, b"data": data, b"dtype": dtype, b"shape": shape}
+
+
 async def test_a_world_is_stepped_by_arrays_and_recorded(tmp_path: Path) -> None:
     """What is seen are the environment's own numbers; each step is in the record."""
     async with (
@@ -93,6 +98,8 @@ async def test_a_world_is_stepped_by_arrays_and_recorded(tmp_path: Path) -> None
         ({"actions": np.array([np.nan])}, "whole ones"),
         ({"actions": np.zeros(1001)}, "at most 1000"),
         ([1], "a MessagePack map"),
+        ({"actions": packed(None, "<f4", [2**20])}, "the data of an array are bytes"),
+        ({"actions": packed(b"1234", "f4,(", [1])}, "an array of"),
     ],
 )
 async def test_what_is_no_action_is_an_error_and_nothing_is_stepped(
@@ -108,6 +115,23 @@ async def test_what_is_no_action_is_an_error_and_nothing_is_stepped(
                 assert said in await way._socket.recv()
         await peer.grade("")
         assert (await outcome(here))[0] == Outcome.GRADED
+
+
+async def test_a_peer_that_leaves_before_its_error_is_no_error_of_ours(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What it would have been told is dropped; the task is held all the same."""
+    async with serving("gym:CartPole-v1", tmp_path / "s.sqlite3") as here, wire(here.port) as peer:
+        await peer.start("balance")
+        robot = await binding(peer)
+        with anyio.fail_after(BOUND_S):
+            async with claim(robot["url"], None) as way:
+                await way._socket.send(pack({}))
+                way._socket.transport.abort()
+        await peer.grade("")
+        await here.channel.close()  # whoever serves the peer has ended then
+        assert (await outcome(here))[0] == Outcome.GRADED
+    assert [r.getMessage() for r in caplog.records if r.levelname == "ERROR"] == []
 
 
 async def test_only_a_session_s_own_address_opens_its_world(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 # ruff: noqa: ASYNC110  # what is waited for happens in a sandbox
 
 import asyncio
+import contextlib
 import os
 import shutil
 import subprocess
@@ -15,6 +16,7 @@ from pathlib import Path
 
 import anyio
 import asyncssh
+import psutil
 import pytest
 
 from hud_mcp.capability import Capability
@@ -127,6 +129,18 @@ async def test_what_goes_on_in_the_back_stays_for_the_next_command(
             await anyio.sleep(0.02)
 
 
+async def test_commands_that_have_ended_are_forgotten(
+    client: asyncssh.SSHClientConnection, sandbox: Sandbox
+) -> None:
+    """However many there were; what one left in the back is read from until it ends too."""
+    await client.run("sleep 80 &")
+    for _each in range(10):
+        await client.run("true")
+    with anyio.fail_after(10):
+        while len(sandbox._outputs) > 4:
+            await client.run("true")
+
+
 async def test_a_slow_reader_holds_a_command_up_and_loses_nothing(
     client: asyncssh.SSHClientConnection,
 ) -> None:
@@ -169,6 +183,41 @@ async def test_signals_reach_a_command(client: asyncssh.SSHClientConnection) -> 
             assert await process.stdout.readline() == "got\n"
             await process.wait_closed()
         assert process.exit_status == 5
+
+
+@pytest.mark.parametrize("ends", [True, False])
+async def test_signals_do_not_wait_for_input_to_be_read(
+    client: asyncssh.SSHClientConnection, *, ends: bool
+) -> None:
+    """A command whose input has ended, or that reads none of it, is signalled all the same."""
+    command = "cat; echo up; sleep 60" if ends else "echo up; sleep 60"
+    with anyio.fail_after(20):
+        async with client.create_process(command) as process:
+            if ends:
+                process.stdin.write_eof()
+            else:
+                process.stdin.write("x" * 3 * MIB)
+            assert await process.stdout.readline() == "up\n"
+            process.send_signal("TERM")
+            await process.wait_closed()
+    assert process.exit_signal is not None
+    assert process.exit_signal[0] == "TERM"
+
+
+async def test_a_terminal_of_any_size_is_one(
+    client: asyncssh.SSHClientConnection, sandbox: Sandbox
+) -> None:
+    """Sizes that no terminal has are cut down, and end nothing."""
+    huge = (1 << 20, 1 << 31)
+    with anyio.fail_after(20):
+        async with client.create_process("stty size; read; stty size", term_type="xterm",
+                                         term_size=huge) as process:  # fmt: skip
+            assert await process.stdout.readline() == "65535 65535\r\n"
+            process.change_terminal_size(1 << 30, 33)
+            process.stdin.write("\n")
+            await process.stdout.readline()
+            assert await process.stdout.readline() == "33 65535\r\n"
+    assert sandbox.alive
 
 
 async def test_a_connection_that_is_lost_ends_its_commands(
@@ -359,6 +408,56 @@ async def test_many_channels_are_bounded(client: asyncssh.SSHClientConnection) -
         255,
         "64 commands run at once; wait for one to end.\n",
     )
+
+
+async def test_a_client_that_asks_for_more_than_it_reads_costs_no_memory(
+    server: SshServer, sandbox: Sandbox
+) -> None:
+    """A request is a few bytes and its answer megabytes; once it reads, it is told all of them."""
+    capability = admit(server, sandbox).capability
+    await sandbox.files.write("large", os.urandom(4 * MIB))
+    with anyio.fail_after(60):
+        async with (
+            connect(capability) as slow,
+            connect(capability) as other,
+            slow.start_sftp_client() as sftp,
+            other.start_sftp_client() as beside,
+        ):
+            file = await sftp.open("large", "rb")
+            before = psutil.Process().memory_info().rss
+            slow._transport.pause_reading()
+            reads = [
+                asyncio.ensure_future(sftp._handler.read(file._handle, 0, 4 * MIB))
+                for _each in range(80)
+            ]
+            for _each in range(30):
+                assert (await beside.stat("large")).size == 4 * MIB
+            grown = psutil.Process().memory_info().rss - before
+            slow._transport.resume_reading()
+            lengths = [len((await read)[0]) for read in reads]
+    assert lengths == [4 * MIB] * 80
+    assert grown < 100 * MIB
+
+
+async def test_open_files_of_a_key_are_bounded(server: SshServer, sandbox: Sandbox) -> None:
+    """Of all its connections together, asked for at once; what is closed or left makes room."""
+    capability = admit(server, sandbox).capability
+    with anyio.fail_after(60):
+        async with connect(capability) as one, connect(capability) as two:
+            sessions = [await each.start_sftp_client() for each in (one, one, two)]
+            asked = [sessions[number % 3].open(f"file{number % 9}", "wb") for number in range(300)]
+            files = await asyncio.gather(*asked, return_exceptions=True)
+            opened = [file for file in files if isinstance(file, asyncssh.SFTPClientFile)]
+            refused = {str(file) for file in files if isinstance(file, asyncssh.SFTPFailure)}
+            assert (len(opened), refused) == (256, {"256 files are open; close some."})
+            await opened[0].close()
+            await sessions[2].open("another", "wb")
+            one.abort()
+        async with connect(capability) as again, again.start_sftp_client() as sftp:
+            opened = []
+            while len(opened) < 256:  # the server notices after a moment that the others left
+                with contextlib.suppress(asyncssh.SFTPFailure):
+                    opened.append(await sftp.open("file", "wb"))
 
 
 async def test_nothing_is_written_to_open_a_server(tmp_path: Path, server: SshServer) -> None:

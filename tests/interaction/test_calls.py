@@ -238,6 +238,9 @@ async def test_a_world_that_breaks_ends_its_session_alone(peer: Peer, how: str) 
     actions = [{"type": "type", "text": "a"}, {"type": "custom", "action": how}]
     told = await peer.error("step", session=task.session, actions=actions)
     assert "The board fell off the wall. Start the task again." in told
+    status = await peer.ok("task_status", session=task.session)
+    assert "environment" in status.text  # it has ended, on record, when the client is told
+    assert "open" not in status.text
     receipt = await peer.ended(task.session)
     assert receipt["outcome"] == "environment_failed"
     assert "reward" not in receipt
@@ -305,7 +308,7 @@ async def test_no_transport_holds_a_reply_back(peer: Peer) -> None:
     """
     task = await peer.start("collect")
     took: list[float] = []
-    while len(took) < 200 and min(took, default=1.0) >= 0.03:
+    while len(took) < 100 and min(took, default=1) >= 0.03:  # the machine itself may be busy
         began = time.monotonic()
         await peer.status(task.session)
         took.append(time.monotonic() - began)

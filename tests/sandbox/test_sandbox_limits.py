@@ -1,10 +1,12 @@
 """A command that takes too much is ended with the reason, and the sandbox lives on."""
 
+import asyncio
 import textwrap
 import time
 from collections.abc import Awaitable, Callable
 
 import anyio
+import anyio.lowlevel
 import psutil
 import pytest
 
@@ -87,6 +89,34 @@ async def test_a_cancelled_command_is_killed(sandbox: Sandbox) -> None:
     await lives(sandbox)
 
 
+async def test_a_command_that_is_cancelled_while_it_starts_is_killed(sandbox: Sandbox) -> None:
+    """At whatever moment: before it is asked for, while it is started, or as its start is told."""
+    for moments in range(12):
+        starting = asyncio.ensure_future(sandbox.run("sleep 60"))
+        for _each in range(moments):
+            await anyio.lowlevel.checkpoint()
+        starting.cancel()
+        await asyncio.wait([starting])
+        assert (await sandbox.usage()).processes == 0, moments
+    await lives(sandbox)
+
+
+async def test_a_command_that_is_cancelled_before_its_turn_sends_no_other_descriptors(
+    sandbox: Sandbox,
+) -> None:
+    """Those that it was to have are closed by then, and their numbers may be of other files."""
+    first = asyncio.ensure_future(sandbox.run("true " + "x" * 8 * MIB))  # more than a socket holds
+    await anyio.lowlevel.checkpoint()
+    second = asyncio.ensure_future(sandbox.run("sleep 60"))
+    for _each in range(3):
+        await anyio.lowlevel.checkpoint()
+    second.cancel()
+    second_ended, _late = await asyncio.wait([second], timeout=30)
+    assert second_ended
+    await asyncio.wait([first], timeout=30)
+    await lives(sandbox)
+
+
 @pytest.mark.parametrize(
     "bomb",
     [
@@ -98,7 +128,6 @@ async def test_a_cancelled_command_is_killed(sandbox: Sandbox) -> None:
 async def test_a_fork_bomb_comes_to_its_bound(open_sandbox: OpenSandbox, bomb: str) -> None:
     """The machine has no more processes than the limit allows, and gets them back."""
     sandbox = await open_sandbox(processes=40)
-    before = len(psutil.pids())
     most = 0
 
     async def count() -> None:
@@ -116,7 +145,7 @@ async def test_a_fork_bomb_comes_to_its_bound(open_sandbox: OpenSandbox, bomb: s
     assert most <= 40 + 2
     await sandbox.end_processes()
     await lives(sandbox)
-    assert len(psutil.pids()) < before + 30
+    assert len(psutil.Process(sandbox.keeper_pid).children(recursive=True)) <= 2
 
 
 async def test_memory_of_one_process_is_bounded(open_sandbox: OpenSandbox) -> None:
@@ -211,6 +240,20 @@ async def test_a_folder_that_is_too_large_is_not_packed(sandbox: Sandbox) -> Non
     with pytest.raises(LimitReached, match="more than 1048576 bytes when it is packed"):
         await sandbox.pack(most_bytes=MIB)
     assert (await sandbox.files.stat("big")).size == 3 * MIB
+    await lives(sandbox)
+
+
+async def test_a_folder_is_packed_while_limits_are_reached(open_sandbox: OpenSandbox) -> None:
+    """What packs it is no process of the agent's: it is not ended with those."""
+    sandbox = await open_sandbox(files=500)
+    assert (await sandbox.run("head -c 48M /dev/urandom > large")).code == 0
+    reaching = "i=0; echo up; while :; do : > f$((i++)); done"
+    for _each in range(2):
+        made = asyncio.ensure_future(sandbox.run(reaching))
+        packed = await sandbox.pack(most_bytes=64 * MIB)
+        assert len(packed) > 48 * MIB
+        assert (await made).reason == "more than 500 files were made"
+        assert (await sandbox.run("rm f*")).code == 0
     await lives(sandbox)
 
 

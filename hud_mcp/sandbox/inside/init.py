@@ -108,7 +108,7 @@ class Init:
         sent: list[int] = []
         try:
             reply, sent = self._does[name](**request)
-        except (OSError, ValueError) as exc:
+        except (OSError, ValueError, OverflowError, struct.error) as exc:
             code = exc.errno if isinstance(exc, OSError) and exc.errno else errno.EINVAL
             reply = {"error": code, "text": getattr(exc, "strerror", None) or str(exc)}
         finally:

@@ -47,6 +47,7 @@ class Processes:
         self._told = told
         self._alone = os.getpid() == 1
         self._reasons: dict[int, str | None] = {}
+        self._own: set[int] = set()
         self._files_seen = 0
 
     def spawn(
@@ -93,6 +94,7 @@ class Processes:
             except BaseException:  # noqa: BLE001  # a fork must not return
                 os._exit(255)
         self._reasons[pid] = None
+        self._own.add(pid)
         return {"pid": pid}, []
 
     def signal(self, *, pid: int, number: int) -> Reply:
@@ -110,16 +112,7 @@ class Processes:
 
     def end(self) -> Reply:
         """Kill everything that runs, until nothing does."""
-        for _attempt in range(400):
-            if self._alone:
-                proc.kill(-1)
-            for each in self.others():
-                proc.kill(each.pid)
-            self.reap()
-            if not self.others():
-                break
-            time.sleep(0.005)
-        self.reap()
+        self._end(self.others)
         return {}, []
 
     def usage(self) -> Reply:
@@ -141,6 +134,7 @@ class Processes:
             if pid in self._reasons:
                 code = -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
                 reason = self._reasons.pop(pid)
+                self._own.discard(pid)
                 self._told({"event": "exit", "pid": pid, "code": code, "reason": reason})
 
     def others(self) -> list[proc.Row]:
@@ -159,7 +153,7 @@ class Processes:
 
     def hold_limits(self) -> None:
         """Enforce what no single call of the system does: sums over all processes."""
-        others = self.others()
+        others = self._limited()
         limits = self._limits
         if len(others) > limits["processes"]:
             self._end_all(others, f"more than {limits['processes']} processes were running")
@@ -169,6 +163,7 @@ class Processes:
             self._end_all(others, f"more than {limits['disk']} bytes were written")
         if files > limits["files"] and files > self._files_seen:  # removing some must be possible
             self._end_all(others, f"more than {limits['files']} files were made")
+            _size, files = self._disk()  # more were made until then
         self._files_seen = files
 
     def _become(
@@ -245,9 +240,29 @@ class Processes:
             proc.kill(largest)
             del used[largest]
 
+    def _limited(self) -> list[proc.Row]:
+        """Those that the limits are for: not this program's own forks, nor what they started."""
+        own = self._own
+        return [each for each in self.others() if not {each.pid, each.session} & own]
+
     def _end_all(self, others: list[proc.Row], reason: str) -> None:
         self._blame(others, reason)
-        self.end()
+        self._end(self._limited)
+
+    def _end(self, which: Callable[[], list[proc.Row]]) -> None:
+        """Kill some processes, until there are none of them."""
+        for _attempt in range(400):
+            if self._alone and not self._own:
+                proc.kill(-1)
+            found = which()
+            for number in (signal.SIGSTOP, signal.SIGKILL):  # what is stopped starts no more
+                for each in found:
+                    proc.kill(each.pid, number)
+            self.reap()
+            if not which():
+                break
+            time.sleep(0.005)
+        self.reap()
 
     def _blame(self, processes: list[proc.Row], reason: str) -> None:
         sessions = {each.session for each in processes} | {each.pid for each in processes}

@@ -214,10 +214,15 @@ async def saying(*frames: bytes | str) -> AsyncIterator[str]:
         yield f"ws://127.0.0.1:{server.sockets[0].getsockname()[1]}"
 
 
-def array(dtype: str, data: bytes, shape: Any) -> bytes:
+def array(dtype: str, data: bytes | None, shape: Any) -> bytes:
     """A frame with one array."""
     packed = {b"__ndarray__": True, b"data": data, b"dtype": dtype, b"shape": shape}
     return msgpack.packb({"state": packed})
+
+
+def number(dtype: str, data: int) -> bytes:
+    """A frame with one number of an array's kind."""
+    return msgpack.packb({"state": {b"__npgeneric__": True, b"data": data, b"dtype": dtype}})
 
 
 @pytest.mark.parametrize(
@@ -226,10 +231,13 @@ def array(dtype: str, data: bytes, shape: Any) -> bytes:
         ((b"\xc1",), "does not speak openpi/0"),
         ((b"\x81" * 5000,), "does not speak openpi/0"),
         ((b"\x80", b"\x07"), "no observation"),
-        ((b"\x80", array("|O", b"\0" * 8, [1])), "an array of object"),
+        ((b"\x80", array("|O", b"\0" * 8, [1])), r"an array of '\|O'"),
         ((b"\x80", array("<f4", b"\0" * 8, [2**40])), "does not speak openpi/0"),
         ((b"\x80", array("<f4", b"\0" * 8, "x")), "does not speak openpi/0"),
         ((b"\x80", array("no", b"", [0])), "does not speak openpi/0"),
+        ((b"\x80", array("f4,(", b"", [0])), "does not speak openpi/0"),
+        ((b"\x80", array("<f4", None, [2**20])), "the data of an array are bytes"),
+        ((b"\x80", number("i1", 1000)), "does not speak openpi/0"),
         ((b"\x80", "Traceback\n  x\nValueError: no\n"), "reports an error: ValueError: no"),
         (("",), "reports an error: nothing"),
     ],

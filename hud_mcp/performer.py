@@ -178,9 +178,8 @@ class Performer:
         except BaseException as exc:
             draft.error = _why_stopped(exc, f"while {tool.name} ran")
             draft.interrupted = isinstance(exc, asyncio.CancelledError)
-            theirs = isinstance(
-                exc, Exception | SystemExit
-            )  # one that leaves is not the server's end
+            # A tool that leaves with SystemExit is not the server's end.
+            theirs = isinstance(exc, Exception | SystemExit)
             ours = isinstance(exc, HudMcpError) or not theirs
             if not ours:
                 draft.error = f"{tool.name} failed: {draft.error}"

@@ -159,10 +159,8 @@ class Worker:
             except asyncio.CancelledError:
                 command.error = SessionEnded(self._over())
                 raise
-            except (
-                Exception,
-                SystemExit,
-            ) as exc:  # the worker attributes what a world or a tool raises
+            except (Exception, SystemExit) as exc:
+                # The worker attributes what a world or a tool raises.
                 logger.exception("a world or a tool raised")
                 command.error = ActionFailed(f"{type(exc).__name__}: {exc}")
             finally:

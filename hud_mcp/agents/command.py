@@ -13,11 +13,13 @@ import orjson
 from hud_mcp.agents.agent import Agent
 from hud_mcp.task import Task
 
-__all__ = ["CommandAgent", "command_name"]
+__all__ = ["CommandAgent", "command_name", "missing_program"]
 
 _OUTPUT_LINES = 400
 _LINE_CHARS = 2_000
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
+_PLAIN = re.compile(r"[\w./+@%:,-]+")
+"""A word that the shell takes as it is."""
 
 
 def command_name(command: str, folder: Path) -> str:
@@ -42,6 +44,19 @@ def command_name(command: str, folder: Path) -> str:
         return " ".join([program, *words[1:3]])
     ran = next((Path(word).name for word in words[1:] if (folder / word).is_file()), None)
     return f"{program} {ran}" if ran else program
+
+
+def missing_program(command: str) -> str | None:
+    """The program that a command begins with, where the shell finds none of that name.
+
+    None where it does, and where only the shell can tell what it would run.
+    """
+    program = next(iter(command.split()), "")
+    if os.name != "posix" or not _PLAIN.fullmatch(program):
+        return None
+    looking = ["/bin/sh", "-c", 'command -v -- "$1"', "sh", program]
+    found = subprocess.run(looking, stdin=subprocess.DEVNULL, capture_output=True, check=False)  # noqa: S603  # the user's own word
+    return program if found.returncode else None
 
 
 class CommandAgent:

@@ -12,7 +12,7 @@ from click.core import ParameterSource
 from platformdirs import user_data_path
 from rich.console import Console
 
-from hud_mcp.agents.command import CommandAgent
+from hud_mcp.agents.command import CommandAgent, missing_program
 from hud_mcp.agents.nop import NopAgent
 from hud_mcp.agents.oracle import OracleAgent
 from hud_mcp.cli.finite import FiniteFloat
@@ -149,6 +149,11 @@ def _check_usage(ctx: click.Context, options: dict[str, Any]) -> None:
             raise click.UsageError("Give --agent oracle, --agent nop, or --agent-command COMMAND.")
         if options["agent"] is None and not options["agent_command"].strip():
             raise click.UsageError("--agent-command is empty; write what the shell is to run.")
+        if (program := missing_program(options["agent_command"] or "")) is not None:
+            raise click.UsageError(
+                f"--agent-command begins with {program!r}, and the shell finds no program of that "
+                "name; correct it, or give its path."
+            )
         return
     for name in _RECORDED_UNLESS_GIVEN:
         if ctx.get_parameter_source(name) is not ParameterSource.COMMANDLINE:

@@ -58,6 +58,8 @@ async def _view(options: dict[str, Any]) -> int:
         )
     if options["store"] and not store.exists:
         raise HudMcpError(f"There is no record at {options['store']}; name one that is there.")
+    if store.exists:
+        await store.list_jobs(0)  # what cannot be read is said here, and not on the page alone
     app = viewer_app(
         store,
         host=host,

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from hud_mcp.agents.command import command_name
+from hud_mcp.agents.command import command_name, missing_program
 
 
 @pytest.mark.parametrize(
@@ -24,3 +24,24 @@ def test_a_command_is_called_by_its_program_and_script(
     """Its other words may be secrets, and its name is in lists, exports and pages."""
     (tmp_path / "agent.py").touch()
     assert command_name(command, tmp_path) == name
+
+
+@pytest.mark.parametrize(
+    ("command", "missing"),
+    [
+        ("pyhton agent.py", "pyhton"),
+        ("./not-there.sh", "./not-there.sh"),
+        ("sh -c 'exit 0'", None),
+        ("cd agents && python agent.py", None),
+        ("if true; then pyhton; fi", None),
+        ("PATH=/elsewhere pyhton agent.py", None),
+        ('"$AGENT" --fast', None),
+        ("(pyhton)", None),
+        ("", None),
+    ],
+)
+def test_a_program_that_is_not_there_is_found_out_before_it_is_run(
+    command: str, missing: str | None
+) -> None:
+    """Only where there is no doubt: what the shell itself makes of a line is its own."""
+    assert missing_program(command) == missing

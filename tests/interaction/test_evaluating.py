@@ -184,6 +184,7 @@ async def test_templates_without_an_oracle_are_named_before_anything_runs(tmp_pa
         (("--agent", "nop", "--env", BOARD, "--filter", "berry"), "letter_count"),
         ((), "Give --agent oracle, --agent nop, or --agent-command"),
         (("--agent", "nop", "--agent-command", "true"), "Give --agent oracle"),
+        (("--agent-command", "pyhton agent.py"), "begins with 'pyhton'"),
         (("--agent", "nop", "--filter", "zebra"), "No task of"),
         (("--agent", "nop", "--env", "nowhere.py"), "nowhere.py"),
     ],

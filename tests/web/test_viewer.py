@@ -444,3 +444,18 @@ def test_the_command_refuses_what_would_be_a_mistake(
     assert process.returncode == 1
     assert said in errors
     assert list(tmp_path.iterdir()) == []
+
+
+async def test_the_command_refuses_a_record_that_it_cannot_read(tmp_path: Path) -> None:
+    """One of a newer version is named as that before the page opens."""
+    path = tmp_path / "store.sqlite3"
+    store = Store(path)
+    await store.add_job(Job(name="a"))
+    await store.close()
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("UPDATE versions SET version = 99")
+    process = view("--store", str(path), cwd=tmp_path)
+    _, errors = await anyio.to_thread.run_sync(lambda: process.communicate(timeout=BOUND_S))
+    assert process.returncode == 1
+    assert "has version 99" in errors
+    assert "update hud-mcp" in errors

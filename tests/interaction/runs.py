@@ -4,8 +4,9 @@ import contextlib
 import sqlite3
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -48,11 +49,13 @@ class Evaluation:
         process: Its process.
         store: Where it records.
         printed: What it has printed so far.
+        killed: The servers that were ended, by process id.
     """
 
     process: "subprocess.Popen[str]"
     store: Path
     printed: str = ""
+    killed: set[int] = field(default_factory=set[int])
 
     def read_until(self, stop: Callable[[str], bool]) -> str:
         """Read lines until one is as wanted, and return it."""
@@ -69,11 +72,20 @@ class Evaluation:
         return psutil.Process(self.process.pid).children(recursive=True)
 
     def kill_server(self) -> None:
-        """End its server as an operating system does that is out of memory."""
-        for process in self.servers():
-            with contextlib.suppress(psutil.NoSuchProcess):
-                if "serve" in process.cmdline():
-                    process.kill()
+        """End its server as an operating system does that is out of memory.
+
+        Where the last one was just ended and the next one is not there yet, that is waited for.
+        """
+        killed = 0
+        while not killed:
+            assert self.process.poll() is None, f"the run has ended:\n{self.printed}"
+            for process in self.servers():
+                with contextlib.suppress(psutil.NoSuchProcess, psutil.ZombieProcess):
+                    if process.pid not in self.killed and "serve" in process.cmdline():
+                        process.kill()
+                        self.killed.add(process.pid)
+                        killed += 1
+            time.sleep(0.005)
 
     @property
     def job(self) -> str:

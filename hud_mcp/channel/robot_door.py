@@ -145,8 +145,11 @@ class RobotDoor:
         """Step until the peer leaves, or until there is an error to tell."""
         try:
             await socket.send(pack({"claim_required": True}))
-            async with asyncio.timeout(_CLAIM_S):
-                first = _message(await socket.recv())
+            try:
+                async with asyncio.timeout(_CLAIM_S):
+                    first = _message(await socket.recv())
+            except TimeoutError:
+                return f"{_FIRST}, and did not come"
             if "claim" not in first:
                 return _FIRST
             session = await way.find_session()
@@ -156,8 +159,6 @@ class RobotDoor:
                 actions = self._actions(_message(await socket.recv()))
                 session = await way.find_session()
                 stepped = await _step(session, actions)
-        except TimeoutError:
-            return f"{_FIRST}, and did not come"
         except (HudMcpError, ValueError) as exc:
             return str(exc)
 

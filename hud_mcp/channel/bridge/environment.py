@@ -96,13 +96,7 @@ async def bridge(source: str, *, python: str | None = None) -> BridgedEnvironmen
     """
     origin = read_origin(source, python)
     try:
-        try:
-            control = await Control.open(origin)
-        except EnvironmentFailed as exc:
-            if not isinstance(exc.__cause__, ChannelFailed):
-                raise
-            # Whoever starts a server may know the address; an agent, who is told later, may not.
-            raise EnvironmentFailed(f"The HUD server cannot be reached: {exc.__cause__}") from exc
+        control = await _reach(origin)
         try:
             return await _read(origin, control)
         finally:
@@ -111,6 +105,16 @@ async def bridge(source: str, *, python: str | None = None) -> BridgedEnvironmen
     except BaseException:
         await origin.close()
         raise
+
+
+async def _reach(origin: Origin) -> Control:
+    try:
+        return await Control.open(origin)
+    except EnvironmentFailed as exc:
+        if not isinstance(exc.__cause__, ChannelFailed):
+            raise
+        # Whoever starts a server may know the address; an agent, who is told later, may not.
+        raise EnvironmentFailed(f"The HUD server cannot be reached: {exc.__cause__}") from exc
 
 
 async def _read(origin: Origin, control: Control) -> BridgedEnvironment:

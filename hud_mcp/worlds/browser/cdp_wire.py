@@ -77,7 +77,7 @@ class Attachment:
         return self.target["targetId"]
 
     def keep(self, method: str, params: dict[str, Any]) -> bool:
-        """Whether an event of the target's is kept for later, in `lifecycle`."""
+        """Take in an event of the target's; return whether it was put into `lifecycle`."""
         if method == "Page.frameNavigated":
             self.documents[params["frame"]["id"]] = params["frame"]["loaderId"]
         elif method == "Page.frameDetached":

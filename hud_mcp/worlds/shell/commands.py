@@ -22,8 +22,7 @@ _LINES = 2000
 _SHOWN_CHARS = 8000
 """A reply has room for 10,000: the end of a long output, which says most, must not be cut off."""
 
-
-_MOST_EDIT_HINT = 80
+_LINE_CHARS = 80
 
 
 class Workbench(Protocol):
@@ -68,7 +67,7 @@ def replace_text(text: str, old: str, new: str, *, every: bool, path: str) -> tu
 def one_line(text: str) -> str:
     """The beginning of a text, on one line."""
     line = " ".join(text.split())
-    return line if len(line) <= _MOST_EDIT_HINT else line[: _MOST_EDIT_HINT - 1] + "…"
+    return line if len(line) <= _LINE_CHARS else line[: _LINE_CHARS - 1] + "…"
 
 
 async def run_action(world: Workbench, name: str, args: Mapping[str, Any]) -> ActionEffect:

@@ -1,0 +1,25 @@
+"""Numbers of options that no comparison and no record can hold."""
+
+import pytest
+from click.testing import CliRunner
+
+from hud_mcp.cli import main
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("channel", "serve", "letter_count", "--idle"),
+        ("eval", "quickstart", "--agent", "nop", "--timeout"),
+        ("jobs", "--threshold"),
+    ],
+)
+@pytest.mark.parametrize("number", ["nan", "inf", "-inf", "soon"])
+def test_a_number_that_is_none_is_refused_by_its_option(
+    command: tuple[str, ...], number: str
+) -> None:
+    """Before anything is opened: the option is named, with what was given."""
+    result = CliRunner().invoke(main, [*command, number])
+    assert result.exit_code == 2
+    assert f"'{command[-1]}'" in result.stderr
+    assert number in result.stderr

@@ -25,6 +25,7 @@ LAYERS = (
     (
         "world",
         "arguments",
+        "function",
         "task",
         "template",
         "taskset",
@@ -77,10 +78,10 @@ VALUES, DECLARATIONS, SANDBOX, PARTS, RECORD, LIFE = 1, 2, 3, 4, 5, 6
 
 EXCEPTIONS = {
     (
-        "environment",
+        "environment.environment",
         "worlds.none",
     ): "an environment that names no world has one, with nothing in it",
-    ("environment", "worlds.shell"): "env.workspace, which is HUD's, makes the world a shell",
+    ("environment.environment", "worlds.shell"): "env.workspace, which is HUD's, makes the world a shell",
     ("channel.__main__", "cli.channel"): "what a container runs is the command, by another name",
 }
 

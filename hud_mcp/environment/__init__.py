@@ -1,0 +1,5 @@
+"""Declaring environments: `Environment`, and who sees the rewards of its tasks."""
+
+from hud_mcp.environment.environment import REWARD_POLICIES, Environment
+
+__all__ = ["REWARD_POLICIES", "Environment"]

@@ -324,7 +324,8 @@ CLEAN = {
     "hud_mcp/errors.py": "import json",
     "hud_mcp/action.py": "from hud_mcp.errors import HudMcpError",
     "hud_mcp/context.py": "from hud_mcp.action import Value",
-    "hud_mcp/environment.py": "from hud_mcp.worlds.none import NoWorld",
+    "hud_mcp/environment/__init__.py": "from hud_mcp.environment.environment import Environment",
+    "hud_mcp/environment/environment.py": "from hud_mcp.worlds.none import NoWorld",
     "hud_mcp/store/__init__.py": """
         from typing import TYPE_CHECKING
         if TYPE_CHECKING:
@@ -375,7 +376,7 @@ def test_a_tree_that_keeps_the_rules_has_no_violations(tmp_path: Path) -> None:
         ("store.py", "from hud_mcp.session import Session", "store imports session"),
         ("session.py", "from hud_mcp.server.app import f", "session imports server.app"),
         ("session.py", "import hud_mcp.worlds.none", "know no world"),
-        ("environment.py", "import hud_mcp.worlds.browser", "environment imports worlds.browser"),
+        ("environment/x.py", "import hud_mcp.worlds.browser", "x imports worlds.browser"),
         ("worlds/none.py", "from hud_mcp.session import Session", "worlds.none imports session"),
         ("worlds/browser/world.py", "from ...store import Store", "worlds.browser.world imports s"),
         ("graders/text.py", "from hud_mcp.worlds.none import NoWorld", "declarations and values"),

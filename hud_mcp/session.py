@@ -49,7 +49,7 @@ from hud_mcp.tool import Tool
 from hud_mcp.trajectory import Receipt, Trajectory, utc_now
 from hud_mcp.visits import Visit, Visits
 from hud_mcp.worker import Worker
-from hud_mcp.world import Opening, Shared, World
+from hud_mcp.world import Opening, Shared, World, current_world
 
 __all__ = ["GRADED_AGAIN", "Caller", "Session", "SessionState", "Stepped"]
 
@@ -538,6 +538,7 @@ class Session:
                 handle=(self._held.snapshot or None) if self._held else None,
             )
         )
+        current_world.set(world)
         context = environment.context_space.fill(self.task.context)
         return self.template.run(self.task.args, world, context)
 

@@ -7,6 +7,7 @@ worlds of their own.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, runtime_checkable
@@ -27,6 +28,7 @@ __all__ = [
     "SharedService",
     "World",
     "WorldSpec",
+    "current_world",
 ]
 
 
@@ -146,6 +148,12 @@ class Elsewhere(World, Protocol):
     async def handle(self) -> bytes:
         """Return what another process finds it by. Asked for once, at the prompt."""
         ...
+
+
+current_world: ContextVar[World | None] = ContextVar("current_world", default=None)
+"""The world of the session whose template or function runs; None outside of sessions.
+
+For graders that are called without one, as HUD's are."""
 
 
 class SharedService(Protocol):

@@ -30,9 +30,11 @@ if TYPE_CHECKING:
         WaitAction,
     )
     from hud_mcp.agents.agent import Agent
+    from hud_mcp.call import FunctionConfig
     from hud_mcp.capability import Capability
     from hud_mcp.context import Context, ContextFeature, ContextSpace
     from hud_mcp.environment import Environment
+    from hud_mcp.function import History
     from hud_mcp.grade import Grade, Outcome, SubScore
     from hud_mcp.graders.text import contains, exact_match, numeric_match
     from hud_mcp.job import Job, load_job
@@ -42,9 +44,10 @@ if TYPE_CHECKING:
     from hud_mcp.statistics import JobStatistics
     from hud_mcp.store import Store
     from hud_mcp.task import Task, Validation
-    from hud_mcp.taskset import Taskset
+    from hud_mcp.taskset import Taskset, TaskSet
     from hud_mcp.template import Answer, Prompt, PromptMessage, Template
     from hud_mcp.trajectory import Trajectory
+    from hud_mcp.types import CustomGym
     from hud_mcp.world import Opening, World, WorldSpec
     from hud_mcp.worlds.browser import Browser, BrowserWorld, SiteRequest, SiteResponse
     from hud_mcp.worlds.gymnasium import Gymnasium, GymnasiumWorld
@@ -58,9 +61,11 @@ _HOMES = {
     "MoveAction Point PositionFetch PressAction ResponseAction ScreenshotFetch ScrollAction "
     "TypeAction WaitAction",
     "agents.agent": "Agent",
+    "call": "FunctionConfig",
     "capability": "Capability",
     "context": "Context ContextFeature ContextSpace",
     "environment": "Environment",
+    "function": "History",
     "grade": "Grade Outcome SubScore",
     "graders.text": "contains exact_match numeric_match",
     "job": "Job load_job",
@@ -70,9 +75,10 @@ _HOMES = {
     "statistics": "JobStatistics",
     "store": "Store",
     "task": "Task Validation",
-    "taskset": "Taskset",
+    "taskset": "TaskSet Taskset",
     "template": "Answer Prompt PromptMessage Template",
     "trajectory": "Trajectory",
+    "types": "CustomGym",
     "world": "Opening World WorldSpec",
     "worlds.browser": "Browser BrowserWorld SiteRequest SiteResponse",
     "worlds.gymnasium": "Gymnasium GymnasiumWorld",
@@ -95,11 +101,14 @@ __all__ = [
     "ContextFeature",
     "ContextSpace",
     "CustomAction",
+    "CustomGym",
     "DragAction",
     "Environment",
+    "FunctionConfig",
     "Grade",
     "Gymnasium",
     "GymnasiumWorld",
+    "History",
     "Job",
     "JobStatistics",
     "KeyDownAction",
@@ -129,6 +138,7 @@ __all__ = [
     "SubScore",
     "Task",
     "TaskResult",
+    "TaskSet",
     "Taskset",
     "Template",
     "Trajectory",

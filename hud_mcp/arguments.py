@@ -23,7 +23,7 @@ from hud_mcp.context import Context
 from hud_mcp.errors import InvalidTask, InvalidTemplate, did_you_mean
 from hud_mcp.world import World
 
-__all__ = ["Arguments", "clip_value", "plain_schema", "source_line"]
+__all__ = ["Arguments", "clip_value", "is_world", "plain_schema", "source_line"]
 
 _KINDS: tuple[tuple[type, str], ...] = (
     (bool, "boolean"), (int, "integer"), (float, "number"), (str, "string"),
@@ -65,7 +65,7 @@ class Arguments:
                     "arguments are given by name, so that a schema can describe each."
                 )
             hint = hints[parameter.name] if parameter.name in hints else self._infer(parameter)
-            if isinstance(hint, type) and _is_world(hint):
+            if isinstance(hint, type) and is_world(hint):
                 self.world_types[parameter.name] = hint
                 continue
             if hint == Context:  # its metadata too, so that a plain mapping is an argument
@@ -245,7 +245,8 @@ def _field(name: str, hint: Any, default: Any) -> tuple[Any, Any]:
     return hint, Field(alias=name, default=default)
 
 
-def _is_world(hint: type) -> bool:
+def is_world(hint: type) -> bool:
+    """Whether a parameter of this type receives the session's world."""
     if hint is World or getattr(hint, "_is_protocol", False):
         return hint is World
     return all(callable(getattr(hint, name, None)) for name in ("act", "observe", "close"))

@@ -2,7 +2,10 @@
 
 from dataclasses import dataclass
 
-__all__ = ["Caller"]
+__all__ = ["OPERATOR", "Caller"]
+
+OPERATOR = "#operator"
+"""The principal of whoever runs agents and grades them; no token can name it."""
 
 
 @dataclass(frozen=True)

@@ -31,9 +31,8 @@ class Catalogue:
         self, environments: Iterable[Environment], tasksets: Iterable[Taskset] = ()
     ) -> None:
         self.environments = {e.name: e for e in environments}
-        self.tasks = Taskset([t for s in tasksets for t in s], name="The taskset")
-        for task in self.tasks:
-            self._check(task)
+        rows = [self._bound(t) for s in tasksets for t in s]
+        self.tasks = Taskset(rows, name="The taskset")
 
     def find_environment(self, name: str | None) -> Environment:
         """Return an environment; None means the only one.
@@ -108,15 +107,19 @@ class Catalogue:
         seed = found.seed if seed is None else seed
         return task.model_copy(update={"context": dict(context or {}), "seed": seed})
 
-    def _check(self, task: Task) -> None:
-        """Refuse a listed task that could not be started.
+    def _bound(self, task: Task) -> Task:
+        """A listed task as its environment reads it; one that could not be started is refused.
 
         Raises:
             InvalidTask: Naming it, and what is wrong with it.
         """
         try:
-            environment = self.find_environment(task.env)
-            environment.find_template(task.template).arguments.parse(task.args)
-            environment.context_space.fill(task.context)
+            bound = self.find_environment(task.env).bind(task)
         except (InvalidTask, InvalidContext) as exc:
             raise InvalidTask(f"The task {task.id!r} cannot be offered. {exc}") from None
+        if bound.prompt is not None and not bound.evaluate:
+            raise InvalidTask(
+                f"The task {task.id!r} cannot be offered. evaluate: it names nothing to call, so "
+                "no answer has a grade. Name a function, such as ['response_includes', 'Paris']."
+            )
+        return bound

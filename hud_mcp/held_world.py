@@ -190,6 +190,7 @@ class HeldWorld:
             self._environment.world,
             steps,
             self._environment.tools,
+            self._environment.functions,
             snapshot=held.snapshot,
             snapshot_step=held.snapshot_step,
         )

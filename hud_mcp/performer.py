@@ -13,7 +13,9 @@ import orjson
 from pydantic_core import to_jsonable_python
 
 from hud_mcp.action import Action, ResponseAction
+from hud_mcp.call import FunctionConfig
 from hud_mcp.environment import Environment
+from hud_mcp.environment.calls import Measurement, combination, measure, prepare
 from hud_mcp.errors import (
     ActionFailed,
     HudMcpError,
@@ -21,8 +23,10 @@ from hud_mcp.errors import (
     LimitReached,
     StoreFailed,
 )
+from hud_mcp.function import Situation
 from hud_mcp.held_world import HeldWorld
 from hud_mcp.limits import Limits
+from hud_mcp.measuring import FINAL_RESPONSE, Measuring
 from hud_mcp.observation import (
     Look,
     Observation,
@@ -32,6 +36,7 @@ from hud_mcp.observation import (
     fit_screenshot,
 )
 from hud_mcp.recorder import Draft, Recorder, StepKind
+from hud_mcp.task import Task
 from hud_mcp.tool import Tool
 from hud_mcp.visits import Visits
 
@@ -70,6 +75,8 @@ class Performer:
         visits: Who else uses the world.
         rewards_shown: Whether the agent is told the reward of a step.
         hand_over: Takes the answer, once the step that submits it is recorded.
+        measuring: Takes what is done and measured.
+        operated: Whether an answer is kept for an operator's `evaluate`, and not handed over.
     """
 
     def __init__(
@@ -82,7 +89,11 @@ class Performer:
         visits: Visits,
         rewards_shown: bool,
         hand_over: Callable[[str], None],
+        measuring: Measuring,
+        operated: bool,
     ) -> None:
+        self._measuring = measuring
+        self._operated = operated
         self._environment = environment
         self._world = world
         self._limits = limits
@@ -153,11 +164,83 @@ class Performer:
             draft.interrupted = not isinstance(exc, HudMcpError)
             await self._recorder.keep(draft)
             raise
+        self._measuring.note_actions(draft.actions[: draft.performed])
         if answer is None:
             await self._recorder.add(draft)
+        elif self._operated:
+            await self._keep_answer(answer, draft)
         else:
             await self._submit(answer, draft)
         return self._shown(draft, deliver_image=deliver_image, answered=answer is not None)
+
+    async def measure(self, task: Task, calls: Sequence[FunctionConfig] | None) -> Measurement:
+        """Make `evaluate` calls on the world as it is, and record what they returned.
+
+        Args:
+            task: Whose own calls they are where others are not given.
+            calls: Others in their place: what they return is never the task's grade.
+
+        Raises:
+            GradingFailed: One cannot run; that is recorded, and the session lives on.
+            EnvironmentFailed, StoreFailed, SessionTaken: As for `perform`.
+        """
+        own = calls is None
+        named = task.evaluate if calls is None else calls
+        draft = self._draft("evaluate", _as_actions(named), Look())
+        draft.info = {"override": not own}
+        situation = Situation(
+            world=self._world.live,
+            answer=self._measuring.final_response or "",
+            history=self._measuring.history,
+        )
+        try:
+            measured = await measure(
+                named, self._environment.functions, situation, combine=combination(task)
+            )
+            draft.snapshot = await self._snapshot(answers=False)
+        except BaseException as exc:
+            draft.error = _why_stopped(exc, "while it was evaluated")
+            draft.interrupted = isinstance(exc, asyncio.CancelledError)
+            if own:
+                self._measuring.is_done = False
+            await self._recorder.keep(draft)
+            raise
+        grade = measured.grade
+        draft.performed = len(named)
+        draft.info |= {
+            "results": list(measured.results),
+            "grade": None if grade is None else grade.model_dump(mode="json"),
+        }
+        await self._recorder.add(draft)
+        if own:
+            self._measuring.note(measured)
+        return measured
+
+    async def set_up(self, calls: Sequence[FunctionConfig], look: Look) -> Stepped:
+        """Make `setup` calls again, and look: what was measured before does not count any more.
+
+        Raises:
+            ActionFailed: One raised; the session lives on.
+            EnvironmentFailed, StoreFailed, SessionTaken: As for `perform`.
+        """
+        draft = self._draft("reset", _as_actions(calls), look)
+        situation = Situation(world=self._world.live)
+        self._measuring.forget()
+        try:
+            await prepare(calls, self._environment.functions, situation)
+            draft.observation = await self._world.observe(look, deliver_image=True)
+            draft.delivered_image = draft.observation.image is not None
+            draft.snapshot = await self._snapshot(answers=False)
+        except BaseException as exc:
+            draft.error = _why_stopped(exc, "while it was set up")
+            draft.interrupted = isinstance(exc, asyncio.CancelledError)
+            await self._recorder.keep(draft)
+            if isinstance(exc, HudMcpError) or not isinstance(exc, Exception):
+                raise
+            raise ActionFailed(f"The setup failed: {draft.error}") from exc
+        draft.performed = len(calls)
+        await self._recorder.add(draft)
+        return self._shown(draft, deliver_image=True, answered=False)
 
     async def run_tool(self, tool: Tool, arguments: dict[str, Any], look: Look) -> Stepped:
         """Call a tool with arguments that were checked, and record what the world looks like then.
@@ -243,6 +326,14 @@ class Performer:
             answered=answered,
         )
 
+    async def _keep_answer(self, answer: str, draft: Draft) -> None:
+        """Record an answer that an operator will grade."""
+        draft.performed += 1
+        draft.info[FINAL_RESPONSE] = answer
+        self._measuring.note_actions(draft.actions[draft.performed - 1 : draft.performed])
+        self._measuring.final_response = answer
+        await self._recorder.add(draft)
+
     async def _submit(self, answer: str, draft: Draft) -> None:
         """Record the step that answers, and only then hand the answer over."""
         draft.performed += 1
@@ -262,6 +353,7 @@ class Performer:
                 "The answer was not submitted, because it cannot be recorded. "
                 f"{exc.__cause__}{done}"
             ) from None
+        self._measuring.note_actions(draft.actions[draft.performed - 1 : draft.performed])
         self._hand_over(answer)
 
     def _draft(self, kind: StepKind, actions: list[dict[str, Any]], look: Look) -> Draft:
@@ -269,6 +361,11 @@ class Performer:
         draft.scale = self._world.scale
         draft.look = look.model_dump(mode="json", exclude_defaults=True)
         return draft
+
+
+def _as_actions(calls: Sequence[FunctionConfig]) -> list[dict[str, Any]]:
+    """Calls as a step's actions: each as a tool's is."""
+    return [{"tool": call.function, "args": list(call.args)} for call in calls]
 
 
 def _why_stopped(exc: BaseException, where: str) -> str:

@@ -63,8 +63,11 @@ class TrajectoryStep(Value):
     """One call that acted or looked, and what the agent saw then."""
 
     index: int = Field(ge=0, description="From 0, without gaps.")
-    kind: Literal["step", "act", "screenshot", "tool", "direct", "response"] = Field(
-        description="`direct` is what the agent did in the world by another way, as over ssh."
+    kind: Literal[
+        "step", "act", "screenshot", "tool", "direct", "response", "evaluate", "reset"
+    ] = Field(
+        description="`direct` is what the agent did in the world by another way, as over ssh; "
+        "`evaluate` and `reset` are the operator's."
     )
     actions: tuple[dict[str, Any], ...] = Field(
         default=(), description="As the agent sent them; a tool call as its name and arguments."

@@ -23,7 +23,7 @@ __all__ = ["Draft", "Recorder", "StepKind"]
 
 logger = logging.getLogger(__name__)
 
-StepKind = Literal["step", "act", "screenshot", "tool", "direct", "response"]
+StepKind = Literal["step", "act", "screenshot", "tool", "direct", "response", "evaluate", "reset"]
 
 
 class Draft:

@@ -204,9 +204,13 @@ def _overdue(found: WaitingSession, limits: Limits) -> tuple[Outcome, str] | Non
 
 def _changed(environment: Environment, held: HeldSession) -> str | None:
     """Why a session cannot go on in this environment; None where nothing has changed."""
-    template = held.trajectory.task.template
-    if template not in environment.templates:
-        return f"Its environment has no template {template!r} any more."
+    task = held.trajectory.task
+    if task.prompt is None and task.template not in environment.templates:
+        return f"Its environment has no template {task.template!r} any more."
+    functions = environment.functions
+    gone = [c.function for c in (*task.setup, *task.evaluate) if c.function not in functions]
+    if gone:
+        return f"Its environment has no function {gone[0]!r} any more."
     if held.environment_digest and held.environment_digest != environment.digest:
         return "Its server ended, and the environment's source has changed since."
     again = (held.trajectory.logs or "").count(GRADED_AGAIN)

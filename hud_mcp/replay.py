@@ -11,7 +11,11 @@ from collections.abc import Mapping, Sequence
 import anyio
 
 from hud_mcp.action import Action, ResponseAction, parse_actions, scale_action
+from hud_mcp.call import FunctionConfig
+from hud_mcp.environment.calls import prepare
 from hud_mcp.errors import ActionFailed, EnvironmentFailed, HudMcpError, InvalidAction
+from hud_mcp.function import Function, Situation
+from hud_mcp.measuring import FINAL_RESPONSE
 from hud_mcp.observation import Look, clip_text
 from hud_mcp.record import BEHIND
 from hud_mcp.tool import Tool
@@ -54,6 +58,7 @@ async def bring_back(
     spec: WorldSpec,
     steps: Sequence[TrajectoryStep],
     tools: Mapping[str, Tool],
+    functions: Mapping[str, Function],
     *,
     snapshot: bytes | None,
     snapshot_step: int,
@@ -65,6 +70,7 @@ async def bring_back(
         spec: Its declaration.
         steps: What was recorded.
         tools: The environment's own, by name.
+        functions: What the task's calls name.
         snapshot: The last one.
         snapshot_step: After which step it was taken.
 
@@ -81,8 +87,8 @@ async def bring_back(
     once = [name for s in steps if (name := _tool_name(s)) and not _replays(tools, name)]
     direct = next((str(s.actions[0].get("tool")) for s in steps if s.kind == "direct"), None)
     if spec.replayable and not once and direct is None:
-        await _replay(world, steps, tools)
-    elif snapshot is None and all(s.kind == "response" for s in steps):
+        await _replay(world, steps, tools, functions)
+    elif snapshot is None and all(s.kind in ("response", "evaluate") for s in steps):
         return  # nothing was done in it, as where there are no steps
     elif snapshot is None or snapshot_step != steps[-1].index:
         raise WorldLost(
@@ -103,20 +109,32 @@ def submitted_answer(steps: Sequence[TrajectoryStep]) -> str | None:
     if not steps or not steps[-1].performed:
         return None
     last = steps[-1]
+    if FINAL_RESPONSE in last.info:  # kept for its operator, who grades
+        return None
     action = last.actions[last.performed - 1]
     if last.kind == "tool" or action.get("type") != "response":
         return None
     return str(action["text"])
 
 
-async def _replay(world: World, steps: Sequence[TrajectoryStep], tools: Mapping[str, Tool]) -> None:
+async def _replay(
+    world: World,
+    steps: Sequence[TrajectoryStep],
+    tools: Mapping[str, Tool],
+    functions: Mapping[str, Function],
+) -> None:
     seen: str | None = None
     checked: TrajectoryStep | None = None
     for step in steps:
         if step.kind == "tool":
             await _call_again(world, step, tools)
             continue
-        await _act_again(world, step)
+        if step.kind == "evaluate":  # it looked, and changed nothing
+            continue
+        if step.kind == "reset":
+            await _set_up_again(world, step, functions)
+        else:
+            await _act_again(world, step)
         look = Look.model_validate(step.look).model_copy(update={"image": None})
         if look.text and step.observation_text is not None:
             seen, checked = (await world.observe(look)).text, step
@@ -160,6 +178,26 @@ async def _call_again(world: World, step: TrajectoryStep, tools: Mapping[str, To
                 f"{type(exc).__name__}: {exc}"
             ) from exc
         logger.debug("%s failed again, as it had before: %s", name, exc)
+
+
+async def _set_up_again(
+    world: World, step: TrajectoryStep, functions: Mapping[str, Function]
+) -> None:
+    calls = [
+        FunctionConfig(function=str(action["tool"]), args=tuple(action.get("args") or ()))
+        for action in step.actions
+    ]
+    try:
+        await prepare(calls, functions, Situation(world=world))
+    except EnvironmentFailed:
+        raise
+    except Exception as exc:
+        if step.error is None:
+            raise WorldLost(
+                f"step {step.index}: its setup worked before, and now it failed: "
+                f"{type(exc).__name__}: {exc}"
+            ) from exc
+        logger.debug("a setup failed again, as it had before: %s", exc)
 
 
 async def _check(world: World, step: TrajectoryStep, seen: str | None) -> None:

@@ -18,9 +18,11 @@ from typing import Any, Literal, TypeVar
 import anyio
 
 from hud_mcp.action import Action
-from hud_mcp.caller import Caller
+from hud_mcp.call import FunctionConfig
+from hud_mcp.caller import OPERATOR, Caller
 from hud_mcp.ending import digest, ended_text, make_receipt
 from hud_mcp.environment import Environment
+from hud_mcp.environment.calls import Measurement, task_hosts
 from hud_mcp.errors import (
     AlreadyAnswered,
     EnvironmentFailed,
@@ -36,6 +38,7 @@ from hud_mcp.held_world import HeldWorld
 from hud_mcp.keeper import Ending, Keeper
 from hud_mcp.limits import Limits
 from hud_mcp.log import take_rest
+from hud_mcp.measuring import Measuring
 from hud_mcp.observation import Look, Screenshot
 from hud_mcp.performer import Performer, Stepped
 from hud_mcp.recorder import Recorder, StepKind
@@ -102,7 +105,8 @@ class Session:
         self.name = self.trajectory_id[-6:]
         self.environment = environment
         self.task = task
-        self.template: Template = environment.find_template(task.template)
+        self._measuring = Measuring(keeps_history=task.prompt is not None)
+        self.template: Template = environment.template_of(task, lambda: self._measuring.history)
         self.caller = caller
         self.reward_policy = reward_policy
         self.limits = limits
@@ -147,6 +151,8 @@ class Session:
             visits=self._visits,
             rewards_shown=reward_policy == "per_step",
             hand_over=self._hand_over,
+            measuring=self._measuring,
+            operated=self.is_operated,
         )
         self._parks = False
         self._resuming = held is not None
@@ -175,6 +181,16 @@ class Session:
     def is_over(self) -> bool:
         """Whether nothing can be done with it here any more."""
         return self.state in ("ended", "parked")
+
+    @property
+    def is_operated(self) -> bool:
+        """Whether an operator started it: an answer is kept then, and `conclude` ends it."""
+        return self.caller.principal == OPERATOR
+
+    @property
+    def final_response(self) -> str | None:
+        """The answer that an operator will grade; None before there is one."""
+        return self._measuring.final_response
 
     @property
     def taken(self) -> bool:
@@ -410,6 +426,62 @@ class Session:
             raise SessionEnded(self._over_text())
         return self.receipt
 
+    async def evaluate(self, calls: Sequence[FunctionConfig] | None = None) -> Measurement:
+        """Measure, as often as one likes: nothing ends by it.
+
+        Args:
+            calls: What to call in place of the task's own `evaluate`; bound. What they return
+                is recorded as an override, and is never the grade.
+
+        Raises:
+            GradingFailed: A function cannot run; that is recorded, and the session lives on.
+            SessionEnded, SessionBusy, AlreadyAnswered, EnvironmentFailed, StoreFailed: As
+                for `step`.
+        """
+
+        async def run() -> Measurement:
+            self._refuse_if_over()
+            return await self._performer.measure(self.task, calls)
+
+        return await self._enqueue(run, self.limits.grade_s)
+
+    async def set_up(self, calls: Sequence[FunctionConfig] | None, look: Look) -> Stepped:
+        """Run the setup again, and look; what was measured before does not count any more.
+
+        Args:
+            calls: What to call in place of the task's own `setup`; bound.
+            look: What to observe then.
+
+        Raises:
+            ActionFailed: A function raised; the session lives on.
+            SessionEnded, SessionBusy, AlreadyAnswered, EnvironmentFailed, StoreFailed: As
+                for `step`.
+        """
+        named = self.task.setup if calls is None else calls
+
+        async def run() -> Stepped:
+            self._refuse_if_over()
+            return await self._performer.set_up(named, look)
+
+        return await self._enqueue(run, self.limits.setup_s)
+
+    async def conclude(self) -> Receipt | None:
+        """End the session with its last measurement; without one, as cancelled by its operator.
+
+        Returns:
+            The receipt; the same one again where it has ended. None where it could not be
+            recorded.
+
+        Raises:
+            SessionBusy: It is being graded.
+        """
+        if not self.is_over:
+            if self.state == "grading":
+                raise SessionBusy("The task is being graded; it ends with its grade.")
+            self._answer = self._measuring.final_response
+            await self.finish(self._measuring.ending())
+        return self.receipt
+
     def reach(self, protocol: str, what: Mapping[str, Any]) -> AbstractAsyncContextManager[Visit]:
         """Use the session's live world directly, while the block runs.
 
@@ -518,6 +590,7 @@ class Session:
 
     async def _come_back(self, held: HeldSession) -> None:
         await self._world.come_back(held)
+        self._measuring.restore(held.trajectory.steps)
         self._recorder.snapshot_step = held.snapshot_step if held.snapshot is not None else None
 
     async def _on_broken(self, exc: EnvironmentFailed) -> None:
@@ -536,6 +609,8 @@ class Session:
                 shared=self._shared,
                 log=self.log,
                 handle=(self._held.snapshot or None) if self._held else None,
+                allow=task_hosts(self.task),
+                is_trusted=self.task.source is None,
             )
         )
         current_world.set(world)

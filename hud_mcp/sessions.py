@@ -167,9 +167,8 @@ class Sessions:
         If this call is cancelled, the half-made session ends as cancelled.
         """
         environment = self.find_environment(task.env)
-        template = environment.find_template(task.template)
-        template.arguments.parse(task.args)
-        environment.context_space.fill(task.context)
+        task = environment.bind(task)
+        template = environment.template_of(task)
         if session_id is not None and not drawn:
             begun = await self._begun(session_id, task, caller)
             if begun is not None:

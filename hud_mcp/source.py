@@ -29,6 +29,7 @@ __all__ = [
     "gymnasium_source",
     "lasting_source",
     "load_environments",
+    "load_module",
     "shipped_environments",
     "shipped_folder",
 ]
@@ -150,7 +151,7 @@ def _load(source: str) -> list[Environment]:
         return [_load_gymnasium(source)]
     place, wanted = _split(source)
     path = _find_file(place)
-    environments = _declared_in(_import(path))
+    environments = _declared_in(load_module(path))
     for environment in environments:
         _check_world(environment)
         _ = environment.digest  # of what was loaded, not of what the files are later
@@ -180,7 +181,7 @@ def _load_gymnasium(source: str) -> Environment:
             f"{source} needs {' and '.join(missing)}: pip install 'hud-mcp[gymnasium]', or "
             "'hud-mcp[box2d]' with Box2D."
         )
-    module: Any = _import(shipped_folder("environments") / "gym" / "make.py")
+    module: Any = load_module(shipped_folder("environments") / "gym" / "make.py")
     made: dict[str, Environment] = module.__dict__.setdefault("made", {})
     lasting = lasting_source(source)
     if lasting in made:
@@ -246,7 +247,13 @@ def _find_file(place: str) -> Path:
     )
 
 
-def _import(path: Path) -> ModuleType:
+def load_module(path: Path) -> ModuleType:
+    """Load an author's file, once; what lies beside it can be imported by it.
+
+    Raises:
+        SourceNotFound: It is no Python file.
+        InvalidEnvironment: It fails to load; the text names the file and the line.
+    """
     resolved = path.resolve()
     name = f"hud_mcp_source_{abs(hash(str(resolved))):x}"
     if name in sys.modules:

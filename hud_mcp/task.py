@@ -1,15 +1,49 @@
-"""One row of data: what is asked, in which environment, under which context and seed."""
+"""One row of data: what is asked, in which environment, under which context and seed.
+
+A task has one of two shapes: a template of an environment with its arguments, or a prompt with
+the calls that set it up and grade it.
+"""
 
 import hashlib
 import json
+from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 import orjson
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from hud_mcp.action import Value
+from hud_mcp.call import FunctionConfig, read_calls, read_json_calls
+from hud_mcp.types import CustomGym
 
-__all__ = ["Task", "Validation"]
+__all__ = [
+    "COMBINATIONS",
+    "DEFAULT_GYM",
+    "FROM_JSON",
+    "PROMPT",
+    "Task",
+    "Validation",
+    "default_task_id",
+]
+
+PROMPT = "prompt"
+"""What stands for the template of a task that has a prompt."""
+
+DEFAULT_GYM = "qa"
+"""The gym of a prompt that names none: a question, and no world."""
+
+FROM_JSON: Mapping[str, Any] = {"from_json": True}
+"""The validation context of a row that was read from a file: a list may then be one call."""
+
+COMBINATIONS = ("all", "any", "mean")
+"""How the rewards of several `evaluate` calls become one: the least, the greatest, their mean."""
+
+_FIRST_FIELDS = frozenset(
+    {"id", "env", "template", "args", "context", "seed", "description", "metadata", "validation"}
+)
+"""What a digest has always covered; what came later counts where it is set."""
+
+_CALLS = ("setup", "evaluate")
 
 
 class Validation(Value):
@@ -23,11 +57,18 @@ class Validation(Value):
 
 
 class Task(Value):
-    """A template of an environment, with its arguments bound. Minting one runs nothing."""
+    """A template with its arguments, or a prompt with its calls. Making one runs nothing.
+
+    `Task(prompt="…", gym="hud-browser", setup=("goto", "https://example.com"),
+    evaluate=("page_contains", "Example"))` is the second shape: before the agent starts, `setup`
+    is called; after its answer, `evaluate` is, and what that returns is the reward.
+    """
 
     id: str = Field(min_length=1, max_length=200, description="Names the row in its taskset.")
     env: str = Field(min_length=1, description="The environment's name.")
-    template: str = Field(min_length=1, description="The template's id.")
+    template: str = Field(
+        min_length=1, description="The template's id; `prompt` where there is a prompt instead."
+    )
     args: dict[str, Any] = Field(default_factory=dict, description="JSON arguments.")
     context: dict[str, bool | int | float | str] = Field(
         default_factory=dict, description="Context features that differ from their defaults."
@@ -43,21 +84,83 @@ class Task(Value):
         default_factory=dict, description="Anything; never shown to an agent."
     )
     validation: Validation | None = Field(default=None, description="What known agents get.")
+    prompt: str | None = Field(default=None, description="What is asked, in place of a template.")
+    gym: str | CustomGym | None = Field(
+        default=None, description="Where a prompt is worked on: an environment's name."
+    )
+    setup: tuple[FunctionConfig, ...] = Field(
+        default=(), description="Called in order before the agent starts."
+    )
+    evaluate: tuple[FunctionConfig, ...] = Field(
+        default=(), description="Called in order after the answer; never shown to an agent."
+    )
+    config: dict[str, Any] | None = Field(
+        default=None, description="Options: `allow`, hosts; `combine`, one of `COMBINATIONS`."
+    )
+    target: Any = Field(default=None, description="The right answer; never shown to an agent.")
+    source: str | None = Field(
+        default=None, description="Where a row that is not the user's own came from."
+    )
 
     @model_validator(mode="before")
     @classmethod
-    def _default_id(cls, raw: Any) -> Any:
+    def _complete(cls, raw: Any, info: ValidationInfo) -> Any:
         if not isinstance(raw, dict):
             return raw
-        row = cast("dict[str, Any]", raw)
-        if "id" in row or not isinstance(row.get("template"), str):
-            return row
-        return {**row, "id": default_task_id(row["template"], row.get("args") or {})}
+        row = dict(cast("dict[str, Any]", raw))
+        for name in ("id", "metadata"):
+            if name in row and row[name] is None:
+                del row[name]
+        if row.get("prompt") is not None:
+            return _prompt_row(row, from_json=_from_json(info))
+        if "id" not in row and isinstance(row.get("template"), str):
+            row["id"] = default_task_id(row["template"], row.get("args") or {})
+        return row
+
+    @field_validator(*_CALLS, mode="before")
+    @classmethod
+    def _read_calls(cls, given: Any, info: ValidationInfo) -> tuple[FunctionConfig, ...]:
+        return _reader(from_json=_from_json(info))(given)
+
+    @field_validator("config")
+    @classmethod
+    def _check_config(cls, config: dict[str, Any] | None) -> dict[str, Any] | None:
+        hosts: Any = (config or {}).get("allow") or []
+        if not isinstance(hosts, list) or not all(
+            isinstance(h, str) for h in cast("list[Any]", hosts)
+        ):
+            raise ValueError(f"'allow' is a list of hosts, such as ['example.com'], not {hosts!r}")
+        how = (config or {}).get("combine", COMBINATIONS[0])
+        if how not in COMBINATIONS:
+            raise ValueError(f"'combine' is {how!r}; it is one of {', '.join(COMBINATIONS)}")
+        return config
+
+    @model_validator(mode="after")
+    def _has_one_shape(self) -> "Task":
+        if self.prompt is not None:
+            return self
+        for name in ("gym", *_CALLS):
+            if getattr(self, name):
+                raise ValueError(
+                    f"{name!r} belongs to a task with a 'prompt', and this one has a 'template'"
+                )
+        return self
 
     @property
     def digest(self) -> str:
         """The SHA-256 of the row as canonical JSON: 64 hex digits."""
-        return hashlib.sha256(_canonical(self.model_dump(mode="json"))).hexdigest()
+        row = self.model_dump(mode="json")
+        return hashlib.sha256(_canonical(_digested(row))).hexdigest()
+
+    @property
+    def row(self) -> dict[str, Any]:
+        """It as JSON, without what equals its default or follows from the rest."""
+        row = self.model_dump(mode="json", exclude_defaults=True)
+        if self.prompt is not None:
+            del row["template"]
+            row = {"id": row.pop("id"), "gym": row.pop("gym", row.pop("env")), **row}
+            row.pop("env", None)
+        return row
 
 
 def default_task_id(template: str, args: dict[str, Any]) -> str:
@@ -66,6 +169,56 @@ def default_task_id(template: str, args: dict[str, Any]) -> str:
         return template
     raw = _canonical(args)
     return f"{template}-{hashlib.sha1(raw, usedforsecurity=False).hexdigest()[:8]}"
+
+
+def _from_json(info: ValidationInfo) -> bool:
+    context = cast("Mapping[str, Any] | None", info.context)
+    return bool((context or {}).get("from_json"))
+
+
+def _reader(*, from_json: bool) -> Callable[[Any], tuple[FunctionConfig, ...]]:
+    return read_json_calls if from_json else read_calls
+
+
+def _prompt_row(row: dict[str, Any], *, from_json: bool) -> dict[str, Any]:
+    """A row with a prompt, with the names that follow from what it has."""
+    if row.get("template") not in (None, "", PROMPT) or row.get("args"):
+        given = "args" if row.get("args") else "template"
+        raise ValueError(
+            f"a task has a 'prompt' or a 'template', and this row has 'prompt' and {given!r}"
+        )
+    gym = row.get("gym")
+    name = gym.name if isinstance(gym, CustomGym) else gym
+    if isinstance(gym, dict):
+        name = CustomGym.model_validate(gym).name
+    name = name or row.get("env") or DEFAULT_GYM
+    if row.get("env") not in (None, name):
+        raise ValueError(f"'gym' and 'env' name one environment: {name!r} is not {row['env']!r}")
+    made = {**row, "env": name, "template": PROMPT}
+    return made if "id" in made else {**made, "id": _prompt_id(made, from_json=from_json)}
+
+
+def _prompt_id(row: Mapping[str, Any], *, from_json: bool) -> str:
+    """The name of a prompt that was given none: a short hash of its row."""
+    plain = {name: value for name, value in row.items() if value not in (None, (), [], {}, "")}
+    for name in _CALLS:
+        if name in plain:
+            try:
+                plain[name] = [
+                    call.model_dump() for call in _reader(from_json=from_json)(plain[name])
+                ]
+            except ValueError:
+                return PROMPT  # which is then refused, with the field's name
+    raw = _canonical(plain)
+    return f"{PROMPT}-{hashlib.sha1(raw, usedforsecurity=False).hexdigest()[:8]}"
+
+
+def _digested(row: dict[str, Any]) -> dict[str, Any]:
+    return {
+        name: value
+        for name, value in row.items()
+        if name in _FIRST_FIELDS or value not in (None, [], ())
+    }
 
 
 def _canonical(value: Any) -> bytes:

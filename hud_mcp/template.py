@@ -130,6 +130,11 @@ class Template:
         self.__doc__ = function.__doc__
         self.__name__ = function.__name__
 
+    @property
+    def needs_world(self) -> bool:
+        """Whether what it grades by may be in the world, and not in the answer alone."""
+        return bool(self.arguments.world_types)
+
     def __call__(self, *args: Any, **kwargs: Any) -> Task:
         """Mint a task.
 

@@ -232,6 +232,9 @@ class Opening:
         log: Takes a line for the session's log.
         handle: Where a session is brought back, what its world gave last as its handle or
             snapshot; None where there is neither.
+        allow: Hosts that the task's own row opens, where the kind of world lets a row do so.
+        is_trusted: Whether the row is the user's own, and may name addresses of this machine
+            and of private networks; one that was imported or fetched may not.
     """
 
     context: Mapping[str, Any] = field(default_factory=dict[str, Any])
@@ -240,6 +243,8 @@ class Opening:
     shared: Shared = field(default_factory=Shared)
     log: Callable[[str], None] = lambda _line: None
     handle: bytes | None = field(default=None, repr=False)
+    allow: tuple[str, ...] = ()
+    is_trusted: bool = True
 
 
 class WorldSpec(Protocol):

@@ -21,7 +21,7 @@ ROOT = Path(hud_mcp.__file__).parent.parent
 
 LAYERS = (
     ("errors",),
-    ("action", "observation", "context", "grade", "capability"),
+    ("action", "call", "types", "observation", "context", "grade", "capability"),
     (
         "world",
         "arguments",
@@ -54,6 +54,7 @@ LAYERS = (
         "limits",
         "caller",
         "hooks",
+        "measuring",
         "recorder",
         "worker",
         "keeper",
@@ -81,7 +82,10 @@ EXCEPTIONS = {
         "environment.environment",
         "worlds.none",
     ): "an environment that names no world has one, with nothing in it",
-    ("environment.environment", "worlds.shell"): "env.workspace, which is HUD's, makes the world a shell",
+    (
+        "environment.environment",
+        "worlds.shell",
+    ): "env.workspace, which is HUD's, makes the world a shell",
     ("channel.__main__", "cli.channel"): "what a container runs is the command, by another name",
 }
 

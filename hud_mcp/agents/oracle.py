@@ -32,7 +32,7 @@ class OracleAgent:
             ActionFailed: The solution met something that it did not expect.
         """
         environment = self._environments[task.env]
-        template = environment.find_template(task.template)
+        template = environment.template_of(task)
         function = template.oracle_function
         if function is None:
             raise InvalidTask(

@@ -139,8 +139,8 @@ def _check_agent(how: RunOptions, tasks: Taskset) -> None:
     if how.agent != "oracle":
         return
     environments = {e.name: e for e in load_environments(how.sources)}
-    wanted = {(t.env, t.template) for t in tasks if t.env in environments}
-    templates = [environments[env].find_template(template) for env, template in sorted(wanted)]
+    wanted = {(t.env, t.template): t for t in tasks if t.env in environments}
+    templates = [environments[env].template_of(wanted[env, name]) for env, name in sorted(wanted)]
     without = [f"{t.id} ({t.where})" for t in templates if t.oracle_function is None]
     if without:
         raise InvalidTask(

@@ -7,7 +7,7 @@ import hashlib
 import inspect
 import os
 import re
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -15,8 +15,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from hud_mcp.arguments import source_line
 from hud_mcp.capability import Capability
 from hud_mcp.context import ContextSpace
+from hud_mcp.environment.answers import ANSWER_FUNCTIONS
+from hud_mcp.environment.calls import CallTemplate, bind_calls
 from hud_mcp.errors import InvalidEnvironment, InvalidTask, InvalidTemplate, did_you_mean
+from hud_mcp.function import Function, Use
 from hud_mcp.imported import imported_files
+from hud_mcp.task import Task
 from hud_mcp.template import Template
 from hud_mcp.tool import Tool
 from hud_mcp.world import WorldSpec
@@ -89,6 +93,7 @@ class Environment:
         self._own_contexts = contexts or ContextSpace()
         self._templates: dict[str, Template] = {}
         self._tools: dict[str, Tool] = {}
+        self._functions: dict[str, Function] = {}
         self._capabilities: dict[str, Capability] = {c.name: c for c in capabilities or ()}
         self._on_initialize: list[Callable[[], Awaitable[None]]] = []
         self._on_shutdown: list[Callable[[], Awaitable[None]]] = []
@@ -113,6 +118,12 @@ class Environment:
     def tools(self) -> Mapping[str, Tool]:
         """Every tool of its own by its name."""
         return self._tools
+
+    @property
+    def functions(self) -> Mapping[str, Function]:
+        """What `setup` and `evaluate` of its tasks may name: its own, its world's, of answers."""
+        given: Iterable[Function] = getattr(self.world, "functions", ())
+        return {f.name: f for f in (*ANSWER_FUNCTIONS, *given)} | self._functions
 
     @property
     def capabilities(self) -> tuple[Capability, ...]:
@@ -210,6 +221,39 @@ class Environment:
 
         return register if function is None else register(function)
 
+    def function(
+        self,
+        function: Callable[..., Awaitable[Any]] | None = None,
+        *,
+        name: str | None = None,
+        use: Use = "both",
+        weak: str | None = None,
+    ) -> Any:
+        """Register an async function that `setup` and `evaluate` of tasks may name.
+
+        Args:
+            function: The function, where the decorator is used without parentheses.
+            name: What tasks call it; the function's name by default.
+            use: Where it may be named: `setup`, `evaluate` or `both`.
+            weak: Why an agent can forge what it returns, in a sentence; None where it cannot.
+
+        Raises:
+            InvalidEnvironment: It cannot be one, or the name is taken.
+        """
+
+        def register(function: ToolT) -> ToolT:
+            made = Function(function, name=name, use=use, weak=weak)
+            if made.name in self.functions:
+                taken = self.functions[made.name].where
+                raise InvalidEnvironment(
+                    f"{made.where}: function {made.name!r} is declared already, at {taken}."
+                )
+            self._check_worlds(made.world_types, made.where, f"function {made.name!r}")
+            self._functions[made.name] = made
+            return function
+
+        return register if function is None else register(function)
+
     def initialize(self, hook: HookT) -> HookT:
         """Register a hook that runs once, before the first session of a server starts."""
         self._on_initialize.append(hook)
@@ -290,6 +334,44 @@ class Environment:
                 f"Environment {self.name!r} has no template {template_id!r}.{hint} It has: {known}."
             )
         return self._templates[template_id]
+
+    def bind(self, task: Task) -> Task:
+        """Check that a task can be started here, and return it; nothing runs.
+
+        Returns:
+            The task, in which a flat list of names is the calls that it means here.
+
+        Raises:
+            InvalidTask: It names a template, an argument or a function that is not there, or a
+                function is called with arguments that it does not take.
+            InvalidContext: Its context is not one of this environment's.
+        """
+        self.context_space.fill(task.context)
+        if task.prompt is None:
+            self.find_template(task.template).arguments.parse(task.args)
+            return task
+        functions = self.functions
+        setup = bind_calls(task.setup, functions, phase="setup", env=self.name)
+        evaluate = bind_calls(task.evaluate, functions, phase="evaluate", env=self.name)
+        if (setup, evaluate) == (task.setup, task.evaluate):
+            return task
+        return task.model_copy(update={"setup": setup, "evaluate": evaluate})
+
+    def template_of(
+        self, task: Task, history: Callable[[], Sequence[Mapping[str, Any]]] = tuple
+    ) -> Template:
+        """Return what asks and grades a task: one of its templates, or the task's own calls.
+
+        Args:
+            task: A task that was bound.
+            history: What the agent did, when a function asks for it.
+
+        Raises:
+            InvalidTask: There is no such template.
+        """
+        if task.prompt is None:
+            return self.find_template(task.template)
+        return CallTemplate(task, self.functions, history=history)
 
     def split_context(self, context: Mapping[str, Any]) -> dict[str, Any]:
         """Check and complete a context, and return what the world is opened with.

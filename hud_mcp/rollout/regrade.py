@@ -141,10 +141,10 @@ class Regrader:
             }
         )
         environment = self._sessions.find_environment(task.env)
-        template = environment.find_template(task.template)
-        template.arguments.parse(task.args)
+        task = environment.bind(task)
+        template = environment.template_of(task)
         steps = held.trajectory.steps
-        if not template.arguments.world_types:
+        if not template.needs_world:
             steps = (_answer_alone(steps[-1]),)
         elif (reason := _why_not(environment, held)) is not None:
             return Regraded(run, None, LIVE_WORLD, None, reason)

@@ -161,6 +161,7 @@ def trajectory_view(trajectory: Trajectory, policy: str) -> dict[str, Any]:
     steps = [
         step.model_dump(mode="json", exclude=hidden_fields | {"observation_url"})
         for step in trajectory.steps
+        if step.kind not in ("evaluate", "reset")  # the operator's, with what answers are held to
     ]
     return {
         "id": trajectory.id,

@@ -1,0 +1,333 @@
+"""Tasks that name their calls: which functions they mean, and the template that they make."""
+
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any, Literal, cast
+from urllib.parse import urlsplit
+
+from pydantic_core import to_jsonable_python
+
+from hud_mcp.arguments import Arguments
+from hud_mcp.call import FunctionConfig
+from hud_mcp.errors import GradingFailed, HudMcpError, InvalidTask, did_you_mean
+from hud_mcp.function import Function, Situation
+from hud_mcp.grade import Grade, SubScore, read_grade
+from hud_mcp.task import COMBINATIONS, PROMPT, Task
+from hud_mcp.template import Answer, Template
+
+__all__ = [
+    "CallTemplate",
+    "Measurement",
+    "bind_calls",
+    "combination",
+    "measure",
+    "prepare",
+    "task_hosts",
+]
+
+Phase = Literal["setup", "evaluate"]
+Functions = Mapping[str, Function]
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """What `evaluate` calls returned.
+
+    Attributes:
+        results: Of each call, in order, as JSON.
+        grade: What they amount to; None where one returned no number.
+    """
+
+    results: tuple[Any, ...]
+    grade: Grade | None
+
+    @property
+    def value(self) -> Any:
+        """What the one call returned; the list of all where there are none or several."""
+        return self.results[0] if len(self.results) == 1 else list(self.results)
+
+
+def bind_calls(
+    calls: Sequence[FunctionConfig], functions: Functions, *, phase: Phase, env: str
+) -> tuple[FunctionConfig, ...]:
+    """Check that calls name functions of an environment, with arguments that they take.
+
+    Args:
+        calls: As a task has them.
+        functions: The environment's, by name.
+        phase: The task's field.
+        env: The environment's name.
+
+    Returns:
+        The calls, in which a flat list of names is what it means here.
+
+    Raises:
+        InvalidTask: Naming the field, what is wrong with it, and what there is.
+    """
+    bound: list[FunctionConfig] = []
+    for call in calls:
+        for each in _read_flat(call, functions, phase):
+            found = _find(each, functions, phase=phase, env=env)
+            try:
+                found.check(each.args)
+            except InvalidTask as exc:
+                raise InvalidTask(f"{phase}: {exc}") from None
+            bound.append(each)
+    return tuple(bound)
+
+
+def _read_flat(
+    call: FunctionConfig, functions: Functions, phase: Phase
+) -> tuple[FunctionConfig, ...]:
+    """What a flat list of names means where these functions are.
+
+    Raises:
+        InvalidTask: It may be one call, or several.
+    """
+    names = [call.function, *call.args]
+    if not call.is_flat or not all(name in functions for name in names):
+        return (call,)
+    several = tuple(FunctionConfig(function=name) for name in names)
+    if not functions[call.function].takes(len(call.args)):
+        return several
+    if all(functions[name].takes(0) for name in names):
+        raise InvalidTask(
+            f"{phase}: {names} may be one call of {call.function!r}, or {len(names)} calls. Write "
+            f"{[names]} for one, {[[name] for name in names]} for several."
+        )
+    return (call,)
+
+
+def _find(call: FunctionConfig, functions: Functions, *, phase: Phase, env: str) -> Function:
+    found = functions.get(call.function)
+    fitting = sorted(name for name, f in functions.items() if f.may(phase))
+    if found is None:
+        hint = did_you_mean(call.function, fitting)
+        raise InvalidTask(
+            f"{phase}: environment {env!r} has no function {call.function!r}.{hint} "
+            f"`hud-mcp functions {env}` lists those that it has: {', '.join(fitting) or 'none'}."
+        )
+    if not found.may(phase):
+        raise InvalidTask(
+            f"{phase}: {call.function!r} is a function for {found.use!r} and not for {phase!r}; "
+            f"for {phase!r} there are: {', '.join(fitting) or 'none'}."
+        )
+    return found
+
+
+async def prepare(
+    calls: Sequence[FunctionConfig], functions: Functions, situation: Situation
+) -> None:
+    """Make `setup` calls, in order.
+
+    Raises whatever a function raises; those before it were called.
+    """
+    for call in calls:
+        await functions[call.function].call(call.args, situation)
+
+
+async def measure(
+    calls: Sequence[FunctionConfig],
+    functions: Functions,
+    situation: Situation,
+    *,
+    combine: str = COMBINATIONS[0],
+) -> Measurement:
+    """Make `evaluate` calls, in order, and say what they amount to.
+
+    Args:
+        calls: Those of a task, or others.
+        functions: The environment's, by name.
+        situation: What they find.
+        combine: How several rewards become one: of `COMBINATIONS`.
+
+    Raises:
+        GradingFailed: A function raised; the text names it, and its file and line.
+    """
+    results: list[Any] = []
+    grades: list[Grade | None] = []
+    for call in calls:
+        function = functions[call.function]
+        try:
+            returned = await function.call(call.args, situation)
+        except HudMcpError as exc:
+            raise GradingFailed(f"{function.where}: {call.function}: {exc}") from exc
+        except Exception as exc:
+            raise GradingFailed(
+                f"{function.where}: {call.function}: {type(exc).__name__}: {exc}"
+            ) from exc
+        grades.append(_grade(returned, function))
+        results.append(_plain(returned))
+    return Measurement(tuple(results), _combined(calls, grades, combine))
+
+
+def _plain(returned: Any) -> Any:
+    """What a function returned, as JSON."""
+    if isinstance(returned, bool) or not isinstance(returned, Real):
+        return to_jsonable_python(returned, fallback=str)
+    return returned if isinstance(returned, int) else float(returned)
+
+
+def _grade(returned: Any, function: Function) -> Grade | None:
+    """What a function's result is as a grade; None where it is no number and holds none."""
+    if returned is None or isinstance(returned, str | bytes | list | tuple):
+        return None
+    try:
+        return read_grade(returned, where=function.where)
+    except GradingFailed:
+        if isinstance(returned, Real):  # not finite: that is a fault, and no measurement
+            raise
+        return None
+
+
+def _combined(
+    calls: Sequence[FunctionConfig], grades: Sequence[Grade | None], combine: str
+) -> Grade | None:
+    if not grades or any(grade is None for grade in grades):
+        return None
+    known = cast("Sequence[Grade]", grades)
+    if len(known) == 1:
+        return known[0]
+    rewards = [grade.reward for grade in known]
+    how: dict[str, Callable[[list[float]], float]] = {
+        "all": min,
+        "any": max,
+        "mean": lambda each: sum(each) / len(each),
+    }
+    parts: list[SubScore] = []
+    for name, grade in zip(_distinct(calls), known, strict=True):
+        if 0 <= grade.reward <= 1:
+            parts.append(
+                SubScore(name=name, value=grade.reward, children=grade.subscores, info=grade.info)
+            )
+    return Grade(reward=how[combine](rewards), subscores=tuple(parts), info={"combine": combine})
+
+
+def _distinct(calls: Sequence[FunctionConfig]) -> list[str]:
+    """A name for each call; those of one function are numbered."""
+    names = [call.function for call in calls]
+    seen: dict[str, int] = {}
+    for i, name in enumerate(names):
+        if names.count(name) > 1:
+            seen[name] = seen.get(name, 0) + 1
+            names[i] = f"{name}-{seen[name]}"
+    return names
+
+
+class CallTemplate(Template):
+    """The template that a task with a prompt is: its setup, its prompt, its evaluation.
+
+    Args:
+        task: The task, whose calls are bound.
+        functions: Those of its environment, by name.
+        history: What the agent did, when it is asked for.
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        functions: Functions,
+        *,
+        history: Callable[[], Sequence[Mapping[str, Any]]] = tuple,
+    ) -> None:
+        self.id = PROMPT
+        self.env = task.env
+        self.function = _ask
+        self.where = f"task {task.id!r}"
+        self.noun = self.where
+        self.description = task.description
+        self.arguments = _NO_ARGUMENTS
+        self.input_schema = None
+        self.returns_schema = None
+        self.asks_at_once = not task.setup
+        self._returns = None
+        self.reward = None
+        self.oracle_function = None
+        self.__doc__ = task.description
+        self.__name__ = PROMPT
+        self.task = task
+        self.functions = functions
+        self.history = history
+
+    @property
+    def needs_world(self) -> bool:
+        """Whether a function that it names is given the world, or what the agent did."""
+        named = (self.functions[call.function] for call in self.task.evaluate)
+        return any(function.looks_at_world for function in named)
+
+    def run(
+        self,
+        args: Mapping[str, Any],
+        world: Any,
+        context: Mapping[str, Any] | None = None,  # noqa: ARG002  # functions ask the world
+    ) -> AsyncGenerator[Any, Any]:
+        """Create the generator; nothing of it has run.
+
+        Raises:
+            InvalidTask: There are arguments, and a prompt has none.
+        """
+        self.arguments.parse(args)
+        return _ask(self, world)
+
+
+async def _ask(template: CallTemplate, world: Any) -> AsyncGenerator[Any, Any]:
+    task = template.task
+    await prepare(task.setup, template.functions, Situation(world=world))
+    answer: str | Answer[Any] = yield task.prompt
+    if not task.evaluate:
+        raise GradingFailed(
+            f"{template.where} names nothing to `evaluate`, so its answer has no grade."
+        )
+    measured = await measure(
+        task.evaluate,
+        template.functions,
+        Situation(world=world, answer=str(answer), history=template.history()),
+        combine=combination(task),
+    )
+    if measured.grade is None:
+        shown = str(measured.value)[:80]
+        raise GradingFailed(f"{template.where}: `evaluate` returned {shown!r}, which is no number.")
+    yield measured.grade
+
+
+def combination(task: Task) -> str:
+    """How the rewards of a task's several `evaluate` calls become one."""
+    return str((task.config or {}).get("combine", COMBINATIONS[0]))
+
+
+def task_hosts(task: Task) -> tuple[str, ...]:
+    """The hosts that a task's own row opens: of `goto` in its setup, and of `config["allow"]`.
+
+    A host's twin with or without `www.` is opened with it. What `evaluate` names opens nothing.
+    """
+    hosts: dict[str, None] = {}
+    for call in task.setup:
+        if call.function == "goto" and call.args and isinstance(call.args[0], str):
+            hosts |= dict.fromkeys(_hosts_of(call.args[0]))
+    allowed: list[str] = (task.config or {}).get("allow") or []
+    return tuple(hosts | dict.fromkeys(allowed))
+
+
+def _hosts_of(address: str) -> tuple[str, ...]:
+    """The host of an address, with its twin; none of a path or of what is no address."""
+    try:
+        parts = urlsplit(address if "://" in address else f"http://{address}")
+        host, port = parts.hostname, f":{parts.port}" if parts.port else ""
+    except ValueError:
+        return ()
+    if address.startswith("/") or not host:
+        return ()
+    if ":" in host:
+        return (f"[{host}]{port}",)
+    if "." not in host or host.replace(".", "").isdigit():
+        return (f"{host}{port}",)
+    twin = host.removeprefix("www.") if host.startswith("www.") else f"www.{host}"
+    return (f"{host}{port}", f"{twin}{port}")
+
+
+async def _nothing() -> None:
+    """Takes no argument, as a prompt does."""
+
+
+_NO_ARGUMENTS = Arguments(_nothing, noun="a task with a prompt")

@@ -1,0 +1,81 @@
+"""What a session knows for its functions: what the agent did and said, and what was measured.
+
+An operator may measure as often as it likes; the last measurement by the task's own `evaluate`
+is the grade when it closes the session. All of it is in the record, and is read back from there.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from hud_mcp.environment.calls import Measurement
+from hud_mcp.grade import Grade, Outcome
+from hud_mcp.keeper import Ending
+from hud_mcp.record import TrajectoryStep
+
+__all__ = ["FINAL_RESPONSE", "Measuring"]
+
+FINAL_RESPONSE = "hud-mcp/final_response"
+"""In a step's `info`: the answer that is kept for the operator's `evaluate`, and not graded yet."""
+
+
+class Measuring:
+    """One session's history and measurements.
+
+    Args:
+        keeps_history: Whether a function may ask what the agent did.
+
+    Attributes:
+        history: Each action that was performed, as the agent sent it.
+        final_response: What the agent submitted last, where an operator grades.
+        grade: The last measurement by the task's own `evaluate`; None where there is none, or
+            where it had no number.
+        is_done: Whether there is such a measurement.
+    """
+
+    def __init__(self, *, keeps_history: bool) -> None:
+        self._keeps_history = keeps_history
+        self.history: list[Mapping[str, Any]] = []
+        self.final_response: str | None = None
+        self.grade: Grade | None = None
+        self.is_done = False
+
+    def note_actions(self, actions: Sequence[Mapping[str, Any]]) -> None:
+        """Add what was performed."""
+        if self._keeps_history:
+            self.history.extend(actions)
+
+    def note(self, measured: Measurement) -> None:
+        """Keep a measurement by the task's own `evaluate`."""
+        self.grade, self.is_done = measured.grade, True
+
+    def forget(self) -> None:
+        """Forget what was measured and said: the task begins anew."""
+        self.grade, self.is_done, self.final_response = None, False, None
+        self.history.clear()
+
+    def ending(self) -> Ending:
+        """How the session ends when its operator closes it now."""
+        if not self.is_done:
+            return Ending(Outcome.CANCELLED, told="Its operator closed it without a measurement.")
+        if self.grade is None:
+            text = "What its `evaluate` returned is no number, so it has no reward."
+            return Ending(Outcome.GRADING_FAILED, error=text, told=text)
+        return Ending(Outcome.GRADED, grade=self.grade)
+
+    def restore(self, steps: Sequence[TrajectoryStep]) -> None:
+        """Read it back from the record."""
+        for step in steps:
+            if step.kind == "reset":
+                self.forget()
+            elif step.kind == "evaluate":
+                self._restore_measurement(step)
+            elif step.kind in ("step", "act", "response"):
+                self.note_actions(step.actions[: step.performed])
+                self.final_response = step.info.get(FINAL_RESPONSE, self.final_response)
+
+    def _restore_measurement(self, step: TrajectoryStep) -> None:
+        if step.info.get("override"):
+            return
+        grade = step.info.get("grade")
+        self.grade = None if grade is None else Grade.model_validate(grade)
+        self.is_done = step.error is None

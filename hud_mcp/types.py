@@ -1,0 +1,64 @@
+"""Which gym a task wants, by the names of the HUD SDK."""
+
+import hashlib
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, cast
+
+import orjson
+from pydantic import Field, model_serializer, model_validator
+
+from hud_mcp.action import Value
+
+__all__ = ["CustomGym", "Gym", "ServerGym"]
+
+
+class CustomGym(Value):
+    """An environment of the user's own that runs in a container.
+
+    Its controller is a package `hud_controller`, whose functions `setup` and `evaluate` name.
+    In a row, `build_context` stands for a folder, as JSON knows no paths.
+    """
+
+    type: Literal["public"] = Field(default="public", description="HUD's.")
+    location: Literal["local", "remote"] = Field(
+        default="local", description="`remote` was HUD's cloud; only `local` runs here."
+    )
+    image_or_build_context: str | Path = Field(
+        union_mode="left_to_right",
+        description="An image's name as text, or a folder with a Dockerfile as a `Path`.",
+    )
+    host_config: dict[str, Any] | None = Field(
+        default=None, description="Options of the container, as Docker's API names them."
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_row(cls, raw: Any) -> Any:
+        if not isinstance(raw, dict):
+            return raw
+        row = dict(cast("dict[str, Any]", raw))
+        if "build_context" not in row:
+            return row
+        if "image_or_build_context" in row:
+            raise ValueError("give 'build_context' or 'image_or_build_context', not both")
+        folder = Path(str(row.pop("build_context")))
+        return {**row, "image_or_build_context": folder}
+
+    @model_serializer
+    def _as_row(self) -> dict[str, Any]:
+        place = self.image_or_build_context
+        key = "build_context" if isinstance(place, Path) else "image_or_build_context"
+        row: dict[str, Any] = {"type": self.type, "location": self.location, key: str(place)}
+        return row if self.host_config is None else {**row, "host_config": self.host_config}
+
+    @property
+    def name(self) -> str:
+        """What its environment is called: the same for equal gyms."""
+        row = orjson.dumps(self.model_dump(mode="json"), option=orjson.OPT_SORT_KEYS)
+        return f"custom-{hashlib.sha256(row).hexdigest()[:8]}"
+
+
+ServerGym: TypeAlias = str
+"""The name of a gym: `hud-browser`, `hud-shell`, `qa`, an environment's, a Gymnasium id."""
+
+Gym: TypeAlias = CustomGym | ServerGym

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from hud_mcp.statistics import JobStatistics
     from hud_mcp.store import Store
     from hud_mcp.task import Task, Validation
-    from hud_mcp.taskset import Taskset, TaskSet
+    from hud_mcp.taskset import TaskSet, Taskset
     from hud_mcp.template import Answer, Prompt, PromptMessage, Template
     from hud_mcp.trajectory import Trajectory
     from hud_mcp.types import CustomGym

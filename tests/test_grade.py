@@ -80,6 +80,12 @@ def test_a_result_object_keeps_its_parts_its_info_and_what_it_has_beside() -> No
     assert read_grade(other, where=WHERE).subscores == (tree,)
 
 
+def test_what_another_object_has_by_a_grade_s_names_is_not_taken_for_it() -> None:
+    """An object with a reward is a grade, whatever its methods are called."""
+    value = SimpleNamespace(reward=0.5, info=print, done=len, content=5, subscores="none")
+    assert read_grade(value, where=WHERE) == Grade(reward=0.5)
+
+
 def test_nothing_may_be_written_as_null() -> None:
     """HUD's wire has null where there are no children and no info."""
     part = {"name": "a", "value": 1, "children": None, "info": None}

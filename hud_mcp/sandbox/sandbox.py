@@ -86,7 +86,10 @@ class Sandbox:
         If this call fails or is cancelled, nothing stays open.
         """
         isolated = options.isolation == "bwrap"
-        bare = None if isolated else Path(tempfile.mkdtemp(prefix="hud-mcp-shell-"))
+        made = None
+        if not isolated and options.in_place is None:
+            made = Path(tempfile.mkdtemp(prefix="hud-mcp-shell-"))
+        bare = None if isolated else made or options.in_place
         with _prepared(options, bare) as launch:
             sandbox = cls(options, launch)
             try:
@@ -95,8 +98,8 @@ class Sandbox:
             except BaseException as exc:
                 with anyio.CancelScope(shield=True):
                     await sandbox.close()
-                if bare is not None:
-                    shutil.rmtree(bare, ignore_errors=True)
+                if made is not None:
+                    shutil.rmtree(made, ignore_errors=True)
                 if isinstance(exc, TimeoutError):
                     raise EnvironmentFailed(
                         f"The sandbox did not start within {_START_S:g} s; the machine is too busy."
@@ -113,6 +116,29 @@ class Sandbox:
     def keeper_pid(self) -> int:
         """The process of this machine that holds the sandbox open."""
         return self._keeper.pid if self._keeper is not None else -1
+
+    def namespaces(self) -> list[int]:
+        """Open the namespaces in which the folder is seen at `SandboxOptions.places`.
+
+        Returns:
+            Descriptors to enter with setns, in this order; the caller closes them.
+
+        Raises:
+            EnvironmentFailed: The sandbox has ended, or has no such places.
+        """
+        found: list[int] = []
+        try:
+            for name in ("user", "mnt"):
+                path = f"/proc/{self.keeper_pid}/ns/{name}"
+                if os.readlink(path) != os.readlink(f"/proc/self/ns/{name}"):  # noqa: PTH115  # no path of files
+                    found.append(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
+        except OSError as exc:
+            for fd in found:
+                os.close(fd)
+            raise EnvironmentFailed("The sandbox has ended. Start a new task.") from exc
+        if not (found and self.options.places):
+            raise EnvironmentFailed("This sandbox's folder is seen nowhere else.")
+        return found
 
     async def run(
         self,
@@ -353,6 +379,7 @@ class Sandbox:
                 "begin",
                 root=self.root,
                 mounts=self._mounts,
+                keep=self.options.in_place is not None,
                 limits={
                     "processes": limits.processes,
                     "memory": limits.memory_bytes,
@@ -472,7 +499,7 @@ class Sandbox:
 def _prepared(options: SandboxOptions, bare: Path | None) -> AbstractContextManager[Launch]:
     if bare is not None:
         return launch_bare(bare)
-    return launch_isolated(options.limits, options.readonly)
+    return launch_isolated(options.limits, options.readonly, options.places)
 
 
 def _feed(fd: int, data: bytes) -> "asyncio.Future[None]":

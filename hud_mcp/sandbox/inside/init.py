@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from .archive import empty, pack, unpack
 from .beneath import adopt_orphans, hide, open_beneath
 from .files import Files, Reply
-from .processes import Processes
+from .processes import Processes, close_all
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,6 +39,7 @@ class Init:
         self._buffer = b""
         self._received: list[int] = []
         self._root = ""
+        self._keep = False
         self._processes: Processes | None = None
         self._does: dict[str, Callable[..., Reply]] = {"begin": self._begin}
         self._wake, wake_end = os.pipe()
@@ -73,7 +74,7 @@ class Init:
         if self._processes is None:
             return
         self._processes.end()
-        if os.getpid() != 1:
+        if os.getpid() != 1 and not self._keep:
             empty(self._root)
             os.rmdir(self._root)
 
@@ -133,8 +134,11 @@ class Init:
         except OSError:
             return  # the host is gone; the next read says so
 
-    def _begin(self, *, root: str, mounts: list[str], limits: dict[str, int]) -> Reply:
+    def _begin(
+        self, *, root: str, mounts: list[str], keep: bool, limits: dict[str, int]
+    ) -> Reply:
         """Take the limits, and see whether this place is fit to run in."""
+        self._keep = keep
         folder = os.open(root, os.O_PATH | os.O_DIRECTORY)
         os.close(open_beneath(folder, ".", os.O_PATH))
         os.chdir(root)
@@ -182,6 +186,8 @@ def _ignore(_number: int, _frame: object) -> None:
 
 def main() -> None:
     """Serve the socket that is standard input."""
+    if os.getpid() == 1:
+        close_all(above=3)  # a folder of the host may be among them: it would lead out
     init = Init(socket.socket(fileno=os.dup(0)))
     null = os.open("/dev/null", os.O_RDWR)
     os.dup2(null, 0)

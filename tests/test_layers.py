@@ -62,6 +62,7 @@ LAYERS = (
         "held_world",
         "visits",
         "performer",
+        "template_process",
         "catalogue",
         "recovery",
         "session",
@@ -81,7 +82,11 @@ EXCEPTIONS = {
         "environment.environment",
         "worlds.none",
     ): "an environment that names no world has one, with nothing in it",
-    ("environment.environment", "worlds.shell"): "env.workspace, which is HUD's, makes the world a shell",
+    (
+        "environment.environment",
+        "worlds.shell.workspace",
+    ): "env.workspace, which is HUD's, makes the world a shell",
+    ("environment", "worlds.shell.workspace"): "HUD has the name Workspace in that package",
     ("channel.__main__", "cli.channel"): "what a container runs is the command, by another name",
 }
 

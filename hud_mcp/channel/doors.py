@@ -7,6 +7,7 @@ alone: a key, or an address that cannot be guessed.
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import Any, cast
 
 from hud_mcp.capability import Capability
 from hud_mcp.channel.door import Admission, Door
@@ -119,6 +120,10 @@ def _doors_of(environment: Environment) -> list[Door]:
         from hud_mcp.channel.ssh_door import ShellDoor  # noqa: PLC0415  # loads only where used
 
         doors.append(ShellDoor(environment.workspace_name, environment.world))
+        if getattr(environment.world, "tracks_files", False):
+            from hud_mcp.channel.files_door import FilesDoor  # noqa: PLC0415  # the same
+
+            doors.append(FilesDoor(cast("Any", environment.world)))
     if environment.world.name == "browser":
         from hud_mcp.channel.cdp_door import BrowserDoor  # noqa: PLC0415  # the same
 

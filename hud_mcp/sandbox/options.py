@@ -25,8 +25,9 @@ class SandboxOptions:
         env: More environment variables for every command.
         readonly: More that is seen inside: a path there, to a path of the host.
         limits: Its bounds.
-        places: Folders of the machine, there already, at which the sandbox's folder is seen too:
-            inside, and by what enters `Sandbox.namespaces`. Nobody else sees it there.
+        places: Names of one folder of the machine, there already, at which the sandbox's folder
+            is seen too: inside, and by what enters `Sandbox.namespaces`. Nobody else sees it
+            there.
         in_place: Without isolation, a folder of the machine to work in, instead of a new one; it
             is left as it is at the end.
     """

@@ -16,7 +16,7 @@ FOLDER = "@folder@"
 """Stands for the folder in bubblewrap's command."""
 
 _NEWNS, _NEWUSER = 0x20000, 0x10000000
-_NOSUID, _NODEV, _BIND, _REC, _SLAVE = 0x2, 0x4, 0x1000, 0x4000, 0x80000
+_NOSUID, _NODEV, _REC, _SLAVE = 0x2, 0x4, 0x4000, 0x80000
 
 
 def _check(failed: int, what: str) -> None:
@@ -43,16 +43,14 @@ def main() -> None:
         _write("/proc/self/gid_map", f"{group} {group} 1")
     # What the machine mounts later shows inside, and nothing that is mounted here shows outside.
     _check(libc.mount(b"none", b"/", None, _REC | _SLAVE, None), "/")
-    first, *others = [os.fsencode(place) for place in wanted["places"]]
+    first = os.fsencode(wanted["places"][0])  # the others lead to it
     options = f"size={wanted['size']},mode=0755"
     if owner is not None:
         options += f",uid={owner},gid={owner}"
     made = libc.mount(b"tmpfs", first, b"tmpfs", _NOSUID | _NODEV, options.encode())
     _check(made, os.fsdecode(first))
     folder = os.open(first, os.O_PATH | os.O_DIRECTORY)
-    for place in others:
-        _check(libc.mount(first, place, None, _BIND, None), os.fsdecode(place))
-    os.set_inheritable(folder, True)  # noqa: FBT003  # has no name for it; closed by the first process inside
+    os.set_inheritable(folder, True)  # closed by the first process inside: it leads out
     if owner is not None:
         os.setgroups([])
         os.setgid(owner)

@@ -7,6 +7,7 @@ sandbox is closed. asyncio is used directly, because descriptors and child proce
 import asyncio
 import contextlib
 import errno
+import json
 import os
 import shutil
 import socket
@@ -38,6 +39,7 @@ __all__ = ["Sandbox", "Usage"]
 
 _START_S = 30.0
 _KILL_S = 2.0
+_SCAN_BYTES = 64 * 1024 * 1024
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -319,6 +321,40 @@ class Sandbox:
             )
         self._check_archive(code, "packed")
         return data
+
+    async def scan(self, *, leave_out: Sequence[str] = ()) -> dict[str, tuple[int, int]]:
+        """Every regular file in the folder by its path: its size, and when it changed in ns.
+
+        Args:
+            leave_out: Patterns of names that are passed over; those of folders end with a slash.
+
+        Raises:
+            EnvironmentFailed: It cannot be read, or the sandbox has ended.
+        """
+        read, write = os.pipe()
+        try:
+            reply, _ = await self._link.ask(
+                "scan", send=[write], leave_out=list(leave_out), most=self.limits.files
+            )
+        except BaseException:
+            os.close(read)
+            raise
+        finally:
+            os.close(write)
+        process = self._known(int(reply["pid"]))
+        output = Output(
+            read, kept_bytes=2 * _SCAN_BYTES, most_bytes=_SCAN_BYTES, on_overflow=lambda: None
+        )
+        self._outputs.add(output)
+        try:
+            await output.ended.wait()
+            code = await self._ended(process)
+        finally:
+            output.close()
+            self._outputs.discard(output)
+        self._check_archive(code, "read")
+        rows = (json.loads(line) for line in output.taken().splitlines())
+        return {path: (int(size), int(changed)) for path, size, changed in rows}
 
     async def unpack(self, data: bytes, *, clear: bool = True) -> None:
         """Put the content of a tar into the folder.

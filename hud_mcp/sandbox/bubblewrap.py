@@ -15,6 +15,7 @@ import shutil
 import stat
 import subprocess
 import sys
+import tempfile
 import zipfile
 from collections.abc import Generator, Mapping, Sequence
 from functools import cache
@@ -66,6 +67,7 @@ class Launch:
         user: Who it is to be, where that is somebody else.
         root: The folder as the inside names it.
         mounts: Every other writable place inside.
+        through: Where the folder is mounted for it to be found, in namespaces of its own.
     """
 
     def __init__(self, root: str) -> None:
@@ -75,6 +77,7 @@ class Launch:
         self.user: int | None = None
         self.root = root
         self.mounts: list[str] = []
+        self.through: Path | None = None
 
     def data(self, content: bytes) -> str:
         """A descriptor to read some bytes from, by number."""
@@ -86,7 +89,10 @@ class Launch:
         return str(fd)
 
     def close(self) -> None:
-        """Close what was opened for it."""
+        """Close what was opened for it, and remove what was made."""
+        if self.through is not None:  # what is mounted there elsewhere is seen by nobody any more
+            self.through.rmdir()
+            self.through = None
         while self.fds:
             os.close(self.fds.pop())
 
@@ -233,8 +239,13 @@ def _give_folder(launch: Launch, limits: SandboxLimits, places: Sequence[Path]) 
         "places": [str(place) for place in places],
         "size": limits.disk_bytes,
         "user": launch.user,
+        "through": None,
     }
-    launch.user = None  # that program becomes it
+    if launch.user is not None:
+        launch.through = Path(tempfile.mkdtemp(prefix="hud-mcp-", dir="/tmp"))  # noqa: S108  # which everyone may enter
+        launch.through.chmod(0o755)
+        wanted["through"] = str(launch.through)
+        launch.user = None  # that program becomes it
     script = str(files("hud_mcp.sandbox") / "outside.py")
     launch.argv = [sys.executable, "-I", "-S", script, json.dumps(wanted), *launch.argv]
 

@@ -16,7 +16,7 @@ FOLDER = "@folder@"
 """Stands for the folder in bubblewrap's command."""
 
 _NEWNS, _NEWUSER = 0x20000, 0x10000000
-_NOSUID, _NODEV, _REC, _SLAVE = 0x2, 0x4, 0x4000, 0x80000
+_NOSUID, _NODEV, _BIND, _REC, _SLAVE = 0x2, 0x4, 0x1000, 0x4000, 0x80000
 
 
 def _check(failed: int, what: str) -> None:
@@ -49,13 +49,15 @@ def main() -> None:
         options += f",uid={owner},gid={owner}"
     made = libc.mount(b"tmpfs", first, b"tmpfs", _NOSUID | _NODEV, options.encode())
     _check(made, os.fsdecode(first))
-    folder = os.open(first, os.O_PATH | os.O_DIRECTORY)
-    os.set_inheritable(folder, True)  # closed by the first process inside: it leads out
+    folder = wanted["places"][0]
+    if wanted["through"] is not None:  # whom this becomes may not enter what is above the folder
+        folder = wanted["through"]
+        _check(libc.mount(first, os.fsencode(folder), None, _BIND, None), folder)
     if owner is not None:
         os.setgroups([])
         os.setgid(owner)
         os.setuid(owner)
-    command = [part.replace(FOLDER, f"/proc/self/fd/{folder}") for part in sys.argv[2:]]
+    command = [folder if part == FOLDER else part for part in sys.argv[2:]]
     os.execv(command[0], command)  # noqa: S606  # what the server made
 
 

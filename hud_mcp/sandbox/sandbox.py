@@ -408,7 +408,6 @@ class Sandbox:
                 self._keeper = start_keeper(launch, theirs, self._errors)
             except OSError as exc:
                 raise EnvironmentFailed(explain(f"{launch.argv[0]}: {exc.strerror}.")) from exc
-        launch.close()
         limits = self.limits
         try:
             await self._link.ask(

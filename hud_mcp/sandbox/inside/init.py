@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from .archive import empty, pack, unpack
 from .beneath import adopt_orphans, hide, open_beneath
 from .files import Files, Reply
-from .processes import Processes, close_all
+from .processes import Processes
 from .scan import scan
 
 if TYPE_CHECKING:
@@ -191,8 +191,6 @@ def _ignore(_number: int, _frame: object) -> None:
 
 def main() -> None:
     """Serve the socket that is standard input."""
-    if os.getpid() == 1:
-        close_all(above=3)  # a folder of the host may be among them: it would lead out
     init = Init(socket.socket(fileno=os.dup(0)))
     null = os.open("/dev/null", os.O_RDWR)
     os.dup2(null, 0)

@@ -18,7 +18,7 @@ from .files import Reply
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Processes", "close_all"]
+__all__ = ["Processes"]
 
 
 class Processes:
@@ -86,7 +86,7 @@ class Processes:
             try:
                 signal.set_wakeup_fd(-1)
                 os.setsid()
-                close_all(above=3, but=keep)
+                _close_all(above=3, but=keep)
                 work()
                 os._exit(0)
             except OSError as exc:
@@ -183,7 +183,7 @@ class Processes:
             safe = [fcntl.fcntl(fd, fcntl.F_DUPFD, 16) for fd in stdio]
             for target, fd in enumerate(safe):
                 os.dup2(fd, target)
-            close_all(above=3)
+            _close_all(above=3)
             if on_terminal:
                 fcntl.ioctl(0, termios.TIOCSCTTY, 0)
             for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
@@ -282,7 +282,7 @@ class Processes:
         return size, files
 
 
-def close_all(*, above: int, but: int = -1) -> None:
+def _close_all(*, above: int, but: int = -1) -> None:
     """Close every descriptor from one on, but one."""
     for name in os.listdir("/proc/self/fd"):
         fd = int(name)

@@ -242,7 +242,7 @@ def _give_folder(launch: Launch, limits: SandboxLimits, places: Sequence[Path]) 
         "through": None,
     }
     if launch.user is not None:
-        launch.through = Path(tempfile.mkdtemp(prefix="hud-mcp-", dir="/tmp"))  # noqa: S108  # which everyone may enter
+        launch.through = Path(tempfile.mkdtemp(prefix="hud-mcp-", dir="/tmp"))  # for everyone
         launch.through.chmod(0o755)
         wanted["through"] = str(launch.through)
         launch.user = None  # that program becomes it

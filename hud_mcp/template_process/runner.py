@@ -204,19 +204,19 @@ class _Runner:
             # A timeout or a task group that the template holds across its yield has fired.
             cancelled = exc
             await self._tell({"op": "cut_off"})
-            await self._resume(lambda: generator.athrow(cancelled))
+            graded = await self._resume(lambda: generator.athrow(cancelled))
         else:
             if message["op"] == "over":
                 over = SessionOver(message["text"])
                 await self._resume(lambda: generator.athrow(over), ends=True)
                 return
             answer = self._template.read_answer(message["raw"])
-            await self._resume(lambda: generator.asend(answer))
-        if not self._stopped and (await self._inbox.get())["op"] == "finish":
+            graded = await self._resume(lambda: generator.asend(answer))
+        if graded and (await self._inbox.get())["op"] == "finish":
             await self._resume(lambda: anext(generator), ends=True)
 
-    async def _resume(self, resume: Callable[[], Awaitable[Any]], *, ends: bool = False) -> None:
-        """Let the template go on to its next yield, and tell what it yields.
+    async def _resume(self, resume: Callable[[], Awaitable[Any]], *, ends: bool = False) -> bool:
+        """Let the template go on to its next yield, and tell what it yields; whether it does.
 
         Args:
             resume: Goes on.
@@ -231,6 +231,8 @@ class _Runner:
             await self._fail(exc)
         else:
             await self._tell({"op": "grade", "grade": grade and grade.model_dump(fallback=str)})
+            return True
+        return False
 
     async def _fail(self, exc: BaseException) -> None:
         if isinstance(exc, asyncio.CancelledError):

@@ -1,6 +1,5 @@
 """Templates that look at their workspace's root: each sees its own session's folder there."""
 
-import os
 import re
 import shutil
 from collections.abc import Callable
@@ -10,7 +9,7 @@ from typing import Any
 import anyio
 import psutil
 import pytest
-from conftest import Room, command
+from conftest import command
 
 import hud_mcp.graders
 from hud_mcp.errors import EnvironmentFailed, SessionEnded
@@ -244,7 +243,7 @@ async def test_a_link_of_the_agents_leads_nowhere(open_room: Open, tmp_path: Pat
     source = tmp_path / "files" / "rooms.py"
     with anyio.fail_after(BOUND_S):
         async with open_room() as room:
-            for target in (source, Path("/proc/self/cwd") / os.path.relpath(source)):
+            for target in (source, Path(f"/proc/self/root{source}")):
                 session = await room.start("linked")
                 await command(session, f"ln -s {target} out.txt")
                 with pytest.raises(SessionEnded, match="grading failed"):
@@ -292,7 +291,7 @@ async def test_an_agent_cannot_leave_its_folder_through_that_of_the_template(
 )
 async def test_the_repair_of_a_hud_author_is_graded_by_its_tests(open_room: Open) -> None:
     """1.0 for a repair, 0.0 for none; the command names the root, where HUD's would find it."""
-    repair = f"sed -i 's/ - 1//' total.py"
+    repair = "sed -i 's/ - 1//' total.py"
     with anyio.fail_after(BOUND_S):
         async with open_room("repairs") as room:
             for line, reward in ((repair, 1.0), ("true", 0.0)):
@@ -320,6 +319,3 @@ async def until_none(find: Callable[[], list[Any]]) -> None:
     with anyio.fail_after(10):
         while find():  # noqa: ASYNC110  # other processes end them
             await anyio.sleep(0.02)
-
-
-_ = Room

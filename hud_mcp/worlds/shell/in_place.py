@@ -8,6 +8,8 @@ import errno
 import fcntl
 import hashlib
 import os
+import shutil
+import stat
 import tarfile
 from pathlib import Path
 
@@ -15,7 +17,7 @@ import anyio
 import anyio.to_thread
 
 from hud_mcp.errors import EnvironmentFailed
-from hud_mcp.sandbox.inside.archive import empty, pack
+from hud_mcp.sandbox.inside.archive import pack
 
 __all__ = ["InPlace"]
 
@@ -88,7 +90,7 @@ class InPlace:
         part.rename(self._kept)
 
     def _restore(self) -> None:
-        empty(str(self._root))
+        _empty(self._root)
         try:
             with tarfile.open(self._kept) as archive:
                 # What was there before is the author's: links that lead out of it are too.
@@ -99,6 +101,21 @@ class InPlace:
                 "Put it back by hand, and remove that file."
             ) from exc
         self._kept.unlink()
+
+
+def _empty(root: Path) -> None:
+    """Remove what is in a folder, whatever rights were taken away; links are not followed."""
+    root.chmod(root.stat().st_mode & 0o7777 | 0o700)
+    for _path, folders, _names, fd in os.fwalk(root):
+        for name in folders:
+            found = os.stat(name, dir_fd=fd, follow_symlinks=False).st_mode
+            if stat.S_ISDIR(found):
+                os.chmod(name, 0o700, dir_fd=fd)
+    for entry in root.iterdir():
+        if entry.is_dir() and not entry.is_symlink():
+            shutil.rmtree(entry)
+        else:
+            entry.unlink()
 
 
 def _state_folder(root: Path) -> Path:

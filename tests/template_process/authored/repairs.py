@@ -1,6 +1,6 @@
 """A HUD author's file: a repair task with a workspace, graded by its tests. One import differs."""
 
-# ruff: noqa: ANN201, ASYNC240, D103  # as HUD's authors write
+# ruff: noqa: ANN201, D103  # as HUD's authors write
 
 import os
 from pathlib import Path

@@ -1,6 +1,6 @@
 """Templates that look at their workspace's root themselves, as HUD's authors write them."""
 
-# ruff: noqa: ANN201, ASYNC220, ASYNC221, ASYNC240, ASYNC251, B018, D103, PLW0603, S607, T201  # the same
+# ruff: noqa: ANN201, ANN202, ASYNC220, ASYNC221, ASYNC240, ASYNC251, BLE001, D103, FBT, PLW0603, PTH208  # the same
 
 import asyncio
 import logging
@@ -42,8 +42,9 @@ async def write(word: str = "tea", number: int = 1):
     shell = current_world.get()
     within = await shell.run(f"grep -qx {word} {ROOT}/out.txt && pwd", cwd=str(ROOT / "sub"))
     print(f"found {found}")
+    score = (found == word) * 0.5 + (apart.returncode == 0) / 4 + (within.exit_code == 0) / 4
     yield {
-        "score": (found == word) * 0.5 + (apart.returncode == 0) * 0.25 + (not within.exit_code) / 4,
+        "score": score,
         "info": {"answer": answer, "found": found, "names": sorted(os.listdir(ROOT)),
                  "cwd": within.output.strip(), "when": Path("an object")},
     }  # fmt: skip

@@ -7,7 +7,7 @@ from typing import Any
 
 import anyio
 import pytest
-from conftest import command
+from room import command
 
 from hud_mcp.environment import Environment
 from hud_mcp.errors import EnvironmentFailed

@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 import psutil
 import pytest
-from conftest import command
+from room import command
 
 import hud_mcp.graders
 from hud_mcp.errors import EnvironmentFailed, SessionEnded

@@ -1,6 +1,7 @@
 """Templates that look at their workspace's root themselves, as HUD's authors write them."""
 
-# ruff: noqa: ANN201, ANN202, ASYNC220, ASYNC221, ASYNC240, ASYNC251, BLE001, D103, FBT, PLW0603, PTH208  # the same
+# ruff: noqa: ANN201, ANN202, ASYNC220, ASYNC221, ASYNC240, ASYNC251, BLE001, D103
+# ruff: noqa: FBT001, FBT002, PLW0603, PTH208  # as HUD's authors write
 
 import asyncio
 import logging

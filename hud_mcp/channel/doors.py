@@ -73,6 +73,14 @@ class Doors:
             return []
         return [door.address for door in self._doors if door.name not in self._taken]
 
+    def find(self, name: str) -> Capability | None:
+        """What one session alone is given under a name of its own, which nobody else knows."""
+        for admitted in self._admissions.values():
+            for _door, admission in admitted:
+                if admission.capability.name == name:
+                    return admission.capability
+        return None
+
     def dismiss(self, held: Held) -> None:
         """Let a HUD session in no more."""
         for _door, admission in self._admissions.pop(held, ()):

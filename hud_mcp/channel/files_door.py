@@ -1,8 +1,8 @@
 """The way to the changes of a session's files: `filetracking/1`, which HUD's rollouts record.
 
-Lines of JSON-RPC over TCP, a request and its reply; nothing is written to the folder. A port
-is one session's, and answers programs of the server's own user alone, as the protocol knows no
-key.
+Lines of JSON-RPC over TCP, a request and its reply; nothing is written to the folder. The
+protocol knows no key: what lets a session in is the capability's name, which nobody guesses.
+A port is one session's, and answers programs of the server's own user alone.
 """
 
 import asyncio
@@ -10,6 +10,7 @@ import contextlib
 import json
 import logging
 import os
+import secrets
 import socket
 from collections.abc import Awaitable, Callable, Mapping
 from ipaddress import IPv4Address
@@ -61,7 +62,7 @@ class FilesDoor:
 
     async def open(self) -> None:
         """Take a port for the door itself, which answers nobody."""
-        self._nobody = _Way(self._workspace, _no_session, self._ways.discard)
+        self._nobody = _Way(_NAME, self._workspace, _no_session, self._ways.discard)
 
     @property
     def address(self) -> Capability:
@@ -71,8 +72,9 @@ class FilesDoor:
         return self._nobody.capability
 
     def admit(self, find_session: FindSession) -> Admission:
-        """Take a port for one session."""
-        way = _Way(self._workspace, find_session, self._ways.discard)
+        """Take a port and a name for one session."""
+        name = f"{_NAME}-{secrets.token_hex(16)}"
+        way = _Way(name, self._workspace, find_session, self._ways.discard)
         self._ways.add(way)
         return way
 
@@ -88,6 +90,7 @@ class _Way:
 
     def __init__(
         self,
+        name: str,
         workspace: Workspace,
         find_session: FindSession,
         forget: Callable[["_Way"], None],
@@ -98,7 +101,7 @@ class _Way:
         self._socket = _listener()
         url = f"tcp://{_HOST}:{self._socket.getsockname()[1]}"
         params = {"root": str(workspace.root), "setup_diff": True}
-        self.capability = Capability(name=_NAME, protocol=_PROTOCOL, url=url, params=params)
+        self.capability = Capability(name=name, protocol=_PROTOCOL, url=url, params=params)
         self._accepting = asyncio.get_running_loop().create_task(self._accept())
 
     async def close(self) -> None:

@@ -126,10 +126,10 @@ def test_a_file_that_starts_sessions_when_it_is_loaded_is_told(tmp_path: Path) -
     not hasattr(hud_mcp.graders, "BashGrader"), reason="BashGrader comes with another change"
 )
 async def test_the_repair_of_a_hud_author_runs_over_stdio(tmp_path: Path, place: Path) -> None:
-    """The file as HUD's documentation has it, but for its import: 1.0 repaired, 0.0 not."""
+    """The file as HUD's documentation has it, but for its import: 1.0 repaired, little if not."""
     with anyio.fail_after(BOUND_S):
         async with stdio_peer(tmp_path, (REPAIRS,)) as peer:
-            for line, reward in (("sed -i 's/ - 1//' total.py", 1.0), ("cat total.py", 0.0)):
+            for line, reward in (("sed -i 's/ - 1//' total.py", 1.0), ("cat total.py", 0.25)):
                 task = await peer.start("fix")
                 assert f"{place}/total.py" in task.prompt
                 await peer.ok("run_command", session=task.session, command=line)

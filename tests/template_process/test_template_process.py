@@ -290,11 +290,11 @@ async def test_an_agent_cannot_leave_its_folder_through_that_of_the_template(
     not hasattr(hud_mcp.graders, "BashGrader"), reason="BashGrader comes with another change"
 )
 async def test_the_repair_of_a_hud_author_is_graded_by_its_tests(open_room: Open) -> None:
-    """1.0 for a repair, 0.0 for none; the command names the root, where HUD's would find it."""
+    """1.0 for a repair, little for none; the command names the root, where HUD's would find it."""
     repair = "sed -i 's/ - 1//' total.py"
     with anyio.fail_after(BOUND_S):
         async with open_room("repairs") as room:
-            for line, reward in ((repair, 1.0), ("true", 0.0)):
+            for line, reward in ((repair, 1.0), ("true", 0.25), ("rm total.py", 0.0)):
                 session = await room.start("fix")
                 await command(session, line)
                 receipt = await session.respond("")

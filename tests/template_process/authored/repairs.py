@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from hud_mcp import Environment
-from hud_mcp.graders import BashGrader
+from hud_mcp.graders import BashGrader, combine
 
 ROOT = Path(os.environ["REPAIR_ROOT"])
 env = Environment("repairs")
@@ -21,4 +21,7 @@ async def fix(name: str = "total"):
     (ROOT / f"{name}.py").write_text(BROKEN)
     yield f"The function in {ROOT}/{name}.py is wrong. Repair it."
     (ROOT / "check.py").write_text(TESTS)
-    yield await BashGrader.grade(weight=1.0, command=f"python3 {ROOT}/check.py", cwd=str(ROOT))
+    yield await combine(
+        BashGrader.grade(weight=0.75, command=f"python3 {ROOT}/check.py", cwd=str(ROOT)),
+        BashGrader.grade(weight=0.25, name="kept", command="test -s total.py", cwd=ROOT),
+    )

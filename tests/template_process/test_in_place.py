@@ -1,6 +1,7 @@
 """Workspaces on a machine without namespaces: one session at a time, in the root itself."""
 
 import os
+import tarfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -89,6 +90,11 @@ async def test_a_root_that_a_dead_server_has_left_is_put_back_first(tmp_path: Pa
     with anyio.fail_after(BOUND_S):
         again = await InPlace.take(root, most_bytes=1 << 20)
         assert (root / "seed.txt").read_text() == "first\n"
+        (left,) = (tmp_path / "state").rglob("left.tar.gz")
+        with tarfile.open(left) as archive:
+            found = archive.extractfile("seed.txt")
+            assert found is not None
+            assert found.read() == b"half done\n", "an author may have meant it"
         await again.put_back()
         await again.put_back()
     assert (root / "seed.txt").read_text() == "first\n"

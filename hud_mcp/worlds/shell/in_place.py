@@ -7,6 +7,7 @@ ended. Where the server dies meanwhile, the next session puts it back before it 
 import errno
 import fcntl
 import hashlib
+import logging
 import os
 import shutil
 import stat
@@ -17,9 +18,11 @@ import anyio
 import anyio.to_thread
 
 from hud_mcp.errors import EnvironmentFailed
-from hud_mcp.sandbox.inside.archive import pack
+from hud_mcp.sandbox.inside.archive import pack, unpack
 
 __all__ = ["InPlace"]
+
+logger = logging.getLogger(__name__)
 
 _WAIT_S = 20.0
 """How long a session waits for the one before it; a setup's usual bound is longer."""
@@ -69,7 +72,12 @@ class InPlace:
 
     def _keep(self, most_bytes: int) -> None:
         if self._kept.exists():  # its server has died before it could
+            left = self._kept.with_name("left.tar.gz")
+            self._pack(left)  # an author may have worked in it since
             self._restore()
+            logger.warning(
+                "%s is put back as it was; what a dead server left: %s", self._root, left
+            )
         size = sum(
             os.stat(name, dir_fd=fd, follow_symlinks=False).st_size
             for _path, _folders, names, fd in os.fwalk(self._root)
@@ -80,21 +88,23 @@ class InPlace:
                 f"The workspace {self._root} has more than {most_bytes} bytes; raise "
                 "SandboxLimits(disk_bytes=…)."
             )
-        part = self._kept.with_suffix(".part")
+        self._pack(self._kept)
+
+    def _pack(self, to: Path) -> None:
+        part = to.with_suffix(".part")
         fd = os.open(part, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         try:
             pack(str(self._root), fd)
             os.fsync(fd)
         finally:
             os.close(fd)
-        part.rename(self._kept)
+        part.rename(to)
 
     def _restore(self) -> None:
         _empty(self._root)
         try:
-            with tarfile.open(self._kept) as archive:
-                # What was there before is the author's: links that lead out of it are too.
-                archive.extractall(self._root, filter="fully_trusted")  # noqa: S202  # see above
+            with self._kept.open("rb") as kept:
+                unpack(str(self._root), kept.fileno(), clear=False)
         except (OSError, tarfile.TarError) as exc:
             raise EnvironmentFailed(
                 f"The first state of {self._root} could not be put back from {self._kept}: {exc}. "

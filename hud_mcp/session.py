@@ -48,11 +48,12 @@ from hud_mcp.store.characters import storable
 from hud_mcp.store.held import HeldSession
 from hud_mcp.task import Task
 from hud_mcp.template import Prompt, Template
+from hud_mcp.template_process import TemplateProcess, runs_apart
 from hud_mcp.tool import Tool
 from hud_mcp.trajectory import Receipt, Trajectory, utc_now
 from hud_mcp.visits import Visit, Visits
 from hud_mcp.worker import Worker
-from hud_mcp.world import Opening, Shared, World, current_world
+from hud_mcp.world import Opening, Placed, Shared, World, current_world
 
 __all__ = ["GRADED_AGAIN", "Caller", "Session", "SessionState", "Stepped"]
 
@@ -154,6 +155,7 @@ class Session:
             measuring=self._measuring,
             operated=self.is_operated,
         )
+        self._process: TemplateProcess | None = None
         self._parks = False
         self._resuming = held is not None
         self._worker = Worker(
@@ -168,7 +170,7 @@ class Session:
             open_generator=self._open,
             unwind=self._worker.stop,
             settle=self._settle,
-            close_world=self._world.close,
+            close_world=self._close_world,
             leave=self._leave,
             cut_off=self._cut_off,
             setup_s=limits.setup_s,
@@ -601,6 +603,7 @@ class Session:
 
     async def _open(self) -> AsyncGenerator[Any, Any]:
         environment = self.environment
+        apart = runs_apart(environment, self.template)
         world = await self._world.open(
             Opening(
                 context=environment.split_context(self.task.context),
@@ -611,11 +614,30 @@ class Session:
                 handle=(self._held.snapshot or None) if self._held else None,
                 allow=task_hosts(self.task),
                 is_trusted=self.task.source is None,
+                apart=apart,
             )
         )
         current_world.set(world)
         context = environment.context_space.fill(self.task.context)
+        if apart and isinstance(world, Placed) and world.place is not None:
+            self._process = TemplateProcess(
+                environment,
+                self.template,
+                args=self.task.args,
+                context=context,
+                place=world.place,
+                shared=self._shared,
+            )
+            return self._process
         return self.template.run(self.task.args, world, context)
+
+    async def _close_world(self) -> None:
+        """Close the world, after the template's own process, which uses it."""
+        try:
+            if self._process is not None:
+                await self._process.aclose()
+        finally:
+            await self._world.close()
 
     def _cut_off(self) -> None:
         """The template ends the wait for an answer by itself, and may grade now."""

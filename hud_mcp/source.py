@@ -153,6 +153,7 @@ def _load(source: str) -> list[Environment]:
     path = _find_file(place)
     environments = _declared_in(load_module(path))
     for environment in environments:
+        environment.source = path.resolve()
         _check_world(environment)
         _ = environment.digest  # of what was loaded, not of what the files are later
     if not environments:

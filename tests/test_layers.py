@@ -63,6 +63,7 @@ LAYERS = (
         "held_world",
         "visits",
         "performer",
+        "template_process",
         "catalogue",
         "recovery",
         "session",
@@ -84,8 +85,9 @@ EXCEPTIONS = {
     ): "an environment that names no world has one, with nothing in it",
     (
         "environment.environment",
-        "worlds.shell",
+        "worlds.shell.workspace",
     ): "env.workspace, which is HUD's, makes the world a shell",
+    ("environment", "worlds.shell.workspace"): "HUD has the name Workspace in that package",
     ("channel.__main__", "cli.channel"): "what a container runs is the command, by another name",
 }
 

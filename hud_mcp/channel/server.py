@@ -234,6 +234,8 @@ class Channel:
         for capability in published:
             if capability.name == name:
                 return capability
+        if (own := self._doors.find(name)) is not None:
+            return own
         known = ", ".join(c.name for c in published) or "none"
         raise RpcError(-32000, f"unknown capability: {name!r}; there are: {known}")
 

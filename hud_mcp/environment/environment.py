@@ -28,7 +28,7 @@ from hud_mcp.worlds.none import NoWorld
 
 if TYPE_CHECKING:
     from hud_mcp.carl.selector import ContextSelector
-    from hud_mcp.worlds.shell import Shell
+    from hud_mcp.worlds.shell.workspace import Workspace
 
 __all__ = ["REWARD_POLICIES", "Environment"]
 
@@ -99,6 +99,8 @@ class Environment:
         self._on_shutdown: list[Callable[[], Awaitable[None]]] = []
         self._started = False
         self.declared_by = ""
+        self.source: Path | None = None
+        """The file that it was loaded from, which may import the one that declares it."""
         self.workspace_name: str | None = None
         self.notes: tuple[str, ...] = ()
         """What agents are told of it beside its templates and tools, a line each."""
@@ -270,32 +272,36 @@ class Environment:
 
     def workspace(
         self, root: str | Path | None = None, *, name: str = "shell", **options: Any
-    ) -> "Shell":
+    ) -> "Workspace":
         """Make the environment's world a shell, and publish it as `ssh/2` on the HUD channel.
 
         Every session has a folder of its own that begins as a copy of `root`; agents reach it by
-        the tools of a shell, or over ssh. A template asks for it by a parameter that is
-        annotated with `ShellWorld`. Nothing touches the file system until a session starts.
+        the tools of a shell, or over ssh. A template that has a parameter annotated with
+        `ShellWorld` gets the session's shell, and runs in the server's process. Any other one
+        runs in a process of its own, in which the session's folder is seen at `root`.
 
         Args:
-            root: A folder to begin with; see `Shell`, which takes the other options too.
+            root: A folder to begin with, which is made where it is not there; see `Workspace`,
+                which takes the other options too.
             name: The capability's.
-            options: `allow`, `env`, `readonly`, `limits`, `isolation`, `snapshot_bytes`.
+            options: Those of `Workspace`: HUD's own, and `allow`, `readonly`, `limits`,
+                `isolation`, `snapshot_bytes`, `follow_links`.
 
         Returns:
             The declaration, which is `env.world` from now on.
 
         Raises:
-            InvalidEnvironment: The environment has another world, or an option cannot work.
+            InvalidEnvironment: The environment has another world, or an option cannot work; the
+                text says what to use instead.
         """
-        from hud_mcp.worlds.shell import Shell  # noqa: PLC0415  # loads only where used
+        from hud_mcp.worlds.shell.workspace import Workspace  # noqa: PLC0415  # where used
 
         if not isinstance(self.world, NoWorld):
             raise InvalidEnvironment(
                 f"Environment {self.name!r} has a world already, {self.world.name!r}, and "
                 "a session has one. Leave out `world=`, or the workspace."
             )
-        shell = Shell(root, **options)
+        shell = Workspace(root, folder=self.folder, **options)
         self.workspace_name = name
         self.world = shell
         self.context_space = shell.context_space | self._own_contexts

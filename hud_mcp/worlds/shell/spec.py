@@ -4,6 +4,7 @@ import io
 import os
 import tarfile
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import anyio
@@ -88,17 +89,7 @@ class Shell:
 
         If this call fails or is cancelled, nothing of this session stays open.
         """
-        options = self.options
-        if self._readonly:
-            sources = {guest: opening.folder / path for guest, path in self._readonly.items()}
-            options = SandboxOptions(
-                isolation=options.isolation,
-                hosts=options.hosts,
-                env=options.env,
-                readonly=sources,
-                limits=options.limits,
-            )
-        sandbox = await Sandbox.open(options)
+        sandbox = await Sandbox.open(self._options_from(opening.folder))
         try:
             if self._root is not None:
                 await self._fill(sandbox, opening.folder / self._root)
@@ -127,6 +118,13 @@ class Shell:
                 f"Shell: there is no {str(named)!r} beside the environment's file."
                 f"{did_you_mean(named.name, beside)}"
             )
+
+    def _options_from(self, folder: Path) -> SandboxOptions:
+        """The options of a sandbox, where paths start in a folder."""
+        if not self._readonly:
+            return self.options
+        sources = {guest: folder / path for guest, path in self._readonly.items()}
+        return replace(self.options, readonly=sources)
 
     async def _fill(self, sandbox: Sandbox, source: Path) -> None:
         if not await anyio.to_thread.run_sync(source.is_dir):

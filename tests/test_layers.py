@@ -81,7 +81,10 @@ EXCEPTIONS = {
         "environment.environment",
         "worlds.none",
     ): "an environment that names no world has one, with nothing in it",
-    ("environment.environment", "worlds.shell"): "env.workspace, which is HUD's, makes the world a shell",
+    (
+        "environment.environment",
+        "worlds.shell",
+    ): "env.workspace, which is HUD's, makes the world a shell",
     ("channel.__main__", "cli.channel"): "what a container runs is the command, by another name",
 }
 

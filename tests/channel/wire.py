@@ -32,6 +32,7 @@ class Refused(Exception):
         super().__init__(error["message"])
         self.code = error["code"]
         self.text = error["message"]
+        self.data = error.get("data")
 
 
 @dataclass

@@ -357,8 +357,8 @@ def _fitting(frame: dict[str, Any]) -> bytes:
 def _started(session: Session) -> dict[str, Any]:
     """A task that was started, as the wire has it: its prompt is text, or messages."""
     prompt = session.prompt or Prompt(())
-    shown: Any = [{"role": m.role, "content": m.text} for m in prompt.messages]
-    if len(prompt.messages) == 1 and prompt.messages[0].role == "user":
+    shown: Any = [m.original or {"role": m.role, "content": m.text} for m in prompt.messages]
+    if [(m.role, m.original) for m in prompt.messages] == [("user", None)]:
         shown = prompt.messages[0].text
     return {"trajectory": session.trajectory_id, **prompt.extra, "prompt": shown}
 

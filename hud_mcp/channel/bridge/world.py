@@ -25,6 +25,7 @@ __all__ = ["Binding", "BridgeSpec", "BridgeWorld", "Screen", "Uses"]
 _FORM = 1
 _CLOSE_S = 1.0
 _SHOWN_ENTRIES = 60
+_ROLES = ("user", "assistant", "system")
 
 Binding = Mapping[str, Any]
 """A capability as the wire has it: name, protocol, url, params."""
@@ -395,7 +396,7 @@ def _readable(prompt: Any) -> Any:
     for item in cast("list[Any]", prompt):
         if isinstance(item, dict) and "content" in item:
             message = cast("dict[str, Any]", item)
-            role = message.get("role") if message.get("role") == "assistant" else "user"
+            role = message.get("role") if message.get("role") in _ROLES else "user"
             messages.append({"role": role, "content": _content_text(message["content"])})
         else:
             messages.append(item if isinstance(item, str) else json.dumps(item))

@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
-from hud_mcp.environment import Environment
+from hud_mcp.environment.environment import Environment
 from hud_mcp.errors import (
     HudMcpError,
     InvalidEnvironment,
@@ -29,6 +29,7 @@ __all__ = [
     "gymnasium_source",
     "lasting_source",
     "load_environments",
+    "load_module",
     "shipped_environments",
     "shipped_folder",
 ]
@@ -44,7 +45,7 @@ _OPTIONS = sorted(
         for declared in (Environment.__init__, Environment.template, Environment.tool)
         for name in inspect.signature(declared).parameters
     }
-    - {"self"}
+    - {"self", "v5"}
 )
 """What a declaration takes, to suggest from."""
 
@@ -96,6 +97,16 @@ def load_environments(sources: Iterable[str]) -> list[Environment]:
                     f"{_place(environment)}. Serve them apart, or rename one."
                 )
     return list(loaded.values())
+
+
+def load_module(path: str | Path) -> ModuleType:
+    """Import an author's file, once in the life of the process.
+
+    Raises:
+        SourceNotFound: It is no Python file.
+        InvalidEnvironment: It fails to load; the text names its line.
+    """
+    return _import(Path(path))
 
 
 def find_taskset(name: str) -> Path:
@@ -223,7 +234,8 @@ def _check_world(environment: Environment) -> None:
 
 def _split(source: str) -> tuple[str, str | None]:
     place, colon, name = source.rpartition(":")
-    if not colon or "/" in name or "\\" in name:
+    is_file = Path(place).suffix == ".py" and Path(place).is_file()  # names may have slashes
+    if not colon or not (is_file or ("/" not in name and "\\" not in name)):
         return source, None
     return place, name
 

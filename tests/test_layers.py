@@ -21,7 +21,7 @@ ROOT = Path(hud_mcp.__file__).parent.parent
 
 LAYERS = (
     ("errors",),
-    ("action", "observation", "context", "grade", "capability"),
+    ("action", "observation", "context", "grade", "capability", "capabilities"),
     (
         "world",
         "arguments",
@@ -85,6 +85,12 @@ EXCEPTIONS = {
         "environment.environment",
         "worlds.shell",
     ): "env.workspace, which is HUD's, makes the world a shell",
+    (
+        "environment.server",
+        "channel.server",
+    ): "serving, where HUD's documents import it from; it loads when it is called",
+    ("environment.server", "channel.bound"): "the same, for type checkers",
+    ("environment.server", "cli.channel"): "what a container runs, by HUD's name",
     ("channel.__main__", "cli.channel"): "what a container runs is the command, by another name",
 }
 

@@ -13,6 +13,7 @@ from typing import Any, cast
 import anyio
 
 from hud_mcp.capability import Capability
+from hud_mcp.channel.bound import BoundChannel
 from hud_mcp.channel.connection import Connection, RpcError, Service
 from hud_mcp.channel.doors import Doors
 from hud_mcp.channel.frames import (
@@ -243,16 +244,21 @@ class Channel:
 
 async def bind(
     env: Environment, host: str = "127.0.0.1", port: int = 0, **options: Any
-) -> asyncio.Server:
-    """Bind an environment's channel, and return the listening server without waiting on it.
+) -> BoundChannel:
+    """Bind an environment's channel, and return it without waiting on it.
 
     Args:
         env: What is served.
         host: Where it listens.
         port: 0 for any free one.
         options: As for `Channel`.
+
+    Raises:
+        HudMcpError: The port cannot be had, or something cannot be served here.
+        Exception: What an initialize hook raised; nothing listens then.
     """
-    return await Channel(env, **options).listen(host, port)
+    channel = Channel(env, **options)
+    return BoundChannel(await channel.listen(host, port), channel.close)
 
 
 async def serve(

@@ -16,6 +16,7 @@ from hud_mcp.errors import InvalidTask, SessionEnded, did_you_mean
 from hud_mcp.grade import Outcome
 from hud_mcp.observation import ImageFormat
 from hud_mcp.server.call import VALUES, Call, one_of
+from hud_mcp.server.names import safe_names
 from hud_mcp.server.results import (
     image_result,
     receipt_text,
@@ -218,8 +219,9 @@ def environment_tools(sessions: Sessions) -> dict[str, tuple[Environment, Tool]]
     """
     every = [(e, t) for e in sessions.environments.values() for t in e.tools.values()]
     names = [t.name for _, t in every]
+    safe = safe_names(sessions.environments)
     return {
-        (t.name if names.count(t.name) == 1 else f"{e.name}_{t.name}".lower()): (e, t)
+        (t.name if names.count(t.name) == 1 else f"{safe[e.name]}_{t.name}".lower()): (e, t)
         for e, t in every
     }
 

@@ -4,7 +4,6 @@ import asyncio
 import hashlib
 import json
 import logging
-import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -39,6 +38,7 @@ __all__ = ["BridgedEnvironment", "bridge"]
 logger = logging.getLogger(__name__)
 
 
+_NAME_CHARS = 64
 _OF_NO_USE = {"filetracking/1": "it is for HUD's own records, and not for agents"}
 
 
@@ -137,7 +137,7 @@ async def _read(origin: Origin, control: Control) -> BridgedEnvironment:
     )
     return BridgedEnvironment(
         origin,
-        name=_plain_name(name),
+        name=_line_of(name),
         version=version,
         uses=uses,
         tools=tools,
@@ -161,10 +161,10 @@ def _is_usable(task: Any, notes: list[str]) -> bool:
     return True
 
 
-def _plain_name(name: str) -> str:
-    """The environment's name, as names are here."""
-    plain = re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-")
-    return (plain if plain[:1].isalpha() else f"hud-{plain}".rstrip("-"))[:64]
+def _line_of(name: str) -> str:
+    """The environment's name, cut to what names are here."""
+    line = "".join(sign if sign.isprintable() else " " for sign in name).strip()
+    return line[:_NAME_CHARS].strip() or "hud"
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import traceback
 from collections.abc import Iterable
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 from urllib.parse import parse_qsl, urlencode
 
 from hud_mcp.environment.environment import Environment
@@ -22,8 +22,11 @@ from hud_mcp.errors import (
     SourceNotFound,
     did_you_mean,
 )
+from hud_mcp.task import Task
+from hud_mcp.taskset import Taskset
 
 __all__ = [
+    "declared_tasks",
     "default_sources",
     "find_taskset",
     "gymnasium_source",
@@ -107,6 +110,28 @@ def load_module(path: str | Path) -> ModuleType:
         InvalidEnvironment: It fails to load; the text names its line.
     """
     return _import(Path(path))
+
+
+def declared_tasks(environments: Iterable[Environment]) -> list[Task]:
+    """The tasks that authors' files declare beside templates, such as `tasks = [count(word="x")]`.
+
+    What is public in a file and is a task, a taskset, or a list of tasks; each once, in order.
+
+    Args:
+        environments: Those that are served: the files that declare them are looked at, and
+            tasks of other environments are left out.
+    """
+    served = list(environments)
+    names = {environment.name for environment in served}
+    found: list[Task] = []
+    for file in dict.fromkeys(environment.file.resolve() for environment in served):
+        module = sys.modules.get(_module_name(file))
+        for name, value in vars(module).items() if module is not None else ():
+            if name.startswith("_") or not isinstance(value, Task | Taskset | list | tuple):
+                continue
+            rows: Iterable[Any] = [value] if isinstance(value, Task) else cast("Any", value)
+            found += [row for row in rows if isinstance(row, Task) and row.env in names]
+    return [row for number, row in enumerate(found) if row not in found[:number]]
 
 
 def find_taskset(name: str) -> Path:
@@ -260,7 +285,7 @@ def _find_file(place: str) -> Path:
 
 def _import(path: Path) -> ModuleType:
     resolved = path.resolve()
-    name = f"hud_mcp_source_{abs(hash(str(resolved))):x}"
+    name = _module_name(resolved)
     if name in sys.modules:
         return sys.modules[name]
     spec = importlib.util.spec_from_file_location(name, resolved)
@@ -289,6 +314,11 @@ def _import(path: Path) -> ModuleType:
     finally:
         sys.modules.update(aside)
     return module
+
+
+def _module_name(resolved: Path) -> str:
+    """What the module of an author's file is called here."""
+    return f"hud_mcp_source_{abs(hash(str(resolved))):x}"
 
 
 _folders: set[Path] = set()

@@ -8,7 +8,7 @@ import anyio
 
 from hud_mcp.errors import InvalidEnvironment
 
-__all__ = ["is_bridged", "open_bridges"]
+__all__ = ["is_bridged", "listed_by", "open_bridges"]
 
 _SCHEMES = ("tcp://", "hud:")
 
@@ -16,6 +16,13 @@ _SCHEMES = ("tcp://", "hud:")
 def is_bridged(source: str) -> bool:
     """Whether a source names a HUD environment: `tcp://host:port` or `hud:path/to/env.py`."""
     return source.startswith(_SCHEMES)
+
+
+def listed_by(bridged: Sequence[Any]) -> list[Any]:
+    """The tasks that the sources of bridged environments declare, as tasksets."""
+    from hud_mcp.taskset import Taskset  # noqa: PLC0415  # loads where it is used
+
+    return [Taskset(each.listed, name=each.name) for each in bridged if each.listed]
 
 
 @asynccontextmanager

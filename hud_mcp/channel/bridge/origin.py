@@ -9,8 +9,9 @@ import shutil
 import signal
 from collections import deque
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
+from hud_mcp.channel.bridge.rows import read_rows
 from hud_mcp.channel.client import Place, read_place
 from hud_mcp.errors import EnvironmentFailed, InvalidEnvironment, SourceNotFound
 
@@ -35,6 +36,10 @@ class Origin(Protocol):
     @property
     def digest(self) -> str:
         """What is known here of its source, hashed; empty where nothing is."""
+        ...
+
+    async def rows(self) -> list[dict[str, Any]] | str:
+        """The tasks that its source declares beside templates; or why they cannot be read."""
         ...
 
     async def place(self, *, anew: bool = True) -> Place:
@@ -70,6 +75,10 @@ class Address:
 
     def __str__(self) -> str:
         return str(self._place)
+
+    async def rows(self) -> list[dict[str, Any]] | str:
+        """None: a server tells its templates alone."""
+        return []
 
     async def place(self, *, anew: bool = True) -> Place:  # noqa: ARG002  # it is not ours to start
         """Return its address, which is always the same."""
@@ -114,6 +123,10 @@ class Spawned:
             whole.update(file.name.encode() + hashlib.sha256(file.read_bytes()).digest())
         return whole.hexdigest()
 
+    async def rows(self) -> list[dict[str, Any]] | str:
+        """The tasks that the file declares, as HUD's own command finds them."""
+        return await read_rows(self._python, self._path, self._folder)
+
     async def place(self, *, anew: bool = True) -> Place:
         """Return its address; it is started where it does not run.
 
@@ -135,13 +148,16 @@ class Spawned:
             await self._end()
 
     @property
+    def _folder(self) -> Path:
+        return self._path if self._path.is_dir() else self._path.parent
+
+    @property
     def _runs(self) -> bool:
         return self._process is not None and self._process.returncode is None
 
     async def _start(self) -> Place:
         await self._end()
         self._last.clear()
-        folder = self._path if self._path.is_dir() else self._path.parent
         named = ["--env", self._name] if self._name else []
         try:
             process = await asyncio.create_subprocess_exec(
@@ -150,7 +166,7 @@ class Spawned:
                 _SUPERVISED.read_text(),
                 str(self._path),
                 *named,
-                cwd=folder,
+                cwd=self._folder,
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,

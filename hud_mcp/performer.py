@@ -169,7 +169,7 @@ class Performer:
         draft = self._draft("tool", [{"tool": tool.name, "args": arguments}], look)
         self._world.note_tool(tool)
         try:
-            value = await tool.call(arguments, self._world.live)
+            value = await tool.call_in(arguments, self._world.live, self._world.services)
             seen = await self._world.observe(
                 look.model_copy(update={"text": False}), deliver_image=False
             )

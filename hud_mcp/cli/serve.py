@@ -16,7 +16,7 @@ import anyio
 import click
 from pydantic import ValidationError
 
-from hud_mcp.cli.bridges import is_bridged, listed_by, open_bridges
+from hud_mcp.cli.bridges import is_bridged, listed_by, offer_published, open_bridges
 from hud_mcp.cli.startup import without_collecting
 from hud_mcp.errors import HudMcpError, did_you_mean
 from hud_mcp.limits import Limits
@@ -198,6 +198,7 @@ async def _serve(options: dict[str, Any], streams: Any, printed: Any) -> int:
         job_id=options["job"],
     )
     sessions.begin()
+    await offer_published(sessions)
     server = build_server(sessions, pictures=Pictures(image=options["image"]))
     try:
         async with _channel(options, sessions) as port:

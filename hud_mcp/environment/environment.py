@@ -219,6 +219,18 @@ class Environment:
 
         return register if function is None else register(function)
 
+    def offer(self, tool: Tool) -> None:
+        """Offer a tool that was made elsewhere, such as one of a server that it publishes.
+
+        One of the same name is replaced.
+        """
+        self._tools[tool.name] = tool
+
+    @property
+    def has_hooks(self) -> bool:
+        """Whether something runs before its first session."""
+        return bool(self._on_initialize)
+
     def initialize(self, hook: HookT) -> HookT:
         """Register a hook that runs once, before the first session of a server starts."""
         self._on_initialize.append(hook)

@@ -1,4 +1,4 @@
-"""Files as an author of HUD environments writes them; the line that imports the SDK is left open."""
+"""Files as an author of HUD environments writes them; what they import as the SDK is left open."""
 
 from pathlib import Path
 
@@ -51,6 +51,7 @@ TOOLBOX = '''
 
 import asyncio
 import socket
+from pathlib import Path
 
 from fastmcp import Context, FastMCP
 
@@ -117,7 +118,7 @@ async def _down():
     if _task is not None:
         _task.cancel()
         _task = None
-    open("down", "w").close()
+    (Path(__file__).parent / "down").touch()
 
 
 @env.template(description="Add with the tool")

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from author_files import QUIZ, write
+from author_files import QUIZ, TOOLBOX, write
 from mcp_types import ImageContent, TextContent
 from peers import Peer, stdio_peer
 
@@ -113,3 +113,69 @@ async def test_names_that_would_be_one_are_told_apart(tmp_path: Path) -> None:
             session = started.structured["session"]
             assert (await peer.ok(tool, session=session)).text == "seen"
             assert (await peer.ok("response", session=session, answer="x")).structured["reward"]
+
+
+async def test_the_tools_of_an_author_s_own_mcp_server_are_offered(
+    fastmcp_python: Path, tmp_path: Path
+) -> None:
+    """Each session has a connection of its own there; what fails is told, and so is the grade."""
+    source = write(tmp_path / "author", TOOLBOX)
+    async with stdio_peer(tmp_path, (str(source),), python=fastmcp_python) as peer:
+        tools = {t.name: t for t in (await peer.client.list_tools()).tools}
+        assert {"tools_add", "tools_count", "tools_fail"} <= set(tools)
+        assert tools["tools_add"].description == "Add two integers."
+        assert set(tools["tools_add"].input_schema["properties"]) == {"a", "b", "session"}
+        ids = [t["id"] for t in (await peer.ok("list_tasks")).structured["tasks"]]
+        assert len(ids) == 2
+        one = (await peer.ok("start_task", task=ids[0])).structured
+        two = (await peer.ok("start_task", task=ids[1])).structured
+        assert "tools_add" in one["next"]
+        assert (await peer.ok("tools_add", a=20, b=3, session=one["session"])).text == "23"
+        for session, counts in ((one["session"], ("1", "2", "3")), (two["session"], ("1",))):
+            for count in counts:
+                assert (await peer.ok("tools_count", session=session)).text == count
+        assert "no luck today" in await peer.error("tools_fail", session=one["session"])
+        said = await peer.error("tools_add", a="x", b=3, session=one["session"])
+        assert "argument 'a' should be of type integer" in said
+        for each, answer in ((one, "23"), (two, "8")):
+            reply = await peer.ok("response", session=each["session"], answer=answer)
+            assert reply.structured["reward"] == float(answer == "23")
+    assert (source.parent / "down").exists()
+
+
+BROKEN = """
+from hud_mcp import Capability, Environment
+
+env = Environment("broken", capabilities=[
+    Capability.mcp(name="dead", url="http://127.0.0.1:9/mcp"),
+    Capability.mcp(name="socket", url="ws://127.0.0.1:9/mcp"),
+])
+tries = []
+
+@env.initialize
+async def up():
+    tries.append(1)
+    if len(tries) < 2:
+        raise RuntimeError("not yet")
+
+@env.template()
+async def ask():
+    answer = yield "Say yes."
+    yield float(answer == "yes")
+"""
+
+
+async def test_what_a_published_server_does_not_answer_is_named(tmp_path: Path) -> None:
+    """So that agents know; a hook that failed runs again with the first task."""
+    source = tmp_path / "env.py"
+    source.write_text(BROKEN)
+    async with stdio_peer(tmp_path, (str(source),)) as peer:
+        text = (await peer.ok("list_tasks")).text
+        assert "The tools of 'dead' (mcp/2025-11-25) are not offered: it does not list" in text
+        assert "The tools of 'socket' (mcp/2025-11-25) are not offered: its transport is" in text
+        task = await peer.start("ask")
+        reply = await peer.ok("response", session=task.session, answer="yes")
+        assert reply.structured["reward"] == 1.0
+    assert (
+        "An initialize hook of environment 'broken' failed" in (tmp_path / "stderr.log").read_text()
+    )

@@ -244,7 +244,7 @@ class _Capabilities:
         if server_problem(binding) is not None:
             return []
         try:
-            return await list_tools(self._control, name, binding)
+            return await list_tools(self._control.forward, name, binding)
         except Exception as exc:  # noqa: BLE001  # whatever another's server does is named
             cause = sole_cause(exc)
             kind = "" if isinstance(cause, TimeoutError) else f"{type(cause).__name__}: "

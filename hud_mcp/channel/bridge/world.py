@@ -257,7 +257,11 @@ class BridgeWorld:
             ActionFailed: The tool says so, or the server does not answer.
             EnvironmentFailed: The HUD server is gone, or has dropped the session.
         """
-        return await self._with(server, ToolServer.open, lambda found: found.call(tool, args))
+
+        async def open_it(control: Control, name: str, binding: Binding) -> ToolServer:
+            return await ToolServer.open(control.forward, name, binding)
+
+        return await self._with(server, open_it, lambda found: found.call(tool, args))
 
     async def handle(self) -> bytes:
         """What another process finds the HUD session by."""

@@ -3,7 +3,7 @@
 Arguments: what to do, the author's file, and where it is served or what serves it.
 """
 
-# ruff: noqa: D103
+# ruff: noqa: ASYNC240, D103
 
 import asyncio
 import json

@@ -5,7 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from hud_mcp.environment import Environment, load_environment
+from hud_mcp.environment import (
+    DataFileArg,
+    DataFileRef,
+    Environment,
+    FileRef,
+    FilesArg,
+    GradingArg,
+    PromptArg,
+    load_environment,
+)
 from hud_mcp.errors import InvalidEnvironment, SourceNotFound
 
 TWO = """
@@ -74,3 +83,31 @@ def test_a_module_is_named_with_a_variable_or_a_function(monkeypatch: pytest.Mon
         with pytest.raises(InvalidEnvironment, match=f"no environment '{name}'"):
             load_environment("hud_factories", name=name)
     del sys.modules["hud_factories"]
+
+
+def test_the_hints_of_hud_s_argument_types_are_in_the_schema() -> None:
+    """A template receives plain values and files by their ids; right answers are withheld."""
+    env = Environment("hints")
+
+    @env.template()
+    async def ask(  # noqa: ANN202
+        words: PromptArg,
+        file: DataFileArg[DataFileRef],
+        files: FilesArg[FileRef] = [],  # noqa: B006  # as authors write it
+        right: GradingArg[str] = ["Paris"],  # noqa: B006  # the same
+    ):
+        answer = yield f"{words} {file.file_id} {len(files)}"
+        yield float(answer in right)
+
+    schema = ask.arguments.schema
+    hints = {name: field["x-hud-hint"] for name, field in schema["properties"].items()}
+    assert hints == {
+        "words": "prompt", "file": "data-file", "files": "data-files", "right": "grading",
+    }  # fmt: skip
+    assert schema["required"] == ["words", "file"]
+    assert "$ref" not in str(schema)
+    assert "Paris" not in str(env.manifest())
+    task = ask(words="See", file={"file_id": "f-1"})
+    parsed = ask.arguments.parse(task.args)
+    assert parsed["file"] == DataFileRef(file_id="f-1")
+    assert parsed["right"] == ["Paris"]

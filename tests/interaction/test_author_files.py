@@ -24,6 +24,10 @@ async def check_quiz(peer: Peer) -> None:
     assert "hud://environments/org-quiz-v1-0" in resources
     manifest = await client.read_resource("hud://environments/org-quiz-v1-0")
     assert '"org/quiz v1.0"' in manifest.contents[0].text
+    prompts = await client.list_prompts()
+    for told in (str(listed.structured), listed.text, manifest.contents[0].text, str(prompts)):
+        assert "capital" in told
+        assert "Paris" not in told, "what answers are graded by is told to nobody"
     bill = next(i for i in ids if i.startswith("bill"))
     started = await peer.ok("start_task", task=bill)
     assert {

@@ -11,6 +11,7 @@ from typing import cast
 __all__ = [
     "ActionFailed",
     "AlreadyAnswered",
+    "CapabilityNotFound",
     "EnvironmentFailed",
     "GraderFailed",
     "GradingFailed",
@@ -61,6 +62,13 @@ class InvalidAction(HudMcpError):
 
 class SourceNotFound(HudMcpError):
     """No environment or taskset is at the place that was named."""
+
+
+class CapabilityNotFound(HudMcpError, KeyError):
+    """An environment publishes nothing of that name."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
 
 
 class ActionFailed(HudMcpError):

@@ -4,6 +4,7 @@ Places are given to it, and told by it, in pixels of the picture that the agent 
 whatever the world's own are.
 """
 
+import asyncio
 from collections.abc import Callable, Sequence
 from typing import cast
 
@@ -17,10 +18,12 @@ from hud_mcp.observation import Look, Observation, Screenshot, clip_text, fit_sc
 from hud_mcp.replay import bring_back, can_come_back
 from hud_mcp.store.held import HeldSession
 from hud_mcp.tool import Tool
-from hud_mcp.world import ActsAtOnce, Elsewhere, Opening, Restorable, World
+from hud_mcp.world import ActsAtOnce, Elsewhere, Opening, Restorable, SharedService, World
 
 __all__ = ["HeldWorld"]
 
+_CLOSE_S = 2.0
+"""How long what the tools opened may take to close, all together."""
 _RECORD_QUALITY = 60
 """JPEG quality of pictures that only the record keeps."""
 
@@ -36,6 +39,7 @@ class HeldWorld:
     Attributes:
         scale: How many of the world's pixels are one of the picture that the agent was shown.
         latest: The picture of the last observation, or None.
+        services: What the session's tools have opened, by name; closed with the world.
     """
 
     def __init__(
@@ -46,6 +50,7 @@ class HeldWorld:
         self._log = log
         self._world: World | None = None
         self._tools_replay = True
+        self.services: dict[str, SharedService] = {}
         self.scale = 1.0
         self.latest: Screenshot | None = None
 
@@ -61,6 +66,10 @@ class HeldWorld:
     async def close(self) -> None:
         """Close it, if it is open. Closing twice is no error."""
         world, self._world = self._world, None
+        services, self.services = list(self.services.values()), {}
+        if services:
+            closing = [asyncio.ensure_future(service.close()) for service in services]
+            await asyncio.wait(closing, timeout=_CLOSE_S)
         if world is not None:
             await world.close()
 

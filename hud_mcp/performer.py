@@ -127,16 +127,16 @@ class Performer:
             if isinstance(action, ResponseAction):
                 self.check_answer(action.text)
 
-    def check_answer(self, answer: str) -> None:
-        """Refuse an answer that is too long.
+    def check_answer(self, answer: str, max_bytes: int | None = None) -> None:
+        """Refuse an answer that is too long: longer than arguments may be, by default.
 
         Raises:
             LimitReached: Saying how long it may be.
         """
-        if len(answer.encode()) > self._limits.argument_bytes:
+        most = self._limits.argument_bytes if max_bytes is None else max_bytes
+        if (size := len(answer.encode())) > most:
             raise LimitReached(
-                f"The answer has {len(answer.encode())} bytes; at most "
-                f"{self._limits.argument_bytes} are taken. Nothing was submitted."
+                f"The answer has {size} bytes; at most {most} are taken. Nothing was submitted."
             )
 
     async def perform(
@@ -252,7 +252,7 @@ class Performer:
         draft = self._draft("tool", [{"tool": tool.name, "args": arguments}], look)
         self._world.note_tool(tool)
         try:
-            value = await tool.call(arguments, self._world.live)
+            value = await tool.call_in(arguments, self._world.live, self._world.services)
             seen = await self._world.observe(
                 look.model_copy(update={"text": False}), deliver_image=False
             )

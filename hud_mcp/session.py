@@ -395,12 +395,15 @@ class Session:
 
         return await self._enqueue(run, self.limits.step_s)
 
-    async def respond(self, answer: str, *, wait_s: float | None = None) -> Receipt | None:
+    async def respond(
+        self, answer: str, *, wait_s: float | None = None, max_bytes: int | None = None
+    ) -> Receipt | None:
         """Submit the final answer, once, and wait for the grade.
 
         Args:
             answer: What the template receives.
             wait_s: How long to wait; None for as long as grading may take.
+            max_bytes: How long the answer may be; None for the limit of arguments.
 
         Returns:
             The receipt; None where grading goes on after `wait_s`. The same answer again
@@ -414,7 +417,7 @@ class Session:
 
         If this call is cancelled, the answer stays submitted and grading goes on.
         """
-        self._performer.check_answer(answer)
+        self._performer.check_answer(answer, max_bytes)
         if self._answer is None:
             await self._enqueue(lambda: self._respond(answer), self.limits.step_s, detached=True)
         elif self._answer != answer:

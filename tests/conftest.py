@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
-from other_python import OtherPython
+from other_python import ROOT, OtherPython
 
 HUD = OtherPython(
     name=".venv-hud",
@@ -16,6 +16,15 @@ HUD = OtherPython(
     ),
     version="0.6.",
     what="HUD's own SDK",
+    install_s=400,
+)
+
+FASTMCP = OtherPython(
+    name=".venv-fastmcp",
+    requirements=("fastmcp>=4.1,<5", "-e", str(ROOT)),
+    check="import fastmcp, hud_mcp; print(fastmcp.__version__)",
+    version="4.",
+    what="an author's server of FastMCP's",
     install_s=400,
 )
 
@@ -54,3 +63,14 @@ def hud_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if "HUD_PYTHON" in os.environ:
         return Path(os.environ["HUD_PYTHON"])
     return HUD.find(tmp_path_factory)
+
+
+@pytest.fixture(scope="session")
+def fastmcp_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The interpreter of a virtual environment with this package and FastMCP, made once and kept.
+
+    Some forty packages come with it, which nothing else here needs.
+    """
+    if "FASTMCP_PYTHON" in os.environ:
+        return Path(os.environ["FASTMCP_PYTHON"])
+    return FASTMCP.find(tmp_path_factory)

@@ -21,7 +21,16 @@ ROOT = Path(hud_mcp.__file__).parent.parent
 
 LAYERS = (
     ("errors",),
-    ("action", "call", "types", "observation", "context", "grade", "capability"),
+    (
+        "action",
+        "call",
+        "types",
+        "observation",
+        "context",
+        "grade",
+        "capability",
+        "capabilities",
+    ),
     (
         "world",
         "arguments",
@@ -88,6 +97,12 @@ EXCEPTIONS = {
         "worlds.shell.workspace",
     ): "env.workspace, which is HUD's, makes the world a shell",
     ("environment", "worlds.shell.workspace"): "HUD has the name Workspace in that package",
+    (
+        "environment.server",
+        "channel.server",
+    ): "serving, where HUD's documents import it from; it loads when it is called",
+    ("environment.server", "channel.bound"): "the same, for type checkers",
+    ("environment.server", "cli.channel"): "what a container runs, by HUD's name",
     ("channel.__main__", "cli.channel"): "what a container runs is the command, by another name",
 }
 

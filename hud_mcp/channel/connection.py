@@ -10,7 +10,9 @@ from typing import Any, cast
 
 from hud_mcp.agents.agent import answer_text
 from hud_mcp.channel.frames import FRAME_BYTES, BadFrame, FrameReader, encode_frame
+from hud_mcp.channel.greeting import WrongGreeting, check_greeting
 from hud_mcp.channel.held import Held, HeldTasks, NotHeld
+from hud_mcp.channel.words import in_hud_words
 from hud_mcp.environment import Environment
 from hud_mcp.errors import HudMcpError, InvalidContext, InvalidTask
 from hud_mcp.grade import Outcome
@@ -226,12 +228,13 @@ class Connection:
         except RpcError as exc:
             answer = _error(exc.code, str(exc))
         except NotHeld as exc:
-            answer = _error(_INVALID_REQUEST, str(exc))
+            answer = _error(_INVALID_REQUEST, str(exc), _known_of(exc.receipt))
         except (InvalidTask, InvalidContext) as exc:
-            answer = _error(_INVALID_PARAMS, str(exc))
+            answer = _error(_INVALID_PARAMS, in_hud_words(str(exc)))
         except HudMcpError as exc:
             by = self._interrupted_by
-            answer = _error(_FAILED, f"{by} interrupted the task" if by else str(exc))
+            text = f"{by} interrupted the task" if by else in_hud_words(str(exc))
+            answer = _error(_FAILED, text)
         except Exception:  # of this package alone: what an author's code raises is attributed
             logger.exception("a request could not be answered")
             answer = _error(_INTERNAL, "internal error; the server's log says more")
@@ -243,15 +246,13 @@ class Connection:
             self._held.untold_s = None
 
     async def _hello(self, params: dict[str, Any]) -> dict[str, Any]:
-        wanted = params.get("session_id")
-        if wanted is not None and not isinstance(wanted, str):
-            raise RpcError(_INVALID_PARAMS, "hello: 'session_id' must be a string")
-        for name in ("workspace_routes", "connections"):
-            given = params.get(name)
-            if given is not None and not isinstance(given, list):
-                raise RpcError(_INVALID_PARAMS, f"hello: '{name}' must be a list")
-            if given:
-                raise RpcError(_FAILED, f"hello: this server cannot enforce '{name}'; leave it out")
+        try:
+            asked = check_greeting(params)
+        except WrongGreeting as exc:
+            raise RpcError(_INVALID_PARAMS, f"hello: {exc}") from None
+        if asked is not None:
+            raise RpcError(_FAILED, f"hello: this server cannot enforce '{asked}'; leave it out")
+        wanted: str | None = params.get("session_id")
         if wanted is not None and wanted != self._held.id:
             take_over = params.get("take_over") is True
             found = await self._service.held.resume(wanted, self, take_over=take_over)
@@ -281,7 +282,8 @@ class Connection:
         answer = params.get("answer")
         self._check_size("tasks.grade: 'answer'", answer)
         text = "" if answer is None else answer_text(answer)
-        return _graded(await self._service.held.grade(self._held, text))
+        limit = self._service.argument_bytes
+        return _graded(await self._service.held.grade(self._held, text, max_bytes=limit))
 
     async def _cancel(self, _params: dict[str, Any]) -> dict[str, Any]:
         await self._service.held.cancel(self._held)
@@ -334,8 +336,9 @@ def _read(frame: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     return method, cast("dict[str, Any]", params or {})
 
 
-def _error(code: int, text: str) -> dict[str, Any]:
-    return {"error": {"code": code, "message": text or "it failed, and nothing is known of why"}}
+def _error(code: int, text: str, data: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    said = {"code": code, "message": text or "it failed, and nothing is known of why"}
+    return {"error": {**said, "data": data} if data else said}
 
 
 def _fitting(frame: dict[str, Any]) -> bytes:
@@ -354,10 +357,20 @@ def _fitting(frame: dict[str, Any]) -> bytes:
 def _started(session: Session) -> dict[str, Any]:
     """A task that was started, as the wire has it: its prompt is text, or messages."""
     prompt = session.prompt or Prompt(())
-    shown: Any = [{"role": m.role, "content": m.text} for m in prompt.messages]
-    if len(prompt.messages) == 1 and prompt.messages[0].role == "user":
+    shown: Any = [m.original or {"role": m.role, "content": m.text} for m in prompt.messages]
+    if [(m.role, m.original) for m in prompt.messages] == [("user", None)]:
         shown = prompt.messages[0].text
     return {"trajectory": session.trajectory_id, **prompt.extra, "prompt": shown}
+
+
+def _known_of(receipt: Receipt | None) -> dict[str, Any]:
+    """What the error about a session that has ended says beside its text: its grade, stored."""
+    if receipt is None:
+        return {}
+    known: dict[str, Any] = {"outcome": receipt.outcome.value}
+    if receipt.outcome is Outcome.GRADED and receipt.reward is not None:
+        known |= {"grade": _graded(receipt), "answer_digest": receipt.answer_digest}
+    return known
 
 
 def _graded(receipt: Receipt) -> dict[str, Any]:

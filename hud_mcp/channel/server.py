@@ -13,6 +13,7 @@ from typing import Any, cast
 import anyio
 
 from hud_mcp.capability import Capability
+from hud_mcp.channel.bound import BoundChannel
 from hud_mcp.channel.connection import Connection, RpcError, Service
 from hud_mcp.channel.doors import Doors
 from hud_mcp.channel.frames import (
@@ -60,7 +61,8 @@ class Channel:
         idle_s: How long a connection may say nothing; HUD's clients speak every 120 s.
         first_s: How long it may wait with its first frame.
         frame_bytes: The longest frame; four times what arguments may have by default, and never
-            more than HUD's own limit.
+            more than HUD's own limit. Arguments and answers may be as long as a frame, unless
+            the limits of the sessions say otherwise: what they are by default is MCP's.
         connections: How many there may be at once, streams included.
     """
 
@@ -105,8 +107,10 @@ class Channel:
         if self._sessions is None:
             self._sessions = Sessions([self.environment], store=Store(), limits=CHANNEL_LIMITS)
         limits = self._sessions.limits
+        is_given = "argument_bytes" in limits.model_fields_set
+        argument_bytes = limits.argument_bytes if is_given else FRAME_BYTES
         if self._frame_bytes is None:
-            self._frame_bytes = min(FRAME_BYTES, max(_SMALL_BYTES, 4 * limits.argument_bytes))
+            self._frame_bytes = min(FRAME_BYTES, max(_SMALL_BYTES, 4 * argument_bytes))
         loopback = _is_loopback(host)
         if not loopback and self._token is None:
             logger.warning("%s can be reached from other machines, and no token is asked for", host)
@@ -125,7 +129,7 @@ class Channel:
             bindings=self._bindings,
             idle_s=self._idle_s,
             touch_s=min(_TOUCH_S, limits.idle_s / 3, self._idle_s),
-            argument_bytes=limits.argument_bytes,
+            argument_bytes=argument_bytes,
         )
         listener = _listen(host, port)
         try:
@@ -242,16 +246,21 @@ class Channel:
 
 async def bind(
     env: Environment, host: str = "127.0.0.1", port: int = 0, **options: Any
-) -> asyncio.Server:
-    """Bind an environment's channel, and return the listening server without waiting on it.
+) -> BoundChannel:
+    """Bind an environment's channel, and return it without waiting on it.
 
     Args:
         env: What is served.
         host: Where it listens.
         port: 0 for any free one.
         options: As for `Channel`.
+
+    Raises:
+        HudMcpError: The port cannot be had, or something cannot be served here.
+        Exception: What an initialize hook raised; nothing listens then.
     """
-    return await Channel(env, **options).listen(host, port)
+    channel = Channel(env, **options)
+    return BoundChannel(await channel.listen(host, port), channel.close)
 
 
 async def serve(

@@ -16,7 +16,7 @@ import anyio
 import click
 from pydantic import ValidationError
 
-from hud_mcp.cli.bridges import is_bridged, open_bridges
+from hud_mcp.cli.bridges import is_bridged, listed_by, offer_published, open_bridges
 from hud_mcp.cli.startup import without_collecting
 from hud_mcp.errors import HudMcpError, did_you_mean
 from hud_mcp.limits import Limits
@@ -183,9 +183,12 @@ async def _serve(options: dict[str, Any], streams: Any, printed: Any) -> int:
 
         environments, tasksets = load(options["sources"], options["tasksets"])
     bridges = AsyncExitStack()
-    environments += await bridges.enter_async_context(
+    bridged = await bridges.enter_async_context(
         open_bridges(options["sources"], options["python"], [e.name for e in environments])
     )
+    environments += bridged
+    if not options["tasksets"]:
+        tasksets += listed_by(bridged)
     sessions = Sessions(
         environments,
         store=Store(options["store"]),
@@ -195,6 +198,7 @@ async def _serve(options: dict[str, Any], streams: Any, printed: Any) -> int:
         job_id=options["job"],
     )
     sessions.begin()
+    await offer_published(sessions)
     server = build_server(sessions, pictures=Pictures(image=options["image"]))
     try:
         async with _channel(options, sessions) as port:
@@ -326,12 +330,13 @@ def load(sources: Sequence[str], tasksets: Sequence[str]) -> tuple[list[Any], li
     """Load environments and the tasks that go with them.
 
     Where no taskset is named, the quickstart's tasks of the served shipped environments
-    are offered.
+    are offered, and those that the authors' own files declare.
 
     Raises:
         SourceNotFound, InvalidEnvironment, InvalidTask: As loading them does.
     """
     from hud_mcp.source import (  # noqa: PLC0415  # loads pydantic models only when serving
+        declared_tasks,
         default_sources,
         find_taskset,
         load_environments,
@@ -346,10 +351,12 @@ def load(sources: Sequence[str], tasksets: Sequence[str]) -> tuple[list[Any], li
         return environments, [Taskset.load(find_taskset(name)) for name in tasksets]
     shipped = {path.resolve() for path in shipped_environments().values()}
     names = {e.name for e in environments if e.file.resolve() in shipped}
+    own = declared_tasks(e for e in environments if e.name not in names)
+    offered = [Taskset(own, name="The tasks of the source")] if own else []
     quickstart = shipped_folder("taskset_data") / "quickstart.jsonl"
-    if not names or not quickstart.is_file():
-        return environments, []
-    return environments, [Taskset.load(quickstart).filter(lambda task: task.env in names)]
+    if names and quickstart.is_file():
+        offered.append(Taskset.load(quickstart).filter(lambda task: task.env in names))
+    return environments, offered
 
 
 def read_limits(given: Sequence[str]) -> Limits:

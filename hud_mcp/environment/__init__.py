@@ -1,11 +1,23 @@
-"""Declaring environments: `Environment`, and who sees the rewards of its tasks.
+"""Declaring environments: `Environment`, what its templates take, and who sees their rewards.
 
-`Workspace` and the types that its options take have HUD's names.
+`Workspace` and the types that its options take have HUD's names. `hud_mcp.environment.server`
+serves an environment on the HUD control channel.
 """
 
 from typing import TYPE_CHECKING, Any
 
+from hud_mcp.capability import Capability
+from hud_mcp.environment.arguments import (
+    DataFileArg,
+    DataFileRef,
+    DataFilesArg,
+    FileRef,
+    FilesArg,
+    GradingArg,
+    PromptArg,
+)
 from hud_mcp.environment.environment import REWARD_POLICIES, Environment
+from hud_mcp.environment.loading import load_environment
 from hud_mcp.environment.workspace import (
     DEFAULT_SYSTEM_MOUNTS,
     Mount,
@@ -13,6 +25,7 @@ from hud_mcp.environment.workspace import (
     Peer,
     WorkspaceRoute,
 )
+from hud_mcp.template import Answer
 
 if TYPE_CHECKING:
     from hud_mcp.worlds.shell.workspace import Workspace
@@ -20,12 +33,22 @@ if TYPE_CHECKING:
 __all__ = [
     "DEFAULT_SYSTEM_MOUNTS",
     "REWARD_POLICIES",
+    "Answer",
+    "Capability",
+    "DataFileArg",
+    "DataFileRef",
+    "DataFilesArg",
     "Environment",
+    "FileRef",
+    "FilesArg",
+    "GradingArg",
     "Mount",
     "MountKind",
     "Peer",
+    "PromptArg",
     "Workspace",
     "WorkspaceRoute",
+    "load_environment",
 ]
 
 

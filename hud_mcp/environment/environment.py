@@ -6,7 +6,6 @@ Nothing runs until a session opens a world. The names are the HUD SDK's.
 import hashlib
 import inspect
 import os
-import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -17,7 +16,14 @@ from hud_mcp.capability import Capability
 from hud_mcp.context import ContextSpace
 from hud_mcp.environment.answers import ANSWER_FUNCTIONS
 from hud_mcp.environment.calls import CallTemplate, bind_calls
-from hud_mcp.errors import InvalidEnvironment, InvalidTask, InvalidTemplate, did_you_mean
+from hud_mcp.environment.checks import check_name, check_v5_keywords
+from hud_mcp.errors import (
+    CapabilityNotFound,
+    InvalidEnvironment,
+    InvalidTask,
+    InvalidTemplate,
+    did_you_mean,
+)
 from hud_mcp.function import Function, Use
 from hud_mcp.imported import imported_files
 from hud_mcp.task import Task
@@ -38,8 +44,6 @@ REWARD_POLICIES = ("hidden", "on_submit", "per_step")
 HookT = TypeVar("HookT", bound=Callable[[], Awaitable[None]])
 ToolT = TypeVar("ToolT", bound=Callable[..., Awaitable[Any]])
 
-_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
-
 
 class Environment:
     """What exists in one environment.
@@ -55,9 +59,14 @@ class Environment:
             `REWARD_POLICIES`.
         context_selector: Picks the context of each task that binds none.
         seed: Of tasks that bind none; drawn for each by default.
+        v5: Keywords of HUD's version 5 are ignored with a `DeprecationWarning`.
+
+    Attributes:
+        capabilities: What is published now; hooks and authors may change the list.
 
     Raises:
         InvalidEnvironment: The name or the reward policy is not allowed, or the world is none.
+        TypeError: There is no such keyword.
     """
 
     def __init__(
@@ -71,16 +80,14 @@ class Environment:
         reward: str | None = None,
         context_selector: "ContextSelector | None" = None,
         seed: int | None = None,
+        **v5: Any,
     ) -> None:
         frame = inspect.currentframe()
         caller = frame.f_back if frame else None
         self.file = Path(caller.f_code.co_filename) if caller else Path()
         where = f"{self.file}:{caller.f_lineno}" if caller else "unknown"
-        if not (isinstance(name, str) and _NAME.fullmatch(name)):  # pyright: ignore[reportUnnecessaryIsInstance]  # authors pass anything
-            raise InvalidEnvironment(
-                f"{where}: {name!r} cannot name an environment; begin with a letter, then letters, "
-                "digits, _ and -, at most 64 characters."
-            )
+        check_v5_keywords(v5)
+        check_name(name, where)
         _check_reward_policy(reward, where)
         _check_world(world, where)
         self.name = name
@@ -94,7 +101,9 @@ class Environment:
         self._templates: dict[str, Template] = {}
         self._tools: dict[str, Tool] = {}
         self._functions: dict[str, Function] = {}
-        self._capabilities: dict[str, Capability] = {c.name: c for c in capabilities or ()}
+        self.capabilities: list[Capability] = []
+        for capability in capabilities or ():
+            self.add_capability(capability)
         self._on_initialize: list[Callable[[], Awaitable[None]]] = []
         self._on_shutdown: list[Callable[[], Awaitable[None]]] = []
         self._started = False
@@ -117,6 +126,11 @@ class Environment:
         return self._templates
 
     @property
+    def tasks(self) -> Mapping[str, Template]:
+        """The same, by HUD's name for it: a template mints tasks."""
+        return self._templates
+
+    @property
     def tools(self) -> Mapping[str, Tool]:
         """Every tool of its own by its name."""
         return self._tools
@@ -126,11 +140,6 @@ class Environment:
         """What `setup` and `evaluate` of its tasks may name: its own, its world's, of answers."""
         given: Iterable[Function] = getattr(self.world, "functions", ())
         return {f.name: f for f in (*ANSWER_FUNCTIONS, *given)} | self._functions
-
-    @property
-    def capabilities(self) -> tuple[Capability, ...]:
-        """What is published now."""
-        return tuple(self._capabilities.values())
 
     @cached_property
     def digest(self) -> str:
@@ -256,6 +265,18 @@ class Environment:
 
         return register if function is None else register(function)
 
+    def offer(self, tool: Tool) -> None:
+        """Offer a tool that was made elsewhere, such as one of a server that it publishes.
+
+        One of the same name is replaced.
+        """
+        self._tools[tool.name] = tool
+
+    @property
+    def has_hooks(self) -> bool:
+        """Whether something runs before its first session."""
+        return bool(self._on_initialize)
+
     def initialize(self, hook: HookT) -> HookT:
         """Register a hook that runs once, before the first session of a server starts."""
         self._on_initialize.append(hook)
@@ -267,8 +288,46 @@ class Environment:
         return hook
 
     def add_capability(self, capability: Capability) -> None:
-        """Publish a running service; one of the same name is replaced."""
-        self._capabilities[capability.name] = capability
+        """Publish a running service; one of the same name is replaced.
+
+        Raises:
+            InvalidEnvironment: It is no capability.
+        """
+        if not isinstance(capability, Capability):  # pyright: ignore[reportUnnecessaryIsInstance]  # authors pass anything
+            raise InvalidEnvironment(
+                f"Environment {self.name!r} cannot publish {capability!r:.60}; give a Capability, "
+                "such as Capability.mcp(url=…)."
+            )
+        others = [each for each in self.capabilities if each.name != capability.name]
+        self.capabilities = [*others, capability]
+
+    def capability(self, name: str) -> Capability:
+        """Return what is published under a name.
+
+        Raises:
+            CapabilityNotFound: Nothing is; it is a `KeyError` too.
+        """
+        for each in self.capabilities:
+            if each.name == name:
+                return each
+        known = [each.name for each in self.capabilities]
+        raise CapabilityNotFound(
+            f"Environment {self.name!r} publishes no {name!r}.{did_you_mean(name, known)} It "
+            f"publishes: {', '.join(known) or 'nothing'}."
+        )
+
+    def gym(self, target: Any, **_options: Any) -> Any:
+        """Refused: HUD attaches a simulator here; a world of ours is declared.
+
+        Raises:
+            InvalidEnvironment: Saying what to write instead.
+        """
+        shown = repr(target) if isinstance(target, str) else "…"
+        raise InvalidEnvironment(
+            f"Environment {self.name!r}: env.gym is not served here. Write "
+            f"Environment({self.name!r}, world=Gymnasium({shown})): it is published to robots as "
+            "HUD's is, and agents step it by tools."
+        )
 
     def workspace(
         self, root: str | Path | None = None, *, name: str = "shell", **options: Any

@@ -111,7 +111,7 @@ import ast, configparser, pathlib, subprocess, sys
 listed = subprocess.run(
     [sys.executable, "-m", "pip", "config", "list"], capture_output=True, text=True
 ).stdout
-settings = configparser.RawConfigParser()
+settings, places = configparser.RawConfigParser(), set()
 for line in listed.splitlines():
     name, _, value = line.partition("=")
     section, _, key = name.rpartition(".")
@@ -124,7 +124,8 @@ for line in listed.splitlines():
         path = pathlib.Path(word.removeprefix("file://"))
         if path.is_absolute():
             # An index on disk has its files beside it.
-            print(path.parent if word.startswith("file://") else path)
+            places.add(path.parent if word.startswith("file://") else path)
+print(*sorted(places), sep="\n")
 with open(sys.argv[1], "w") as file:
     settings.write(file)
 PYTHON
@@ -196,8 +197,9 @@ prove_demo() {
 import json, sys
 
 job = json.loads(open(sys.argv[1]).readline())
-print(f"{job['outcomes']} of {job['wanted']}, mean {job['mean']}", file=sys.stderr)
-sys.exit(job["outcomes"] != {"graded": job["wanted"]} or job["mean"] != 1.0)
+graded = job["outcomes"]["graded"]
+print(f"{graded} of {job['wanted']} tasks graded, mean reward {job['mean']}", file=sys.stderr)
+sys.exit(graded != job["wanted"] or job["mean"] != 1.0)
 PYTHON
 }
 

@@ -118,14 +118,15 @@ def find_needs(goal: str) -> Iterator[Need]:
     Raises:
         EnvironmentFailed: A Chromium was named that is not there.
     """
-    if browser_fault() is not None:
-        library = missing_library(anyio.run(driver_complaint) or "")
+    complaint = anyio.run(driver_complaint)
+    if complaint is not None:
+        library = missing_library(complaint)
         if library is not None:
             manager, package = package_of(library)
             known = {manager: (package,)} if manager and package else {}
             yield Need(f"{library} for Playwright's driver", known)
-        if find_chromium() is None:
-            yield CHROMIUM
+    if find_chromium() is None and (complaint is not None or browser_fault() is not None):
+        yield CHROMIUM  # Playwright's own was not there either
     if goal == "test":
         yield from (need for is_there, need in TESTS if not is_there())
 

@@ -37,13 +37,19 @@ repository=$(cd "$(dirname "$0")/.." && pwd)
 suite=${FRESH_SUITE:-bookworm}
 folder=${FRESH_FOLDER:-$(mktemp -d "${TMPDIR:-/tmp}/hud-mcp-fresh.XXXXXX")}
 machine=$folder/machine
+if [ -e "$machine" ]; then
+    echo "fresh.sh: there is a machine in $machine; remove it, or name another FRESH_FOLDER." >&2
+    exit 2
+fi
 mkdir -p "$folder"
 chmod 755 "$folder" # what runs in the machine as somebody else passes through here
 local_places=()
+running=
 
 say() { printf '\n== %s\n' "$*" >&2; }
 
 leave() {
+    if [ -n "$running" ]; then kill -KILL "$running"; fi
     # Every mount and process of the machine went with its namespaces.
     if [ "${FRESH_KEEP:-}" = 1 ]; then
         say "The machine is kept in $machine"
@@ -56,7 +62,7 @@ leave() {
 host_sources() { # the host's files of apt sources that are about this Debian
     local file
     for file in /etc/apt/sources.list /etc/apt/sources.list.d/*.list /etc/apt/sources.list.d/*.sources; do
-        if [ -f "$file" ] && grep -v '^[[:space:]]*#' "$file" | grep -qw -- "$suite"; then
+        if [ -f "$file" ] && grep -qE "^[^#]*[[:space:]]$suite([[:space:]]|\$)" "$file"; then
             echo "$file"
         fi
     done
@@ -167,24 +173,27 @@ status=0
 exit $status
 BASH
 
-inside() { # COMMAND...: run it in the machine, with no variable of the host's but its proxies
+enter() { # COMMAND...: become it, in the machine, with no variable of the host's but its proxies
     local name keep=()
     while IFS= read -r name; do keep+=("$name=${!name}"); done < <(compgen -e | grep -i '_proxy$')
-    (
-        ulimit -S -n "$USUAL_OPEN_FILES"
-        env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
-            HOME=/root TERM="${TERM:-dumb}" "${keep[@]}" \
-            unshare --mount --pid --ipc --uts --fork --kill-child --propagation private \
-            /bin/bash -euc "$ENTER" fresh "$machine" "${local_places[@]}" -- "$@"
-    )
+    ulimit -S -n "$USUAL_OPEN_FILES"
+    exec env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
+        HOME=/root TERM="${TERM:-dumb}" "${keep[@]}" \
+        unshare --mount --pid --ipc --uts --fork --kill-child --propagation private \
+        /bin/bash -euc "$ENTER" fresh "$machine" "${local_places[@]}" -- "$@"
 }
 
-prove() { # NAME ARGUMENT...: run a target, and keep what it says
+prove() { # NAME ARGUMENT...: make a target, and keep what it says
     local name=$1 log=$folder/$1.log status=0
     shift
     say "make $name $*"
     SECONDS=0
-    inside make "$name" "$@" </dev/null 2>&1 | tee "$log" || status=$?
+    # Not in the foreground, where a signal to this script would wait for it.
+    enter make "$name" "$@" </dev/null > >(tee "$log") 2>&1 &
+    running=$!
+    wait "$running" || status=$?
+    running=
+    wait # for the rest of the log
     say "make $name: status $status after $SECONDS s; $log"
     return $status
 }
@@ -192,7 +201,7 @@ prove() { # NAME ARGUMENT...: run a target, and keep what it says
 prove_demo() {
     prove demo
     # The table says so for people; the record says so for sure.
-    inside .venv/bin/hud-mcp jobs --store demo-report/store.sqlite3 --json >"$folder/jobs.json"
+    (enter .venv/bin/hud-mcp jobs --store demo-report/store.sqlite3 --json) >"$folder/jobs.json"
     python3 - "$folder/jobs.json" <<'PYTHON'
 import json, sys
 
@@ -225,6 +234,6 @@ demo) prove_demo ;;
 test) prove_test "$@" ;;
 shell)
     if [ $# -eq 0 ]; then set -- /bin/bash; fi
-    inside "$@"
+    (enter "$@")
     ;;
 esac

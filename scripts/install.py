@@ -92,6 +92,7 @@ TESTS: tuple[tuple[Callable[[], bool], Need], ...] = (
             ("Xvnc", "Xvnc", "tigervnc-standalone-server", "tigervnc-server"),
             ("chromium", "a Chromium with windows", "chromium", "chromium"),
             ("ssh", "an OpenSSH client", "openssh-client", "openssh-clients"),
+            ("curl", "curl", "curl", "curl"),
         )
         if ON_LINUX
     ),

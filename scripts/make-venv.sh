@@ -39,5 +39,5 @@ if ! "$python" -m venv "$folder" >"$log" 2>&1; then
 fi
 if ! "$folder/bin/pip" install --disable-pip-version-check -q -e '.[test]' >"$log" 2>&1; then
     grep '^ERROR' "$log" >&2 || tail -n 5 "$log" >&2
-    fail "The Python packages of pyproject.toml cannot be installed; when the lines above are seen to, try again."
+    fail "These Python packages cannot be installed: \`$folder/bin/pip install -e '.[test]'\` says all of why."
 fi

@@ -20,8 +20,9 @@ pytestmark = [
 ]
 
 SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "install.py"
-PACKAGES = "bubblewrap tigervnc-standalone-server chromium openssh-client"
-PROGRAMS = "bwrap Xvnc chromium ssh"
+PACKAGES = "bubblewrap tigervnc-standalone-server chromium openssh-client curl"
+WHAT = "bubblewrap, Xvnc, a Chromium with windows, an OpenSSH client, curl"
+PROGRAMS = "bwrap Xvnc chromium ssh curl"
 
 
 class Machine:
@@ -80,9 +81,7 @@ def test_everything_is_asked_for_at_once_and_then_found(machine: Machine) -> Non
     )
     done = machine.install("test")
     assert (done.returncode, done.stdout) == (0, "")
-    assert done.stderr == (
-        "Installing bubblewrap, Xvnc, a Chromium with windows, an OpenSSH client.\n"
-    )
+    assert done.stderr == f"Installing {WHAT}.\n"
     update, install = machine.asked.read_text().splitlines()
     assert update.startswith("update")
     assert install.startswith("install -y")
@@ -96,10 +95,7 @@ def test_what_cannot_be_installed_is_named_with_the_one_command(machine: Machine
     sudo = "" if os.geteuid() == 0 else "sudo "
     assert done.returncode == 1
     assert done.stderr.splitlines()[1:] == [
-        (
-            "make test needs bubblewrap, Xvnc, a Chromium with windows, an OpenSSH client, and "
-            "apt-get said: E: Unable to fetch some archives"
-        ),
+        (f"make test needs {WHAT}, and apt-get said: E: Unable to fetch some archives"),
         "Run this, then try again:",
         f"    {sudo}apt-get update && {sudo}apt-get install -y {PACKAGES}",
     ]
@@ -109,10 +105,7 @@ def test_a_machine_without_a_package_manager_is_told_what_it_lacks(machine: Mach
     """Nobody knows the command there."""
     done = machine.install("test")
     assert done.returncode == 1
-    assert done.stderr == (
-        "make test needs bubblewrap, Xvnc, a Chromium with windows, an OpenSSH client: install "
-        "them, then try again.\n"
-    )
+    assert done.stderr == f"make test needs {WHAT}: install them, then try again.\n"
 
 
 def test_a_machine_that_has_everything_is_left_alone(machine: Machine) -> None:

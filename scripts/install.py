@@ -25,6 +25,9 @@ INSTALL_BOUND_S = 1800
 ROUNDS = 3
 """A loader names one library at a time."""
 
+COMPLAINTS = ("E:", "W: Failed to fetch", "Error", "sudo:")
+"""How the lines begin that tell what went wrong; apt-get update warns, and goes on."""
+
 ON_LINUX = sys.platform.startswith("linux")
 POSTGRESQL = (
     "/usr/lib/postgresql/*/bin",  # Debian, Ubuntu
@@ -144,8 +147,8 @@ class Manager:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        root = os.geteuid() == 0 or name == "brew"
-        self._as_root = [] if root else ["sudo", "-n"]
+        self._is_root = os.geteuid() == 0 or name == "brew"
+        self._has_sudo = shutil.which("sudo") is not None
         self.complaint = ""
 
     @classmethod
@@ -169,42 +172,54 @@ class Manager:
             "apt-get": ("-y", "-qq", "--no-install-recommends"),
             "dnf": ("-y", "-q", "--setopt=install_weak_deps=False"),
         }
-        self._run("install", *options.get(self.name, ()), *packages)
+        # One that it has not heard of would keep it from installing the others.
+        known = [name for name in packages if self._is_known(name)]
+        if len(known) < len(packages):
+            unknown = ", ".join(name for name in packages if name not in known)
+            self.complaint = self.complaint or f"{self.name} has no {unknown}"
+        if known:
+            self._run("install", *options.get(self.name, ()), *known)
 
-    def command(self, packages: list[str]) -> str:
-        """What a person types."""
-        sudo = "sudo " if self._as_root else ""
-        names = " ".join(packages)
+    def advice(self, packages: list[str]) -> str:
+        """What a person does instead."""
+        sudo = "sudo " if self._has_sudo and not self._is_root else ""
+        command = f"{sudo}{self.name} install {' '.join(packages)}"
         if self.name == "apt-get":
-            return f"{sudo}apt-get update && {sudo}apt-get install -y {names}"
-        return f"{sudo}{self.name} install {names}"
+            command = f"{sudo}apt-get update && {sudo}apt-get install -y {' '.join(packages)}"
+        who = "" if self._is_root or sudo else " as root"
+        return f"Run this{who}, then try again:\n    {command}"
 
     def _first_known(self, names: list[str]) -> str:
-        if self.name != "apt-get" or len(names) == 1:
-            return names[0]
-        return next((n for n in names if self._is_known(n)), names[-1])
+        return next((name for name in names if self._is_known(name)), names[-1])
 
-    @staticmethod
-    def _is_known(name: str) -> bool:
+    def _is_known(self, name: str) -> bool:
+        if self.name != "apt-get" or not shutil.which("apt-cache"):
+            return True
         asked = ["apt-cache", "show", "--no-all-versions", name]
         return subprocess.run(asked, capture_output=True, check=False).returncode == 0
 
     def _run(self, *arguments: str) -> None:
-        environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-        command = [*self._as_root, self.name, *arguments]
+        """Call it, and note the first thing that it complains of."""
+        if not self._is_root and not self._has_sudo:
+            self.complaint = "only root may install them"
+            return
+        as_root = [] if self._is_root else ["sudo", "-n"]
         try:
             done = subprocess.run(
-                command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT, text=True, errors="replace", check=False,
-                env=environment, timeout=INSTALL_BOUND_S,
+                [*as_root, self.name, *arguments], stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
+                check=False, env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"},
+                timeout=INSTALL_BOUND_S,
             )  # fmt: skip
         except (OSError, subprocess.TimeoutExpired) as exc:
-            self.complaint = str(exc)
+            self.complaint = self.complaint or str(exc)
             return
-        errors = [line for line in done.stdout.splitlines() if line.startswith(("E:", "Error"))]
-        if done.returncode:
-            told = errors or done.stdout.strip().splitlines() or [f"status {done.returncode}"]
-            self.complaint = told[-1].strip()
+        told = [line.strip() for line in done.stdout.splitlines() if line.strip()]
+        errors = [line for line in told if line.startswith(COMPLAINTS)]
+        if done.returncode and not errors:
+            errors = told[-1:] or [f"status {done.returncode}"]
+        if errors and not self.complaint:
+            self.complaint = f"{self.name} said: {errors[0]}"
 
 
 def say(text: str) -> None:
@@ -257,11 +272,11 @@ def main(goal: str) -> str | None:
     if not needs:
         return browser_fault()
     text = f"make {goal} needs {', '.join(need.what for need in needs)}"
-    if manager is None:
+    packages = manager.choose(needs) if manager else []
+    if manager is None or not packages:
         return f"{text}: install them, then try again."
-    reason = f", and {manager.name} said: {manager.complaint}" if manager.complaint else ""
-    command = manager.command(manager.choose(needs))
-    return f"{text}{reason}\nRun this, then try again:\n    {command}"
+    reason = f"; {manager.complaint}" if manager.complaint else ""
+    return f"{text}{reason}.\n{manager.advice(packages)}"
 
 
 if __name__ == "__main__":

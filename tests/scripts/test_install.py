@@ -88,14 +88,29 @@ def test_everything_is_asked_for_at_once_and_then_found(machine: Machine) -> Non
     assert install.endswith(PACKAGES)
 
 
+def test_a_package_that_is_unknown_does_not_keep_the_others_away(machine: Machine) -> None:
+    """What the package manager has is installed; only the rest is named."""
+    ssh = machine.programs / "ssh"
+    machine.add_apt(f"printf '#!/bin/sh\\n' > {ssh}; /bin/chmod +x {ssh}")
+    machine.add("apt-cache", '[ "$3" = openssh-client ]')
+    done = machine.install("test")
+    rest = PACKAGES.replace(" openssh-client", "")
+    assert machine.asked.read_text().splitlines()[1].endswith(" openssh-client")
+    assert f"apt-get has no {', '.join(rest.split())}" in done.stderr
+    assert done.stderr.endswith(f"apt-get install -y {rest}\n")
+    assert done.returncode == 1
+
+
 def test_what_cannot_be_installed_is_named_with_the_one_command(machine: Machine) -> None:
     """What is missing, why it could not be had, and what to type; no noise."""
-    machine.add_apt('echo Reading...; echo "E: Unable to fetch some archives"; exit 100')
+    machine.add_apt(
+        'echo Reading...; echo "E: Failed to fetch it"; echo "E: Maybe run update?"; exit 100'
+    )
     done = machine.install("test")
     sudo = "" if os.geteuid() == 0 else "sudo "
     assert done.returncode == 1
     assert done.stderr.splitlines()[1:] == [
-        (f"make test needs {WHAT}, and apt-get said: E: Unable to fetch some archives"),
+        f"make test needs {WHAT}; apt-get said: E: Failed to fetch it.",
         "Run this, then try again:",
         f"    {sudo}apt-get update && {sudo}apt-get install -y {PACKAGES}",
     ]

@@ -242,7 +242,7 @@ def install(goal: str, manager: Manager | None) -> list[Need]:
         before, needs = needs, list(find_needs(goal))
         if needs == before:
             break
-    if CHROMIUM in needs:
+    if CHROMIUM in needs and anyio.run(driver_complaint) is None:
         download_chromium()
         needs = list(find_needs(goal))
     return needs

@@ -1,12 +1,14 @@
 """The `hud-mcp` command: one module for each command, loaded when it is called."""
 
 import errno
+import sys
 from importlib import import_module
 from typing import Any
 
 import click
 
 from hud_mcp import __version__
+from hud_mcp.cli.process import discard_output
 from hud_mcp.cli.startup import without_collecting
 from hud_mcp.errors import HudMcpError, did_you_mean, sole_cause
 
@@ -58,6 +60,7 @@ class _Commands(click.Group):
         except OSError as exc:
             if exc.errno not in _FULL:
                 raise
+            _discard_full_output()
             raise click.ClickException(
                 f"Nothing more can be written: {exc.strerror}. Free space, then call again."
             ) from None
@@ -67,6 +70,14 @@ class _Commands(click.Group):
             if isinstance(cause, HudMcpError):
                 raise click.ClickException(str(cause)) from None
             raise
+
+
+def _discard_full_output() -> None:
+    """Where it is the output that has no room, the process must not fail on it again."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        discard_output()
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})

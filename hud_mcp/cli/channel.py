@@ -1,21 +1,19 @@
 """`hud-mcp channel serve`: an environment on the HUD control channel."""
 
 import sys
-from contextlib import suppress
 from typing import Any
 
 import anyio
 import click
 
 from hud_mcp.cli.finite import FiniteFloat
+from hud_mcp.cli.process import raise_file_limit
 from hud_mcp.cli.serve import leave, load, only_environment, private_stdout, read_limits
 from hud_mcp.cli.startup import without_collecting
 from hud_mcp.errors import HudMcpError
 from hud_mcp.log import LineStream, configure_logging
 
-__all__ = ["command", "raise_file_limit", "serve_command"]
-
-_FILES = 65_536
+__all__ = ["command", "serve_command"]
 
 
 @click.group("channel")
@@ -68,18 +66,6 @@ def serve_command(**options: Any) -> None:
     finally:
         sys.stdout = sys.__stdout__
     sys.exit(code)
-
-
-def raise_file_limit() -> None:
-    """Let this process have as many connections open as the system allows it."""
-    try:
-        import resource  # noqa: PLC0415  # not on Windows
-    except ImportError:
-        return
-    _soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = _FILES if hard == resource.RLIM_INFINITY else min(hard, _FILES)
-    with suppress(OSError, ValueError):
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 async def _serve(options: dict[str, Any], printed: Any) -> int:

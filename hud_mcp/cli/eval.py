@@ -19,6 +19,7 @@ from hud_mcp.cli.finite import FiniteFloat
 from hud_mcp.cli.interruption import Interruption, watched_signals
 from hud_mcp.cli.output import cell, make_console
 from hud_mcp.cli.prepared import Prepared, begin_job, resume_job
+from hud_mcp.cli.process import raise_file_limit
 from hud_mcp.cli.progress import Progress
 from hud_mcp.cli.results import Results, load_results, print_results
 from hud_mcp.contexts import SELECTORS
@@ -135,6 +136,7 @@ def command(ctx: click.Context, **options: Any) -> None:
     """
     _check_usage(ctx, options)
     configure_logging("error")
+    raise_file_limit()
     sys.exit(anyio.run(_main, options))
 
 

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from hud_mcp.cli.output import cell, make_console, make_table
 from hud_mcp.cli.places import find_sources
+from hud_mcp.cli.process import raise_file_limit
 from hud_mcp.errors import HudMcpError
 from hud_mcp.job import Job
 from hud_mcp.limits import Limits
@@ -56,6 +57,7 @@ def command(**options: Any) -> None:
     keeps its grade. The new grades are a job of their own; the old ones stay.
     """
     configure_logging("error")
+    raise_file_limit()
     sys.exit(anyio.run(_run, options))
 
 

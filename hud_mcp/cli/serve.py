@@ -17,6 +17,7 @@ import click
 from pydantic import ValidationError
 
 from hud_mcp.cli.bridges import is_bridged, listed_by, offer_published, open_bridges
+from hud_mcp.cli.process import raise_file_limit
 from hud_mcp.cli.startup import without_collecting
 from hud_mcp.errors import HudMcpError, did_you_mean
 from hud_mcp.limits import Limits
@@ -152,6 +153,7 @@ def command(**options: Any) -> None:
 
 def _run(options: dict[str, Any], streams: Any) -> int:
     configure_logging(options["log_level"])
+    raise_file_limit()
     # Over HTTP too, nothing but the address is on standard output: whoever started the
     # server may read that line and no more, and a full pipe would stop a template's child.
     printed = private_stdout() if streams is None else sys.stdout

@@ -4,11 +4,12 @@
 
 import asyncio
 import contextlib
+import resource
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from pathlib import Path
 
@@ -17,6 +18,8 @@ import anyio.from_thread
 import psutil
 import pytest
 from wire import TALK, Gate, Process, child_environment, process, until, wire
+
+from hud_mcp.cli.process import raise_file_limit
 
 pytestmark = pytest.mark.anyio
 
@@ -122,6 +125,16 @@ def memory(server: Process) -> int:
     return psutil.Process(server.popen.pid).memory_info().rss
 
 
+@pytest.fixture
+def many_files() -> Iterator[None]:
+    """Lets this process have thousands of connections open too."""
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    raise_file_limit()
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
+
+@pytest.mark.usefixtures("many_files")
 async def test_a_thousand_sessions_are_held_at_once(store: Path) -> None:
     """Each on a connection of its own, and each is graded on its own answer; 64 KB each at most."""
     count = 1000

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from hud_mcp.grade import Grade, Outcome, SubScore
     from hud_mcp.graders.text import contains, exact_match, numeric_match
     from hud_mcp.job import Job, load_job
+    from hud_mcp.loading.tasksets import load_taskset
     from hud_mcp.observation import Look, Observation, Screenshot, TaskResult
     from hud_mcp.record import Receipt, TrajectoryStep
     from hud_mcp.sandbox import SandboxLimits
@@ -69,6 +70,7 @@ _HOMES = {
     "grade": "Grade Outcome SubScore",
     "graders.text": "contains exact_match numeric_match",
     "job": "Job load_job",
+    "loading.tasksets": "load_taskset",
     "observation": "Look Observation Screenshot TaskResult",
     "record": "Receipt TrajectoryStep",
     "sandbox": "SandboxLimits",
@@ -152,6 +154,7 @@ __all__ = [
     "contains",
     "exact_match",
     "load_job",
+    "load_taskset",
     "numeric_match",
 ]
 

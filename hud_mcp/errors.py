@@ -23,6 +23,7 @@ __all__ = [
     "NoScreen",
     "NotInstalled",
     "OutputExists",
+    "Replaced",
     "SessionBusy",
     "SessionEnded",
     "SessionNotFound",
@@ -112,6 +113,10 @@ class DamagedRecord(StoreFailed):
 
 class OutputExists(HudMcpError):
     """Something is in the place that was to be written to. Nothing was written."""
+
+
+class Replaced(HudMcpError):
+    """HUD's SDK had this call; the text says what to use instead. Nothing was done."""
 
 
 class NotInstalled(HudMcpError):

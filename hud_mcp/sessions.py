@@ -68,7 +68,7 @@ class Sessions:
             end; where not, only sessions that are asked for are brought back.
 
     Attributes:
-        environments, tasks, find_environment, notes, mint: The catalogue's.
+        environments, tasks, find_environment, environment_of, notes, mint: The catalogue's.
         live_base: Where the live pages of sessions are served, or None.
 
     Raises:
@@ -91,6 +91,7 @@ class Sessions:
         self.environments = catalogue.environments
         self.tasks = catalogue.tasks
         self.find_environment = catalogue.find_environment
+        self.environment_of = catalogue.environment_of
         self.notes = catalogue.notes
         self.mint = catalogue.mint
         self.store = store
@@ -166,7 +167,7 @@ class Sessions:
 
         If this call is cancelled, the half-made session ends as cancelled.
         """
-        environment = self.find_environment(task.env)
+        environment = self.environment_of(task)
         task = environment.bind(task)
         template = environment.template_of(task)
         if session_id is not None and not drawn:

@@ -21,7 +21,7 @@ ROOT = Path(hud_mcp.__file__).parent.parent
 
 LAYERS = (
     ("errors",),
-    ("action", "call", "types", "observation", "context", "grade", "capability"),
+    ("action", "call", "types", "replaced", "observation", "context", "grade", "capability"),
     (
         "world",
         "arguments",
@@ -33,6 +33,7 @@ LAYERS = (
         "imported",
         "environment",
         "source",
+        "loading",
         "carl",
         "contexts",
     ),

@@ -69,7 +69,14 @@ GOOD = b'{"id": "a", "env": "e", "template": "t"}\n'
         (GOOD + b"{", ":2: this line is not JSON"),
         (GOOD + b"\n\n[1]\n", ":4: a task is an object, not list"),
         (b'"a"', ":1: a task is an object, not str"),
-        (GOOD + b'{"id": "b", "env": "e"}', ":2: template: field required. The fields are: id,"),
+        (
+            GOOD + b'{"id": "b"}',
+            ":2: a task has a 'prompt' or a 'template', and this row has neither",
+        ),
+        (
+            GOOD + b'{"id": "b", "env": "e", "tempalte": "t"}',
+            ":2: tempalte: there is no such field. ",
+        ),
         (
             b'{"id": "b", "env": "e", "template": "t", "arg": {}}',
             ":1: arg: there is no such field. Did you mean 'args'?",

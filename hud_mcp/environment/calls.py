@@ -73,7 +73,7 @@ def bind_calls(
                 found.check(each.args)
             except InvalidTask as exc:
                 raise InvalidTask(f"{phase}: {exc}") from None
-            bound.append(each)
+            bound.append(each.settled())
     return tuple(bound)
 
 

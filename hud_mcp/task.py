@@ -184,6 +184,15 @@ class Task(Value):
         return first if len(first) <= _TITLE_CHARS else f"{first[: _TITLE_CHARS - 1]}…"
 
     @property
+    def inputs(self) -> dict[str, Any]:
+        """What it adds to its template or prompt, for people: arguments; or calls and options."""
+        if self.prompt is None:
+            return self.args
+        shown: dict[str, Any] = {n: [str(call) for call in getattr(self, n)] for n in _CALLS}
+        shown |= {"config": self.config, "target": self.target, "source": self.source}
+        return {name: value for name, value in shown.items() if value not in (None, [])}
+
+    @property
     def digest(self) -> str:
         """The SHA-256 of the row as canonical JSON: 64 hex digits."""
         row = self.model_dump(mode="json")

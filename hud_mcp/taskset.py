@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Literal, overload
+from typing import Any, Literal, overload
 
 import orjson
 
@@ -25,8 +25,10 @@ class Taskset(Sequence[Task]):
     `Taskset("mine", [task, …])` make one.
 
     Args:
-        tasks: The rows; or the set's name, where the rows come second.
-        name: What to call the set; or the rows, where its name came first.
+        first: The tasks; or the set's name, where the tasks come second.
+        second: The other of the two.
+        tasks: The tasks, by keyword.
+        name: What to call the set.
         id: An identifier of the user's own, or None.
         description: One line for people, or None.
 
@@ -42,22 +44,57 @@ class Taskset(Sequence[Task]):
     load_from_inspect = ReplacedCall("Make a Task of each sample, and a TaskSet of these.")
     fit = ReplacedCall("A task names its gym; make tasks with the gym that the agent works in.")
 
+    @overload
     def __init__(
         self,
-        tasks: Iterable[Task] | str = (),
-        name: str | Iterable[Task] = "taskset",
+        tasks: Iterable[Task] = (),
+        name: str = ...,
+        /,
         *,
+        id: str | None = None,
+        description: str | None = None,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self,
+        name: str,
+        tasks: Iterable[Task],
+        /,
+        *,
+        id: str | None = None,
+        description: str | None = None,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self,
+        first: Iterable[Task] | str = (),
+        /,
+        *,
+        tasks: Iterable[Task] = ...,
+        name: str = ...,
+        id: str | None = None,
+        description: str | None = None,
+    ) -> None: ...
+    def __init__(
+        self,
+        first: Iterable[Task] | str | None = None,
+        second: Iterable[Task] | str | None = None,
+        /,
+        *,
+        tasks: Iterable[Task] | None = None,
+        name: str | None = None,
         id: str | None = None,  # noqa: A002  # HUD's name
         description: str | None = None,
     ) -> None:
-        if isinstance(tasks, str) and not isinstance(name, str):
-            tasks, name = name, tasks
-        self.name = str(name)
+        named_first = isinstance(first, str) and (second is not None or tasks is not None)
+        given, called = (second, first) if named_first else (first, second)
+        rows: Iterable[Any] = (given if tasks is None else tasks) or ()
+        self.name = str(called or name or "taskset")
         self.id = id
         self.description = description
         self._tasks: dict[str, Task] = {}
         self._places: Mapping[str, str] = {}
-        for task in tasks:
+        for task in rows:
             if not isinstance(task, Task):
                 raise InvalidTask(
                     f"{self.name}: a taskset is made of tasks, not of {task!r:.60}; "
@@ -178,17 +215,21 @@ class Taskset(Sequence[Task]):
         """The environments that its tasks name, each once, in order."""
         return tuple(dict.fromkeys(task.env for task in self))
 
-    def filter(self, wanted: str | Callable[[Task], bool]) -> "Taskset":
-        """The tasks that match.
+    def items(self) -> Iterator[tuple[str, Task]]:
+        """Each task's id with the task, in order."""
+        return iter(self._tasks.items())
+
+    def filter(self, wanted: str | Iterable[str] | Callable[[Task], bool]) -> "Taskset":
+        """The tasks that match, in their order.
 
         Args:
-            wanted: A predicate, or what the id, the environment's name or the template's id
-                is like: a shell pattern of the whole, or any part of it.
+            wanted: A predicate; or ids; or one text that the id, the environment's name or the
+                template's id is like: a shell pattern of the whole, or any part of it.
         """
         matches = _matcher(wanted)
         return self._smaller(task for task in self if matches(task))
 
-    def exclude(self, unwanted: str | Callable[[Task], bool]) -> "Taskset":
+    def exclude(self, unwanted: str | Iterable[str] | Callable[[Task], bool]) -> "Taskset":
         """The tasks that do not match; `unwanted` is as for `filter`."""
         matches = _matcher(unwanted)
         return self._smaller(task for task in self if not matches(task))
@@ -244,9 +285,12 @@ def _split_of(task: Task) -> str | None:
     return name if isinstance(name, str) else None
 
 
-def _matcher(wanted: str | Callable[[Task], bool]) -> Callable[[Task], bool]:
+def _matcher(wanted: str | Iterable[str] | Callable[[Task], bool]) -> Callable[[Task], bool]:
     if callable(wanted):
         return wanted
+    if not isinstance(wanted, str):
+        ids = frozenset(wanted)
+        return lambda task: task.id in ids
     return lambda task: is_like(wanted, task.id, task.env, task.template)
 
 

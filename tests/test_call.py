@@ -121,7 +121,7 @@ async def coroutine() -> None:
 )
 def test_what_is_no_call_says_what_one_is(given: Any, said: str) -> None:
     """What was given, and what to write instead."""
-    with pytest.raises(ValueError, match=".") as caught:
+    with pytest.raises(ValueError) as caught:  # noqa: PT011  # its text is what is tested
         read_calls(given)
     assert said in str(caught.value)
 

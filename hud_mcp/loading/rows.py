@@ -316,9 +316,10 @@ def _row_lines(text: str, key: str | None) -> Iterator[int]:
             continue
         if mark == ":" and depth == 1:
             name = orjson.loads(last)
-        if awaited and mark != "]":
-            yield line
+        if awaited:
             awaited = False
+            if mark != "]":
+                yield line
         if mark in "[{":
             depth += 1
             if depth == rows_at and mark == "[" and (key is None or name == key):

@@ -440,8 +440,10 @@ async def test_a_job_of_such_tasks_is_run_shown_exported_and_graded_again(tmp_pa
     assert "setup        board.mark('right'), pin('tea', 'plum')" in told
     assert "evaluate     pinned('tea', 'plum')" in told
     for form in ("jsonl", "html", "atif"):
-        status, told = await command(tmp_path, "export", job, "--format", form, "-o", f"out-{form}")
+        status, told = await command(tmp_path, "export", job, "--to", form, "--out", f"out-{form}")
         assert status == 0, told
+    exported = [orjson.loads(line) for line in (tmp_path / "out-jsonl").read_bytes().splitlines()]
+    assert sorted(row["task"]["id"] for row in exported if "task" in row) == sorted(records)
 
     key.write_text("pear")
     status, told = await command(tmp_path, "regrade", job)

@@ -15,7 +15,7 @@ from hud_mcp.errors import InvalidTask, SourceNotFound, did_you_mean
 from hud_mcp.source import load_module
 from hud_mcp.task import FROM_JSON, Task, Validation
 
-__all__ = ["TaskSet", "Taskset", "hud_row", "is_like", "read_row"]
+__all__ = ["TaskSet", "Taskset", "hud_row", "is_like", "read_row", "wire_row"]
 
 _HUD = "hud"
 """Where in a task's metadata the fields are kept that only HUD's rows have."""
@@ -269,6 +269,15 @@ def hud_row(task: Task) -> dict[str, Any]:
     return row | {
         name: value for name, value in kept.items() if name in (*_HUD_FIELDS, "validation")
     }
+
+
+def wire_row(task: Task) -> dict[str, Any]:
+    """A task as a row that `read_row` reads as the same task, also where a call is ambiguous."""
+    row = task.row
+    for name, calls in (("setup", task.setup), ("evaluate", task.evaluate)):
+        if len(calls) == 1 and calls[0].is_flat:  # the environment decides what it means
+            row[name] = [calls[0].function, *calls[0].args]
+    return row
 
 
 def _from_hud_row(row: dict[str, Any]) -> dict[str, Any]:

@@ -103,7 +103,7 @@ HudStyleConfig = FunctionConfig
 """What the SDK's first releases called it."""
 
 FunctionConfigs: TypeAlias = (
-    "str | tuple[Any, ...] | Mapping[str, Any] | FunctionConfig | Sequence[Any] | None"
+    str | tuple[Any, ...] | Mapping[str, Any] | FunctionConfig | Sequence[Any] | None
 )
 """Every form in which calls are written: a name; a tuple of a name and its arguments; a mapping
 with a `function` and `args`; a list of these, in order. None and what is empty is no call."""

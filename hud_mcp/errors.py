@@ -4,15 +4,16 @@ Every message says what was given, what was expected, and what to do next. This
 module owns the texts' common parts; it imports nothing of the package.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
-from typing import cast
+from typing import Any, cast
 
 __all__ = [
     "ActionFailed",
     "AlreadyAnswered",
     "EnvironmentFailed",
     "GradingFailed",
+    "GymMakeException",
     "HudMcpError",
     "InvalidAction",
     "InvalidContext",
@@ -109,6 +110,18 @@ class StoreFailed(HudMcpError):
 
 class DamagedRecord(StoreFailed):
     """A row of the store is not what was written; the text names it. Others can be read."""
+
+
+class GymMakeException(HudMcpError):
+    """`gym.make` made no environment; the name is the HUD SDK's. Nothing of it runs.
+
+    Attributes:
+        data: What is known of it; `exception` is what stopped it.
+    """
+
+    def __init__(self, message: str, data: Mapping[str, Any] | None = None) -> None:
+        super().__init__(message)
+        self.data: dict[str, Any] = dict(data or {})
 
 
 class OutputExists(HudMcpError):

@@ -145,6 +145,8 @@ class Sessions:
         provisional: bool = False,
         session_id: str | None = None,
         drawn: bool = False,
+        job_id: str | None = None,
+        environment: Environment | None = None,
     ) -> Session:
         """Start a session and return it with its prompt.
 
@@ -156,6 +158,8 @@ class Sessions:
             session_id: An id that the caller chose, so that the same call again, after a reply
                 that was lost, returns the session that the first one began.
             drawn: Whether that id was drawn for this call alone, so that none can have begun.
+            job_id: The job that it belongs to, in place of the registry's.
+            environment: The task's, where it is none of the catalogue's.
 
         Raises:
             InvalidTask, InvalidContext: The task does not fit its environment. Nothing ran.
@@ -167,7 +171,7 @@ class Sessions:
 
         If this call is cancelled, the half-made session ends as cancelled.
         """
-        environment = self.environment_of(task)
+        environment = environment or self.environment_of(task)
         task = environment.bind(task)
         template = environment.template_of(task)
         if session_id is not None and not drawn:
@@ -183,7 +187,7 @@ class Sessions:
             shared=self._shared,
             limits=self.limits,
             reward_policy=self._policy(environment, template.reward),
-            job_id=self.job_id,
+            job_id=job_id or self.job_id,
             provisional=provisional,
             session_id=session_id,
         )

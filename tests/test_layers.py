@@ -60,6 +60,7 @@ LAYERS = (
         "worker",
         "keeper",
         "ending",
+        "pointer",
         "replay",
         "held_world",
         "visits",
@@ -68,8 +69,9 @@ LAYERS = (
         "recovery",
         "session",
         "sessions",
+        "operations",
     ),
-    ("server", "web", "channel", "rollout", "agents", "gym", "export", "task_env"),
+    ("server", "web", "channel", "rollout", "agents", "env", "gym", "export", "task_env"),
     ("cli",),
     ("__main__",),
 )

@@ -1,5 +1,9 @@
 """Declaring environments: `Environment`, and who sees the rewards of its tasks."""
 
-from hud_mcp.environment.environment import REWARD_POLICIES, Environment
+from hud_mcp.environment.environment import (
+    REWARD_POLICIES,
+    Environment,
+    declared_environment,
+)
 
-__all__ = ["REWARD_POLICIES", "Environment"]
+__all__ = ["REWARD_POLICIES", "Environment", "declared_environment"]

@@ -20,6 +20,7 @@ from hud_mcp.template import Answer, Template
 __all__ = [
     "CallTemplate",
     "Measurement",
+    "Phase",
     "bind_calls",
     "combination",
     "measure",

@@ -370,7 +370,7 @@ def _action(
     """What is drawn of an action, in CSS pixels, and what is said of it."""
     drawn: Json = {"words": describe_action(raw, names)}
     try:
-        action = parse_action(raw)
+        action = parse_action(raw, pointed=False)
     except InvalidAction:
         return drawn
     drawn |= {"type": action.type, "note": _note(action)}

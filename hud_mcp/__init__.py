@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    import hud_mcp.env as env  # noqa: PLR0402  # pyright: ignore[reportUnusedImport]  # a module
+    import hud_mcp.gym as gym  # noqa: PLR0402  # pyright: ignore[reportUnusedImport]  # a module
     from hud_mcp.action import (
+        CLA,
         Action,
         ActionEffect,
         ClickAction,
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
         Point,
         PositionFetch,
         PressAction,
+        Response,
         ResponseAction,
         ScreenshotFetch,
         ScrollAction,
@@ -30,10 +34,12 @@ if TYPE_CHECKING:
         WaitAction,
     )
     from hud_mcp.agents.agent import Agent
-    from hud_mcp.call import FunctionConfig
+    from hud_mcp.call import FunctionConfig, FunctionConfigs, HudStyleConfigs
     from hud_mcp.capability import Capability
     from hud_mcp.context import Context, ContextFeature, ContextSpace
+    from hud_mcp.env.client import Client
     from hud_mcp.environment import Environment
+    from hud_mcp.errors import GymMakeException
     from hud_mcp.function import History
     from hud_mcp.grade import Grade, Outcome, SubScore
     from hud_mcp.graders.bash import BashGrader
@@ -51,6 +57,7 @@ if TYPE_CHECKING:
         numeric_match,
     )
     from hud_mcp.job import Job, load_job
+    from hud_mcp.loading.tasksets import load_taskset
     from hud_mcp.observation import Look, Observation, Screenshot, TaskResult
     from hud_mcp.record import Receipt, TrajectoryStep
     from hud_mcp.sandbox import SandboxLimits
@@ -60,7 +67,7 @@ if TYPE_CHECKING:
     from hud_mcp.taskset import TaskSet, Taskset
     from hud_mcp.template import Answer, Prompt, PromptMessage, Template
     from hud_mcp.trajectory import Trajectory
-    from hud_mcp.types import CustomGym
+    from hud_mcp.types import CustomGym, Gym
     from hud_mcp.world import Opening, World, WorldSpec
     from hud_mcp.worlds.browser import Browser, BrowserWorld, SiteRequest, SiteResponse
     from hud_mcp.worlds.gymnasium import Gymnasium, GymnasiumWorld
@@ -70,11 +77,13 @@ if TYPE_CHECKING:
 # Importing a name from here loads its module and nothing else: a template file that
 # only counts letters does not wait for a browser's classes.
 _HOMES = {
-    "action": "Action ActionEffect ClickAction CustomAction DragAction KeyDownAction KeyUpAction "
-    "MoveAction Point PositionFetch PressAction ResponseAction ScreenshotFetch ScrollAction "
-    "TypeAction WaitAction",
+    "action": "CLA Action ActionEffect ClickAction CustomAction DragAction KeyDownAction "
+    "KeyUpAction MoveAction Point PositionFetch PressAction Response ResponseAction "
+    "ScreenshotFetch ScrollAction TypeAction WaitAction",
     "agents.agent": "Agent",
-    "call": "FunctionConfig",
+    "call": "FunctionConfig FunctionConfigs HudStyleConfigs",
+    "env.client": "Client",
+    "errors": "GymMakeException",
     "capability": "Capability",
     "context": "Context ContextFeature ContextSpace",
     "environment": "Environment",
@@ -88,6 +97,7 @@ _HOMES = {
     "graders.text": "contains contains_all contains_any exact_match f1_score normalize "
     "numeric_match",
     "job": "Job load_job",
+    "loading.tasksets": "load_taskset",
     "observation": "Look Observation Screenshot TaskResult",
     "record": "Receipt TrajectoryStep",
     "sandbox": "SandboxLimits",
@@ -97,7 +107,7 @@ _HOMES = {
     "taskset": "TaskSet Taskset",
     "template": "Answer Prompt PromptMessage Template",
     "trajectory": "Trajectory",
-    "types": "CustomGym",
+    "types": "CustomGym Gym",
     "world": "Opening World WorldSpec",
     "worlds.browser": "Browser BrowserWorld SiteRequest SiteResponse",
     "worlds.gymnasium": "Gymnasium GymnasiumWorld",
@@ -107,6 +117,7 @@ _HOMES = {
 _HOME = {name: module for module, names in _HOMES.items() for name in names.split()}
 
 __all__ = [
+    "CLA",
     "Action",
     "ActionEffect",
     "Agent",
@@ -116,6 +127,7 @@ __all__ = [
     "BrowserWorld",
     "Capability",
     "ClickAction",
+    "Client",
     "CommandResult",
     "Context",
     "ContextFeature",
@@ -126,11 +138,15 @@ __all__ = [
     "Environment",
     "EvaluationResult",
     "FunctionConfig",
+    "FunctionConfigs",
     "Grade",
     "Grader",
+    "Gym",
+    "GymMakeException",
     "Gymnasium",
     "GymnasiumWorld",
     "History",
+    "HudStyleConfigs",
     "Job",
     "JobStatistics",
     "KeyDownAction",
@@ -148,6 +164,7 @@ __all__ = [
     "Prompt",
     "PromptMessage",
     "Receipt",
+    "Response",
     "ResponseAction",
     "SandboxLimits",
     "Screenshot",
@@ -181,12 +198,19 @@ __all__ = [
     "exact_match",
     "f1_score",
     "load_job",
+    "load_taskset",
     "normalize",
     "numeric_match",
 ]
 
 
+_MODULES = frozenset({"env", "gym", "task", "taskset", "types"})
+"""Modules that are reached as attributes too: `import hud_mcp; hud_mcp.gym.make(…)`."""
+
+
 def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(f"hud_mcp.{name}")
     if name not in _HOME:
         raise AttributeError(f"module 'hud_mcp' has no attribute {name!r}")
     value = getattr(import_module(f"hud_mcp.{_HOME[name]}"), name)

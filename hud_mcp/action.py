@@ -7,13 +7,23 @@ they may be written; it does not perform anything (a world does).
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, cast, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationError,
+    model_validator,
+)
 
 from hud_mcp.errors import InvalidAction, did_you_mean
 
 __all__ = [
     "ACTION_TYPES",
+    "CLA",
     "MAX_WAIT_MS",
+    "NO_TARGET",
     "Action",
     "ActionEffect",
     "ClickAction",
@@ -25,6 +35,7 @@ __all__ = [
     "Point",
     "PositionFetch",
     "PressAction",
+    "Response",
     "ResponseAction",
     "ScreenshotFetch",
     "ScrollAction",
@@ -40,6 +51,14 @@ MAX_WAIT_MS = 30_000
 """The longest `wait`: hosts give up on a call after about a minute."""
 
 Button = Literal["left", "right", "middle", "back", "forward"]
+
+NO_TARGET = "'click' needs x and y, a ref, or a selector"
+"""What is wrong with a click that does not say where, before the pointer was put anywhere."""
+
+
+def _button(given: Any) -> Any:
+    """The HUD SDK's first releases spelled the middle button `wheel`."""
+    return "middle" if given == "wheel" else given
 
 
 class Value(BaseModel):
@@ -81,7 +100,7 @@ class ClickAction(Targeted):
     """Click; `pattern` holds the pauses in ms between clicks: [100] is a double click."""
 
     type: Literal["click"] = "click"
-    button: Button = "left"
+    button: Annotated[Button, BeforeValidator(_button)] = "left"
     pattern: tuple[Annotated[int, Field(ge=0, le=5000)], ...] | None = Field(
         default=None,
         max_length=9,
@@ -89,11 +108,10 @@ class ClickAction(Targeted):
     )
     hold_keys: tuple[str, ...] | None = None
 
-    @model_validator(mode="after")
-    def _has_target(self) -> "ClickAction":
-        if self.point is None and self.ref is None and self.selector is None:
-            raise ValueError("'click' needs x and y, a ref, or a selector")
-        return self
+    @property
+    def has_target(self) -> bool:
+        """Whether it says where; else it clicks where the pointer is, where that is known."""
+        return any(place is not None for place in (self.point, self.ref, self.selector))
 
 
 class PressAction(Described):
@@ -191,6 +209,10 @@ class ResponseAction(Described):
     text: str = Field(description="The answer; JSON text where the task returns a type.")
 
 
+Response = ResponseAction
+"""The HUD SDK's name at its top."""
+
+
 class CustomAction(Described):
     """An action of the environment's own."""
 
@@ -216,6 +238,9 @@ Action = Annotated[
     Field(discriminator="type"),
 ]
 """Any one action; the field `type` says which."""
+
+CLA = Action
+"""The HUD SDK's name: Common Language Action."""
 
 _CLASSES: tuple[type[Described], ...] = get_args(get_args(Action)[0])
 _FIELDS = {c.model_fields["type"].default: frozenset(c.model_fields) for c in _CLASSES}
@@ -244,7 +269,9 @@ class ActionEffect(Value):
     )
 
 
-def parse_action(raw: Mapping[str, Any] | Described, *, where: str = "action") -> Action:
+def parse_action(
+    raw: Mapping[str, Any] | Described, *, where: str = "action", pointed: bool = True
+) -> Action:
     """Read one action in the HUD form (`point: {x, y}`) or the flat form (`x`, `y`).
 
     `None` and `""` count as absent where the field is optional, and fields that
@@ -254,6 +281,7 @@ def parse_action(raw: Mapping[str, Any] | Described, *, where: str = "action") -
     Args:
         raw: The action's fields, or an action, which is returned as it is.
         where: What to call it in an error, such as ``actions[2]``.
+        pointed: Whether a click must say where; a caller that follows the pointer knows.
 
     Raises:
         InvalidAction: It has no known type, lacks a field, or one is of the wrong kind.
@@ -276,13 +304,20 @@ def parse_action(raw: Mapping[str, Any] | Described, *, where: str = "action") -
             f"It takes {', '.join(sorted(takes)) or 'no field'}."
         )
     try:
-        return _ADAPTER.validate_python(_nested(raw, _FIELDS[kind]))
+        action = _ADAPTER.validate_python(_nested(raw, _FIELDS[kind]))
     except ValidationError as exc:
         raise InvalidAction(f"{where}: {_explain(exc, kind)}") from None
+    if pointed and isinstance(action, ClickAction) and not action.has_target:
+        raise InvalidAction(f"{where}: {NO_TARGET}.")
+    return action
 
 
-def parse_actions(raw: Any) -> tuple[Action, ...]:
+def parse_actions(raw: Any, *, pointed: bool = True) -> tuple[Action, ...]:
     """Read a list of actions; one action alone counts as a list of one, None as an empty one.
+
+    Args:
+        raw: What was given.
+        pointed: As for `parse_action`.
 
     Raises:
         InvalidAction: Naming the first bad one as ``actions[i]``. None was performed.
@@ -290,11 +325,13 @@ def parse_actions(raw: Any) -> tuple[Action, ...]:
     if raw is None:
         return ()
     if isinstance(raw, Mapping | Described):
-        return (parse_action(cast("Mapping[str, Any] | Described", raw)),)
+        return (parse_action(cast("Mapping[str, Any] | Described", raw), pointed=pointed),)
     if not isinstance(raw, Sequence) or isinstance(raw, str | bytes):
         raise InvalidAction(f"actions: expected a list of actions, got {_clip(raw)}.")
     items = cast("Sequence[Any]", raw)
-    return tuple(parse_action(item, where=f"actions[{i}]") for i, item in enumerate(items))
+    return tuple(
+        parse_action(item, where=f"actions[{i}]", pointed=pointed) for i, item in enumerate(items)
+    )
 
 
 def scale_action(action: Action, scale: float) -> Action:
@@ -334,8 +371,6 @@ def _nested(raw: Mapping[str, Any], fields: frozenset[str]) -> dict[str, Any]:
             continue
         # Half a place is an error that pydantic names; half a distance is zero on the other axis.
         kept[name] = given if name == "point" else {"x": 0, "y": 0, **given}
-    if kept.get("button") == "wheel":
-        kept["button"] = "middle"  # the HUD SDK's spelling before 0.2.3
     if name_filled := {"ref", "selector"} & set(kept):
         # A model that fills in every property sends a point beside the ref it means.
         if "point" in kept and "point" not in raw:

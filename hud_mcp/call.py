@@ -51,6 +51,8 @@ class FunctionConfig(Value):
     @classmethod
     def _is_json(cls, given: Any) -> tuple[Any, ...]:
         listed: list[Any] = [*given] if isinstance(given, list | tuple) else [given]
+        if any(map(inspect.isawaitable, listed)):
+            raise ValueError(f"an argument is a JSON value: {_let_go(listed)}")
         try:
             plain: list[Any] = to_jsonable_python(listed)
         except (PydanticSerializationError, ValueError) as exc:
@@ -70,6 +72,12 @@ class FunctionConfig(Value):
     def is_flat(self) -> bool:
         """Whether it was written as a flat list of names, which may also mean several calls."""
         return self._flat
+
+    def settled(self) -> "FunctionConfig":
+        """The same call, once an environment has said that it is one."""
+        if not self._flat:
+            return self
+        return FunctionConfig(function=self.function, args=self.args)
 
     def __len__(self) -> int:
         return len(self.args)
@@ -95,7 +103,7 @@ HudStyleConfig = FunctionConfig
 """What the SDK's first releases called it."""
 
 FunctionConfigs: TypeAlias = (
-    "str | tuple[Any, ...] | Mapping[str, Any] | FunctionConfig | Sequence[Any] | None"
+    str | tuple[Any, ...] | Mapping[str, Any] | FunctionConfig | Sequence[Any] | None
 )
 """Every form in which calls are written: a name; a tuple of a name and its arguments; a mapping
 with a `function` and `args`; a list of these, in order. None and what is empty is no call."""
@@ -126,17 +134,32 @@ def read_json_calls(given: Any) -> tuple[FunctionConfig, ...]:
 
 
 def _read(given: Any, *, from_json: bool) -> tuple[FunctionConfig, ...]:
-    if given is None or (isinstance(given, list | tuple | Mapping) and not given):
+    if _is_nothing(given):
         return ()
     if not isinstance(given, list):
         return (_call(given),)
-    items = cast("list[Any]", given)
-    if from_json and len(items) > 1 and isinstance(items[0], str):
-        if all(isinstance(item, str) for item in items):
+    items = [item for item in cast("list[Any]", given) if not _is_nothing(item)]
+    if len(items) > 1 and isinstance(items[0], str):
+        if from_json and all(isinstance(item, str) for item in items):
             return (FunctionConfig.of_flat(cast("list[str]", items)),)
-        if not all(isinstance(item, str | list | dict) for item in items):
+        if from_json and not all(isinstance(item, str | list | dict) for item in items):
             return (_call(tuple(items)),)
+        _refuse_flat(items)
     return tuple(_call(tuple(cast("list[Any]", i)) if isinstance(i, list) else i) for i in items)
+
+
+def _is_nothing(given: Any) -> bool:
+    return given is None or (isinstance(given, list | tuple | Mapping) and not given)
+
+
+def _refuse_flat(items: Sequence[Any]) -> None:
+    """Refuse a list that was meant as one call, where it cannot be several."""
+    name, *args = items
+    if any(isinstance(item, str) and not _NAME.fullmatch(item) for item in args):
+        raise ValueError(
+            f"a list is a sequence of calls, and {_shown(list(items))} holds what is no name; "
+            f"write {_shown([[name, *args]])} for one call"
+        )
 
 
 def _call(given: Any) -> FunctionConfig:
@@ -148,8 +171,9 @@ def _call(given: Any) -> FunctionConfig:
     if isinstance(given, tuple):
         name, *args = cast("tuple[Any, ...]", given) or (None,)
         if not isinstance(name, str):
+            hint = "; write several calls in a list" if isinstance(name, tuple | Mapping) else ""
             raise ValueError(  # noqa: TRY004  # pydantic reports ValueErrors by field
-                f"a call begins with its function's name, not with {_shown(name)}"
+                f"a call begins with its function's name, not with {_shown(name)}{hint}"
             )
         return FunctionConfig(function=name, args=tuple(args))
     if isinstance(given, Mapping):
@@ -177,9 +201,7 @@ def _call_of_mapping(given: Mapping[str, Any]) -> FunctionConfig:
 def _why_none(given: Any) -> str:
     """What is wrong with something that is no form of a call."""
     if inspect.isawaitable(given):
-        if inspect.iscoroutine(given):
-            given.close()  # it will not run, and need not say so
-        return "a coroutine is no call; name the function and its arguments, as in ('goto', '/')"
+        return f"this is no call: {_let_go([given])}"
     if callable(given):
         name = getattr(given, "__name__", "function")
         return f"a function is called by its name; write {name!r} and register it with env.function"
@@ -187,6 +209,13 @@ def _why_none(given: Any) -> str:
         f"{_shown(given)} is no call; write a name, a tuple of a name and its arguments, a dict "
         "with 'function' and 'args', or a list of these"
     )
+
+
+def _let_go(given: Sequence[Any]) -> str:
+    """What is wrong with coroutines in the place of data; they will not run."""
+    for each in filter(inspect.iscoroutine, given):
+        each.close()  # which need not be said at its end
+    return "a coroutine was given; name the function and its arguments, as in ('goto', '/')"
 
 
 def _is_finite(value: Any) -> bool:

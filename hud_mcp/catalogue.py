@@ -7,6 +7,7 @@ from hud_mcp.environment import Environment
 from hud_mcp.errors import InvalidContext, InvalidTask, did_you_mean
 from hud_mcp.task import Task
 from hud_mcp.taskset import Taskset
+from hud_mcp.types import why_remote
 
 __all__ = ["Catalogue"]
 
@@ -31,8 +32,7 @@ class Catalogue:
         self, environments: Iterable[Environment], tasksets: Iterable[Taskset] = ()
     ) -> None:
         self.environments = {e.name: e for e in environments}
-        rows = [self._bound(t) for s in tasksets for t in s]
-        self.tasks = Taskset(rows, name="The taskset")
+        self.tasks = self._join(tasksets)
 
     def find_environment(self, name: str | None) -> Environment:
         """Return an environment; None means the only one.
@@ -49,6 +49,20 @@ class Catalogue:
             hint = did_you_mean(name, self.environments)
             raise InvalidTask(f"There is no environment {name!r}.{hint} There are: {known}.")
         return self.environments[name]
+
+    def environment_of(self, task: Task) -> Environment:
+        """Return the environment that a task is of.
+
+        Raises:
+            InvalidTask: There is none; the text lists those that there are.
+        """
+        remote = None if task.env in self.environments else why_remote(task.gym)
+        if remote is not None:
+            raise InvalidTask(f"gym: {remote}")
+        try:
+            return self.find_environment(task.env)
+        except InvalidTask as exc:
+            raise InvalidTask(f"gym: {exc}" if task.prompt is not None else str(exc)) from None
 
     def notes(self, environment: str | None = None) -> list[str]:
         """What agents are told of the environments, or of one, beside templates and tools."""
@@ -107,19 +121,43 @@ class Catalogue:
         seed = found.seed if seed is None else seed
         return task.model_copy(update={"context": dict(context or {}), "seed": seed})
 
-    def _bound(self, task: Task) -> Task:
-        """A listed task as its environment reads it; one that could not be started is refused.
+    def check(self, task: Task) -> Task:
+        """A task as its environment reads it, if an agent can be started on it and graded.
 
         Raises:
-            InvalidTask: Naming it, and what is wrong with it.
+            InvalidTask: Saying what is wrong with it; nothing ran.
+            InvalidContext: Its context is not one of its environment's.
         """
-        try:
-            bound = self.find_environment(task.env).bind(task)
-        except (InvalidTask, InvalidContext) as exc:
-            raise InvalidTask(f"The task {task.id!r} cannot be offered. {exc}") from None
+        bound = self.environment_of(task).bind(task)
         if bound.prompt is not None and not bound.evaluate:
             raise InvalidTask(
-                f"The task {task.id!r} cannot be offered. evaluate: it names nothing to call, so "
-                "no answer has a grade. Name a function, such as ['response_includes', 'Paris']."
+                "evaluate: it names nothing to call, so no answer has a grade. Name a function, "
+                "such as ['response_includes', 'Paris']."
             )
         return bound
+
+    def _join(self, tasksets: Iterable[Taskset]) -> Taskset:
+        """The tasks of all sets, checked.
+
+        Raises:
+            InvalidTask: Naming the task, its file and line, and what is wrong with it.
+        """
+        rows: dict[str, Task] = {}
+        places: dict[str, str | None] = {}
+        for taskset in tasksets:
+            for task in taskset:
+                place = taskset.place_of(task.id)
+                at = f"{place}: " if place else ""
+                if task.id in rows:
+                    other = places[task.id] or "another one"
+                    raise InvalidTask(
+                        f"{at}the id {task.id!r} is taken by {other}; two tasks have it, and ids "
+                        "are distinct. Give each row an id of its own."
+                    )
+                try:
+                    rows[task.id] = self.check(task)
+                except (InvalidTask, InvalidContext) as exc:
+                    text = f"{at}The task {task.id!r} cannot be offered. {exc}"
+                    raise InvalidTask(text) from None
+                places[task.id] = place
+        return Taskset(rows.values(), name="The taskset")

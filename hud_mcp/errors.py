@@ -4,9 +4,9 @@ Every message says what was given, what was expected, and what to do next. This
 module owns the texts' common parts; it imports nothing of the package.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
-from typing import cast
+from typing import Any, cast
 
 __all__ = [
     "ActionFailed",
@@ -15,6 +15,7 @@ __all__ = [
     "EnvironmentFailed",
     "GraderFailed",
     "GradingFailed",
+    "GymMakeException",
     "HudMcpError",
     "InvalidAction",
     "InvalidContext",
@@ -25,6 +26,7 @@ __all__ = [
     "NoScreen",
     "NotInstalled",
     "OutputExists",
+    "Replaced",
     "SessionBusy",
     "SessionEnded",
     "SessionNotFound",
@@ -123,8 +125,24 @@ class DamagedRecord(StoreFailed):
     """A row of the store is not what was written; the text names it. Others can be read."""
 
 
+class GymMakeException(HudMcpError):
+    """`gym.make` made no environment; the name is the HUD SDK's. Nothing of it runs.
+
+    Attributes:
+        data: What is known of it; `exception` is what stopped it.
+    """
+
+    def __init__(self, message: str, data: Mapping[str, Any] | None = None) -> None:
+        super().__init__(message)
+        self.data: dict[str, Any] = dict(data or {})
+
+
 class OutputExists(HudMcpError):
     """Something is in the place that was to be written to. Nothing was written."""
+
+
+class Replaced(HudMcpError):
+    """HUD's SDK had this call; the text says what to use instead. Nothing was done."""
 
 
 class NotInstalled(HudMcpError):

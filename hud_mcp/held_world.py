@@ -15,6 +15,7 @@ from hud_mcp.action import Action, ActionEffect, scale_action
 from hud_mcp.environment import Environment
 from hud_mcp.errors import EnvironmentFailed, HudMcpError, SessionEnded
 from hud_mcp.observation import Look, Observation, Screenshot, clip_text, fit_screenshot
+from hud_mcp.pointer import Pointer, aimed
 from hud_mcp.replay import bring_back, can_come_back
 from hud_mcp.store.held import HeldSession
 from hud_mcp.tool import Tool
@@ -40,6 +41,7 @@ class HeldWorld:
         scale: How many of the world's pixels are one of the picture that the agent was shown.
         latest: The picture of the last observation, or None.
         services: What the session's tools have opened, by name; closed with the world.
+        pointer: Where the pointer was put last.
     """
 
     def __init__(
@@ -53,6 +55,7 @@ class HeldWorld:
         self.services: dict[str, SharedService] = {}
         self.scale = 1.0
         self.latest: Screenshot | None = None
+        self.pointer = Pointer()
 
     async def open(self, opening: Opening) -> World:
         """Open it, once.
@@ -112,7 +115,10 @@ class HeldWorld:
                 raise refusal
             return
         for action in actions:
-            effect = await world.act(scale_action(action, scale))
+            given = scale_action(action, scale)
+            meant = await self.pointer.aim(given, world)
+            effect = aimed(await world.act(meant), given, meant)
+            self.pointer.note(meant, effect.place)
             keep(_in_picture_pixels(effect, scale))
             if effect.terminated or effect.truncated:
                 return
@@ -202,6 +208,7 @@ class HeldWorld:
             self._environment.functions,
             snapshot=held.snapshot,
             snapshot_step=held.snapshot_step,
+            pointer=self.pointer,
         )
         for step in steps:
             if step.delivered_image and step.screenshot is not None:

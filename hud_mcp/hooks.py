@@ -17,7 +17,7 @@ class Hooks:
 
     def __init__(self) -> None:
         self._starting = anyio.Lock()
-        self._started: dict[str, Environment] = {}
+        self._started: dict[int, Environment] = {}
 
     async def start(self, environment: Environment, limit_s: float) -> None:
         """Run an environment's initialize hooks, if they have not run.
@@ -26,7 +26,7 @@ class Hooks:
             EnvironmentFailed: One failed; the next call begins with the first again.
         """
         async with self._starting:
-            if environment.name in self._started:
+            if id(environment) in self._started:
                 return
             try:
                 with anyio.fail_after(limit_s):
@@ -39,7 +39,7 @@ class Hooks:
                     f"An initialize hook of environment {environment.name!r} failed "
                     f"({type(exc).__name__}); the server's log says why."
                 ) from exc
-            self._started[environment.name] = environment
+            self._started[id(environment)] = environment
 
     async def stop(self) -> None:
         """Run the shutdown hooks of every environment whose initialize hooks have run."""

@@ -123,6 +123,11 @@ class Job(Value):
         compute = partial(job_statistics, group=job.group, threshold=threshold, seed=seed)
         return await anyio.to_thread.run_sync(compute, [task.id for task in tasks], runs)
 
+    @property
+    def place(self) -> "Place":
+        """Where it is recorded; None for the default store."""
+        return self._place
+
     def kept_in(self, store: "Place") -> Self:
         """Return the same job, which reads what it asks for from this store.
 

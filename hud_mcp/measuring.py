@@ -30,6 +30,7 @@ class Measuring:
         grade: The last measurement by the task's own `evaluate`; None where there is none, or
             where it had no number.
         is_done: Whether there is such a measurement.
+        failure: Why the last one by the task's own `evaluate` gave none; None where it did.
     """
 
     def __init__(self, *, keeps_history: bool) -> None:
@@ -38,6 +39,7 @@ class Measuring:
         self.final_response: str | None = None
         self.grade: Grade | None = None
         self.is_done = False
+        self.failure: str | None = None
 
     def note_actions(self, actions: Sequence[Mapping[str, Any]]) -> None:
         """Add what was performed."""
@@ -46,15 +48,22 @@ class Measuring:
 
     def note(self, measured: Measurement) -> None:
         """Keep a measurement by the task's own `evaluate`."""
-        self.grade, self.is_done = measured.grade, True
+        self.grade, self.is_done, self.failure = measured.grade, True, None
+
+    def fail(self, why: str | None) -> None:
+        """Note that the task's own `evaluate` gave nothing: why, or None where it was cut off."""
+        self.grade, self.is_done, self.failure = None, False, why
 
     def forget(self) -> None:
         """Forget what was measured and said: the task begins anew."""
-        self.grade, self.is_done, self.final_response = None, False, None
+        self.grade, self.is_done, self.failure, self.final_response = None, False, None, None
         self.history.clear()
 
     def ending(self) -> Ending:
         """How the session ends when its operator closes it now."""
+        if self.failure is not None:
+            text = "Its `evaluate` could not run, so it has no reward."
+            return Ending(Outcome.GRADING_FAILED, error=self.failure, told=text)
         if not self.is_done:
             return Ending(Outcome.CANCELLED, told="Its operator closed it without a measurement.")
         if self.grade is None:
@@ -76,6 +85,9 @@ class Measuring:
     def _restore_measurement(self, step: TrajectoryStep) -> None:
         if step.info.get("override"):
             return
+        if step.error is not None:
+            self.fail(None if step.interrupted else step.error)
+            return
         grade = step.info.get("grade")
         self.grade = None if grade is None else Grade.model_validate(grade)
-        self.is_done = step.error is None
+        self.is_done, self.failure = True, None

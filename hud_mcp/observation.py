@@ -10,7 +10,15 @@ import io
 from functools import cached_property
 from typing import Any, Literal, cast
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import (
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    field_serializer,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
 
 from hud_mcp.action import Value
 
@@ -33,11 +41,20 @@ _JPEG_QUALITIES = (80, 65, 50, 35)
 class Screenshot(Value):
     """One picture of the screen, encoded, with its relation to CSS pixels."""
 
-    data: bytes = Field(description="The encoded picture.", repr=False)
+    data: bytes = Field(description="The encoded picture; base64 in JSON.", repr=False)
     mime_type: Literal["image/png", "image/jpeg"] = "image/png"
     width_px: int = Field(gt=0, description="Pixels of the picture, not of the page.")
     height_px: int = Field(gt=0)
     scale: float = Field(default=1.0, gt=0, description="CSS pixels per pixel of the picture.")
+
+    @field_validator("data", mode="before")
+    @classmethod
+    def _read_data(cls, given: Any) -> Any:
+        return base64.b64decode(given, validate=True) if isinstance(given, str) else given
+
+    @field_serializer("data", when_used="json")
+    def _write_data(self, data: bytes) -> str:
+        return base64.b64encode(data).decode("ascii")
 
     @classmethod
     def from_bytes(cls, data: bytes, *, scale: float = 1.0) -> "Screenshot":
@@ -94,11 +111,26 @@ class Observation(Value):
         if not isinstance(raw, dict):
             return raw
         rest = dict(cast("dict[str, Any]", raw))
-        if not isinstance(rest.get("screenshot"), str):
+        text: Any = rest.pop("screenshot", None)
+        if text is None or rest.get("image") is not None:
             return rest
-        text: str = rest.pop("screenshot")
+        if not isinstance(text, str):
+            raise ValueError("a screenshot is a picture as base64 text, or None")  # noqa: TRY004  # pydantic reports ValueErrors by field
         encoded = text.partition("base64,")[2] or text
         return {**rest, "image": Screenshot.from_bytes(base64.b64decode(encoded))}
+
+    @model_serializer(mode="wrap", when_used="json")
+    def _as_json(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """In the HUD SDK's form: `screenshot` is PNG; `image` follows where that is not all."""
+        whole: dict[str, Any] = write(self)
+        image = whole.pop("image", None)
+        if whole.get("values") is None:
+            whole.pop("values", None)
+        if "screenshot" not in whole:
+            whole = {"screenshot": self.screenshot, **whole}
+        is_plain = self.image is None or self.image == Screenshot.from_bytes(self.image.data)
+        is_plain &= self.image is None or self.image.mime_type == "image/png"
+        return whole if is_plain else {**whole, "image": image}
 
     @cached_property
     def screenshot(self) -> str | None:

@@ -126,6 +126,7 @@ class Performer:
                 )
             if isinstance(action, ResponseAction):
                 self.check_answer(action.text)
+        self._world.pointer.check(actions, follows=self._operated)
 
     def check_answer(self, answer: str, max_bytes: int | None = None) -> None:
         """Refuse an answer that is too long: longer than arguments may be, by default.
@@ -202,7 +203,7 @@ class Performer:
             draft.error = _why_stopped(exc, "while it was evaluated")
             draft.interrupted = isinstance(exc, asyncio.CancelledError)
             if own:
-                self._measuring.is_done = False
+                self._measuring.fail(None if draft.interrupted else draft.error)
             await self._recorder.keep(draft)
             raise
         grade = measured.grade

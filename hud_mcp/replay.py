@@ -17,6 +17,7 @@ from hud_mcp.errors import ActionFailed, EnvironmentFailed, HudMcpError, Invalid
 from hud_mcp.function import Function, Situation
 from hud_mcp.measuring import FINAL_RESPONSE
 from hud_mcp.observation import Look, clip_text
+from hud_mcp.pointer import Pointer
 from hud_mcp.record import BEHIND
 from hud_mcp.tool import Tool
 from hud_mcp.trajectory import TrajectoryStep
@@ -62,6 +63,7 @@ async def bring_back(
     *,
     snapshot: bytes | None,
     snapshot_step: int,
+    pointer: Pointer,
 ) -> None:
     """Bring a freshly opened world, on which the template's setup has run, to its last step.
 
@@ -73,6 +75,7 @@ async def bring_back(
         functions: What the task's calls name.
         snapshot: The last one.
         snapshot_step: After which step it was taken.
+        pointer: Follows what is done.
 
     Raises:
         WorldLost: It cannot be, or it differs from its record.
@@ -87,7 +90,7 @@ async def bring_back(
     once = [name for s in steps if (name := _tool_name(s)) and not _replays(tools, name)]
     direct = next((str(s.actions[0].get("tool")) for s in steps if s.kind == "direct"), None)
     if spec.replayable and not once and direct is None:
-        await _replay(world, steps, tools, functions)
+        await _replay(world, steps, tools, functions, pointer)
     elif snapshot is None and all(s.kind in ("response", "evaluate") for s in steps):
         return  # nothing was done in it, as where there are no steps
     elif snapshot is None or snapshot_step != steps[-1].index:
@@ -100,6 +103,7 @@ async def bring_back(
         )
     elif isinstance(world, Restorable):
         await world.restore(snapshot)
+        _follow(steps, pointer)
     else:
         raise WorldLost("its world cannot be restored any more")
 
@@ -122,6 +126,7 @@ async def _replay(
     steps: Sequence[TrajectoryStep],
     tools: Mapping[str, Tool],
     functions: Mapping[str, Function],
+    pointer: Pointer,
 ) -> None:
     seen: str | None = None
     checked: TrajectoryStep | None = None
@@ -134,7 +139,7 @@ async def _replay(
         if step.kind == "reset":
             await _set_up_again(world, step, functions)
         else:
-            await _act_again(world, step)
+            await _act_again(world, step, pointer)
         look = Look.model_validate(step.look).model_copy(update={"image": None})
         if look.text and step.observation_text is not None:
             seen, checked = (await world.observe(look)).text, step
@@ -144,21 +149,32 @@ async def _replay(
         await _check(world, checked, seen)
 
 
-async def _act_again(world: World, step: TrajectoryStep) -> None:
+async def _act_again(world: World, step: TrajectoryStep, pointer: Pointer) -> None:
     for action in _performed(step):
         if isinstance(action, ResponseAction):
             return
         try:
-            await world.act(scale_action(action, step.scale))
+            meant = await pointer.aim(scale_action(action, step.scale), world)
+            pointer.note(meant, (await world.act(meant)).place)
         except ActionFailed as exc:
             raise WorldLost(
                 f"step {step.index}: {action.type} worked before, and now it failed: {exc}"
             ) from exc
 
 
+def _follow(steps: Sequence[TrajectoryStep], pointer: Pointer) -> None:
+    """Have the pointer where the last of some steps left it, without performing them."""
+    for step in steps:
+        if step.kind not in ("step", "act"):
+            continue
+        for i, action in enumerate(_performed(step)):
+            place = step.places[i] if i < len(step.places) else None
+            pointer.note(scale_action(action, step.scale), place)
+
+
 def _performed(step: TrajectoryStep) -> Sequence[Action]:
     try:
-        return parse_actions(list(step.actions[: step.performed]))
+        return parse_actions(list(step.actions[: step.performed]), pointed=False)
     except InvalidAction as exc:
         raise WorldLost(f"step {step.index} cannot be read: {exc}") from exc
 

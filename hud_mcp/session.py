@@ -11,7 +11,7 @@ import logging
 import secrets
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from datetime import datetime
 from typing import Any, Literal, TypeVar
 
@@ -26,14 +26,16 @@ from hud_mcp.environment.calls import Measurement, task_hosts
 from hud_mcp.errors import (
     AlreadyAnswered,
     EnvironmentFailed,
+    GradingFailed,
     HudMcpError,
+    InvalidTask,
     NoScreen,
     SessionBusy,
     SessionEnded,
     SessionTaken,
     StoreFailed,
 )
-from hud_mcp.grade import Outcome
+from hud_mcp.grade import Grade, Outcome
 from hud_mcp.held_world import HeldWorld
 from hud_mcp.keeper import Ending, Keeper
 from hud_mcp.limits import Limits
@@ -150,7 +152,7 @@ class Session:
             limits=limits,
             recorder=self._recorder,
             visits=self._visits,
-            rewards_shown=reward_policy == "per_step",
+            rewards_shown=reward_policy == "per_step" or self.is_operated,
             hand_over=self._hand_over,
             measuring=self._measuring,
             operated=self.is_operated,
@@ -432,23 +434,55 @@ class Session:
         return self.receipt
 
     async def evaluate(self, calls: Sequence[FunctionConfig] | None = None) -> Measurement:
-        """Measure, as often as one likes: nothing ends by it.
+        """Measure, as often as one likes: nothing ends by it, where the task has a prompt.
+
+        A template grades once: there, the answer that was kept is submitted, the session ends,
+        and what it was graded with is told again.
 
         Args:
             calls: What to call in place of the task's own `evaluate`; bound. What they return
                 is recorded as an override, and is never the grade.
 
         Raises:
-            GradingFailed: A function cannot run; that is recorded, and the session lives on.
+            GradingFailed: A function cannot run; that is recorded, and the session lives on. Or
+                the template failed to grade.
+            InvalidTask: The task names nothing to `evaluate`, and nothing was given.
             SessionEnded, SessionBusy, AlreadyAnswered, EnvironmentFailed, StoreFailed: As
                 for `step`.
         """
+        if calls is None and self.task.prompt is None:
+            return await self._graded_by_template()
+        if not (self.task.evaluate if calls is None else calls):
+            raise InvalidTask(
+                "The task names nothing to `evaluate`. Give it functions, such as "
+                "('response_includes', 'Paris'), or pass them to this call."
+            )
 
         async def run() -> Measurement:
             self._refuse_if_over()
             return await self._performer.measure(self.task, calls)
 
         return await self._enqueue(run, self.limits.grade_s)
+
+    async def _graded_by_template(self) -> Measurement:
+        """Submit the answer that was kept, once, and return what it was graded with."""
+        receipt = self.receipt
+        if receipt is None:
+            answer = self._answer if self._answer is not None else self.final_response or ""
+            with suppress(SessionEnded):  # what it ended with is told below
+                await self.respond(answer)
+            receipt = self.receipt
+        if receipt is None or receipt.outcome not in (Outcome.GRADED, Outcome.GRADING_FAILED):
+            raise SessionEnded(self._over_text())
+        if receipt.reward is None:
+            raise GradingFailed(receipt.error or "The template did not grade.")
+        grade = Grade(
+            reward=receipt.reward,
+            subscores=receipt.subscores,
+            content=receipt.content,
+            info=receipt.info,
+        )
+        return Measurement((receipt.reward,), grade)
 
     async def set_up(self, calls: Sequence[FunctionConfig] | None, look: Look) -> Stepped:
         """Run the setup again, and look; what was measured before does not count any more.
@@ -477,12 +511,11 @@ class Session:
             The receipt; the same one again where it has ended. None where it could not be
             recorded.
 
-        Raises:
-            SessionBusy: It is being graded.
+        A task that is being graded is waited for: it ends with its grade.
         """
+        if self.state == "grading":
+            await self.ended.wait()
         if not self.is_over:
-            if self.state == "grading":
-                raise SessionBusy("The task is being graded; it ends with its grade.")
             self._answer = self._measuring.final_response
             await self.finish(self._measuring.ending())
         return self.receipt

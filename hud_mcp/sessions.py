@@ -68,7 +68,7 @@ class Sessions:
             end; where not, only sessions that are asked for are brought back.
 
     Attributes:
-        environments, tasks, find_environment, notes, mint: The catalogue's.
+        environments, tasks, find_environment, environment_of, notes, mint: The catalogue's.
         live_base: Where the live pages of sessions are served, or None.
 
     Raises:
@@ -91,6 +91,7 @@ class Sessions:
         self.environments = catalogue.environments
         self.tasks = catalogue.tasks
         self.find_environment = catalogue.find_environment
+        self.environment_of = catalogue.environment_of
         self.notes = catalogue.notes
         self.mint = catalogue.mint
         self.store = store
@@ -144,6 +145,8 @@ class Sessions:
         provisional: bool = False,
         session_id: str | None = None,
         drawn: bool = False,
+        job_id: str | None = None,
+        environment: Environment | None = None,
     ) -> Session:
         """Start a session and return it with its prompt.
 
@@ -155,6 +158,8 @@ class Sessions:
             session_id: An id that the caller chose, so that the same call again, after a reply
                 that was lost, returns the session that the first one began.
             drawn: Whether that id was drawn for this call alone, so that none can have begun.
+            job_id: The job that it belongs to, in place of the registry's.
+            environment: The task's, where it is none of the catalogue's.
 
         Raises:
             InvalidTask, InvalidContext: The task does not fit its environment. Nothing ran.
@@ -166,7 +171,7 @@ class Sessions:
 
         If this call is cancelled, the half-made session ends as cancelled.
         """
-        environment = self.find_environment(task.env)
+        environment = environment or self.environment_of(task)
         task = environment.bind(task)
         template = environment.template_of(task)
         if session_id is not None and not drawn:
@@ -182,7 +187,7 @@ class Sessions:
             shared=self._shared,
             limits=self.limits,
             reward_policy=self._policy(environment, template.reward),
-            job_id=self.job_id,
+            job_id=job_id or self.job_id,
             provisional=provisional,
             session_id=session_id,
         )

@@ -22,6 +22,7 @@ from hud_mcp.errors import (
     SourceNotFound,
     did_you_mean,
 )
+from hud_mcp.loading.benchmarks import how_to_get
 from hud_mcp.task import Task
 
 __all__ = [
@@ -34,6 +35,7 @@ __all__ = [
     "load_module",
     "shipped_environments",
     "shipped_folder",
+    "task_files",
 ]
 
 
@@ -126,14 +128,21 @@ def declared_tasks(environments: Iterable[Environment]) -> list[Task]:
 
 
 def find_taskset(name: str) -> Path:
-    """Return a taskset's file: a path, or the name of a shipped one (`quickstart`).
+    """Return a taskset's file: a path, or a name (`quickstart`).
+
+    Args:
+        name: A file; a folder of files with tasks; the name of a file in the working folder,
+            without its ending; or that of a shipped set.
 
     Raises:
-        SourceNotFound: There is neither.
+        SourceNotFound: There is none; the text says how to get a set that people know.
     """
     path = Path(name)
-    if path.is_file():
+    if path.is_file() or (path.is_dir() and task_files(path)):
         return path
+    beside = [Path(f"{name}{suffix}") for suffix in (".jsonl", ".json", ".py")]
+    if found := next((each for each in beside if name and each.is_file()), None):
+        return found
     folder = shipped_folder("taskset_data")
     # `taskset_data/quickstart.jsonl` works from anywhere, as the README shows it.
     inside = path.name if path.parent.name in ("", "taskset_data") else None
@@ -141,11 +150,20 @@ def find_taskset(name: str) -> Path:
         for candidate in (folder / inside, folder / f"{inside}.jsonl"):
             if candidate.is_file():
                 return candidate
+    if (how := how_to_get(name)) is not None:
+        raise SourceNotFound(how)
     known = sorted(p.stem for p in folder.glob("*.jsonl"))
     raise SourceNotFound(
-        f"There is no taskset at {name!r}.{did_you_mean(name, known)} Name a .jsonl file, or one "
-        f"of the shipped sets: {', '.join(known)}."
+        f"There is no taskset at {name!r}.{did_you_mean(name, known)} Name a file of tasks "
+        f"(.jsonl, .json or .py), or one of the shipped sets: {', '.join(known)}."
     )
+
+
+def task_files(folder: Path) -> list[Path]:
+    """The files of a folder that hold its tasks: its `env.py`, else its JSON, by name."""
+    if (folder / "env.py").is_file():
+        return [folder / "env.py"]
+    return sorted(p for p in folder.iterdir() if p.suffix in (".jsonl", ".json") and p.is_file())
 
 
 def lasting_source(source: str) -> str:

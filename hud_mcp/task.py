@@ -7,13 +7,14 @@ the calls that set it up and grade it.
 import hashlib
 import json
 from collections.abc import Callable, Mapping
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import orjson
-from pydantic import Field, ValidationInfo, field_validator, model_validator
+from pydantic import Field, ValidationError, ValidationInfo, field_validator, model_validator
 
 from hud_mcp.action import Value
 from hud_mcp.call import FunctionConfig, read_calls, read_json_calls
+from hud_mcp.replaced import ReplacedCall
 from hud_mcp.types import CustomGym
 
 __all__ = [
@@ -44,6 +45,7 @@ _FIRST_FIELDS = frozenset(
 """What a digest has always covered; what came later counts where it is set."""
 
 _CALLS = ("setup", "evaluate")
+_TITLE_CHARS = 80
 
 
 class Validation(Value):
@@ -102,17 +104,35 @@ class Task(Value):
         default=None, description="Where a row that is not the user's own came from."
     )
 
+    from_dict: ClassVar[ReplacedCall] = ReplacedCall(
+        "Task.model_validate(row) reads a row, and TaskSet.from_file a file of rows."
+    )
+    from_serialized: ClassVar[ReplacedCall] = ReplacedCall(
+        "Task.model_validate(row) reads a row, in which a call is an object or a list."
+    )
+    serialize: ClassVar[ReplacedCall] = ReplacedCall(
+        "Task.row is a row as JSON, and TaskSet.to_file writes a file of rows."
+    )
+    from_inspect_sample: ClassVar[ReplacedCall] = ReplacedCall(
+        "Make a Task(prompt=sample.input, evaluate=('response_includes', sample.target))."
+    )
+    fit: ClassVar[ReplacedCall] = ReplacedCall(
+        "task.model_copy(update={'gym': name, 'env': name}) is the same task in another gym."
+    )
+
     @model_validator(mode="before")
     @classmethod
     def _complete(cls, raw: Any, info: ValidationInfo) -> Any:
         if not isinstance(raw, dict):
             return raw
         row = dict(cast("dict[str, Any]", raw))
-        for name in ("id", "metadata"):
+        for name in ("id", "metadata", "description"):
             if name in row and row[name] is None:
                 del row[name]
         if row.get("prompt") is not None:
             return _prompt_row(row, from_json=_from_json(info))
+        if row.get("template") is None and set(row) <= set(cls.model_fields):
+            raise ValueError("a task has a 'prompt' or a 'template', and this row has neither")
         if "id" not in row and isinstance(row.get("template"), str):
             row["id"] = default_task_id(row["template"], row.get("args") or {})
         return row
@@ -121,6 +141,15 @@ class Task(Value):
     @classmethod
     def _read_calls(cls, given: Any, info: ValidationInfo) -> tuple[FunctionConfig, ...]:
         return _reader(from_json=_from_json(info))(given)
+
+    @field_validator("gym", mode="before")
+    @classmethod
+    def _read_gym(cls, gym: Any) -> Any:
+        if isinstance(gym, Mapping):
+            return _custom_gym(cast("Mapping[str, Any]", gym))
+        if gym is not None and not isinstance(gym, str | CustomGym):
+            raise ValueError(f"a gym is a name, such as 'hud-browser', or a CustomGym, not {gym!r}")
+        return gym
 
     @field_validator("config")
     @classmethod
@@ -147,6 +176,23 @@ class Task(Value):
         return self
 
     @property
+    def title(self) -> str:
+        """One line for people: its description, else how its prompt begins."""
+        if self.description or not self.prompt:
+            return self.description
+        first = self.prompt.strip().partition("\n")[0]
+        return first if len(first) <= _TITLE_CHARS else f"{first[: _TITLE_CHARS - 1]}…"
+
+    @property
+    def inputs(self) -> dict[str, Any]:
+        """What it adds to its template or prompt, for people: arguments; or calls and options."""
+        if self.prompt is None:
+            return self.args
+        shown: dict[str, Any] = {n: [str(call) for call in getattr(self, n)] for n in _CALLS}
+        shown |= {"config": self.config, "target": self.target, "source": self.source}
+        return {name: value for name, value in shown.items() if value not in (None, [])}
+
+    @property
     def digest(self) -> str:
         """The SHA-256 of the row as canonical JSON: 64 hex digits."""
         row = self.model_dump(mode="json")
@@ -154,8 +200,16 @@ class Task(Value):
 
     @property
     def row(self) -> dict[str, Any]:
-        """It as JSON, without what equals its default or follows from the rest."""
+        """It as JSON for files, without what equals its default or follows from the rest.
+
+        Calls are in their one form; only a flat list of names that has not met its environment
+        is written as it was read.
+        """
         row = self.model_dump(mode="json", exclude_defaults=True)
+        for name in _CALLS:
+            calls: tuple[FunctionConfig, ...] = getattr(self, name)
+            if len(calls) == 1 and calls[0].is_flat:  # what it means, its environment will say
+                row[name] = [calls[0].function, *calls[0].args]
         if self.prompt is not None:
             del row["template"]
             row = {"id": row.pop("id"), "gym": row.pop("gym", row.pop("env")), **row}
@@ -188,27 +242,44 @@ def _prompt_row(row: dict[str, Any], *, from_json: bool) -> dict[str, Any]:
             f"a task has a 'prompt' or a 'template', and this row has 'prompt' and {given!r}"
         )
     gym = row.get("gym")
+    if isinstance(gym, Mapping):
+        gym = _custom_gym(cast("Mapping[str, Any]", gym))
     name = gym.name if isinstance(gym, CustomGym) else gym
-    if isinstance(gym, dict):
-        name = CustomGym.model_validate(gym).name
     name = name or row.get("env") or DEFAULT_GYM
     if row.get("env") not in (None, name):
         raise ValueError(f"'gym' and 'env' name one environment: {name!r} is not {row['env']!r}")
     made = {**row, "env": name, "template": PROMPT}
+    if not isinstance(name, str):
+        made["env"] = DEFAULT_GYM  # the gym is refused, by its own name
     return made if "id" in made else {**made, "id": _prompt_id(made, from_json=from_json)}
+
+
+def _custom_gym(row: Mapping[str, Any]) -> CustomGym:
+    """A gym as rows write it.
+
+    Raises:
+        ValueError: Naming the field of it.
+    """
+    try:
+        return CustomGym.model_validate(row)
+    except ValidationError as exc:
+        first = exc.errors(include_url=False)[0]
+        path = ".".join(["gym", *map(str, first["loc"])])
+        known = ", ".join((*CustomGym.model_fields, "build_context"))
+        said = first["msg"].removeprefix("Value error, ").lower()
+        raise ValueError(f"{path}: {said}. A gym of your own has: {known}") from None
 
 
 def _prompt_id(row: Mapping[str, Any], *, from_json: bool) -> str:
     """The name of a prompt that was given none: a short hash of its row."""
-    plain = {name: value for name, value in row.items() if value not in (None, (), [], {}, "")}
+    plain = dict(row)
     for name in _CALLS:
-        if name in plain:
-            try:
-                plain[name] = [
-                    call.model_dump() for call in _reader(from_json=from_json)(plain[name])
-                ]
-            except ValueError:
-                return PROMPT  # which is then refused, with the field's name
+        try:
+            calls = _reader(from_json=from_json)(row.get(name))
+        except ValueError:
+            return PROMPT  # which is then refused, with the field's name
+        plain[name] = [call.model_dump() for call in calls]
+    plain = {name: value for name, value in plain.items() if value not in (None, (), [], {}, "")}
     raw = _canonical(plain)
     return f"{PROMPT}-{hashlib.sha1(raw, usedforsecurity=False).hexdigest()[:8]}"
 

@@ -3,24 +3,19 @@
 import hashlib
 import random
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, Literal, cast, overload
+from typing import Any, Literal, overload
 
 import orjson
-from pydantic import ValidationError
 
-from hud_mcp.errors import InvalidTask, SourceNotFound, did_you_mean
-from hud_mcp.source import load_module
-from hud_mcp.task import FROM_JSON, Task, Validation
+from hud_mcp.errors import InvalidTask, did_you_mean
+from hud_mcp.loading.rows import Rows, read_file, read_lines, write_file
+from hud_mcp.replaced import ReplacedCall
+from hud_mcp.task import Task
 
-__all__ = ["TaskSet", "Taskset", "hud_row", "is_like", "read_row"]
-
-_HUD = "hud"
-"""Where in a task's metadata the fields are kept that only HUD's rows have."""
-
-_HUD_FIELDS = ("columns", "agent_config", "runtime_config", "verifier")
+__all__ = ["TaskSet", "Taskset", "is_like"]
 
 
 class Taskset(Sequence[Task]):
@@ -30,8 +25,10 @@ class Taskset(Sequence[Task]):
     `Taskset("mine", [task, …])` make one.
 
     Args:
-        tasks: The rows; or the set's name, where the rows come second.
-        name: What to call the set; or the rows, where its name came first.
+        first: The tasks; or the set's name, where the tasks come second.
+        second: The other of the two.
+        tasks: The tasks, by keyword.
+        name: What to call the set.
         id: An identifier of the user's own, or None.
         description: One line for people, or None.
 
@@ -39,21 +36,65 @@ class Taskset(Sequence[Task]):
         InvalidTask: Two rows have one id, or one is no task.
     """
 
+    upload = ReplacedCall(
+        "TaskSet.to_file(path) writes the tasks to a file, and load_taskset(path) reads them."
+    )
+    from_api = ReplacedCall("await load_taskset(name or path) loads a set of this machine.")
+    from_module = ReplacedCall("TaskSet.from_file(path) reads the tasks of a Python file.")
+    load_from_inspect = ReplacedCall("Make a Task of each sample, and a TaskSet of these.")
+    fit = ReplacedCall("A task names its gym; make tasks with the gym that the agent works in.")
+
+    @overload
     def __init__(
         self,
-        tasks: Iterable[Task] | str = (),
-        name: str | Iterable[Task] = "taskset",
+        tasks: Iterable[Task] = (),
+        name: str = ...,
+        /,
         *,
+        id: str | None = None,
+        description: str | None = None,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self,
+        name: str,
+        tasks: Iterable[Task],
+        /,
+        *,
+        id: str | None = None,
+        description: str | None = None,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self,
+        first: Iterable[Task] | str = (),
+        /,
+        *,
+        tasks: Iterable[Task] = ...,
+        name: str = ...,
+        id: str | None = None,
+        description: str | None = None,
+    ) -> None: ...
+    def __init__(
+        self,
+        first: Iterable[Task] | str | None = None,
+        second: Iterable[Task] | str | None = None,
+        /,
+        *,
+        tasks: Iterable[Task] | None = None,
+        name: str | None = None,
         id: str | None = None,  # noqa: A002  # HUD's name
         description: str | None = None,
     ) -> None:
-        if isinstance(tasks, str) and not isinstance(name, str):
-            tasks, name = name, tasks
-        self.name = str(name)
+        named_first = isinstance(first, str) and (second is not None or tasks is not None)
+        given, called = (second, first) if named_first else (first, second)
+        rows: Iterable[Any] = (given if tasks is None else tasks) or ()
+        self.name = str(called or name or "taskset")
         self.id = id
         self.description = description
         self._tasks: dict[str, Task] = {}
-        for task in tasks:
+        self._places: Mapping[str, str] = {}
+        for task in rows:
             if not isinstance(task, Task):
                 raise InvalidTask(
                     f"{self.name}: a taskset is made of tasks, not of {task!r:.60}; "
@@ -73,72 +114,52 @@ class Taskset(Sequence[Task]):
             SourceNotFound: There is no such file.
             InvalidTask: Naming the file, the line and the field of the first bad row.
         """
-        path = Path(path)
-        if not path.is_file():
-            raise SourceNotFound(f"There is no taskset at {path}; name a .jsonl file.")
-        tasks: list[Task] = []
-        lines: dict[str, int] = {}
-        for number, line in enumerate(path.read_bytes().splitlines(), 1):
-            if not line.strip():
-                continue
-            task = _read_line(line, f"{path}:{number}")
-            if task.id in lines:
-                raise InvalidTask(
-                    f"{path}:{number}: the id {task.id!r} is taken by line {lines[task.id]}; "
-                    "give each row an id of its own."
-                )
-            lines[task.id] = number
-            tasks.append(task)
-        return cls(tasks, name=path.stem)
+        return cls._of(read_lines(Path(path)))
 
     @classmethod
     def from_file(cls, path: str | Path) -> "Taskset":
-        """Read a file of tasks: `.jsonl`, `.json` or `.py`, or a folder with an `env.py`.
+        """Read a file of tasks: `.json`, `.py`, or else JSON Lines; or a folder of such files.
 
         A `.json` file is a list of rows, one row, or an object with `tasks`. Of a Python file,
         its public tasks, tasksets and lists of tasks are taken, in order. Rows may be HUD's.
 
         Raises:
-            SourceNotFound: There is no such file, or its kind is another.
-            InvalidTask: Naming the file, the row and the field of the first bad row.
+            SourceNotFound: There is no such file.
+            InvalidTask: Naming the file, the line and the field of the first bad row.
             InvalidEnvironment: A Python file does not load.
         """
-        path = Path(path)
-        if path.is_dir() and (path / "env.py").is_file():
-            path = path / "env.py"
-        if path.suffix == ".py" and path.is_file():
-            return _from_python(path)
-        if path.suffix == ".json" and path.is_file():
-            return _from_json_file(path)
-        if path.is_file() and path.suffix != ".jsonl":
-            raise SourceNotFound(
-                f"{path} is no file of tasks; name one that ends in .jsonl, .json or .py."
-            )
-        return cls.load(path)
+        return cls._of(read_file(Path(path), collections=(list, tuple, Taskset)))
 
-    def to_file(self, path: str | Path, *, form: Literal["hud-mcp", "hud"] = "hud-mcp") -> None:
+    @classmethod
+    def _of(cls, rows: Rows) -> "Taskset":
+        made = cls(rows.tasks, name=rows.name, id=rows.id, description=rows.description)
+        made._places = dict(zip((t.id for t in rows.tasks), rows.places, strict=True))
+        return made
+
+    def to_file(self, path: str | Path, *, form: Literal["hud-mcp", "hud"] = "hud-mcp") -> Path:
         """Write `.jsonl` or `.json`; what equals its default is left out.
 
         Args:
             path: Where to.
             form: `hud` for the rows that HUD's SDK reads.
 
+        Returns:
+            Where it was written to.
+
         Raises:
             InvalidTask: The file's kind is another; or HUD has no row for a task, which is
                 named. Nothing was written.
         """
-        path = Path(path)
-        if path.suffix not in (".json", ".jsonl"):
-            raise InvalidTask(f"{path}: tasks are written to a .jsonl or a .json file.")
-        rows = [hud_row(task) if form == "hud" else task.row for task in self]
-        if path.suffix == ".json":
-            path.write_bytes(orjson.dumps(rows, option=orjson.OPT_INDENT_2) + b"\n")
-        else:
-            path.write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in rows))
+        write_file(Path(path), self, form=form)
+        return Path(path)
 
     def save(self, path: str | Path) -> None:
         """Write JSON Lines; what equals its default is left out."""
         Path(path).write_bytes(b"".join(orjson.dumps(task.row) + b"\n" for task in self))
+
+    def place_of(self, task_id: str) -> str | None:
+        """The file and the line on which a task was read; None for one that was made in code."""
+        return self._places.get(task_id)
 
     @property
     def tasks(self) -> list[Task]:
@@ -194,17 +215,21 @@ class Taskset(Sequence[Task]):
         """The environments that its tasks name, each once, in order."""
         return tuple(dict.fromkeys(task.env for task in self))
 
-    def filter(self, wanted: str | Callable[[Task], bool]) -> "Taskset":
-        """The tasks that match.
+    def items(self) -> Iterator[tuple[str, Task]]:
+        """Each task's id with the task, in order."""
+        return iter(self._tasks.items())
+
+    def filter(self, wanted: str | Iterable[str] | Callable[[Task], bool]) -> "Taskset":
+        """The tasks that match, in their order.
 
         Args:
-            wanted: A predicate, or what the id, the environment's name or the template's id
-                is like: a shell pattern of the whole, or any part of it.
+            wanted: A predicate; or ids; or one text that the id, the environment's name or the
+                template's id is like: a shell pattern of the whole, or any part of it.
         """
         matches = _matcher(wanted)
         return self._smaller(task for task in self if matches(task))
 
-    def exclude(self, unwanted: str | Callable[[Task], bool]) -> "Taskset":
+    def exclude(self, unwanted: str | Iterable[str] | Callable[[Task], bool]) -> "Taskset":
         """The tasks that do not match; `unwanted` is as for `filter`."""
         matches = _matcher(unwanted)
         return self._smaller(task for task in self if not matches(task))
@@ -246,49 +271,13 @@ class Taskset(Sequence[Task]):
         return self._smaller(found)
 
     def _smaller(self, tasks: Iterable[Task]) -> "Taskset":
-        return Taskset(tasks, name=self.name, id=self.id, description=self.description)
+        made = Taskset(tasks, name=self.name, id=self.id, description=self.description)
+        made._places = self._places
+        return made
 
 
 TaskSet = Taskset
 """HUD's earlier name."""
-
-
-def hud_row(task: Task) -> dict[str, Any]:
-    """A task as a row of HUD's SDK: `env`, `id` (the template's), `args`, `slug`, and its own.
-
-    Raises:
-        InvalidTask: It has a prompt and no template, which HUD's rows cannot say.
-    """
-    if task.prompt is not None:
-        raise InvalidTask(
-            f"The task {task.id!r} has a prompt and its own calls; HUD's rows name a template. "
-            "Write it in this project's form, or make a template of it."
-        )
-    kept: dict[str, Any] = task.metadata.get(_HUD, {})
-    row = {"env": task.env, "id": task.template, "args": task.args, "slug": task.id}
-    return row | {
-        name: value for name, value in kept.items() if name in (*_HUD_FIELDS, "validation")
-    }
-
-
-def _from_hud_row(row: dict[str, Any]) -> dict[str, Any]:
-    """A row of HUD's SDK as one of this project; any other as it is."""
-    if not {"env", "id"} <= set(row) or {"template", "prompt"} & set(row):
-        return row
-    if not {"slug", "args", *_HUD_FIELDS} & set(row):
-        return row
-    rest = dict(row)
-    template, slug = rest.pop("id"), rest.pop("slug", None)
-    kept = {name: rest.pop(name) for name in _HUD_FIELDS if name in rest}
-    if isinstance(rest.get("validation"), list):
-        kept["validation"] = rest.pop("validation")
-    kept = {name: value for name, value in kept.items() if value is not None}
-    made: dict[str, Any] = {**rest, "template": template}
-    if slug is not None:
-        made["id"] = slug
-    if kept:
-        made["metadata"] = {**(rest.get("metadata") or {}), _HUD: kept}
-    return made
 
 
 def _split_of(task: Task) -> str | None:
@@ -296,107 +285,15 @@ def _split_of(task: Task) -> str | None:
     return name if isinstance(name, str) else None
 
 
-def _matcher(wanted: str | Callable[[Task], bool]) -> Callable[[Task], bool]:
+def _matcher(wanted: str | Iterable[str] | Callable[[Task], bool]) -> Callable[[Task], bool]:
     if callable(wanted):
         return wanted
+    if not isinstance(wanted, str):
+        ids = frozenset(wanted)
+        return lambda task: task.id in ids
     return lambda task: is_like(wanted, task.id, task.env, task.template)
 
 
 def is_like(pattern: str, *names: str) -> bool:
     """Whether a shell pattern matches one of some names, or is a part of it."""
     return any(fnmatchcase(name, pattern) or pattern in name for name in names)
-
-
-def _read_line(line: bytes, where: str) -> Task:
-    try:
-        raw = orjson.loads(line)
-    except orjson.JSONDecodeError as exc:
-        raise InvalidTask(f"{where}: this line is not JSON: {exc}.") from None
-    return read_row(raw, where)
-
-
-def read_row(raw: Any, where: str) -> Task:
-    """Read a row that came from JSON.
-
-    Args:
-        raw: It.
-        where: Its file and line, for the error.
-
-    Raises:
-        InvalidTask: Naming the place and the field.
-    """
-    if not isinstance(raw, dict):
-        raise InvalidTask(f"{where}: a task is an object, not {type(raw).__name__}.")
-    row = _from_hud_row(cast("dict[str, Any]", raw))
-    try:
-        return Task.model_validate(row, context=dict(FROM_JSON))
-    except ValidationError as exc:
-        first = exc.errors(include_url=False)[0]
-        path = ".".join(str(p) for p in first["loc"])
-        known = _fields_at(first["loc"][:-1])
-        extra = first["type"] == "extra_forbidden"
-        hint = did_you_mean(str(first["loc"][-1]), known) if extra else ""
-        message = "there is no such field" if hint or "extra" in first["type"] else first["msg"]
-        if first["type"] == "value_error":  # a sentence of ours, which says what to do
-            said = message.removeprefix("Value error, ")
-            raise InvalidTask(f"{where}: {f'{path}: ' if path else ''}{said}.") from None
-        raise InvalidTask(
-            f"{where}: {path}: {message.lower()}.{hint} The fields are: {', '.join(known)}."
-        ) from None
-
-
-def _fields_at(path: tuple[int | str, ...]) -> list[str]:
-    """The names of the fields of what a path into a row leads to."""
-    inside = path and path[0] == "validation"
-    return list((Validation if inside else Task).model_fields)
-
-
-def _from_json_file(path: Path) -> Taskset:
-    try:
-        raw = orjson.loads(path.read_bytes())
-    except orjson.JSONDecodeError as exc:
-        raise InvalidTask(f"{path}: this file is not JSON: {exc}.") from None
-    named: dict[str, Any] = {}
-    if isinstance(raw, dict) and isinstance(cast("dict[str, Any]", raw).get("tasks"), list):
-        named = cast("dict[str, Any]", raw)
-        raw = named["tasks"]
-    rows: list[Any] = cast("list[Any]", raw) if isinstance(raw, list) else [raw]
-    tasks = [read_row(row, f"{path}: row {number}") for number, row in enumerate(rows, 1)]
-    return _distinct(
-        tasks,
-        path,
-        name=named.get("name"),
-        id=named.get("id"),
-        description=named.get("description"),
-    )
-
-
-def _from_python(path: Path) -> Taskset:
-    found: dict[int, Task] = {}
-    for name, value in vars(load_module(path)).items():
-        if name.startswith("_"):
-            continue
-        listed = [value] if isinstance(value, Task) else value
-        if isinstance(listed, Taskset | list | tuple):
-            every = list(cast("Iterable[Any]", listed))
-            if every and all(isinstance(each, Task) for each in every):
-                found |= {id(task): task for task in every}
-    if not found:
-        raise InvalidTask(
-            f"{path} declares no tasks; write `tasks = [count(word='lamp'), …]` in it."
-        )
-    return _distinct(list(found.values()), path)
-
-
-def _distinct(
-    tasks: list[Task],
-    path: Path,
-    *,
-    name: str | None = None,
-    id: str | None = None,  # noqa: A002  # as the class has it
-    description: str | None = None,
-) -> Taskset:
-    try:
-        return Taskset(tasks, name=name or path.stem, id=id, description=description)
-    except InvalidTask as exc:
-        raise InvalidTask(f"{path}: {exc} Give each row an id of its own.") from None

@@ -18,6 +18,7 @@ from urllib.request import url2pathname
 
 from hud_mcp.grade import SubScore
 from hud_mcp.record import Receipt, Record, TrajectoryStep
+from hud_mcp.task import Task
 
 __all__ = [
     "PICTURES_LIMIT_BYTES",
@@ -136,7 +137,7 @@ def _facts(record: Record) -> list[tuple[str, str]]:
     facts = [
         ("task", task.id + (f": {task.description}" if task.description else "")),
         ("environment", f"{record.environment}{version}, template {task.template}"),
-        ("arguments", _json(task.args) if task.args else ""),
+        *_inputs(task),
         ("context", _json(record.context) if record.context else ""),
         ("seed", "" if record.seed is None else str(record.seed)),
         ("job", record.job_id or ""),
@@ -144,6 +145,15 @@ def _facts(record: Record) -> list[tuple[str, str]]:
         ("error", (record.error or "")),
     ]
     return [(name, value) for name, value in facts if value]
+
+
+def _inputs(task: Task) -> list[tuple[str, str]]:
+    if task.prompt is None:
+        return [("arguments", _json(task.args) if task.args else "")]
+    return [
+        (name, ", ".join(value) if name in ("setup", "evaluate") else _json(value))
+        for name, value in task.inputs.items()
+    ]
 
 
 def _step_lines(step: TrajectoryStep, began: datetime, *, full: bool) -> Iterator[Line]:

@@ -9,7 +9,14 @@ from pydantic import Field, model_serializer, model_validator
 
 from hud_mcp.action import Value
 
-__all__ = ["CustomGym", "Gym", "ServerGym"]
+__all__ = ["CustomGym", "Gym", "ServerGym", "why_remote"]
+
+_REMOTE = {
+    "OSWorld-Ubuntu": "a desktop with Ubuntu for the tasks of OSWorld, github.com/xlang-ai/OSWorld",
+    "hud-ubuntu": "a desktop with Ubuntu",
+    "docker": "a container that its taskset named",
+}
+"""Gyms that only HUD's cloud had, and what they were."""
 
 
 class CustomGym(Value):
@@ -62,3 +69,20 @@ ServerGym: TypeAlias = str
 """The name of a gym: `hud-browser`, `hud-shell`, `qa`, an environment's, a Gymnasium id."""
 
 Gym: TypeAlias = CustomGym | ServerGym
+
+
+def why_remote(gym: Gym | None) -> str | None:
+    """Why a gym cannot be started on this machine, and what to use instead; None where it can."""
+    if isinstance(gym, CustomGym):
+        if gym.location == "local":
+            return None
+        return (
+            "location='remote' asks for HUD's cloud, and gyms run on this machine; write "
+            "location='local'."
+        )
+    if gym not in _REMOTE:
+        return None
+    return (
+        f"{gym!r} was {_REMOTE[gym]}, and ran in HUD's cloud alone. Here, name an environment of "
+        "yours, 'hud-browser', 'hud-shell' or 'qa', or give a CustomGym with an image."
+    )

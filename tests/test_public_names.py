@@ -14,7 +14,7 @@ import pytest
 import hud_mcp
 
 NAMES = [name for name in hud_mcp.__all__ if not name.startswith("_")]
-VALUES = {"Action", "Context"}
+VALUES = {"CLA", "Action", "Context", "FunctionConfigs", "Gym", "HudStyleConfigs"}
 """Names of types that are no classes; what they mean stands in their modules."""
 
 

@@ -200,7 +200,7 @@ def test_shipped_tasksets_are_found_as_the_readme_names_them(folder: Path) -> No
 @pytest.mark.parametrize("name", ["nope", "other/nope.jsonl", "/nope.jsonl"])
 def test_a_taskset_that_is_not_there_is_named(folder: Path, name: str) -> None:
     """The text lists the shipped ones."""
-    with pytest.raises(SourceNotFound, match=r"There is no taskset at .* Name a .jsonl file"):
+    with pytest.raises(SourceNotFound, match=r"There is no taskset at .* Name a file of tasks"):
         find_taskset(name)
 
 

@@ -31,8 +31,10 @@ class OracleAgent:
             InvalidTask: The template has no oracle.
             ActionFailed: The solution met something that it did not expect.
         """
+        if task.prompt is not None:
+            raise InvalidTask(f"The task {task.id!r} has a prompt of its own and so no oracle.")
         environment = self._environments[task.env]
-        template = environment.template_of(task)
+        template = environment.find_template(task.template)
         function = template.oracle_function
         if function is None:
             raise InvalidTask(

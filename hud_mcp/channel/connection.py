@@ -266,7 +266,7 @@ class Connection:
         }
 
     async def _list(self, _params: dict[str, Any]) -> dict[str, Any]:
-        return {"tasks": self._service.environment.manifest()["templates"]}
+        return {"tasks": self._service.held.listed()}
 
     async def _start(self, params: dict[str, Any]) -> dict[str, Any]:
         task_id, args = params.get("id"), params.get("args")

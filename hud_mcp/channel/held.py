@@ -407,6 +407,19 @@ class HeldTasks:
                 held.stored = None if found[1] is not None else task_session_id
         return held if held.count else None
 
+    def listed(self) -> list[dict[str, Any]]:
+        """What can be started, as the wire has it: templates, and rows with their own prompts."""
+        rows = [
+            {
+                "id": task.id,
+                "description": task.title,
+                "args": self._environment.template_of(task).arguments.schema,
+            }
+            for task in self._sessions.tasks
+            if task.prompt is not None and task.env == self._environment.name
+        ]
+        return [*self._environment.manifest()["templates"], *rows]
+
     def _mint(self, task_id: str, args: Mapping[str, Any]) -> Task:
         name = self._environment.name
         if task_id in self._environment.templates:
@@ -415,8 +428,8 @@ class HeldTasks:
             if args:
                 raise InvalidTask(f"{task_id!r} is a row with its own arguments; pass none.")
             return self._sessions.tasks[task_id]
-        hint = did_you_mean(task_id, self._environment.templates)
-        known = ", ".join(self._environment.templates) or "none"
+        ids = [str(each["id"]) for each in self.listed()]
+        hint, known = did_you_mean(task_id, ids), ", ".join(ids) or "none"
         raise InvalidTask(f"unknown task: {task_id!r}.{hint} There are: {known}.")
 
 

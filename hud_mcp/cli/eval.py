@@ -128,7 +128,7 @@ _SETTLE_S = 15.0
 @click.option("--verbose", is_flag=True, help="A line for each run that ended, on a terminal too.")
 @click.pass_context
 def command(ctx: click.Context, **options: Any) -> None:
-    """Run an agent through a TASKSET (a .jsonl file, or the name of a shipped one).
+    """Run an agent through a TASKSET (a .jsonl, .json or .py file, or a shipped set's name).
 
     The agent reaches the server as any client does, in another process; a server that dies is
     started again, and its tasks go on. A run ends as expected if it was graded: for the oracle

@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from hud_mcp.errors import SourceNotFound
+from hud_mcp.errors import InvalidTask, SourceNotFound
 from hud_mcp.source import gymnasium_source, lasting_source, shipped_environments
 from hud_mcp.taskset import Taskset
+from hud_mcp.types import why_remote
 
 __all__ = ["find_sources", "lasting_source"]
 
@@ -20,12 +21,15 @@ def find_sources(given: Sequence[str], tasks: Taskset, folder: Path) -> list[str
 
     Raises:
         SourceNotFound: One is nowhere.
+        InvalidTask: A task's gym ran in HUD's cloud alone.
     """
     if given:
         return list(given)
+    _refuse_remote(tasks)
     shipped = shipped_environments()
     beside = folder / "env.py"
     found: list[str] = []
+    first = {task.env: task.id for task in reversed(tasks)}
     for name in tasks.environment_names:
         if name in shipped:
             found.append(name)
@@ -36,8 +40,16 @@ def find_sources(given: Sequence[str], tasks: Taskset, folder: Path) -> list[str
         elif Path("env.py").is_file():
             found.append("env.py")
         else:
+            where = tasks.place_of(first[name]) or tasks.name
             raise SourceNotFound(
-                f"{tasks.name} needs environment {name!r}, which is not shipped "
+                f"{where} needs environment {name!r}, which is not shipped "
                 f"({', '.join(shipped)}); say where it is with --env path/to/env.py."
             )
     return list(dict.fromkeys(found))
+
+
+def _refuse_remote(tasks: Taskset) -> None:
+    for task in tasks:
+        if task.env not in shipped_environments() and (remote := why_remote(task.gym)) is not None:
+            at = f"{place}: " if (place := tasks.place_of(task.id)) else ""
+            raise InvalidTask(f"{at}The task {task.id!r} cannot be run. gym: {remote}")

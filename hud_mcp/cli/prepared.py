@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from hud_mcp.agents.command import command_name
+from hud_mcp.catalogue import Catalogue
+from hud_mcp.cli.bridges import is_bridged
 from hud_mcp.cli.places import find_sources, lasting_source
 from hud_mcp.contexts import contexts_for, spread
 from hud_mcp.errors import HudMcpError, InvalidTask
@@ -46,7 +48,7 @@ async def begin_job(store: Store, options: Mapping[str, Any]) -> Prepared:
         HudMcpError: No task is meant.
     """
     path = find_taskset(options["taskset"])
-    tasks = Taskset.load(path)
+    tasks = Taskset.from_file(path)
     if not len(tasks):
         raise HudMcpError(f"{path} holds no tasks. Write one as JSON on each line.")
     chosen = tasks.filter(options["pattern"]) if options["pattern"] else tasks
@@ -59,7 +61,10 @@ async def begin_job(store: Store, options: Mapping[str, Any]) -> Prepared:
         agent=options["agent"],
         agent_command=options["agent_command"],
         sources=tuple(
-            lasting_source(s) for s in find_sources(options["sources"], chosen, path.parent)
+            lasting_source(s)
+            for s in find_sources(
+                options["sources"], chosen, path if path.is_dir() else path.parent
+            )
         ),
         folder=str(Path.cwd()),
         timeout_s=options["timeout"],
@@ -72,6 +77,7 @@ async def begin_job(store: Store, options: Mapping[str, Any]) -> Prepared:
         context_selector=options["context_selector"] if options["contexts"] else None,
     )
     _check_agent(how, chosen)
+    chosen = _bound(chosen, how)
     if options["contexts"] is not None:
         chosen = _spread(chosen, how, options["contexts"], options["context_selector"])
     agent = how.agent or command_name(how.agent_command or "", Path(how.folder))
@@ -130,17 +136,38 @@ def _spread(tasks: Taskset, how: RunOptions, contexts: str, selector: str) -> Ta
     return spread(tasks, found, selector=selector, seed=how.seed or 0)
 
 
+def _bound(tasks: Taskset, how: RunOptions) -> Taskset:
+    """The tasks as their environments read them, before anything is recorded or runs.
+
+    Those of a server that is bridged are checked there.
+
+    Raises:
+        InvalidTask: Naming the file, the line and the field of the first that cannot be run.
+    """
+    if any(is_bridged(source) for source in how.sources):
+        return tasks
+    found = Catalogue(load_environments(how.sources), [tasks]).tasks
+    return Taskset(found, name=tasks.name, id=tasks.id, description=tasks.description)
+
+
 def _check_agent(how: RunOptions, tasks: Taskset) -> None:
     """Find out before anything runs that the oracle cannot solve some tasks.
 
     Raises:
-        InvalidTask: Naming their templates.
+        InvalidTask: Naming them, or their templates.
     """
     if how.agent != "oracle":
         return
+    prompts = [task.id for task in tasks if task.prompt is not None]
+    if prompts:
+        more = f" and {len(prompts) - 1} more" if len(prompts) > 1 else ""
+        raise InvalidTask(
+            f"The task {prompts[0]!r}{more} has a prompt of its own and so no oracle; leave it out "
+            "with --filter, or run another agent."
+        )
     environments = {e.name: e for e in load_environments(how.sources)}
-    wanted = {(t.env, t.template): t for t in tasks if t.env in environments}
-    templates = [environments[env].template_of(wanted[env, name]) for env, name in sorted(wanted)]
+    wanted = {(t.env, t.template) for t in tasks if t.env in environments}
+    templates = [environments[env].find_template(name) for env, name in sorted(wanted)]
     without = [f"{t.id} ({t.where})" for t in templates if t.oracle_function is None]
     if without:
         raise InvalidTask(

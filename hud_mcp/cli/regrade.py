@@ -105,7 +105,7 @@ async def _load(
     if not counted:
         raise HudMcpError(f"Job {job.id} has no runs; there is nothing to grade again.")
     if options["taskset"]:
-        rows = Taskset.load(find_taskset(options["taskset"]))
+        rows = Taskset.from_file(find_taskset(options["taskset"]))
         chosen = [rows[task_id] for task_id in of_task if task_id in rows]
         if not chosen:
             raise HudMcpError(

@@ -350,7 +350,7 @@ def load(sources: Sequence[str], tasksets: Sequence[str]) -> tuple[list[Any], li
     plain = [source for source in sources if not is_bridged(source)]
     environments = load_environments(plain if sources else default_sources())
     if tasksets:
-        return environments, [Taskset.load(find_taskset(name)) for name in tasksets]
+        return environments, [Taskset.from_file(find_taskset(name)) for name in tasksets]
     shipped = {path.resolve() for path in shipped_environments().values()}
     names = {e.name for e in environments if e.file.resolve() in shipped}
     own = declared_tasks(e for e in environments if e.name not in names)

@@ -17,16 +17,17 @@ __all__ = ["command"]
 @click.option("--show", metavar="ID", help="Show one row, whole.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON Lines.")
 def command(taskset: str, pattern: str | None, show: str | None, as_json: bool) -> None:  # noqa: FBT001  # click passes it by name
-    """List the tasks of a TASKSET (a .jsonl file, or the name of a shipped one)."""
-    tasks = Taskset.load(find_taskset(taskset))
+    """List the tasks of a TASKSET (a .jsonl, .json or .py file, or the name of a shipped one)."""
+    tasks = Taskset.from_file(find_taskset(taskset))
     if show is not None:
-        row = tasks[show].model_dump(mode="json", exclude_defaults=not as_json)
+        task = tasks[show]
+        row = task.model_dump(mode="json") if as_json else task.row
         click.echo(orjson.dumps(row, option=orjson.OPT_INDENT_2 * (not as_json)))
         return
     chosen = tasks if pattern is None else tasks.filter(pattern)
     if as_json:
         for task in chosen:
-            click.echo(orjson.dumps(task.model_dump(mode="json", exclude_defaults=True)))
+            click.echo(orjson.dumps(task.row))
         return
     _print_table(chosen, tasks)
 
@@ -39,7 +40,7 @@ def _print_table(chosen: Taskset, tasks: Taskset) -> None:
     for name in ("task", "environment", "template", "description"):
         table.add_column(name, overflow="fold")
     for task in chosen:
-        table.add_row(task.id, task.env, task.template, task.description)
+        table.add_row(task.id, task.env, task.template, task.title)
     console = Console()
     console.print(table)
     console.print(f"{len(chosen)} of {len(tasks)} tasks; --show ID prints one.", style="dim")

@@ -16,7 +16,11 @@ from hud_mcp.environment.arguments import (
     GradingArg,
     PromptArg,
 )
-from hud_mcp.environment.environment import REWARD_POLICIES, Environment
+from hud_mcp.environment.environment import (
+    REWARD_POLICIES,
+    Environment,
+    declared_environment,
+)
 from hud_mcp.environment.loading import load_environment
 from hud_mcp.environment.workspace import (
     DEFAULT_SYSTEM_MOUNTS,
@@ -48,6 +52,7 @@ __all__ = [
     "PromptArg",
     "Workspace",
     "WorkspaceRoute",
+    "declared_environment",
     "load_environment",
 ]
 

@@ -1,5 +1,6 @@
 """Tasks that name their calls: which functions they mean, and the template that they make."""
 
+from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
@@ -19,6 +20,7 @@ from hud_mcp.template import Answer, Template
 __all__ = [
     "CallTemplate",
     "Measurement",
+    "Phase",
     "bind_calls",
     "combination",
     "measure",
@@ -73,7 +75,7 @@ def bind_calls(
                 found.check(each.args)
             except InvalidTask as exc:
                 raise InvalidTask(f"{phase}: {exc}") from None
-            bound.append(each)
+            bound.append(each.settled())
     return tuple(bound)
 
 
@@ -206,12 +208,12 @@ def _combined(
 
 def _distinct(calls: Sequence[FunctionConfig]) -> list[str]:
     """A name for each call; those of one function are numbered."""
-    names = [call.function for call in calls]
-    seen: dict[str, int] = {}
-    for i, name in enumerate(names):
-        if names.count(name) > 1:
-            seen[name] = seen.get(name, 0) + 1
-            names[i] = f"{name}-{seen[name]}"
+    counts = Counter(call.function for call in calls)
+    seen = Counter[str]()
+    names: list[str] = []
+    for name in (call.function for call in calls):
+        seen[name] += 1
+        names.append(f"{name}-{seen[name]}" if counts[name] > 1 else name)
     return names
 
 

@@ -10,6 +10,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mappi
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
+from weakref import WeakValueDictionary
 
 from hud_mcp.arguments import source_line
 from hud_mcp.capability import Capability
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from hud_mcp.carl.selector import ContextSelector
     from hud_mcp.worlds.shell.workspace import Workspace
 
-__all__ = ["REWARD_POLICIES", "Environment"]
+__all__ = ["REWARD_POLICIES", "Environment", "declared_environment"]
 
 REWARD_POLICIES = ("hidden", "on_submit", "per_step")
 """Who sees the reward: nobody but the record, the agent at the end, the agent at each step."""
@@ -114,6 +115,8 @@ class Environment:
         self.notes: tuple[str, ...] = ()
         """What agents are told of it beside its templates and tools, a line each."""
         self._add_world_tools()
+        if type(self) is Environment:  # what was read of a server is found by its address
+            _declared[name] = self
 
     @cached_property
     def folder(self) -> Path:
@@ -500,6 +503,14 @@ class Environment:
                     f"{where}: {noun} asks for a {world_type.__name__} in {name!r}, but "
                     f"environment {self.name!r} opens a {self.world.world_type.__name__}."
                 )
+
+
+_declared: "WeakValueDictionary[str, Environment]" = WeakValueDictionary()
+
+
+def declared_environment(name: str) -> Environment | None:
+    """The environment of a name that this process declared last, while it is there; or None."""
+    return _declared.get(name)
 
 
 def _no_files(_folder: Path) -> tuple[Path, ...]:

@@ -166,7 +166,7 @@ def _at(raw: Mapping[str, Any], place: Point) -> dict[str, Any]:
 
 def _mark(raw: Mapping[str, Any], ratio: float, *, performed: bool) -> Mark | None:
     try:
-        action = parse_action(raw)
+        action = parse_action(raw, pointed=False)
     except InvalidAction:
         return None  # a tool's call
 

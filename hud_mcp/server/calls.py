@@ -65,7 +65,7 @@ async def list_tasks(call: Call) -> dict[str, Any]:
     ]
     value: dict[str, Any] = {
         "tasks": [
-            {"id": t.id, "environment": t.env, "template": t.template, "description": t.description}
+            {"id": t.id, "environment": t.env, "template": t.template, "description": t.title}
             for t in page
         ],
         "total": len(tasks),
@@ -79,7 +79,7 @@ async def list_tasks(call: Call) -> dict[str, Any]:
             for env, t in templates
         ],
     }
-    lines = [f"{t.id}: {t.description or t.template} [{t.env}]" for t in page]
+    lines = [f"{t.id}: {t.title or t.template} [{t.env}]" for t in page]
     if offset + len(page) < len(tasks):
         rest = len(tasks) - offset - len(page)
         lines.append(f"… {rest} more; call again with offset={offset + len(page)}.")

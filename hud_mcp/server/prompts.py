@@ -86,9 +86,7 @@ class Prompts:
                 session = await self._sessions.start(task, caller=caller, provisional=True)
         except HudMcpError as exc:
             raise MCPError(code=INVALID_PARAMS, message=str(exc)) from None
-        return types.GetPromptResult(
-            description=task.description or None, messages=_messages(session)
-        )
+        return types.GetPromptResult(description=task.title or None, messages=_messages(session))
 
     def complete(self, name: str, argument: str, typed: str) -> list[str]:
         """Values for an argument that begin with, or contain, what was typed."""

@@ -194,7 +194,7 @@ def trajectory_row(
     return {
         "id": found.id,
         "task": task.id,
-        "description": task.description,
+        "description": task.title,
         "environment": found.environment,
         "template": task.template,
         "outcome": found.outcome.value if found.outcome else UNFINISHED,
@@ -222,7 +222,7 @@ def detail(trajectory: Trajectory, expected: Mapping[str, float | None] | None =
         "job": trajectory.job_id,
         "environment_version": trajectory.environment_version,
         "seed": trajectory.seed if trajectory.seed is None else str(trajectory.seed),
-        "args": as_text(trajectory.task.args),
+        "args": as_text(trajectory.task.inputs),
         "context": as_text(trajectory.context),
         "prompt": trajectory.prompt,
         "logs": trajectory.logs,
@@ -370,7 +370,7 @@ def _action(
     """What is drawn of an action, in CSS pixels, and what is said of it."""
     drawn: Json = {"words": describe_action(raw, names)}
     try:
-        action = parse_action(raw)
+        action = parse_action(raw, pointed=False)
     except InvalidAction:
         return drawn
     drawn |= {"type": action.type, "note": _note(action)}

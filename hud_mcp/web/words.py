@@ -26,7 +26,7 @@ def describe_action(action: Mapping[str, Any], names: Mapping[str, str] | None =
     if isinstance(action.get("tool"), str):
         return f"call {action['tool']} {as_text(action.get('args')) or ''}".strip()
     try:
-        parsed = parse_action(action)
+        parsed = parse_action(action, pointed=False)
     except InvalidAction:
         return as_text(dict(action)) or "nothing"
     words = _WORDS[parsed.type](parsed, {} if names is None else names)

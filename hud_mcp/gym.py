@@ -1,0 +1,85 @@
+"""`gym.make`: a live environment for a task or a gym, in this process or on a server."""
+
+from typing import Any
+
+from hud_mcp import job as jobs
+from hud_mcp.env.client import Client
+from hud_mcp.env.environment import Environment
+from hud_mcp.env.finding import Wanted, read_wanted
+from hud_mcp.env.reaching import reach
+from hud_mcp.errors import GymMakeException, HudMcpError
+from hud_mcp.job import Job
+from hud_mcp.types import CustomGym, Gym
+
+__all__ = ["CustomGym", "Gym", "GymMakeException", "make"]
+
+
+async def make(
+    env_src: Any,
+    *,
+    job: Job | None = None,
+    job_id: str | None = None,
+    url: str | None = None,
+    metadata: dict[str, Any] | None = None,
+) -> Environment:
+    """Make a live environment; of a task, its setup has run.
+
+    Args:
+        env_src: A task of either shape; or a gym: `"hud-browser"`, `"qa"`, `"hud-shell"`, the
+            name of an environment, its file, a Gymnasium id, an `Environment` that was declared,
+            or a `CustomGym`.
+        job: The job that the run belongs to; else the active one, where there is one.
+        job_id: Or its id.
+        url: Where it runs: in this process by default; `stdio:` in a server of its own;
+            `http://host:port/mcp` or `tcp://host:port` on one that runs. These need the
+            operator's token, before an `@` in the address or in `HUD_MCP_OPERATOR_TOKEN`; a HUD
+            server at `tcp://` does not.
+        metadata: What belongs to this instance; recorded with it.
+
+    Returns:
+        The environment; close it when the work is done.
+
+    Raises:
+        GymMakeException: There is no such gym, the task does not fit it, or its setup failed.
+            Nothing runs, and `data["exception"]` is what stopped it.
+
+    If this call is cancelled, the session that it began ends as cancelled.
+    """
+    client: Client | None = None
+    try:
+        wanted = read_wanted(env_src)
+        current = job or (None if job_id else _current_job())
+        client, task = await reach(wanted, url, store=current.place if current else None)
+        job_id = current.id if current else job_id
+        asked = {"task": task.row, "job_id": job_id, "metadata": metadata}
+        begun = await client.call("hud-mcp/start", asked)
+    except HudMcpError as exc:
+        await _give_up(client)
+        raise GymMakeException(str(exc), {"exception": exc}) from exc
+    except BaseException:
+        await _give_up(client)
+        raise
+    return Environment(
+        client,
+        begun=begun,
+        task=task if wanted.is_task else None,
+        metadata=dict(metadata or {}),
+        build_data=_build_data(wanted),
+        job_id=job_id,
+    )
+
+
+async def _give_up(client: Client | None) -> None:
+    if client is not None:
+        await client.close()
+
+
+def _current_job() -> Job | None:
+    """The job that the program is in, by `register_job` or `run_job`."""
+    current: Any = getattr(jobs, "current_job", None)
+    return None if current is None else current.get()
+
+
+def _build_data(wanted: Wanted) -> dict[str, Any]:
+    custom = wanted.custom
+    return {"gym": wanted.name} | ({} if custom is None else custom.model_dump(mode="json"))

@@ -1,0 +1,1 @@
+"""Where tasks come from: rows in files, and tasksets by name."""

@@ -1,0 +1,375 @@
+"""Rows of tasks in files: JSON Lines, JSON and Python, ours and HUD's, each with its place.
+
+A mistake in a row is told with its file and line, also where it is found later, when the task
+meets its environment.
+"""
+
+import ast
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, cast
+
+import orjson
+from pydantic import ValidationError
+
+from hud_mcp.errors import InvalidTask, SourceNotFound, did_you_mean
+from hud_mcp.source import load_module, task_files
+from hud_mcp.task import FROM_JSON, Task, Validation
+
+__all__ = ["Rows", "hud_row", "read_file", "read_lines", "read_row", "write_file"]
+
+_HUD = "hud"
+"""Where in a task's metadata the fields are kept that only HUD's rows have."""
+
+_HUD_FIELDS = ("columns", "agent_config", "runtime_config", "verifier")
+
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{},:\n]|[\w.+-]+', re.DOTALL)
+"""Of JSON: a text, a mark, the end of a line, or a number or word."""
+_DEEPEST = 100
+"""How deep the values of a row may lie in each other: deeper, no record can be written."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """What a file holds.
+
+    Attributes:
+        tasks: In order.
+        places: The file and the line of each.
+        name: What the set is called.
+        id: An identifier that the file gives it, or None.
+        description: One line for people, or None.
+    """
+
+    tasks: list[Task]
+    places: list[str]
+    name: str
+    id: str | None = None
+    description: str | None = None
+
+
+def read_file(path: Path, *, collections: tuple[type[Any], ...] = (list, tuple)) -> Rows:
+    """Read a file of tasks: `.json`, `.py`, or else JSON Lines; or a folder of such files.
+
+    Args:
+        path: The file; or a folder with an `env.py`, else with files of JSON.
+        collections: What holds tasks in a Python file, beside its names.
+
+    Raises:
+        SourceNotFound: There is no such file.
+        InvalidTask: Naming the file, the line and the field of the first bad row.
+        InvalidEnvironment: A Python file does not load.
+    """
+    if path.is_dir() and (files := task_files(path)):
+        return _joined(path, [read_file(each, collections=collections) for each in files])
+    if path.is_file() and path.suffix == ".py":
+        return _read_python(path, collections)
+    if path.is_file() and path.suffix == ".json":
+        return _read_json(path)
+    return read_lines(path)
+
+
+def _joined(folder: Path, parts: list[Rows]) -> Rows:
+    """The rows of several files as one set.
+
+    Raises:
+        InvalidTask: Two have one id.
+    """
+    tasks = [task for rows in parts for task in rows.tasks]
+    places = [place for rows in parts for place in rows.places]
+    first: dict[str, str] = {}
+    for task, place in zip(tasks, places, strict=True):
+        if (other := first.setdefault(task.id, place)) is not place:
+            raise InvalidTask(
+                f"{place}: the id {task.id!r} is taken by {other}; give each row an id of its own."
+            )
+    return Rows(tasks, places, folder.resolve().name)
+
+
+def read_lines(path: Path) -> Rows:
+    """Read JSON Lines: one task a line; empty lines are skipped.
+
+    Raises:
+        SourceNotFound: There is no such file.
+        InvalidTask: Naming the file, the line and the field of the first bad row.
+    """
+    if not path.is_file():
+        raise SourceNotFound(
+            f"There is no taskset at {path}; name a file that ends in .jsonl, .json or .py."
+        )
+    found = _Found(path)
+    for number, line in enumerate(path.read_bytes().splitlines(), 1):
+        if not line.strip():
+            continue
+        try:
+            raw = orjson.loads(line)
+        except orjson.JSONDecodeError as exc:
+            raise InvalidTask(f"{path}:{number}: this line is not JSON: {exc}.") from None
+        found.add(read_row(raw, f"{path}:{number}"), number)
+    return Rows(found.tasks, found.places, path.stem)
+
+
+def write_file(
+    path: Path, tasks: Iterable[Task], *, form: Literal["hud-mcp", "hud"] = "hud-mcp"
+) -> None:
+    """Write `.jsonl` or `.json`; what equals its default is left out.
+
+    Raises:
+        InvalidTask: The file's kind is another; or HUD has no row for a task, which is named.
+            Nothing was written.
+    """
+    if path.suffix not in (".json", ".jsonl"):
+        raise InvalidTask(f"{path}: tasks are written to a .jsonl or a .json file.")
+    rows = [hud_row(task) if form == "hud" else task.row for task in tasks]
+    if path.suffix == ".json":
+        path.write_bytes(orjson.dumps(rows, option=orjson.OPT_INDENT_2) + b"\n")
+    else:
+        path.write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in rows))
+
+
+def read_row(raw: Any, where: str) -> Task:
+    """Read a row that came from JSON.
+
+    Args:
+        raw: It.
+        where: Its file and line, for the error.
+
+    Raises:
+        InvalidTask: Naming the place and the field.
+    """
+    if not isinstance(raw, dict):
+        raise InvalidTask(f"{where}: a task is an object, not {type(raw).__name__}.")
+    row = _from_hud_row(cast("dict[str, Any]", raw))
+    for name, value in row.items():
+        if _depth(value) > _DEEPEST:
+            raise InvalidTask(f"{where}: {name}: values lie deeper in it than {_DEEPEST} levels.")
+    try:
+        return Task.model_validate(row, context=dict(FROM_JSON))
+    except ValidationError as exc:
+        raise InvalidTask(f"{where}: {_told(exc)}") from None
+
+
+def hud_row(task: Task) -> dict[str, Any]:
+    """A task as a row of HUD's SDK: `env`, `id` (the template's), `args`, `slug`, and its own.
+
+    Raises:
+        InvalidTask: It has a prompt and no template, which HUD's rows cannot say.
+    """
+    if task.prompt is not None:
+        raise InvalidTask(
+            f"The task {task.id!r} has a prompt and its own calls; HUD's rows name a template. "
+            "Write it in this project's form, or make a template of it."
+        )
+    kept: dict[str, Any] = task.metadata.get(_HUD, {})
+    row = {"env": task.env, "id": task.template, "args": task.args, "slug": task.id}
+    return row | {
+        name: value for name, value in kept.items() if name in (*_HUD_FIELDS, "validation")
+    }
+
+
+def _from_hud_row(row: dict[str, Any]) -> dict[str, Any]:
+    """A row of HUD's SDK as one of this project; any other as it is."""
+    if not {"env", "id"} <= set(row) or {"template", "prompt", "gym"} & set(row):
+        return row
+    made = dict(row)
+    template, slug = made.pop("id"), made.pop("slug", None)
+    args: Any = made.get("args") or cast("dict[str, Any]", {})
+    kept = {name: made.pop(name) for name in _HUD_FIELDS if name in made}
+    if isinstance(made.get("validation"), list):
+        kept["validation"] = made.pop("validation")
+    kept = {name: value for name, value in kept.items() if value is not None}
+    if slug is None and isinstance(template, str) and isinstance(args, dict):
+        slug = _hud_slug(template, cast("dict[str, Any]", args))
+    made |= {"id": slug, "template": template, "args": args}
+    if kept:
+        made["metadata"] = {**(made.get("metadata") or {}), _HUD: kept}
+    return made
+
+
+def _hud_slug(template: str, args: dict[str, Any]) -> str:
+    """What HUD's SDK calls a row without a slug, so that both mean the same row by it."""
+    if not args:
+        return template
+    raw = json.dumps(args, sort_keys=True, default=str).encode()
+    return f"{template}-{hashlib.sha1(raw, usedforsecurity=False).hexdigest()[:8]}"
+
+
+@dataclass
+class _Found:
+    """Tasks of one file, as they are found: two of one id are refused, by their lines."""
+
+    path: Path
+    tasks: list[Task] = field(default_factory=list[Task])
+    places: list[str] = field(default_factory=list[str])
+    lines: dict[str, int] = field(default_factory=dict[str, int])
+
+    def add(self, task: Task, line: int, *, place: str = "") -> None:
+        """Take a task.
+
+        Raises:
+            InvalidTask: Another one has its id.
+        """
+        where = f"{self.path}:{line}"
+        if task.id in self.lines:
+            raise InvalidTask(
+                f"{where}: the id {task.id!r} is taken by line {self.lines[task.id]}; "
+                "give each row an id of its own."
+            )
+        self.lines[task.id] = line
+        self.tasks.append(task)
+        self.places.append(f"{where}: {place}" if place else where)
+
+
+def _told(exc: ValidationError) -> str:
+    """The first mistake of a row; a name that is none explains what is missing."""
+    errors = exc.errors(include_url=False, include_input=False)
+    first = next((e for e in errors if e["type"] == "extra_forbidden"), errors[0])
+    path = ".".join(map(str, first["loc"]))
+    if first["type"] == "value_error":  # a sentence of ours, which says what to do
+        said = first["msg"].removeprefix("Value error, ")
+        at = f"{path}: " if path and not said.startswith(f"{path}.") else ""
+        return f"{at}{said}."
+    known = _fields_at(first["loc"][:-1])
+    extra = first["type"] == "extra_forbidden"
+    hint = did_you_mean(str(first["loc"][-1]), known) if extra else ""
+    said = "there is no such field" if extra else first["msg"].lower()
+    return f"{path}: {said}.{hint} The fields are: {', '.join(known)}."
+
+
+def _fields_at(path: tuple[int | str, ...]) -> list[str]:
+    """The names of the fields of what a path into a row leads to."""
+    inside = path and path[0] == "validation"
+    return list((Validation if inside else Task).model_fields)
+
+
+def _depth(value: Any) -> int:
+    """How deep values lie in each other; a value alone is 0. Without recursion."""
+    depth, level = 0, [value]
+    while level := [each for outer in level for each in _inside(outer)]:
+        depth += 1
+    return depth
+
+
+def _inside(value: Any) -> Iterable[Any]:
+    if isinstance(value, dict):
+        return cast("dict[str, Any]", value).values()
+    return cast("list[Any]", value) if isinstance(value, list) else ()
+
+
+def _read_json(path: Path) -> Rows:
+    text = path.read_bytes()
+    try:
+        raw: Any = orjson.loads(text)
+    except orjson.JSONDecodeError as exc:
+        raise InvalidTask(f"{path}: this file is not JSON: {exc}.") from None
+    named: Mapping[str, Any] = {}
+    if isinstance(raw, dict) and isinstance(cast("dict[str, Any]", raw).get("tasks"), list):
+        named = cast("dict[str, Any]", raw)
+        unknown = sorted(set(named) - {"tasks", "name", "id", "description"})
+        if unknown:
+            raise InvalidTask(
+                f"{path}: {unknown[0]}: a set of tasks has no such field. It has: tasks, name, id, "
+                "description."
+            )
+        raw = named["tasks"]
+    rows: list[Any] = cast("list[Any]", raw) if isinstance(raw, list) else [raw]
+    key = "tasks" if named else None
+    lines = list(_row_lines(text.decode(), key)) if isinstance(raw, list) else [1]
+    found = _Found(path)
+    for row, line in zip(rows, lines, strict=True):
+        found.add(read_row(row, f"{path}:{line}"), line)
+    return Rows(
+        found.tasks,
+        found.places,
+        str(named.get("name") or path.stem),
+        id=_text_or_none(named, "id", path),
+        description=_text_or_none(named, "description", path),
+    )
+
+
+def _text_or_none(named: Mapping[str, Any], name: str, path: Path) -> str | None:
+    value = named.get(name)
+    if value is not None and not isinstance(value, str):
+        raise InvalidTask(f"{path}: {name}: this is a text, not {type(value).__name__}.")
+    return value
+
+
+def _row_lines(text: str, key: str | None) -> Iterator[int]:
+    """The line on which each item of a list begins, in JSON that is sound.
+
+    Args:
+        text: The file.
+        key: The list's name in the outermost object; None where the list is outermost.
+    """
+    line, depth, name, within = 1, 0, None, False
+    rows_at = 1 if key is None else 2
+    awaited = False
+    last = ""
+    for match in _TOKEN.finditer(text):
+        mark = match[0]
+        if mark == "\n":
+            line += 1
+            continue
+        if mark == ":" and depth == 1:
+            name = orjson.loads(last)
+        if awaited:
+            awaited = False
+            if mark != "]":
+                yield line
+        if mark in "[{":
+            depth += 1
+            if depth == rows_at and mark == "[" and (key is None or name == key):
+                within = awaited = True
+        elif mark in "]}":
+            within = within and depth != rows_at
+            depth -= 1
+        elif mark == "," and depth == rows_at and within:
+            awaited = True
+        last = mark if mark[0] == '"' else last
+        line += mark.count("\n")
+
+
+def _read_python(path: Path, collections: tuple[type[Any], ...]) -> Rows:
+    module = load_module(path)
+    lines = _assigned_lines(path)
+    found = _Found(path)
+    seen: set[int] = set()
+    for name, value in list(vars(module).items()):
+        if name.startswith("_"):
+            continue
+        for task, place in _tasks_of(name, value, collections):
+            if id(task) not in seen:
+                seen.add(id(task))
+                found.add(task, lines.get(name, 1), place=place)
+    if not found.tasks:
+        raise InvalidTask(
+            f"{path} declares no tasks; write `tasks = [count(word='lamp'), …]` in it."
+        )
+    return Rows(found.tasks, found.places, path.stem)
+
+
+def _tasks_of(
+    name: str, value: Any, collections: tuple[type[Any], ...]
+) -> Iterator[tuple[Task, str]]:
+    """The tasks of a module's public name, each with how it is reached."""
+    if isinstance(value, Task):
+        yield value, name
+    elif isinstance(value, collections):
+        for i, each in enumerate(cast("Iterable[Any]", value)):
+            if isinstance(each, Task):
+                yield each, f"{name}[{i}]"
+
+
+def _assigned_lines(path: Path) -> dict[str, int]:
+    """The line on which each name of a file was assigned last."""
+    found: dict[str, int] = {}
+    for node in ast.parse(path.read_bytes()).body:
+        targets = node.targets if isinstance(node, ast.Assign) else ()
+        if isinstance(node, ast.AnnAssign):
+            targets = (node.target,)
+        found |= {t.id: node.lineno for t in targets if isinstance(t, ast.Name)}
+    return found

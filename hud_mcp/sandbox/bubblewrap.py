@@ -235,7 +235,7 @@ def _etc(launch: Launch) -> list[str]:
 
 def _give_folder(launch: Launch, limits: SandboxLimits, places: Sequence[Path]) -> None:
     """Let another program make the folder, in namespaces that others can enter."""
-    wanted = {
+    wanted: dict[str, object] = {
         "places": [str(place) for place in places],
         "size": limits.disk_bytes,
         "user": launch.user,

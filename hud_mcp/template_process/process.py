@@ -23,7 +23,6 @@ from hud_mcp.log import pass_on
 from hud_mcp.template import Answer, Template
 from hud_mcp.template_process import wire
 from hud_mcp.template_process.launcher import Launched, Launcher
-from hud_mcp.template_process.runner import PROMPT, is_inside
 from hud_mcp.world import Place, Shared
 
 __all__ = ["TemplateProcess", "runs_apart"]
@@ -131,7 +130,7 @@ class TemplateProcess(AsyncGenerator[Any, Any]):
     # The process.
 
     async def _start(self) -> None:
-        if is_inside():
+        if wire.is_inside():
             raise EnvironmentFailed(
                 f"{self._environment.file} starts sessions while it is loaded. Put that behind "
                 "`if __name__ == '__main__':`."
@@ -198,7 +197,7 @@ class TemplateProcess(AsyncGenerator[Any, Any]):
     def _read(self, outcome: Mapping[str, Any]) -> Any:
         """What an outcome is to a driver: a value, or something raised."""
         if outcome["op"] == "prompt":
-            return PROMPT.validate_python(outcome["prompt"])
+            return wire.PROMPT.validate_python(outcome["prompt"])
         if outcome["op"] == "grade":
             self._graded = True
             return outcome["grade"] and Grade.model_validate(outcome["grade"])

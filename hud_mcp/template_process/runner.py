@@ -20,32 +20,20 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any, cast
 
-from pydantic import TypeAdapter
-
 from hud_mcp import errors
 from hud_mcp.environment import Environment
 from hud_mcp.errors import EnvironmentFailed, HudMcpError, InvalidTemplate
 from hud_mcp.grade import read_grade
 from hud_mcp.keeper import SessionOver, describe_failure
 from hud_mcp.source import load_environments
-from hud_mcp.template import Prompt, Template, read_prompt
+from hud_mcp.template import Template, read_prompt
 from hud_mcp.template_process import wire
 from hud_mcp.template_process.namespaces import Mounts
 from hud_mcp.world import current_world
 
-__all__ = ["PROMPT", "failure", "is_inside", "run"]
-
-PROMPT = TypeAdapter(Prompt)
-"""How a prompt is carried from one process to the other."""
+__all__ = ["run"]
 
 logger = logging.getLogger(__name__)
-
-_inside = False
-
-
-def is_inside() -> bool:
-    """Whether this process runs a template of another one."""
-    return _inside
 
 
 def run(plan: Mapping[str, Any], control: socket.socket, mounts: Mounts | None) -> int:
@@ -59,13 +47,12 @@ def run(plan: Mapping[str, Any], control: socket.socket, mounts: Mounts | None) 
     Returns:
         The process's exit code.
     """
-    global _inside  # noqa: PLW0603  # of the whole process
-    _inside = True
+    wire.note_inside()
     _show_lines()
     try:
         template, root, made = _load(plan, mounts)
     except BaseException as exc:  # noqa: BLE001  # whatever an author's file does is told
-        wire.send_now(control, failure(exc, plan["where"]))
+        wire.send_now(control, _failure(exc, plan["where"]))
         return 1
     if made is not None:
         wire.send_now(control, {"op": "made", "path": str(made)})
@@ -75,7 +62,7 @@ def run(plan: Mapping[str, Any], control: socket.socket, mounts: Mounts | None) 
     return 0
 
 
-def failure(exc: BaseException, where: str) -> dict[str, Any]:
+def _failure(exc: BaseException, where: str) -> dict[str, Any]:
     """What is told of an exception."""
     known = isinstance(exc, HudMcpError)
     return {
@@ -195,7 +182,7 @@ class _Runner:
         except (Exception, SystemExit, BaseExceptionGroup, asyncio.CancelledError) as exc:  # noqa: BLE001  # told to the server, which attributes it
             await self._fail(exc)
             return
-        await self._tell({"op": "prompt", "prompt": PROMPT.dump_python(prompt, mode="json")})
+        await self._tell({"op": "prompt", "prompt": wire.PROMPT.dump_python(prompt, mode="json")})
         try:
             message = await self._inbox.get()
         except asyncio.CancelledError as exc:
@@ -240,7 +227,7 @@ class _Runner:
         elif isinstance(exc, SessionOver):
             await self._tell({"op": "over"})
         else:
-            await self._tell(failure(exc, self._template.where))
+            await self._tell(_failure(exc, self._template.where))
 
     def _hand_over(self) -> None:
         """Leave the folder to the agent, and trust nothing in it from now on."""

@@ -6,9 +6,15 @@ import struct
 from collections.abc import Mapping
 from typing import Any
 
+from pydantic import TypeAdapter
 from pydantic_core import from_json, to_json
 
-__all__ = ["pack", "read", "send_now"]
+from hud_mcp.template import Prompt
+
+__all__ = ["PROMPT", "is_inside", "note_inside", "pack", "read", "send_now"]
+
+PROMPT = TypeAdapter(Prompt)
+"""How a prompt is carried from one process to the other."""
 
 _LENGTH = struct.Struct("!I")
 _MOST_BYTES = 256 * 1024 * 1024
@@ -38,3 +44,17 @@ async def read(reader: asyncio.StreamReader) -> dict[str, Any] | None:
 def send_now(control: socket.socket, frame: Mapping[str, Any]) -> None:
     """Send a frame where no loop runs."""
     control.sendall(pack(frame))
+
+
+_inside = False
+
+
+def note_inside() -> None:
+    """Note that this process runs a template of another one."""
+    global _inside  # noqa: PLW0603  # of the whole process
+    _inside = True
+
+
+def is_inside() -> bool:
+    """Whether this process runs a template of another one."""
+    return _inside

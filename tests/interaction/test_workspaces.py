@@ -157,6 +157,6 @@ def templates_of() -> set[int]:
             line: list[Any] = process.cmdline()
         except psutil.Error:
             continue
-        if any("template_process" in str(word) for word in line):
+        if any("hud_mcp.template_process.forks" in str(word) for word in line):
             found.add(process.pid)
     return found

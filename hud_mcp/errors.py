@@ -23,6 +23,7 @@ __all__ = [
     "LimitReached",
     "NoScreen",
     "NotInstalled",
+    "OperatorRefused",
     "OutputExists",
     "SessionBusy",
     "SessionEnded",
@@ -121,6 +122,10 @@ class GymMakeException(HudMcpError):
     def __init__(self, message: str, data: Mapping[str, Any] | None = None) -> None:
         super().__init__(message)
         self.data: dict[str, Any] = dict(data or {})
+
+
+class OperatorRefused(HudMcpError):
+    """A server takes no operator's calls, or not with this token. Nothing was done."""
 
 
 class OutputExists(HudMcpError):

@@ -37,12 +37,16 @@ class ChannelRefused(HudMcpError):
     Attributes:
         code: JSON-RPC's, or the server's own.
         message: What the server said.
+        data: What else it said, for programs.
     """
 
-    def __init__(self, method: str, code: int, message: str) -> None:
+    def __init__(
+        self, method: str, code: int, message: str, data: Mapping[str, Any] | None = None
+    ) -> None:
         super().__init__(f"{method} was refused ({code}): {message}")
         self.code = code
         self.message = message
+        self.data: Mapping[str, Any] = data or {}
 
 
 @dataclass(frozen=True)
@@ -90,6 +94,7 @@ class ChannelClient:
         session_id: The session that this connection speaks for.
         environment: The served environment's name and version.
         bindings: The capabilities that are published, each as the wire has it.
+        is_ours: Whether the server is of this package, and not HUD's own, say.
     """
 
     def __init__(
@@ -99,6 +104,7 @@ class ChannelClient:
         self.session_id = ""
         self.environment: dict[str, str] = {}
         self.bindings: list[dict[str, Any]] = []
+        self.is_ours = False
         self._frames = FrameReader(reader, within_s=_TASK_S)
         self._writer = writer
         self._ids = itertools.count(1)
@@ -163,6 +169,7 @@ class ChannelClient:
             self.session_id = str(result["session_id"])
             self.environment = {k: str(result["env"][k]) for k in ("name", "version")}
             self.bindings = list(result["bindings"])
+            self.is_ours = result.get("server") == "hud-mcp"
         except (KeyError, TypeError) as exc:
             raise ChannelFailed(f"What answers at {self.place} is no channel: {exc!r}.") from None
 
@@ -216,6 +223,22 @@ class ChannelClient:
             ChannelFailed: The connection is gone.
         """
         await self._call("bye", {}, _REPLY_S)
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether its connection is; nothing can be asked over it any more."""
+        return self._writer.is_closing()
+
+    async def call(
+        self, method: str, params: Mapping[str, Any], *, within_s: float = _TASK_S
+    ) -> dict[str, Any]:
+        """Call a method that has no function of its own here.
+
+        Raises:
+            ChannelRefused: It was not performed; or it failed, and the text says how.
+            ChannelFailed: The connection is gone; it may have been performed.
+        """
+        return await self._call(method, dict(params), within_s)
 
     async def close(self) -> None:
         """Leave; what the session holds stays held. Closing twice is no error."""
@@ -360,7 +383,9 @@ def _result(method: str, frame: Mapping[str, Any]) -> dict[str, Any]:
         given = cast("dict[str, Any]", error)
         code = given.get("code")
         text = str(given.get("message") or "no reason was given")
-        raise ChannelRefused(method, code if isinstance(code, int) else -32000, text)
+        data = given.get("data")
+        more = cast("dict[str, Any]", data) if isinstance(data, dict) else None
+        raise ChannelRefused(method, code if isinstance(code, int) else -32000, text, more)
     if not isinstance(result, dict):
         raise ChannelFailed(f"{method} was answered with {type(result).__name__}, not an object.")
     return cast("dict[str, Any]", result)

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from hud_mcp import __version__
+from hud_mcp.cli.operator import hide_operator_token
 from hud_mcp.cli.startup import without_collecting
 from hud_mcp.errors import HudMcpError, did_you_mean, sole_cause
 
@@ -73,3 +74,4 @@ class _Commands(click.Group):
 @click.version_option(__version__, prog_name="hud-mcp")
 def main() -> None:
     """Let any MCP client work inside an environment, and be graded there."""
+    hide_operator_token()

@@ -14,7 +14,11 @@ from hud_mcp.store.held import HeldSession
 from hud_mcp.task import Task
 from hud_mcp.trajectory import Receipt, utc_now
 
-__all__ = ["digest", "ended_how", "ended_text", "make_receipt", "receipt_of_held"]
+__all__ = ["NEXT", "digest", "ended_how", "ended_text", "make_receipt", "receipt_of_held"]
+
+
+NEXT = "start_task begins another."
+"""What an agent does after the end."""
 
 
 def make_receipt(
@@ -78,8 +82,8 @@ def digest(text: str) -> str:
 def ended_text(receipt: Receipt | None, told: str | None = None) -> str:
     """Say how a session ended, when, and what to do next; nothing of its reward."""
     if receipt is None:
-        return f"This session is over{_because(told)} start_task begins another."
-    return f"This session {ended_how(receipt, told)} start_task begins another."
+        return f"This session is over{_because(told)} {NEXT}"
+    return f"This session {ended_how(receipt, told)} {NEXT}"
 
 
 def ended_how(receipt: Receipt, told: str | None = None) -> str:

@@ -25,6 +25,7 @@ __all__ = [
     "LimitReached",
     "NoScreen",
     "NotInstalled",
+    "OperatorRefused",
     "OutputExists",
     "Replaced",
     "SessionBusy",
@@ -135,6 +136,10 @@ class GymMakeException(HudMcpError):
     def __init__(self, message: str, data: Mapping[str, Any] | None = None) -> None:
         super().__init__(message)
         self.data: dict[str, Any] = dict(data or {})
+
+
+class OperatorRefused(HudMcpError):
+    """A server takes no operator's calls, or not with this token. Nothing was done."""
 
 
 class OutputExists(HudMcpError):

@@ -16,7 +16,7 @@ from pydantic_core import to_jsonable_python
 from hud_mcp.action import parse_actions
 from hud_mcp.call import FunctionConfig, read_json_calls
 from hud_mcp.caller import OPERATOR, Caller
-from hud_mcp.ending import ended_text
+from hud_mcp.ending import NEXT, ended_text
 from hud_mcp.environment import Environment
 from hud_mcp.environment.calls import Phase, bind_calls
 from hud_mcp.errors import InvalidTask, SessionEnded, did_you_mean
@@ -27,18 +27,11 @@ from hud_mcp.observation import Look
 from hud_mcp.session import Session, Stepped
 from hud_mcp.sessions import Sessions
 from hud_mcp.task import Task
-from hud_mcp.trajectory import Receipt
+from hud_mcp.trajectory import Receipt, live_url
 
-__all__ = ["CREDENTIAL", "OPERATIONS", "TOKEN_VARIABLE", "Operations", "call_problem"]
+__all__ = ["OPERATIONS", "Operations", "call_problem"]
 
 Json = dict[str, Any]
-
-CREDENTIAL = "hud-mcp/operator"
-"""Under this name the operator's token comes with a call: in the `_meta` of a tool call, among
-the parameters of a channel's request."""
-
-TOKEN_VARIABLE = "HUD_MCP_OPERATOR_TOKEN"  # noqa: S105  # the name of one
-"""The environment variable that holds the operator's token."""
 
 OPERATIONS = tuple(
     f"hud-mcp/{name}"
@@ -57,8 +50,8 @@ class Operations:
         sessions: The registry.
         token: What opens them over a wire; nothing does where it is None.
         environment: Whose tasks they start; those that each task names, by default.
-        live_url: Where the live page of a session is, by its live token; None where none is
-            served.
+        live_page: Where the live page of a session is, by its live token; where the registry's
+            live pages are, by default.
     """
 
     def __init__(
@@ -67,12 +60,12 @@ class Operations:
         *,
         token: str | None = None,
         environment: Environment | None = None,
-        live_url: Callable[[str], Awaitable[str | None]] | None = None,
+        live_page: Callable[[str], Awaitable[str | None]] | None = None,
     ) -> None:
         self._sessions = sessions
         self._token = token
         self._environment = environment
-        self._live_url = live_url
+        self._live_page = live_page or self._served_page
         self._caller = Caller(principal=OPERATOR)
         self._by_name: Mapping[str, Callable[[Mapping[str, Any]], Awaitable[Json]]] = {
             "hud-mcp/start": self._start,
@@ -104,7 +97,10 @@ class Operations:
         Raises:
             HudMcpError: As the session's own methods do.
         """
-        return await self._by_name[name](params)
+        try:
+            return await self._by_name[name](params)
+        except SessionEnded as exc:
+            raise SessionEnded(str(exc).replace(NEXT, "`reset` begins the task anew.")) from exc
 
     async def _start(self, params: Mapping[str, Any]) -> Json:
         """Start a session of `task`: a row, or the id of a listed one."""
@@ -178,11 +174,13 @@ class Operations:
 
     async def _urls(self, params: Mapping[str, Any]) -> Json:
         """Where the environment and the session's live page are reached."""
-        session = await self._living(params)
-        address = getattr(session.reachable_world(), "url", None)
-        live = None
-        if self._live_url is not None and session.live_token is not None:
-            live = await self._live_url(session.live_token)
+        found = await self._find(params)
+        address = live = None
+        if isinstance(found, Session):
+            if not found.is_over and found.state != "grading":
+                address = getattr(found.reachable_world(), "url", None)
+            if found.live_token is not None:
+                live = await self._live_page(found.live_token)
         return {"url": address if isinstance(address, str) else None, "live_url": live}
 
     async def _conclude(self, params: Mapping[str, Any]) -> Json:
@@ -196,6 +194,10 @@ class Operations:
             "reward": receipt.reward,
             "receipt": receipt.model_dump(mode="json"),
         }
+
+    async def _served_page(self, token: str) -> str | None:
+        base = self._sessions.live_base
+        return None if base is None else live_url(base, token)
 
     def _read_task(self, given: Any) -> Task:
         if isinstance(given, str):

@@ -110,6 +110,7 @@ class ChannelClient:
         bindings: The capabilities that are published, each as the wire has it.
         graded: Where the session that was to be resumed had been graded: what the server said of
             it. `grade` then returns the stored grade, and nothing else can be asked.
+        is_ours: Whether the server is of this package, and not HUD's own, say.
     """
 
     def __init__(
@@ -120,6 +121,7 @@ class ChannelClient:
         self.environment: dict[str, str] = {}
         self.bindings: list[dict[str, Any]] = []
         self.graded: ChannelRefused | None = None
+        self.is_ours = False
         self._frames = FrameReader(reader, within_s=_TASK_S)
         self._writer = writer
         self._ids = itertools.count(1)
@@ -192,6 +194,7 @@ class ChannelClient:
             self.session_id = str(result["session_id"])
             self.environment = {k: str(result["env"][k]) for k in ("name", "version")}
             self.bindings = list(result["bindings"])
+            self.is_ours = result.get("server") == "hud-mcp"
         except (KeyError, TypeError) as exc:
             raise ChannelFailed(f"What answers at {self.place} is no channel: {exc!r}.") from None
 
@@ -250,6 +253,22 @@ class ChannelClient:
             ChannelFailed: The connection is gone.
         """
         await self._call("bye", {}, _REPLY_S)
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether its connection is; nothing can be asked over it any more."""
+        return self._writer.is_closing()
+
+    async def call(
+        self, method: str, params: Mapping[str, Any], *, within_s: float = _TASK_S
+    ) -> dict[str, Any]:
+        """Call a method that has no function of its own here.
+
+        Raises:
+            ChannelRefused: It was not performed; or it failed, and the text says how.
+            ChannelFailed: The connection is gone; it may have been performed.
+        """
+        return await self._call(method, dict(params), within_s)
 
     async def close(self) -> None:
         """Leave; what the session holds stays held. Closing twice is no error."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from hud_mcp.agents.agent import answer_text
+from hud_mcp.caller import CREDENTIAL
 from hud_mcp.channel.frames import FRAME_BYTES, BadFrame, FrameReader, encode_frame
 from hud_mcp.channel.greeting import WrongGreeting, check_greeting
 from hud_mcp.channel.held import Held, HeldTasks, NotHeld
@@ -16,6 +17,7 @@ from hud_mcp.channel.words import in_hud_words
 from hud_mcp.environment import Environment
 from hud_mcp.errors import HudMcpError, InvalidContext, InvalidTask
 from hud_mcp.grade import Outcome
+from hud_mcp.operations import OPERATIONS, Operations
 from hud_mcp.session import Session
 from hud_mcp.template import Prompt
 from hud_mcp.trajectory import Receipt
@@ -56,6 +58,7 @@ class Service:
         touch_s: How often a connection that is open keeps its task from expiring as idle.
         argument_bytes: How long a task's arguments and an answer may be.
         calls: What is being started and graded now, also for peers that are gone.
+        operations: What the operator may call; None where nobody may.
     """
 
     environment: Environment
@@ -66,6 +69,7 @@ class Service:
     touch_s: float
     argument_bytes: int
     calls: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]])
+    operations: Operations | None = None
 
     def check_token(self, params: Mapping[str, Any]) -> None:
         """Let in whoever knows the token.
@@ -79,7 +83,7 @@ class Service:
         known = isinstance(given, str) and secrets.compare_digest(
             given.encode(), self.token.encode()
         )
-        if not known:
+        if not known and not (self.operations and self.operations.admits(given)):
             raise RpcError(
                 _UNAUTHORIZED,
                 "this channel asks for a token; send it as `token` in hello or tunnel.open",
@@ -189,6 +193,9 @@ class Connection:
             await self._reply(request_id, self._cancel if method != "bye" else self._bye, params)
             return
         run = self._methods.get(method)
+        if run is None and (operate := self._operation(method, params)) is not None:
+            await self._operate(request_id, operate)
+            return
         if run is None:
             raise RpcError(_NO_METHOD, f"method not found: {method}")
         # A heartbeat, which is a hello with the session's own id, is no other request.
@@ -204,6 +211,32 @@ class Connection:
         self._service.calls.add(call)
         call.add_done_callback(self._service.calls.discard)
         await asyncio.sleep(0)  # what fails at once is answered before the next frame is read
+
+    def _operation(
+        self, method: str, params: dict[str, Any]
+    ) -> Callable[[], Awaitable[dict[str, Any]]] | None:
+        """What performs an operation, where its caller may; to others no such method exists."""
+        operations = self._service.operations
+        if operations is None or method not in OPERATIONS:
+            return None
+        if not operations.admits(params.get(CREDENTIAL)):
+            return None
+        return lambda: operations.perform(method, params)
+
+    async def _operate(
+        self, request_id: Any, perform: Callable[[], Awaitable[dict[str, Any]]]
+    ) -> None:
+        """Perform an operation; a failure says its class, which the operator's client raises."""
+        try:
+            answer: dict[str, Any] = {"result": await perform()}
+        except HudMcpError as exc:
+            answer = _error(_FAILED, str(exc))
+            answer["error"]["data"] = {"kind": type(exc).__name__}
+        except Exception:  # of this package alone: what an author's code raises is attributed
+            logger.exception("an operation failed")
+            answer = _error(_INTERNAL, "internal error; the server's log says more")
+        if request_id is not None:
+            await self._send({"jsonrpc": "2.0", "id": request_id, **answer})
 
     async def _interrupt(self, method: str) -> None:
         """Cut off a task call that runs, and see to it that it is answered first."""
@@ -263,6 +296,7 @@ class Connection:
             "session_id": self._held.id,
             "env": {"name": environment.name, "version": environment.version},
             "bindings": await self._service.bindings(self._held),
+            "server": "hud-mcp",
         }
 
     async def _list(self, _params: dict[str, Any]) -> dict[str, Any]:

@@ -29,6 +29,7 @@ from hud_mcp.channel.tunnel import TunnelRefused, dial, splice
 from hud_mcp.environment import Environment
 from hud_mcp.errors import HudMcpError
 from hud_mcp.limits import Limits
+from hud_mcp.operations import Operations
 from hud_mcp.sessions import Sessions
 from hud_mcp.store import Store
 
@@ -56,6 +57,7 @@ class Channel:
         environment: What is served.
         sessions: The registry of the process; one of its own, on the user's store, by default.
         token: What peers must send first. They are HUD's own clients where it is None.
+        operator_token: What the operator sends with each of its calls; nobody is where it is None.
         closes_sessions: Whether closing it closes the sessions too, so that what is under way
             is answered before its connection ends; always where they are its own.
         idle_s: How long a connection may say nothing; HUD's clients speak every 120 s.
@@ -72,16 +74,20 @@ class Channel:
         *,
         sessions: Sessions | None = None,
         token: str | None = None,
+        operator_token: str | None = None,
         closes_sessions: bool = False,
         idle_s: float = _IDLE_S,
         first_s: float = _FIRST_S,
         frame_bytes: int | None = None,
         connections: int = _CONNECTIONS,
     ) -> None:
+        if token is not None and token == operator_token:
+            raise HudMcpError("Peers have the operator's token; give them another one.")
         self.environment = environment
         self._sessions = sessions
         self._closes_sessions = closes_sessions or sessions is None
         self._token = token
+        self._operator_token = operator_token
         self._idle_s = idle_s
         self._first_s = first_s
         self._frame_bytes = frame_bytes
@@ -130,6 +136,7 @@ class Channel:
             idle_s=self._idle_s,
             touch_s=min(_TOUCH_S, limits.idle_s / 3, self._idle_s),
             argument_bytes=argument_bytes,
+            operations=self._operations(self._sessions),
         )
         listener = _listen(host, port)
         try:
@@ -142,6 +149,11 @@ class Channel:
             listener.close()
             raise
         return self._server
+
+    def _operations(self, sessions: Sessions) -> Operations | None:
+        if self._operator_token is None:
+            return None
+        return Operations(sessions, token=self._operator_token)
 
     async def close(self) -> None:
         """Stop listening, leave what is held to the next server on the store, and end."""

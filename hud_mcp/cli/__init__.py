@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from hud_mcp import __version__
+from hud_mcp.cli.operator import hide_operator_token
 from hud_mcp.cli.process import discard_output
 from hud_mcp.cli.startup import without_collecting
 from hud_mcp.errors import HudMcpError, did_you_mean, sole_cause
@@ -84,3 +85,4 @@ def _discard_full_output() -> None:
 @click.version_option(__version__, prog_name="hud-mcp")
 def main() -> None:
     """Let any MCP client work inside an environment, and be graded there."""
+    hide_operator_token()

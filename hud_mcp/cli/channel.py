@@ -7,6 +7,7 @@ import anyio
 import click
 
 from hud_mcp.cli.finite import FiniteFloat
+from hud_mcp.cli.operator import read_operator_token
 from hud_mcp.cli.process import raise_file_limit
 from hud_mcp.cli.serve import leave, load, only_environment, private_stdout, read_limits
 from hud_mcp.cli.startup import without_collecting
@@ -30,6 +31,12 @@ def command() -> None:
     "--token",
     envvar="HUD_MCP_CHANNEL_TOKEN",
     help="What peers must send as `token` in their first frame; HUD's own clients send none.",
+)
+@click.option(
+    "--operator-token-file",
+    metavar="FILE",
+    help="Take the operator's calls, such as evaluate, from who sends the token in FILE; or in "
+    "HUD_MCP_OPERATOR_TOKEN. Agents must not have it.",
 )
 @click.option("--taskset", "tasksets", multiple=True, metavar="FILE", help="Tasks to offer by id.")
 @click.option("--store", metavar="URL", help="A SQLite file or a database URL for the record.")
@@ -69,6 +76,7 @@ def serve_command(**options: Any) -> None:
 
 
 async def _serve(options: dict[str, Any], printed: Any) -> int:
+    operator_token = read_operator_token(options["operator_token_file"])
     source = f"{options['source']}:{options['name']}" if options["name"] else options["source"]
     with without_collecting():
         from hud_mcp.channel.server import CHANNEL_LIMITS, serve  # noqa: PLC0415  # loads when used
@@ -97,6 +105,7 @@ async def _serve(options: dict[str, Any], printed: Any) -> int:
         sessions=sessions,
         closes_sessions=True,
         token=options["token"],
+        operator_token=operator_token,
         idle_s=options["idle_s"],
     )
     await leave(code)

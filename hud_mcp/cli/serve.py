@@ -16,7 +16,9 @@ import anyio
 import click
 from pydantic import ValidationError
 
+from hud_mcp.caller import OPERATOR
 from hud_mcp.cli.bridges import is_bridged, listed_by, offer_published, open_bridges
+from hud_mcp.cli.operator import read_operator_token
 from hud_mcp.cli.process import raise_file_limit
 from hud_mcp.cli.startup import without_collecting
 from hud_mcp.errors import HudMcpError, did_you_mean
@@ -126,6 +128,12 @@ def _public_url(_ctx: click.Context, _param: click.Parameter, value: str | None)
     envvar="HUD_MCP_CHANNEL_TOKEN",
     help="What peers of the channel must send; HUD's own clients send none.",
 )
+@click.option(
+    "--operator-token-file",
+    metavar="FILE",
+    help="Take the operator's calls, such as evaluate, from who sends the token in FILE; or in "
+    "HUD_MCP_OPERATOR_TOKEN. Agents must not have it.",
+)
 @click.option("--job", hidden=True, help="The job that all sessions belong to.")
 @click.option(
     "--end-with-stdin", is_flag=True, hidden=True, help="Over HTTP: end once stdin is closed."
@@ -175,8 +183,10 @@ def private_stdout() -> TextIO:
 
 
 async def _serve(options: dict[str, Any], streams: Any, printed: Any) -> int:
+    operator_token = read_operator_token(options["operator_token_file"])
     # Imported here: an error in an option is told before half a second of imports.
     with without_collecting():
+        from hud_mcp.operations import Operations  # noqa: PLC0415
         from hud_mcp.server.app import build_server  # noqa: PLC0415
         from hud_mcp.server.call import Pictures  # noqa: PLC0415
         from hud_mcp.server.stdio import serve_stdio  # noqa: PLC0415
@@ -201,7 +211,12 @@ async def _serve(options: dict[str, Any], streams: Any, printed: Any) -> int:
     )
     sessions.begin()
     await offer_published(sessions)
-    server = build_server(sessions, pictures=Pictures(image=options["image"]))
+    options["operator_token"] = operator_token
+    server = build_server(
+        sessions,
+        pictures=Pictures(image=options["image"]),
+        operations=Operations(sessions, token=operator_token) if operator_token else None,
+    )
     try:
         async with _channel(options, sessions) as port:
             if options["http"]:
@@ -239,7 +254,12 @@ async def _channel(options: dict[str, Any], sessions: Any) -> AsyncGenerator[int
 
     host, port = read_address(options["channel"], option="--channel")
     environment = only_environment(list(sessions.environments.values()), "--channel")
-    channel = Channel(environment, sessions=sessions, token=options["channel_token"])
+    channel = Channel(
+        environment,
+        sessions=sessions,
+        token=options["channel_token"],
+        operator_token=options["operator_token"],
+    )
     server = await channel.listen(host, port)
     bound: int = server.sockets[0].getsockname()[1]
     logger.info("the control channel is at tcp://%s:%d", host, bound)
@@ -318,7 +338,7 @@ async def _serve_http(
         server,
         host=host,
         port=port,
-        tokens=read_tokens(options["tokens"]),
+        tokens=_with_operator(read_tokens(options["tokens"]), options["operator_token"]),
         allowed_hosts=options["hosts"],
         announce=announce,
         on_stop=sessions.close,
@@ -394,6 +414,21 @@ def read_address(given: str, *, option: str = "--http") -> tuple[str, int]:
     if not port.isdigit() or int(port) > _LAST_PORT:
         raise HudMcpError(f"{option} {given}: write HOST:PORT, such as 127.0.0.1:8000.")
     return host.strip("[]") or "127.0.0.1", int(port)
+
+
+def _with_operator(tokens: dict[str, str], token: str | None) -> dict[str, str]:
+    """Bearer tokens with the operator's, where any are asked for: one credential is enough.
+
+    Raises:
+        HudMcpError: An agent has the operator's.
+    """
+    if token is None or not tokens:
+        return tokens
+    if token in tokens:
+        raise HudMcpError(
+            f"{tokens[token]!r} has the operator's token as its --token; give agents another one."
+        )
+    return {**tokens, token: OPERATOR}
 
 
 def read_tokens(given: Sequence[str]) -> dict[str, str]:

@@ -31,7 +31,7 @@ from hud_mcp.sessions import Sessions
 from hud_mcp.task import Task
 from hud_mcp.taskset import is_like
 from hud_mcp.tool import Tool
-from hud_mcp.trajectory import Receipt
+from hud_mcp.trajectory import Receipt, live_url
 
 __all__ = ["CALLS", "begun_text", "call_environment_tool", "environment_tools"]
 
@@ -305,8 +305,6 @@ def _live(sessions: Sessions, session: Session) -> dict[str, Any]:
     """Where people can watch a session, if that is served."""
     if sessions.live_base is None or session.live_token is None:
         return {}
-    from hud_mcp.web.live import live_url  # noqa: PLC0415  # only where there is one
-
     return {"live_url": live_url(sessions.live_base, session.live_token)}
 
 

@@ -12,6 +12,7 @@ __all__ = [
     "ActionFailed",
     "AlreadyAnswered",
     "EnvironmentFailed",
+    "GraderFailed",
     "GradingFailed",
     "HudMcpError",
     "InvalidAction",
@@ -76,6 +77,10 @@ class EnvironmentFailed(HudMcpError):
 
 class GradingFailed(HudMcpError):
     """The template failed to yield a grade. The session has ended and has no reward."""
+
+
+class GraderFailed(HudMcpError):
+    """A grader could not run, so there is no score. The session ends as `grading_failed`."""
 
 
 class SessionNotFound(HudMcpError):

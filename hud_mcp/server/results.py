@@ -176,8 +176,8 @@ def trajectory_view(trajectory: Trajectory, policy: str) -> dict[str, Any]:
 
 def _subscore(score: SubScore) -> dict[str, Any]:
     shown: dict[str, Any] = {"name": score.name, "value": score.value, "weight": score.weight}
-    if score.children:
-        shown["children"] = [_subscore(child) for child in score.children]
+    if score.shown_children:
+        shown["children"] = [_subscore(child) for child in score.shown_children]
     return shown
 
 

@@ -235,6 +235,8 @@ class Opening:
         allow: Hosts that the task's own row opens, where the kind of world lets a row do so.
         is_trusted: Whether the row is the user's own, and may name addresses of this machine
             and of private networks; one that was imported or fetched may not.
+        local_hosts: Hosts that any row may name, wherever they lead: the operator says so.
+        names_targets: Whether each action's effect says what it hit, for functions that ask.
     """
 
     context: Mapping[str, Any] = field(default_factory=dict[str, Any])
@@ -245,6 +247,8 @@ class Opening:
     handle: bytes | None = field(default=None, repr=False)
     allow: tuple[str, ...] = ()
     is_trusted: bool = True
+    local_hosts: tuple[str, ...] = ()
+    names_targets: bool = False
 
 
 class WorldSpec(Protocol):
@@ -274,7 +278,9 @@ class WorldSpec(Protocol):
     def replayable(self) -> bool:
         """Whether the same context, seed, actions and looks bring back the same state.
 
-        And the same observations, up to how pictures are drawn. No seed is a seed too.
+        And the same observations, up to how pictures are drawn. No seed is a seed too. A kind
+        of world in which a task's row may open hosts has a `replays_with(hosts)` beside it, which
+        says so for a session.
         """
         ...
 

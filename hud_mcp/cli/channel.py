@@ -8,7 +8,14 @@ import anyio
 import click
 
 from hud_mcp.cli.finite import FiniteFloat
-from hud_mcp.cli.serve import leave, load, only_environment, private_stdout, read_limits
+from hud_mcp.cli.hosts import allow_option, read_hosts
+from hud_mcp.cli.serve import (
+    leave,
+    load,
+    only_environment,
+    private_stdout,
+    read_limits,
+)
 from hud_mcp.cli.startup import without_collecting
 from hud_mcp.errors import HudMcpError
 from hud_mcp.log import LineStream, configure_logging
@@ -34,6 +41,7 @@ def command() -> None:
     help="What peers must send as `token` in their first frame; HUD's own clients send none.",
 )
 @click.option("--taskset", "tasksets", multiple=True, metavar="FILE", help="Tasks to offer by id.")
+@allow_option
 @click.option("--store", metavar="URL", help="A SQLite file or a database URL for the record.")
 @click.option("--limit", "limits", multiple=True, metavar="NAME=VALUE", help="Change a limit.")
 @click.option(
@@ -96,7 +104,11 @@ async def _serve(options: dict[str, Any], printed: Any) -> int:
         update={name: getattr(given, name) for name in given.model_fields_set}
     )
     sessions = Sessions(
-        environments, store=Store(options["store"]), tasksets=tasksets, limits=limits
+        environments,
+        store=Store(options["store"]),
+        tasksets=tasksets,
+        limits=limits,
+        local_hosts=read_hosts(options["allow"]),
     )
 
     def announce(port: int) -> None:

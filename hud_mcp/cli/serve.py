@@ -17,6 +17,7 @@ import click
 from pydantic import ValidationError
 
 from hud_mcp.cli.bridges import is_bridged, open_bridges
+from hud_mcp.cli.hosts import allow_option, read_hosts
 from hud_mcp.cli.startup import without_collecting
 from hud_mcp.errors import HudMcpError, did_you_mean
 from hud_mcp.limits import Limits
@@ -93,6 +94,7 @@ def _public_url(_ctx: click.Context, _param: click.Parameter, value: str | None)
     help="Where people reach this server over HTTP, for links to live pages: the address of a "
     "proxy before it, such as https://tasks.example.com.",
 )
+@allow_option
 @click.option("--store", metavar="URL", help="A SQLite file or a database URL for the record.")
 @click.option(
     "--reward",
@@ -193,6 +195,7 @@ async def _serve(options: dict[str, Any], streams: Any, printed: Any) -> int:
         limits=read_limits(options["limits"]),
         reward_policy=options["reward"],
         job_id=options["job"],
+        local_hosts=read_hosts(options["allow"]),
     )
     sessions.begin()
     server = build_server(sessions, pictures=Pictures(image=options["image"]))

@@ -1,17 +1,23 @@
 """Tasks that name their calls: which functions they mean, and the template that they make."""
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Any, Literal, cast
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 from pydantic_core import to_jsonable_python
 
 from hud_mcp.arguments import Arguments
 from hud_mcp.call import FunctionConfig
-from hud_mcp.errors import GradingFailed, HudMcpError, InvalidTask, did_you_mean
-from hud_mcp.function import Function, Situation
+from hud_mcp.errors import (
+    EnvironmentFailed,
+    GradingFailed,
+    HudMcpError,
+    InvalidTask,
+    did_you_mean,
+)
+from hud_mcp.function import Function, History, Phase, Situation
 from hud_mcp.grade import Grade, SubScore, read_grade
 from hud_mcp.task import COMBINATIONS, PROMPT, Task
 from hud_mcp.template import Answer, Template
@@ -26,7 +32,6 @@ __all__ = [
     "task_hosts",
 ]
 
-Phase = Literal["setup", "evaluate"]
 Functions = Mapping[str, Function]
 
 
@@ -110,8 +115,8 @@ def _find(call: FunctionConfig, functions: Functions, *, phase: Phase, env: str)
         )
     if not found.may(phase):
         raise InvalidTask(
-            f"{phase}: {call.function!r} is a function for {found.use!r} and not for {phase!r}; "
-            f"for {phase!r} there are: {', '.join(fitting) or 'none'}."
+            f"{phase}: {call.function!r} is a function for {found.use!r} and not for '{phase}'; "
+            f"for '{phase}' there are: {', '.join(fitting) or 'none'}."
         )
     return found
 
@@ -123,6 +128,7 @@ async def prepare(
 
     Raises whatever a function raises; those before it were called.
     """
+    situation = replace(situation, phase=Phase.SETUP)
     for call in calls:
         await functions[call.function].call(call.args, situation)
 
@@ -144,6 +150,7 @@ async def measure(
 
     Raises:
         GradingFailed: A function raised; the text names it, and its file and line.
+        EnvironmentFailed: The world broke under it.
     """
     results: list[Any] = []
     grades: list[Grade | None] = []
@@ -151,6 +158,8 @@ async def measure(
         function = functions[call.function]
         try:
             returned = await function.call(call.args, situation)
+        except EnvironmentFailed:
+            raise
         except HudMcpError as exc:
             raise GradingFailed(f"{function.where}: {call.function}: {exc}") from exc
         except Exception as exc:
@@ -229,7 +238,7 @@ class CallTemplate(Template):
         task: Task,
         functions: Functions,
         *,
-        history: Callable[[], Sequence[Mapping[str, Any]]] = tuple,
+        history: Callable[[], History] = History,
     ) -> None:
         self.id = PROMPT
         self.env = task.env

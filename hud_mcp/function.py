@@ -36,7 +36,7 @@ class Phase(StrEnum):
     EVALUATE = "evaluate"
 
 
-class History(tuple[Mapping[str, Any], ...]):
+class History(tuple[Mapping[str, Any], ...]):  # noqa: SLOT001  # a tuple can have no slots
     """What the agent did so far: each action that was performed, as it was sent, in order.
 
     Attributes:

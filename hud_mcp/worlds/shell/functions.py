@@ -35,12 +35,15 @@ async def file_contains(
 ) -> float:
     """1.0 where the text file is there and every text occurs in it; case counts."""
     _check_inside(shell, path)
+    named = [each if isinstance(each, list) else [each] for each in (texts, *more)]
+    wanted = [text for group in named for text in group]
+    if not wanted or not all(wanted):
+        raise ActionFailed("There is no text to look for, or an empty one. Name one.")
     try:
         content = await shell.read(path)
     except ActionFailed:  # not there, a folder, no text, or too long: the agent made it so
         return 0.0
-    named = [each if isinstance(each, list) else [each] for each in (texts, *more)]
-    return float(all(text in content for group in named for text in group))
+    return float(all(text in content for text in wanted))
 
 
 async def run(

@@ -33,6 +33,7 @@ __all__ = [
 ]
 
 Functions = Mapping[str, Function]
+_PORTS = {"http": 80, "https": 443}
 
 
 @dataclass(frozen=True)
@@ -319,20 +320,24 @@ def task_hosts(task: Task) -> tuple[str, ...]:
 
 
 def _hosts_of(address: str) -> tuple[str, ...]:
-    """The host of an address, with its twin; none of a path or of what is no address."""
+    """The host of an address, with its twin; none of a path or of what is no address.
+
+    One that is by its spelling of this machine or an address is opened at its port alone.
+    """
     try:
         parts = urlsplit(address if "://" in address else f"http://{address}")
-        host, port = parts.hostname, f":{parts.port}" if parts.port else ""
+        host, port = parts.hostname, parts.port
     except ValueError:
         return ()
     if address.startswith("/") or not host:
         return ()
-    if ":" in host:
-        return (f"[{host}]{port}",)
-    if "." not in host or host.replace(".", "").isdigit():
-        return (f"{host}{port}",)
+    if ":" in host or "." not in host or host.replace(".", "").isdigit():
+        port = port or _PORTS.get(parts.scheme.lower())
+        named = f"[{host}]" if ":" in host else host
+        return (f"{named}:{port}" if port else named,)
+    at = f":{port}" if port else ""
     twin = host.removeprefix("www.") if host.startswith("www.") else f"www.{host}"
-    return (f"{host}{port}", f"{twin}{port}")
+    return (f"{host}{at}", f"{twin}{at}")
 
 
 async def _nothing() -> None:

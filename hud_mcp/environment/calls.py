@@ -206,23 +206,16 @@ def _combined(
         "mean": lambda each: sum(each) / len(each),
     }
     parts: list[SubScore] = []
-    for name, grade in zip(_distinct(calls), known, strict=True):
+    for number, (call, grade) in enumerate(zip(calls, known, strict=True), start=1):
+        # Names of subscores are shown to agents, and what is called to grade them is not.
+        info = {**grade.info, "function": call.function}
         if 0 <= grade.reward <= 1:
             parts.append(
-                SubScore(name=name, value=grade.reward, children=grade.subscores, info=grade.info)
+                SubScore(
+                    name=f"part {number}", value=grade.reward, children=grade.subscores, info=info
+                )
             )
     return Grade(reward=how[combine](rewards), subscores=tuple(parts), info={"combine": combine})
-
-
-def _distinct(calls: Sequence[FunctionConfig]) -> list[str]:
-    """A name for each call; those of one function are numbered."""
-    names = [call.function for call in calls]
-    seen: dict[str, int] = {}
-    for i, name in enumerate(names):
-        if names.count(name) > 1:
-            seen[name] = seen.get(name, 0) + 1
-            names[i] = f"{name}-{seen[name]}"
-    return names
 
 
 class CallTemplate(Template):

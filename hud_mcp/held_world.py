@@ -34,6 +34,7 @@ class HeldWorld:
 
     Args:
         environment: Whose world it is.
+        replayable: Whether the same actions and looks bring back the same state.
         over: Says that the session is over, and how it ended.
         log: Takes a line for the session's log.
 
@@ -45,9 +46,15 @@ class HeldWorld:
     """
 
     def __init__(
-        self, environment: Environment, *, over: Callable[[], str], log: Callable[[str], None]
+        self,
+        environment: Environment,
+        *,
+        replayable: bool,
+        over: Callable[[], str],
+        log: Callable[[str], None],
     ) -> None:
         self._environment = environment
+        self._replayable = replayable
         self._over = over
         self._log = log
         self._world: World | None = None
@@ -162,7 +169,7 @@ class HeldWorld:
             EnvironmentFailed: The world broke.
         """
         world = self.live
-        replays = self._environment.world.replayable and self._tools_replay
+        replays = self._replayable and self._tools_replay
         if replays or not isinstance(world, Restorable):
             return None
         try:
@@ -189,7 +196,7 @@ class HeldWorld:
             snapshot_step: After which of them the last snapshot was taken; None without one.
         """
         return can_come_back(
-            self._environment.world, steps, snapshot_step, tools_replay=self._tools_replay
+            steps, snapshot_step, replayable=self._replayable, tools_replay=self._tools_replay
         )
 
     async def come_back(self, held: HeldSession) -> None:
@@ -202,10 +209,10 @@ class HeldWorld:
         steps = held.trajectory.steps
         await bring_back(
             self.live,
-            self._environment.world,
             steps,
             self._environment.tools,
             self._environment.functions,
+            replayable=self._replayable,
             snapshot=held.snapshot,
             snapshot_step=held.snapshot_step,
             pointer=self.pointer,

@@ -163,9 +163,10 @@ class Performer:
         except BaseException as exc:
             draft.error = _why_stopped(exc, f"after {draft.performed} of {len(actions)} actions")
             draft.interrupted = not isinstance(exc, HudMcpError)
+            self._note(draft)  # what was done before it stopped, was done
             await self._recorder.keep(draft)
             raise
-        self._measuring.note_actions(draft.actions[: draft.performed])
+        self._note(draft)
         if answer is None:
             await self._recorder.add(draft)
         elif self._operated:
@@ -356,6 +357,10 @@ class Performer:
             ) from None
         self._measuring.note_actions(draft.actions[draft.performed - 1 : draft.performed])
         self._hand_over(answer)
+
+    def _note(self, draft: Draft) -> None:
+        """Add what was performed to what functions may ask for."""
+        self._measuring.note_actions(draft.actions[: draft.performed], draft.targets)
 
     def _draft(self, kind: StepKind, actions: list[dict[str, Any]], look: Look) -> Draft:
         draft = Draft(kind, actions)

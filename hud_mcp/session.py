@@ -83,6 +83,7 @@ class Session:
         provisional: Whether it expires early until somebody acts on it.
         held: The record of a session that another server process began, to go on with.
         session_id: The id that its caller chose for it; one is drawn where it is None.
+        local_hosts: Hosts that any row may open, of this machine and of private networks too.
     """
 
     def __init__(
@@ -99,6 +100,7 @@ class Session:
         provisional: bool = False,
         held: HeldSession | None = None,
         session_id: str | None = None,
+        local_hosts: Sequence[str] = (),
     ) -> None:
         begun = held.trajectory if held else None
         self.id = "" if held else session_id or f"sess-{secrets.token_hex(16)}"
@@ -124,6 +126,8 @@ class Session:
         self.begun_s = self.touched_s - max(0.0, (utc_now() - self.started_at).total_seconds())
         self.ended = anyio.Event()
         self._shared = shared
+        self._local_hosts = tuple(local_hosts)
+        self._replayable = environment.replays(task)
         self._job_id = job_id
         self._held = held
         self._settling: asyncio.Future[None] | None = None
@@ -137,7 +141,9 @@ class Session:
             steps=len(begun.steps) if begun else 0,
             lines=held.lines if held else 0,
         )
-        self._world = HeldWorld(environment, over=self._over_text, log=self.log)
+        self._world = HeldWorld(
+            environment, replayable=self._replayable, over=self._over_text, log=self.log
+        )
         self._visits = Visits(
             self._recorder,
             self._world,
@@ -218,7 +224,7 @@ class Session:
 
     def _choose_seed(self) -> int | None:
         """The task's; where it has none and a replay must give the same, one drawn now."""
-        if self.task.seed is None and self.environment.world.replayable:
+        if self.task.seed is None and self._replayable:
             return secrets.randbits(32)
         return self.task.seed
 
@@ -651,6 +657,8 @@ class Session:
                 allow=task_hosts(self.task),
                 is_trusted=self.task.source is None,
                 apart=apart,
+                local_hosts=self._local_hosts,
+                names_targets=self.task.prompt is not None,
             )
         )
         current_world.set(world)

@@ -275,6 +275,8 @@ class Opening:
         is_trusted: Whether the row is the user's own, and may name addresses of this machine
             and of private networks; one that was imported or fetched may not.
         apart: Whether the template runs in a process of its own, in the world's `Place`.
+        local_hosts: Hosts that any row may name, wherever they lead: the operator says so.
+        names_targets: Whether each action's effect says what it hit, for functions that ask.
     """
 
     context: Mapping[str, Any] = field(default_factory=dict[str, Any])
@@ -286,6 +288,8 @@ class Opening:
     allow: tuple[str, ...] = ()
     is_trusted: bool = True
     apart: bool = False
+    local_hosts: tuple[str, ...] = ()
+    names_targets: bool = False
 
 
 class WorldSpec(Protocol):
@@ -315,7 +319,9 @@ class WorldSpec(Protocol):
     def replayable(self) -> bool:
         """Whether the same context, seed, actions and looks bring back the same state.
 
-        And the same observations, up to how pictures are drawn. No seed is a seed too.
+        And the same observations, up to how pictures are drawn. No seed is a seed too. A kind
+        of world in which a task's row may open hosts has a `replays_with(hosts)` beside it, which
+        says so for a session.
         """
         ...
 

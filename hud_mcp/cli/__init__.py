@@ -25,6 +25,7 @@ _COMMANDS = {
     "trace": "Show a trajectory step by step.",
     "view": "Show jobs, trajectories and running sessions in a web page.",
     "tasks": "List the tasks of a taskset, or show one.",
+    "functions": "List what `setup` and `evaluate` of a task may name.",
     "export": "Write a job or a trajectory as JSON Lines, Parquet, ATIF, HTML or GIF.",
 }
 

@@ -7,6 +7,7 @@ import anyio
 import click
 
 from hud_mcp.cli.finite import FiniteFloat
+from hud_mcp.cli.hosts import allow_option, read_hosts
 from hud_mcp.cli.operator import read_operator_token
 from hud_mcp.cli.process import raise_file_limit
 from hud_mcp.cli.serve import leave, load, only_environment, private_stdout, read_limits
@@ -39,6 +40,7 @@ def command() -> None:
     "HUD_MCP_OPERATOR_TOKEN. Agents must not have it.",
 )
 @click.option("--taskset", "tasksets", multiple=True, metavar="FILE", help="Tasks to offer by id.")
+@allow_option
 @click.option("--store", metavar="URL", help="A SQLite file or a database URL for the record.")
 @click.option("--limit", "limits", multiple=True, metavar="NAME=VALUE", help="Change a limit.")
 @click.option(
@@ -90,7 +92,11 @@ async def _serve(options: dict[str, Any], printed: Any) -> int:
         update={name: getattr(given, name) for name in given.model_fields_set}
     )
     sessions = Sessions(
-        environments, store=Store(options["store"]), tasksets=tasksets, limits=limits
+        environments,
+        store=Store(options["store"]),
+        tasksets=tasksets,
+        limits=limits,
+        local_hosts=read_hosts(options["allow"]),
     )
 
     def announce(port: int) -> None:

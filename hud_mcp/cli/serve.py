@@ -18,6 +18,7 @@ from pydantic import ValidationError
 
 from hud_mcp.caller import OPERATOR
 from hud_mcp.cli.bridges import is_bridged, listed_by, offer_published, open_bridges
+from hud_mcp.cli.hosts import allow_option, read_hosts
 from hud_mcp.cli.operator import read_operator_token
 from hud_mcp.cli.process import raise_file_limit
 from hud_mcp.cli.startup import without_collecting
@@ -96,6 +97,7 @@ def _public_url(_ctx: click.Context, _param: click.Parameter, value: str | None)
     help="Where people reach this server over HTTP, for links to live pages: the address of a "
     "proxy before it, such as https://tasks.example.com.",
 )
+@allow_option
 @click.option("--store", metavar="URL", help="A SQLite file or a database URL for the record.")
 @click.option(
     "--reward",
@@ -208,6 +210,7 @@ async def _serve(options: dict[str, Any], streams: Any, printed: Any) -> int:
         limits=read_limits(options["limits"]),
         reward_policy=options["reward"],
         job_id=options["job"],
+        local_hosts=read_hosts(options["allow"]),
     )
     sessions.begin()
     await offer_published(sessions)

@@ -6,7 +6,7 @@ Nothing runs until a session opens a world. The names are the HUD SDK's.
 import hashlib
 import inspect
 import os
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -16,7 +16,7 @@ from hud_mcp.arguments import source_line
 from hud_mcp.capability import Capability
 from hud_mcp.context import ContextSpace
 from hud_mcp.environment.answers import ANSWER_FUNCTIONS
-from hud_mcp.environment.calls import CallTemplate, bind_calls
+from hud_mcp.environment.calls import CallTemplate, bind_calls, task_hosts
 from hud_mcp.environment.checks import check_name, check_v5_keywords
 from hud_mcp.errors import (
     CapabilityNotFound,
@@ -25,7 +25,7 @@ from hud_mcp.errors import (
     InvalidTemplate,
     did_you_mean,
 )
-from hud_mcp.function import Function, Use
+from hud_mcp.function import Function, History, Phase, Use
 from hud_mcp.imported import imported_files
 from hud_mcp.task import Task
 from hud_mcp.template import Template
@@ -419,15 +419,13 @@ class Environment:
             self.find_template(task.template).arguments.parse(task.args)
             return task
         functions = self.functions
-        setup = bind_calls(task.setup, functions, phase="setup", env=self.name)
-        evaluate = bind_calls(task.evaluate, functions, phase="evaluate", env=self.name)
+        setup = bind_calls(task.setup, functions, phase=Phase.SETUP, env=self.name)
+        evaluate = bind_calls(task.evaluate, functions, phase=Phase.EVALUATE, env=self.name)
         if (setup, evaluate) == (task.setup, task.evaluate):
             return task
         return task.model_copy(update={"setup": setup, "evaluate": evaluate})
 
-    def template_of(
-        self, task: Task, history: Callable[[], Sequence[Mapping[str, Any]]] = tuple
-    ) -> Template:
+    def template_of(self, task: Task, history: Callable[[], History] = History) -> Template:
         """Return what asks and grades a task: one of its templates, or the task's own calls.
 
         Args:
@@ -440,6 +438,15 @@ class Environment:
         if task.prompt is None:
             return self.find_template(task.template)
         return CallTemplate(task, self.functions, history=history)
+
+    def replays(self, task: Task) -> bool:
+        """Whether the world of a task's session can be brought back by doing the same again.
+
+        As its kind of world says; a task whose own row opens hosts may differ.
+        """
+        asked: Callable[[tuple[str, ...]], bool] | None
+        asked = getattr(self.world, "replays_with", None)
+        return self.world.replayable if asked is None else asked(task_hosts(task))
 
     def split_context(self, context: Mapping[str, Any]) -> dict[str, Any]:
         """Check and complete a context, and return what the world is opened with.

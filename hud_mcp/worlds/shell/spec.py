@@ -12,10 +12,12 @@ import anyio.to_thread
 
 from hud_mcp.context import ContextSpace
 from hud_mcp.errors import EnvironmentFailed, InvalidEnvironment, LimitReached, did_you_mean
+from hud_mcp.function import Function
 from hud_mcp.sandbox import HostList, Isolation, Sandbox, SandboxLimits, SandboxOptions
 from hud_mcp.tool import Tool
 from hud_mcp.world import Opening
 from hud_mcp.worlds.shell.commands import SCHEMAS
+from hud_mcp.worlds.shell.functions import SHELL_FUNCTIONS
 from hud_mcp.worlds.shell.tools import SHELL_TOOLS
 from hud_mcp.worlds.shell.world import ShellWorld
 
@@ -57,6 +59,7 @@ class Shell:
     context_space = ContextSpace()
     custom_actions = SCHEMAS
     tools: tuple[Tool, ...] = SHELL_TOOLS
+    functions: tuple[Function, ...] = SHELL_FUNCTIONS
 
     def __init__(
         self,

@@ -125,7 +125,7 @@ class Operations:
         if isinstance(found, Receipt):
             return _graded_before(found)
         given = params.get("calls")
-        calls = self._read_calls(given, found.environment, "evaluate")
+        calls = self._read_calls(given, found.environment, Phase.EVALUATE)
         if given is not None and not calls:
             return {"value": [], "results": [], "reward": None, "override": True}
         measured = await found.evaluate(calls)
@@ -141,7 +141,7 @@ class Operations:
     async def _set_up(self, params: Mapping[str, Any]) -> Json:
         """Run the task's `setup`, or `calls` in its place, and look."""
         session = await self._living(params)
-        calls = self._read_calls(params.get("calls"), session.environment, "setup")
+        calls = self._read_calls(params.get("calls"), session.environment, Phase.SETUP)
         look = _look(params, session)
         return _shown(await session.set_up(calls, look))
 
@@ -153,7 +153,7 @@ class Operations:
         calls = None
         if (given := params.get("calls")) is not None:
             environment = self._environment or self._sessions.find_environment(task.env)
-            calls = self._read_calls(given, environment, "setup")
+            calls = self._read_calls(given, environment, Phase.SETUP)
         if session is not None and calls is None and _is_unused(session, params):
             return {
                 **self._begun(session),

@@ -299,7 +299,7 @@ def plain_schema(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def withhold_answers(schema: Mapping[str, Any]) -> None:
-    """Take the defaults from arguments that say what is right: agents read schemas."""
+    """Drop the defaults of arguments that say what is right: agents read schemas."""
     for field in schema["properties"].values():
         if isinstance(field, dict) and cast("Any", field).get("x-hud-hint") == "grading":
             cast("dict[str, Any]", field).pop("default", None)

@@ -19,13 +19,21 @@ from hud_mcp.caller import OPERATOR, Caller
 from hud_mcp.ending import NEXT, ended_text
 from hud_mcp.environment import Environment
 from hud_mcp.environment.calls import Phase, bind_calls
-from hud_mcp.errors import InvalidTask, SessionEnded, did_you_mean
+from hud_mcp.errors import (
+    InvalidTask,
+    SessionEnded,
+    SourceNotFound,
+    StoreFailed,
+    did_you_mean,
+)
 from hud_mcp.grade import Outcome
+from hud_mcp.job import Job
 from hud_mcp.loading.rows import read_row
 from hud_mcp.measuring import FINAL_RESPONSE
 from hud_mcp.observation import Look
 from hud_mcp.session import Session, Stepped
 from hud_mcp.sessions import Sessions
+from hud_mcp.store import Store
 from hud_mcp.task import Task
 from hud_mcp.trajectory import Receipt, live_url
 
@@ -103,9 +111,9 @@ class Operations:
             raise SessionEnded(str(exc).replace(NEXT, "`reset` begins the task anew.")) from exc
 
     async def _start(self, params: Mapping[str, Any]) -> Json:
-        """Start a session of `task`: a row, or the id of a listed one."""
+        """Start a session of `task`: a row, or the id of a listed one; in `job` or `job_id`."""
         task = self._read_task(params.get("task"))
-        session = await self._begin(task, _text(params, "job_id"))
+        session = await self._begin(task, await self._job_id(params))
         metadata = params.get("metadata")
         if metadata:
             session.log(f"metadata: {metadata}")
@@ -207,6 +215,29 @@ class Operations:
             return self._sessions.tasks[given]
         return read_row(given, "task")
 
+    async def _job_id(self, params: Mapping[str, Any]) -> str | None:
+        """The job of a session that starts: one that is recorded here, or is recorded now."""
+        store, given = self._sessions.store, params.get("job")
+        job_id = _text(params, "job_id")
+        if given is not None:
+            try:
+                job = Job.model_validate(given)
+            except ValidationError as exc:
+                raise InvalidTask(f"job: {exc.errors(include_url=False)[0]['msg']}.") from None
+            job_id = job.id
+            if not await _has_job(store, job_id):
+                try:
+                    await store.add_job(job)
+                except StoreFailed:  # another start may have recorded it meanwhile
+                    if not await _has_job(store, job_id):
+                        raise
+        elif job_id is not None and not await _has_job(store, job_id):
+            raise InvalidTask(
+                f"job_id: no job {job_id!r} is recorded where this runs; pass the job itself, or "
+                "record one with create_job."
+            )
+        return job_id
+
     async def _begin(self, task: Task, job_id: str | None) -> Session:
         return await self._sessions.start(
             task, caller=self._caller, job_id=job_id, environment=self._environment
@@ -256,6 +287,16 @@ class Operations:
         if isinstance(found, Session):
             return found.task
         return (await self._sessions.store.load_trajectory(found.trajectory)).task
+
+
+async def _has_job(store: Store, job_id: str) -> bool:
+    if not store.exists:
+        return False
+    try:
+        await store.load_job_ids(job_id)
+    except SourceNotFound:
+        return False
+    return True
 
 
 def _is_unused(session: Session, params: Mapping[str, Any]) -> bool:

@@ -269,6 +269,11 @@ class Session:
             else:
                 self._settling = asyncio.ensure_future(self._settle(ending))
             raise
+        except EnvironmentFailed as exc:
+            known = self.receipt.error if self.receipt is not None else None
+            if known is None or not self.is_operated:  # an agent is told nothing of the author's
+                raise
+            raise EnvironmentFailed(known) from exc
         except StoreFailed:
             if self._keeper.started:
                 text = "It was not recorded."

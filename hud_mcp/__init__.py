@@ -43,10 +43,12 @@ if TYPE_CHECKING:
     from hud_mcp.function import History
     from hud_mcp.grade import Grade, Outcome, SubScore
     from hud_mcp.graders.text import contains, exact_match, numeric_match
-    from hud_mcp.job import Job, load_job
+    from hud_mcp.job import Job, create_job, load_job, register_job, run_job
     from hud_mcp.loading.tasksets import load_taskset
     from hud_mcp.observation import Look, Observation, Screenshot, TaskResult
     from hud_mcp.record import Receipt, TrajectoryStep
+    from hud_mcp.rollout.runs import Run, Trace
+    from hud_mcp.rollout.runtime import LocalRuntime, Runtime, SubprocessRuntime
     from hud_mcp.sandbox import SandboxLimits
     from hud_mcp.statistics import JobStatistics
     from hud_mcp.store import Store
@@ -77,10 +79,12 @@ _HOMES = {
     "function": "History",
     "grade": "Grade Outcome SubScore",
     "graders.text": "contains exact_match numeric_match",
-    "job": "Job load_job",
+    "job": "Job create_job load_job register_job run_job",
     "loading.tasksets": "load_taskset",
     "observation": "Look Observation Screenshot TaskResult",
     "record": "Receipt TrajectoryStep",
+    "rollout.runs": "Run Trace",
+    "rollout.runtime": "LocalRuntime Runtime SubprocessRuntime",
     "sandbox": "SandboxLimits",
     "statistics": "JobStatistics",
     "store": "Store",
@@ -129,6 +133,7 @@ __all__ = [
     "JobStatistics",
     "KeyDownAction",
     "KeyUpAction",
+    "LocalRuntime",
     "Look",
     "MoveAction",
     "NoWorld",
@@ -143,6 +148,8 @@ __all__ = [
     "Receipt",
     "Response",
     "ResponseAction",
+    "Run",
+    "Runtime",
     "SandboxLimits",
     "Screenshot",
     "ScreenshotFetch",
@@ -153,11 +160,13 @@ __all__ = [
     "SiteResponse",
     "Store",
     "SubScore",
+    "SubprocessRuntime",
     "Task",
     "TaskResult",
     "TaskSet",
     "Taskset",
     "Template",
+    "Trace",
     "Trajectory",
     "TrajectoryStep",
     "TypeAction",
@@ -167,10 +176,13 @@ __all__ = [
     "WorldSpec",
     "__version__",
     "contains",
+    "create_job",
     "exact_match",
     "load_job",
     "load_taskset",
     "numeric_match",
+    "register_job",
+    "run_job",
 ]
 
 

@@ -43,6 +43,7 @@ def command() -> None:
     default=3600.0,
     help="Seconds after which a connection that says nothing is closed; its task stays held.",
 )
+@click.option("--job", hidden=True, help="The job that all sessions belong to.")
 @click.option(
     "--log-level",
     type=click.Choice(["debug", "info", "warning", "error"]),
@@ -96,7 +97,11 @@ async def _serve(options: dict[str, Any], printed: Any) -> int:
         update={name: getattr(given, name) for name in given.model_fields_set}
     )
     sessions = Sessions(
-        environments, store=Store(options["store"]), tasksets=tasksets, limits=limits
+        environments,
+        store=Store(options["store"]),
+        tasksets=tasksets,
+        limits=limits,
+        job_id=options["job"],
     )
 
     def announce(port: int) -> None:

@@ -91,10 +91,18 @@ class Job(Value):
             given, taskset = given or list(taskset), taskset.name
         job = cls(
             name=name, taskset=taskset, agent=agent, metadata=dict(metadata or {}), group=group
-        )
-        async with _opened(store) as opened:
-            await opened.add_job(job, given)
-        return job.kept_in(store)
+        ).kept_in(store)
+        await job.begin(given)
+        return job
+
+    async def begin(self, tasks: Iterable[Task] = ()) -> None:
+        """Record a job that was constructed, and what it is to run, in order; `create` does so.
+
+        Raises:
+            StoreFailed: Nothing was recorded.
+        """
+        async with _opened(self._place) as store:
+            await store.add_job(self, list(tasks))
 
     async def load_trajectories(self) -> list[Trajectory]:
         """Read its trajectories, in the order in which they began; those that go on too.

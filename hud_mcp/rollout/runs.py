@@ -220,13 +220,15 @@ async def run_tasks(
     _check(tasks, runtime, group, max_concurrent)
     placed = runtime or LocalRuntime()
     repeats = group if group is not None else job.group if job is not None else 1
-    if job is None:
-        job = await Job.create(tasks.name, taskset=tasks, agent=type(agent).__name__, group=repeats)
+    is_new = job is None
+    job = job or Job(name=tasks.name, taskset=tasks.name, agent=type(agent).__name__, group=repeats)
     limiter = anyio.Semaphore(max_concurrent or max(1, len(tasks) * repeats))
     runs = [Run(task) for task in tasks for _ in range(repeats)]
     timeout_s = _agent_timeout(agent)
 
     async with placed.serve(tasks, job) as places:
+        if is_new:
+            await job.begin(tasks)
 
         async def one(run: Run) -> None:
             async with limiter:

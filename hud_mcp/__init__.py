@@ -56,10 +56,12 @@ if TYPE_CHECKING:
         normalize,
         numeric_match,
     )
-    from hud_mcp.job import Job, load_job
+    from hud_mcp.job import Job, create_job, load_job, register_job, run_job
     from hud_mcp.loading.tasksets import load_taskset
     from hud_mcp.observation import Look, Observation, Screenshot, TaskResult
     from hud_mcp.record import Receipt, TrajectoryStep
+    from hud_mcp.rollout.runs import Run, Trace
+    from hud_mcp.rollout.runtime import LocalRuntime, Runtime, SubprocessRuntime
     from hud_mcp.sandbox import SandboxLimits
     from hud_mcp.statistics import JobStatistics
     from hud_mcp.store import Store
@@ -96,10 +98,12 @@ _HOMES = {
     "graders.results": "EvaluationResult",
     "graders.text": "contains contains_all contains_any exact_match f1_score normalize "
     "numeric_match",
-    "job": "Job load_job",
+    "job": "Job create_job load_job register_job run_job",
     "loading.tasksets": "load_taskset",
     "observation": "Look Observation Screenshot TaskResult",
     "record": "Receipt TrajectoryStep",
+    "rollout.runs": "Run Trace",
+    "rollout.runtime": "LocalRuntime Runtime SubprocessRuntime",
     "sandbox": "SandboxLimits",
     "statistics": "JobStatistics",
     "store": "Store",
@@ -152,6 +156,7 @@ __all__ = [
     "KeyDownAction",
     "KeyUpAction",
     "LLMJudgeGrader",
+    "LocalRuntime",
     "Look",
     "MoveAction",
     "NoWorld",
@@ -166,6 +171,8 @@ __all__ = [
     "Receipt",
     "Response",
     "ResponseAction",
+    "Run",
+    "Runtime",
     "SandboxLimits",
     "Screenshot",
     "ScreenshotFetch",
@@ -176,11 +183,13 @@ __all__ = [
     "SiteResponse",
     "Store",
     "SubScore",
+    "SubprocessRuntime",
     "Task",
     "TaskResult",
     "TaskSet",
     "Taskset",
     "Template",
+    "Trace",
     "Trajectory",
     "TrajectoryStep",
     "TypeAction",
@@ -195,12 +204,15 @@ __all__ = [
     "contains",
     "contains_all",
     "contains_any",
+    "create_job",
     "exact_match",
     "f1_score",
     "load_job",
     "load_taskset",
     "normalize",
     "numeric_match",
+    "register_job",
+    "run_job",
 ]
 
 

@@ -51,7 +51,7 @@ async def make(
         current = job or (None if job_id else _current_job())
         client, task = await reach(wanted, url, store=current.place if current else None)
         job_id = current.id if current else job_id
-        asked = {"task": wire_row(task), "job_id": job_id, "metadata": metadata}
+        asked = {"task": task.row, "job_id": job_id, "metadata": metadata}
         if current is not None:
             asked["job"] = current.model_dump(mode="json", exclude={"damage"})
         begun = await client.call("hud-mcp/start", asked)

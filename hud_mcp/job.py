@@ -1,18 +1,20 @@
 """One run of a taskset by one agent: its trajectories, and what they amount to."""
 
+import inspect
 import secrets
-from collections.abc import AsyncGenerator, Iterable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
+from contextvars import ContextVar
 from datetime import datetime
-from functools import partial
+from functools import partial, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 
 import anyio.to_thread
 from pydantic import Field, PrivateAttr
 
 from hud_mcp.action import Value
-from hud_mcp.errors import DamagedRecord
+from hud_mcp.errors import DamagedRecord, InvalidEnvironment
 from hud_mcp.statistics import PASS_REWARD, JobStatistics, job_statistics
 from hud_mcp.task import Task
 from hud_mcp.taskset import Taskset
@@ -20,10 +22,14 @@ from hud_mcp.trajectory import Trajectory, utc_now
 
 if TYPE_CHECKING:
     from hud_mcp import Store
+    from hud_mcp.rollout.runs import Run
 
     Place = Store | str | Path | None
 
-__all__ = ["Job", "load_job"]
+__all__ = ["Job", "create_job", "current_job", "load_job", "register_job", "run_job"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class Job(Value):
@@ -45,7 +51,13 @@ class Job(Value):
         description="In what is listed or summed up: what of its row, or of its tasks' rows, "
         "cannot be read; or None.",
     )
+    errors: list[dict[str, Any]] = Field(
+        default_factory=list[dict[str, Any]],
+        description="What went wrong on the runner's side, a row each: `task_id`, `type`, `error`, "
+        "`timestamp`, and `step` where it was in one.",
+    )
     _place: "Place" = PrivateAttr(default=None)
+    _runs: "list[Run]" = PrivateAttr(default_factory=list["Run"])
 
     @classmethod
     async def create(
@@ -79,10 +91,18 @@ class Job(Value):
             given, taskset = given or list(taskset), taskset.name
         job = cls(
             name=name, taskset=taskset, agent=agent, metadata=dict(metadata or {}), group=group
-        )
-        async with _opened(store) as opened:
-            await opened.add_job(job, given)
-        return job.kept_in(store)
+        ).kept_in(store)
+        await job.begin(given)
+        return job
+
+    async def begin(self, tasks: Iterable[Task] = ()) -> None:
+        """Record a job that was constructed, and what it is to run, in order; `create` does so.
+
+        Raises:
+            StoreFailed: Nothing was recorded.
+        """
+        async with _opened(self._place) as store:
+            await store.add_job(self, list(tasks))
 
     async def load_trajectories(self) -> list[Trajectory]:
         """Read its trajectories, in the order in which they began; those that go on too.
@@ -93,6 +113,47 @@ class Job(Value):
         """
         async with _opened(self._place) as store:
             return (await store.load_job(self.id))[1]
+
+    async def get_analytics(self) -> dict[str, Any]:
+        """Sum its trajectories up as the HUD SDK does; `statistics` says how sure that is.
+
+        Returns:
+            `task_count`, how many tasks it has; `avg_reward`, the mean of those trajectories that
+            have a reward, None where none has; `success_rate`, the per cent of its trajectories
+            that have ended with a reward of 1.
+
+        Raises:
+            SourceNotFound, StoreFailed: As for `load_trajectories`.
+        """
+        async with _opened(self._place) as store:
+            _, tasks, runs = await store.load_job_summary(self.id)
+        rewards = [run.reward for run in runs if run.reward is not None]
+        ended = [run for run in runs if run.outcome is not None]
+        passed = sum(reward >= PASS_REWARD for reward in rewards)
+        return {
+            "task_count": len({task.id for task in tasks} | {run.task_id for run in runs}),
+            "avg_reward": sum(rewards) / len(rewards) if rewards else None,
+            "success_rate": 100.0 * passed / len(ended) if ended else 0.0,
+        }
+
+    @property
+    def runs(self) -> "list[Run]":
+        """What `Task.run` and `Taskset.run` ran of it in this process, in the tasks' order."""
+        return self._runs
+
+    @property
+    def reward(self) -> float:
+        """The mean reward of those of `runs` that were graded; 0.0 where none was, as in HUD."""
+        rewards = [run.reward for run in self._runs if not run.grade.is_error]
+        return sum(rewards) / len(rewards) if rewards else 0.0
+
+    @property
+    def results(self) -> "dict[str, list[Run]]":
+        """Those of `runs` by their task's id."""
+        found: dict[str, list[Run]] = {}
+        for run in self._runs:
+            found.setdefault(run.slug, []).append(run)
+        return found
 
     async def load_tasks(self) -> list[Task]:
         """Read the tasks that it is to run, in order; none where they were not recorded.
@@ -137,12 +198,111 @@ class Job(Value):
         job._place = store  # noqa: SLF001  # its own
         return job
 
+    def note_error(
+        self, task_id: str, kind: str, error: str | BaseException, *, step: int | None = None
+    ) -> None:
+        """Add a row to `errors`; `save` records it.
+
+        Args:
+            task_id: Whose run it was.
+            kind: `setup_error`, `step_error`, `evaluation_error` or `env_close_error`.
+            error: What went wrong.
+            step: In which step, from 0; None outside of one.
+        """
+        text = error if isinstance(error, str) else f"{type(error).__name__}: {error}"
+        row: dict[str, Any] = {"task_id": task_id, "type": kind}
+        row |= {} if step is None else {"step": step}
+        self.errors.append({**row, "error": text, "timestamp": utc_now().isoformat()})
+
+    async def save(self) -> None:
+        """Record its row as it is now.
+
+        Raises:
+            SourceNotFound: The store does not have this job.
+            StoreFailed: Nothing was written.
+        """
+        async with _opened(self._place) as store:
+            await store.update_job(self)
+
     def __eq__(self, other: object) -> bool:
         # Where a job was read from is no part of what it is.
         return isinstance(other, Job) and self.model_dump() == other.model_dump()
 
     def __hash__(self) -> int:
         return hash(self.id)
+
+
+current_job: ContextVar[Job | None] = ContextVar("current_job", default=None)
+"""The job that runs belong to which name none: that of the innermost `register_job`."""
+
+
+async def create_job(
+    name: str,
+    gym_id: str | None = None,
+    evalset_id: str | None = None,
+    metadata: Mapping[str, Any] | None = None,
+    *,
+    store: "Place" = None,
+) -> Job:
+    """Record a job that begins, for `gym.make(…, job=job)`.
+
+    Args:
+        name: What to call it.
+        gym_id: The gym of its tasks, for the record.
+        evalset_id: The name of its taskset, for the record.
+        metadata: Anything that is JSON.
+        store: As for `Job.create`.
+
+    Raises:
+        StoreFailed: Nothing was recorded.
+    """
+    known = {} if gym_id is None else {"gym_id": gym_id}
+    return await Job.create(
+        name, taskset=evalset_id, metadata={**known, **(metadata or {})}, store=store
+    )
+
+
+def register_job(
+    name: str, metadata: Mapping[str, Any] | None = None, *, store: "Place" = None
+) -> Callable[[Callable[P, Awaitable[T]]], Callable[P, Awaitable[T]]]:
+    """Decorate an async function: what it makes with `gym.make` belongs to a job of its own.
+
+    Each call of the function records a new job, which is `current_job` inside.
+
+    Args:
+        name: What to call the jobs.
+        metadata: Anything that is JSON.
+        store: As for `Job.create`.
+
+    Raises:
+        InvalidEnvironment: The function is not async.
+    """
+
+    def register(function: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
+        if not inspect.iscoroutinefunction(function):
+            raise InvalidEnvironment(
+                f"register_job({name!r}) decorates an async function; {function!r} is none. Write "
+                "`async def`."
+            )
+
+        @wraps(function)
+        async def run(*args: P.args, **kwargs: P.kwargs) -> T:
+            token = current_job.set(await Job.create(name, metadata=metadata, store=store))
+            try:
+                return await function(*args, **kwargs)
+            finally:
+                current_job.reset(token)
+
+        return run
+
+    return register
+
+
+async def run_job(*args: Any, **kwargs: Any) -> Job:
+    """Run an agent class of the HUD SDK 0.2 through tasks; see `hud_mcp.rollout.classic`."""
+    from hud_mcp.rollout import classic  # noqa: PLC0415  # it lies above, and loads when called
+
+    return await classic.run_job(*args, **kwargs)
 
 
 async def load_job(job_id: str, store: "Place" = None) -> Job:

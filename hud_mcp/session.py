@@ -245,23 +245,9 @@ class Session:
 
         If this call is cancelled, the half-made session ends as cancelled.
         """
-        world = self.environment.world
         self.environment.split_context(self.task.context)
-        # Where nothing is opened or awaited on the way, one commit has the row and its prompt.
-        at_once = self.template.asks_at_once and getattr(world, "opens_nothing", False)
         try:
-            if not at_once:
-                await self._enter()
-            self._keeper.start()
-            prompt = await asyncio.shield(self._keeper.prompt)
-            self.prompt = prompt
-            if at_once:
-                await self._enter(prompt.text)
-            else:
-                await self._recorder.ask(prompt.text)
-            handle = await self._world.handle()
-            if handle is not None:
-                await self._recorder.keep_handle(handle)
+            prompt = await self._ask()
         except asyncio.CancelledError:
             ending = Ending(Outcome.CANCELLED, told="Its start was cancelled.")
             if self._keeper.started:
@@ -282,6 +268,24 @@ class Session:
         if self.state == "starting":  # a template's own deadline may be over already
             self.state = "open"
             self._worker.start()
+        return prompt
+
+    async def _ask(self) -> Prompt:
+        """Run the template to its prompt, with what makes that durable."""
+        # Where nothing is opened or awaited on the way, one commit has the row and its prompt.
+        opens_nothing = getattr(self.environment.world, "opens_nothing", False)
+        at_once = self.template.asks_at_once and opens_nothing
+        if not at_once:
+            await self._enter()
+        self._keeper.start()
+        self.prompt = prompt = await asyncio.shield(self._keeper.prompt)
+        if at_once:
+            await self._enter(prompt.text)
+        else:
+            await self._recorder.ask(prompt.text)
+        handle = await self._world.handle()
+        if handle is not None:
+            await self._recorder.keep_handle(handle)
         return prompt
 
     async def _enter(self, prompt: str | None = None) -> None:

@@ -6,8 +6,8 @@ the calls that set it up and grade it.
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, cast
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import orjson
 from pydantic import Field, ValidationError, ValidationInfo, field_validator, model_validator
@@ -16,6 +16,10 @@ from hud_mcp.action import Value
 from hud_mcp.call import FunctionConfig, read_calls, read_json_calls
 from hud_mcp.replaced import ReplacedCall
 from hud_mcp.types import CustomGym
+
+if TYPE_CHECKING:
+    from hud_mcp.job import Job
+    from hud_mcp.rollout.runs import Run
 
 __all__ = [
     "COMBINATIONS",
@@ -174,6 +178,13 @@ class Task(Value):
                     f"{name!r} belongs to a task with a 'prompt', and this one has a 'template'"
                 )
         return self
+
+    async def run(self, agent: "Callable[[Run], Awaitable[Any]]", **options: Any) -> "Job":
+        """Run an agent on this task alone; the options are those of `Taskset.run`."""
+        from hud_mcp.rollout import runs  # noqa: PLC0415  # it lies above, and loads when called
+        from hud_mcp.taskset import Taskset  # noqa: PLC0415  # the same
+
+        return await runs.run_tasks(Taskset([self], self.id), agent, **options)
 
     @property
     def title(self) -> str:

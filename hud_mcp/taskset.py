@@ -3,10 +3,10 @@
 import hashlib
 import random
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import orjson
 
@@ -14,6 +14,11 @@ from hud_mcp.errors import InvalidTask, did_you_mean
 from hud_mcp.loading.rows import Rows, read_file, read_lines, write_file
 from hud_mcp.replaced import ReplacedCall
 from hud_mcp.task import Task
+
+if TYPE_CHECKING:
+    from hud_mcp.job import Job
+    from hud_mcp.rollout.runs import Run
+    from hud_mcp.rollout.runtime import Placement
 
 __all__ = ["TaskSet", "Taskset", "is_like"]
 
@@ -269,6 +274,29 @@ class Taskset(Sequence[Task]):
                 f"{known}."
             )
         return self._smaller(found)
+
+    async def run(
+        self,
+        agent: "Callable[[Run], Awaitable[Any]]",
+        *,
+        runtime: "Placement | None" = None,
+        group: int | None = None,
+        max_concurrent: int | None = None,
+        job: "Job | None" = None,
+        rollout_timeout: float | None = None,
+    ) -> "Job":
+        """Run an agent through the tasks; see `hud_mcp.rollout.runs.run_tasks`."""
+        from hud_mcp.rollout import runs  # noqa: PLC0415  # it lies above, and loads when called
+
+        return await runs.run_tasks(
+            self,
+            agent,
+            runtime=runtime,
+            group=group,
+            max_concurrent=max_concurrent,
+            job=job,
+            rollout_timeout=rollout_timeout,
+        )
 
     def _smaller(self, tasks: Iterable[Task]) -> "Taskset":
         made = Taskset(tasks, name=self.name, id=self.id, description=self.description)

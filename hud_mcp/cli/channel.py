@@ -50,6 +50,7 @@ def command() -> None:
     default=3600.0,
     help="Seconds after which a connection that says nothing is closed; its task stays held.",
 )
+@click.option("--job", hidden=True, help="The job that all sessions belong to.")
 @click.option(
     "--log-level",
     type=click.Choice(["debug", "info", "warning", "error"]),
@@ -97,6 +98,7 @@ async def _serve(options: dict[str, Any], printed: Any) -> int:
         tasksets=tasksets,
         limits=limits,
         local_hosts=read_hosts(options["allow"]),
+        job_id=options["job"],
     )
 
     def announce(port: int) -> None:

@@ -1,5 +1,7 @@
 """Tasksets by name or path, as `load_taskset` of the HUD SDK has them."""
 
+from pathlib import Path
+
 import anyio.to_thread
 
 from hud_mcp.source import find_taskset
@@ -8,7 +10,7 @@ from hud_mcp.taskset import Taskset
 __all__ = ["load_taskset"]
 
 
-async def load_taskset(name: str) -> Taskset:
+async def load_taskset(name: str | Path) -> Taskset:
     """Load a taskset.
 
     Args:

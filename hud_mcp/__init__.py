@@ -36,7 +36,20 @@ if TYPE_CHECKING:
     from hud_mcp.environment import Environment
     from hud_mcp.function import History
     from hud_mcp.grade import Grade, Outcome, SubScore
-    from hud_mcp.graders.text import contains, exact_match, numeric_match
+    from hud_mcp.graders.bash import BashGrader
+    from hud_mcp.graders.combination import combine, combine_all, combine_any
+    from hud_mcp.graders.grader import Grader
+    from hud_mcp.graders.judge import LLMJudgeGrader
+    from hud_mcp.graders.results import EvaluationResult
+    from hud_mcp.graders.text import (
+        contains,
+        contains_all,
+        contains_any,
+        exact_match,
+        f1_score,
+        normalize,
+        numeric_match,
+    )
     from hud_mcp.job import Job, load_job
     from hud_mcp.observation import Look, Observation, Screenshot, TaskResult
     from hud_mcp.record import Receipt, TrajectoryStep
@@ -67,7 +80,13 @@ _HOMES = {
     "environment": "Environment",
     "function": "History",
     "grade": "Grade Outcome SubScore",
-    "graders.text": "contains exact_match numeric_match",
+    "graders.bash": "BashGrader",
+    "graders.combination": "combine combine_all combine_any",
+    "graders.grader": "Grader",
+    "graders.judge": "LLMJudgeGrader",
+    "graders.results": "EvaluationResult",
+    "graders.text": "contains contains_all contains_any exact_match f1_score normalize "
+    "numeric_match",
     "job": "Job load_job",
     "observation": "Look Observation Screenshot TaskResult",
     "record": "Receipt TrajectoryStep",
@@ -92,6 +111,7 @@ __all__ = [
     "ActionEffect",
     "Agent",
     "Answer",
+    "BashGrader",
     "Browser",
     "BrowserWorld",
     "Capability",
@@ -105,7 +125,9 @@ __all__ = [
     "DragAction",
     "Environment",
     "FunctionConfig",
+    "EvaluationResult",
     "Grade",
+    "Grader",
     "Gymnasium",
     "GymnasiumWorld",
     "History",
@@ -113,6 +135,7 @@ __all__ = [
     "JobStatistics",
     "KeyDownAction",
     "KeyUpAction",
+    "LLMJudgeGrader",
     "Look",
     "MoveAction",
     "NoWorld",
@@ -149,9 +172,16 @@ __all__ = [
     "World",
     "WorldSpec",
     "__version__",
+    "combine",
+    "combine_all",
+    "combine_any",
     "contains",
+    "contains_all",
+    "contains_any",
     "exact_match",
+    "f1_score",
     "load_job",
+    "normalize",
     "numeric_match",
 ]
 

@@ -150,7 +150,15 @@ def _as_json(part: SubScore) -> SubScore:
     return part.model_copy(update={"info": info, "children": children})
 
 
-_PARTS = ("subscores", "content", "info", "done", "is_error", "isError")
+_PARTS: dict[str, Any] = {
+    "subscores": (list, tuple),
+    "content": str,
+    "info": Mapping,
+    "done": bool,
+    "is_error": bool,
+    "isError": bool,
+}
+"""The fields of a grade, and what an object has by such a name where it means one."""
 
 
 def _fields(value: Any) -> dict[str, Any] | None:
@@ -165,7 +173,7 @@ def _fields(value: Any) -> dict[str, Any] | None:
         known = {k: given.pop(k) for k in _PARTS if k in given}
     elif isinstance(getattr(value, "reward", None), Real):
         reward = value.reward
-        known = {k: getattr(value, k) for k in _PARTS if hasattr(value, k)}
+        known = {k: v for k, of in _PARTS.items() if isinstance(v := getattr(value, k, None), of)}
         extra = getattr(value, "model_extra", None)  # what pydantic keeps beside the fields
         given = dict(cast("Mapping[str, Any]", extra)) if isinstance(extra, Mapping) else {}
     else:

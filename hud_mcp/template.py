@@ -54,6 +54,10 @@ class Answer(Generic[T]):
     raw: str
     is_valid: bool = field(default=True, compare=False)
 
+    def __str__(self) -> str:
+        """What the agent submitted: graders of text are often handed the whole answer."""
+        return self.raw
+
 
 @dataclass(frozen=True)
 class PromptMessage:

@@ -7,14 +7,12 @@ from collections import Counter
 from collections.abc import Awaitable, Iterable, Sequence
 from typing import Any
 
-import anyio
-
-from hud_mcp.errors import GraderFailed
 from hud_mcp.grade import SubScore
+from hud_mcp.graders.gathering import drop, gather
 from hud_mcp.graders.results import EvaluationResult
 from hud_mcp.graders.text import Compat
 
-__all__ = ["combine", "combine_all", "combine_any"]
+__all__ = ["combine", "combine_all", "combine_any", "named_apart"]
 
 _CLOSE = 0.01
 
@@ -52,7 +50,7 @@ async def combine(
         )
     scaled = [
         part.model_copy(update={"weight": part.weight / total}) if part.weight > 0 else part
-        for part in _named_apart(parts)
+        for part in named_apart(parts)
     ]
     # Divided at the end, so that all of everything is 1 and not just below it.
     reward = math.fsum(part.value * part.weight for part in parts if part.weight > 0) / total
@@ -88,67 +86,39 @@ def _folded(called: str, weight: float, given: Iterable[Any], name: str, of: Any
     parts = list(given)
     for part in parts:
         if not isinstance(part, SubScore):
-            _drop(parts)
+            drop(parts)
             raise TypeError(
                 f"{called}() takes subscores, got {type(part).__name__}; await graders first."
             )
     if not parts:
         raise ValueError(f"{called}() needs at least one subscore")
     value = of(part.value for part in parts)
-    return SubScore(name=name, value=value, weight=weight, children=tuple(_named_apart(parts)))
+    return SubScore(name=name, value=value, weight=weight, children=tuple(named_apart(parts)))
 
 
 async def _resolved(items: Sequence[Any]) -> list[SubScore]:
-    """The parts, in order, once all are there.
-
-    Whatever is raised first is raised as it is, and not in a group: authors catch it by its type.
-    """
+    """The parts, in order, once all are there."""
     if not items:
         raise ValueError("combine() needs at least one part")
     for item in items:
         if not isinstance(item, SubScore) and not inspect.isawaitable(item):
-            _drop(items)
+            drop(items)
             raise TypeError(f"combine() takes subscores and awaitables of them, got {item!r:.80}")
-    parts: dict[int, SubScore] = {}
-    failures: list[BaseException] = []
-
-    async def wait_for(index: int, item: Awaitable[Any]) -> None:
-        try:
-            parts[index] = _part(await item)
-        except (Exception, SystemExit) as exc:  # noqa: BLE001  # raised below, when the others have ended
-            failures.append(exc)
-            group.cancel_scope.cancel()
-
     try:
-        async with anyio.create_task_group() as group:
-            for index, item in enumerate(items):
-                if isinstance(item, SubScore):
-                    parts[index] = item
-                else:
-                    group.start_soon(wait_for, index, item)
+        waited = iter(await gather([_part(i) for i in items if not isinstance(i, SubScore)]))
     finally:
-        _drop(items)
-    if failures:
-        raise failures[0]
-    if len(parts) < len(items):
-        raise GraderFailed("A part of combine() was cancelled by something else, and has no score.")
-    return [parts[index] for index in range(len(items))]
+        drop(items)
+    return [item if isinstance(item, SubScore) else next(waited) for item in items]
 
 
-def _drop(items: Iterable[Any]) -> None:
-    """Close what was never begun, and so is awaited by nobody."""
-    for item in items:
-        if inspect.iscoroutine(item) and inspect.getcoroutinestate(item) == inspect.CORO_CREATED:
-            item.close()
-
-
-def _part(given: Any) -> SubScore:
+async def _part(item: Awaitable[Any]) -> SubScore:
+    given = await item
     if not isinstance(given, SubScore):
         raise TypeError(f"A part of combine() gave {given!r:.80}; a grader gives a SubScore.")
     return given
 
 
-def _named_apart(parts: Sequence[SubScore]) -> list[SubScore]:
+def named_apart(parts: Sequence[SubScore]) -> list[SubScore]:
     """The parts, where those that share a name are numbered: `a-1`, `a-2`."""
     counts = Counter(part.name for part in parts)
     used = set(counts)

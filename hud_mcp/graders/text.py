@@ -44,8 +44,10 @@ _ARTICLES = re.compile(r"\b(?:a|an|the)\b", re.IGNORECASE)
 _HUD_PUNCTUATION = re.compile(r"[^\w\s]")
 _PROSE = re.compile(
     # What belongs to a number stays: 3.5, 1,234, 10:30, 1/2, -5, .5.
-    r"(?P<number>(?<=\d)[.,:/](?=\d)|(?<![\w)])-(?=\.?\d)|(?<!\w)\.(?=\d))"
-    r"|[-.,;:!?\"'`()\[\]{}/\\\u00a1\u00ab\u00bb\u00bf\u2010-\u2015\u2018-\u201e\u2026]"
+    r"[,:/](?!(?<=\d.)\d)"
+    r"|\.(?!(?<=\d.)\d)(?!(?<!\w.)\d)"
+    r"|-(?!(?<![\w)].)\.?\d)"
+    r"|[;!?\"'`()\[\]{}\\\u00a1\u00ab\u00bb\u00bf\u2010\u2011\u2014\u2015\u2018-\u201e\u2026]"
 )
 
 
@@ -63,7 +65,7 @@ def normalize(text: Any, *, compat: Compat = "strict") -> str:
         lowered = _HUD_PUNCTUATION.sub(" ", str(text).lower())
         return " ".join(_ARTICLES.sub(" ", lowered).split())
     folded = unicodedata.normalize("NFKC", str(text)).translate(_DASHES).casefold()
-    plain = _PROSE.sub(lambda found: found["number"] or " ", folded)
+    plain = _PROSE.sub(" ", folded)
     return " ".join(_ARTICLES.sub(" ", plain).split()) or " ".join(plain.split())
 
 

@@ -140,6 +140,12 @@ def _check_agent(how: RunOptions, tasks: Taskset) -> None:
     """
     if how.agent != "oracle":
         return
+    if asked := [task.id for task in tasks if task.prompt is not None]:
+        more = f" and {len(asked) - 1} more" if len(asked) > 1 else ""
+        raise InvalidTask(
+            f"Tasks with a prompt have no oracle: {asked[0]}{more}. Play them with --agent nop or "
+            "--agent-command, or leave them out with --filter."
+        )
     environments = {e.name: e for e in load_environments(how.sources)}
     wanted = {(t.env, t.template): t for t in tasks if t.env in environments}
     templates = [environments[env].template_of(wanted[env, name]) for env, name in sorted(wanted)]

@@ -4,8 +4,10 @@
 #   docker run --rm -p 127.0.0.1:8000:8000 -e HUD_MCP_TOKEN=... hud-mcp serve --http 0.0.0.0:8000
 FROM python:3.11-slim-bookworm
 
+# Playwright's Node.js is linked to libatomic, which a slim image lacks.
 RUN apt-get update \
-    && apt-get install -y --no-install-recommends bubblewrap chromium-headless-shell fonts-dejavu-core tini \
+    && apt-get install -y --no-install-recommends \
+        bubblewrap chromium-headless-shell fonts-dejavu-core libatomic1 tini \
     && rm -rf /var/lib/apt/lists/*
 
 WORKDIR /app

@@ -1,21 +1,32 @@
-# Every target sets up what it needs: a virtual environment in .venv, a Chromium, and bubblewrap for the tests.
+# Every target sets up what it needs, of Python in .venv and of the machine; or it names what is
+# missing, and the one command that installs it.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
 # One for each core. More are a little quicker where most tests wait for another process.
 WORKERS ?= logical
+TESTS ?=
+STEP ?= all
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test check bench clean
+.PHONY: demo test check bench fresh clean
 
 # The main job on real input: the quickstart taskset, a real MCP client in another process,
 # a real Chromium; progress, a table, and a report that opens from disk.
-demo: $(STAMP) browser
+demo: $(STAMP)
+	@$(BIN)/python scripts/install.py demo
 	$(BIN)/hud-mcp eval taskset_data/quickstart.jsonl --agent oracle \
 	  --store demo-report/store.sqlite3 --report demo-report/report.html
 
-test: $(STAMP) browser sandbox database
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+# All of them, or those that TESTS names. A test that is skipped for want of something that was
+# to be installed here fails; `$(BIN)/python -m pytest` runs what can be run without it.
+test: $(STAMP)
+	@$(BIN)/python scripts/install.py test
+	HUD_MCP_TEST_ALL=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile $(TESTS)
+
+# Both, on a machine that has nothing: a new minimal Debian. STEP is all, demo, test or shell.
+fresh:
+	bash scripts/fresh.sh $(STEP)
 
 check: $(STAMP)
 	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[check]'
@@ -23,7 +34,8 @@ check: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/pyright --pythonpath $(BIN)/python
 
-bench: $(STAMP) browser
+bench: $(STAMP)
+	@$(BIN)/python scripts/install.py demo
 	$(BIN)/python benchmarks/stdio.py
 	$(BIN)/python benchmarks/browser.py
 	$(BIN)/python benchmarks/store.py
@@ -38,21 +50,8 @@ bench: $(STAMP) browser
 	fi
 
 $(STAMP): pyproject.toml
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[test]'
-	touch $(STAMP)
-
-.PHONY: browser
-browser: $(STAMP)
-	sh scripts/install-chromium.sh $(BIN)/python
-
-.PHONY: database
-database:
-	sh scripts/install-postgresql.sh
-
-.PHONY: sandbox
-sandbox:
-	sh scripts/install-bubblewrap.sh
+	@sh scripts/make-venv.sh $(VENV) $(PYTHON)
+	@touch $(STAMP)
 
 clean:
 	rm -rf $(VENV) demo-report build dist .pytest_cache .ruff_cache

@@ -2,4 +2,4 @@
 
 from hud_mcp import Browser, Environment
 
-env = Environment("hud-browser", version="0.1.0", world=Browser(start=None))
+env = Environment("hud-browser", version="0.1.0", world=Browser(start=None, tasks_open_hosts=True))

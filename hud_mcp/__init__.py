@@ -42,7 +42,20 @@ if TYPE_CHECKING:
     from hud_mcp.errors import GymMakeException
     from hud_mcp.function import History
     from hud_mcp.grade import Grade, Outcome, SubScore
-    from hud_mcp.graders.text import contains, exact_match, numeric_match
+    from hud_mcp.graders.bash import BashGrader
+    from hud_mcp.graders.combination import combine, combine_all, combine_any
+    from hud_mcp.graders.grader import Grader
+    from hud_mcp.graders.judge import LLMJudgeGrader
+    from hud_mcp.graders.results import EvaluationResult
+    from hud_mcp.graders.text import (
+        contains,
+        contains_all,
+        contains_any,
+        exact_match,
+        f1_score,
+        normalize,
+        numeric_match,
+    )
     from hud_mcp.job import Job, create_job, load_job, register_job, run_job
     from hud_mcp.loading.tasksets import load_taskset
     from hud_mcp.observation import Look, Observation, Screenshot, TaskResult
@@ -78,7 +91,13 @@ _HOMES = {
     "environment": "Environment",
     "function": "History",
     "grade": "Grade Outcome SubScore",
-    "graders.text": "contains exact_match numeric_match",
+    "graders.bash": "BashGrader",
+    "graders.combination": "combine combine_all combine_any",
+    "graders.grader": "Grader",
+    "graders.judge": "LLMJudgeGrader",
+    "graders.results": "EvaluationResult",
+    "graders.text": "contains contains_all contains_any exact_match f1_score normalize "
+    "numeric_match",
     "job": "Job create_job load_job register_job run_job",
     "loading.tasksets": "load_taskset",
     "observation": "Look Observation Screenshot TaskResult",
@@ -107,6 +126,7 @@ __all__ = [
     "ActionEffect",
     "Agent",
     "Answer",
+    "BashGrader",
     "Browser",
     "BrowserWorld",
     "Capability",
@@ -120,9 +140,11 @@ __all__ = [
     "CustomGym",
     "DragAction",
     "Environment",
+    "EvaluationResult",
     "FunctionConfig",
     "FunctionConfigs",
     "Grade",
+    "Grader",
     "Gym",
     "GymMakeException",
     "Gymnasium",
@@ -133,6 +155,7 @@ __all__ = [
     "JobStatistics",
     "KeyDownAction",
     "KeyUpAction",
+    "LLMJudgeGrader",
     "LocalRuntime",
     "Look",
     "MoveAction",
@@ -175,11 +198,18 @@ __all__ = [
     "World",
     "WorldSpec",
     "__version__",
+    "combine",
+    "combine_all",
+    "combine_any",
     "contains",
+    "contains_all",
+    "contains_any",
     "create_job",
     "exact_match",
+    "f1_score",
     "load_job",
     "load_taskset",
+    "normalize",
     "numeric_match",
     "register_job",
     "run_job",

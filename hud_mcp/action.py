@@ -267,6 +267,10 @@ class ActionEffect(Value):
         default=None,
         description="Where what was named was, in CSS pixels; None where it was out of view.",
     )
+    target: str | None = Field(
+        default=None,
+        description="What it hit, in the world's own form: for functions, never for an agent.",
+    )
 
 
 def parse_action(

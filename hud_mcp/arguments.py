@@ -23,7 +23,14 @@ from hud_mcp.context import Context
 from hud_mcp.errors import InvalidTask, InvalidTemplate, did_you_mean
 from hud_mcp.world import World
 
-__all__ = ["Arguments", "clip_value", "is_world", "plain_schema", "source_line"]
+__all__ = [
+    "Arguments",
+    "clip_value",
+    "is_world",
+    "plain_schema",
+    "source_line",
+    "withhold_answers",
+]
 
 _KINDS: tuple[tuple[type, str], ...] = (
     (bool, "boolean"), (int, "integer"), (float, "number"), (str, "string"),
@@ -200,6 +207,7 @@ class Arguments:
                     f"{clip_value(field.default)}."
                 ) from None
             self._schema["properties"][name].setdefault("default", default)
+        withhold_answers(self._schema)
         return model
 
     def _explain(self, exc: ValidationError) -> str:
@@ -288,6 +296,13 @@ def plain_schema(schema: dict[str, Any]) -> dict[str, Any]:
     plain = inline(schema)
     plain.setdefault("properties", {})
     return plain
+
+
+def withhold_answers(schema: Mapping[str, Any]) -> None:
+    """Drop the defaults of arguments that say what is right: agents read schemas."""
+    for field in schema["properties"].values():
+        if isinstance(field, dict) and cast("Any", field).get("x-hud-hint") == "grading":
+            cast("dict[str, Any]", field).pop("default", None)
 
 
 def clip_value(value: Any, limit: int = 80) -> str:

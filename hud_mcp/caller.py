@@ -2,10 +2,17 @@
 
 from dataclasses import dataclass
 
-__all__ = ["OPERATOR", "Caller"]
+__all__ = ["CREDENTIAL", "OPERATOR", "OPERATOR_TOKEN", "Caller"]
 
 OPERATOR = "#operator"
 """The principal of whoever runs agents and grades them; no token can name it."""
+
+CREDENTIAL = "hud-mcp/operator"
+"""Under this name the operator's token comes with a call: in the `_meta` of a tool call, among
+the parameters of a channel's request."""
+
+OPERATOR_TOKEN = "HUD_MCP_OPERATOR_TOKEN"  # noqa: S105  # the name of one
+"""The environment variable that holds the operator's token."""
 
 
 @dataclass(frozen=True)

@@ -4,12 +4,12 @@ This module owns the value that the HUD wire calls a binding; it connects to not
 """
 
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import SplitResult, urlsplit
 
-from pydantic import Field, field_validator
+from pydantic import Field, ValidationError, field_validator
 
 from hud_mcp.action import Value
 from hud_mcp.errors import InvalidEnvironment
@@ -37,6 +37,31 @@ class Capability(Value):
             raise ValueError(f"a capability's URL has a scheme and a host; got {url!r}")
         return url
 
+    def to_manifest(self) -> dict[str, Any]:
+        """It as the wire has it: name, protocol, url, params."""
+        return {**self.model_dump(), "params": dict(self.params)}
+
+    @classmethod
+    def from_manifest(cls, data: Mapping[str, Any]) -> "Capability":
+        """Read what `to_manifest` returned; an MCP server's transport is found by its URL.
+
+        Raises:
+            InvalidEnvironment: A field is missing, or cannot be read.
+        """
+        given = dict(data)
+        params: dict[str, Any] = dict(given.get("params") or {})
+        if str(given.get("protocol")).partition("/")[0] == "mcp":
+            sockets = urlsplit(str(given.get("url"))).scheme in ("ws", "wss")
+            params.setdefault("transport", "websocket" if sockets else "streamable-http")
+        try:
+            return cls.model_validate({**given, "params": params})
+        except ValidationError as exc:
+            first = exc.errors(include_url=False)[0]
+            raise InvalidEnvironment(
+                f"This is no capability: {'.'.join(map(str, first['loc']))}: "
+                f"{first['msg'].lower()}; expected name, protocol, url and params."
+            ) from None
+
     @classmethod
     def ssh(
         cls,
@@ -50,6 +75,7 @@ class Capability(Value):
         shell: Literal["bash", "cmd", "powershell"] = "bash",
         cwd: str | None = None,
         isolation: Literal["bwrap", "none"] | None = None,
+        process_connections: bool = False,
     ) -> "Capability":
         """`ssh/2`: a shell, with files over sftp.
 
@@ -63,6 +89,7 @@ class Capability(Value):
             shell: What understands the commands.
             cwd: Where they start.
             isolation: How they are confined.
+            process_connections: Whether its server hands processes connections of a controller's.
 
         Raises:
             InvalidEnvironment: The URL is none of ssh, or a key is missing.
@@ -75,6 +102,8 @@ class Capability(Value):
         params: dict[str, Any] = {"user": user, "host_pubkey": host_pubkey, "shell": shell}
         optional = {"client_key": client_key, "cwd": cwd, "isolation": isolation}
         params |= {key: value for key, value in optional.items() if value is not None}
+        if process_connections:
+            params["process_connections"] = True
         if client_key_path is not None:
             params["client_key_path"] = str(Path(client_key_path))
         return cls._checked(name, "ssh/2", url, params, schemes=("ssh",), port=22)

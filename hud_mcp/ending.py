@@ -14,7 +14,11 @@ from hud_mcp.store.held import HeldSession
 from hud_mcp.task import Task
 from hud_mcp.trajectory import Receipt, utc_now
 
-__all__ = ["digest", "ended_text", "make_receipt", "receipt_of_held"]
+__all__ = ["NEXT", "digest", "ended_how", "ended_text", "make_receipt", "receipt_of_held"]
+
+
+NEXT = "start_task begins another."
+"""What an agent does after the end."""
 
 
 def make_receipt(
@@ -78,7 +82,12 @@ def digest(text: str) -> str:
 def ended_text(receipt: Receipt | None, told: str | None = None) -> str:
     """Say how a session ended, when, and what to do next; nothing of its reward."""
     if receipt is None:
-        return f"This session is over{_because(told)} start_task begins another."
+        return f"This session is over{_because(told)} {NEXT}"
+    return f"This session {ended_how(receipt, told)} {NEXT}"
+
+
+def ended_how(receipt: Receipt, told: str | None = None) -> str:
+    """The rest of a sentence that says how a session ended, when, and why."""
     at = f"at {receipt.ended_at:%H:%M:%S} UTC"
     how = {
         Outcome.GRADED: f"was graded {at}; its grade stands",
@@ -89,8 +98,7 @@ def ended_text(receipt: Receipt | None, told: str | None = None) -> str:
         Outcome.LOST: f"was lost {at}",
     }[receipt.outcome]
     told = told or receipt.told
-    why = _because(None if receipt.outcome is Outcome.GRADED else told)
-    return f"This session {how}{why} start_task begins another."
+    return f"{how}{_because(None if receipt.outcome is Outcome.GRADED else told)}"
 
 
 def _because(told: str | None) -> str:

@@ -11,7 +11,9 @@ from typing import Any, cast
 __all__ = [
     "ActionFailed",
     "AlreadyAnswered",
+    "CapabilityNotFound",
     "EnvironmentFailed",
+    "GraderFailed",
     "GradingFailed",
     "GymMakeException",
     "HudMcpError",
@@ -23,6 +25,7 @@ __all__ = [
     "LimitReached",
     "NoScreen",
     "NotInstalled",
+    "OperatorRefused",
     "OutputExists",
     "Replaced",
     "SessionBusy",
@@ -64,6 +67,13 @@ class SourceNotFound(HudMcpError):
     """No environment or taskset is at the place that was named."""
 
 
+class CapabilityNotFound(HudMcpError, KeyError):
+    """An environment publishes nothing of that name."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
 class ActionFailed(HudMcpError):
     """The world refused an action. What the actions before it did, stands."""
 
@@ -78,6 +88,10 @@ class EnvironmentFailed(HudMcpError):
 
 class GradingFailed(HudMcpError):
     """The template failed to yield a grade. The session has ended and has no reward."""
+
+
+class GraderFailed(HudMcpError):
+    """A grader could not run, so there is no score. The session ends as `grading_failed`."""
 
 
 class SessionNotFound(HudMcpError):
@@ -122,6 +136,10 @@ class GymMakeException(HudMcpError):
     def __init__(self, message: str, data: Mapping[str, Any] | None = None) -> None:
         super().__init__(message)
         self.data: dict[str, Any] = dict(data or {})
+
+
+class OperatorRefused(HudMcpError):
+    """A server takes no operator's calls, or not with this token. Nothing was done."""
 
 
 class OutputExists(HudMcpError):

@@ -2,14 +2,16 @@
 
 A function belongs to a kind of world or to an environment. A parameter that is annotated with
 the world's class receives the session's world, one annotated with `Answer` the submitted answer,
-one with `History` the actions that the agent performed; the others are the call's arguments.
+one with `History` the actions that the agent performed, one with `Phase` whether it is called for
+`setup` or `evaluate`; the others are the call's arguments.
 """
 
 import inspect
 import typing
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from enum import StrEnum
+from typing import Any, Literal, Self
 
 import orjson
 from pydantic import TypeAdapter, ValidationError
@@ -20,17 +22,40 @@ from hud_mcp.call import FunctionConfig
 from hud_mcp.errors import InvalidEnvironment, InvalidTask
 from hud_mcp.template import Answer
 
-__all__ = ["USES", "Function", "History", "Situation", "Use"]
+__all__ = ["USES", "Function", "History", "Phase", "Situation", "Use"]
 
 Use = Literal["setup", "evaluate", "both"]
 USES = ("setup", "evaluate", "both")
 """Where a function may be named."""
 
 
-class History(tuple[Mapping[str, Any], ...]):
-    """What the agent did so far: each action that was performed, as it was sent, in order."""
+class Phase(StrEnum):
+    """The field of a task in which a call stands."""
 
-    __slots__ = ()
+    SETUP = "setup"
+    EVALUATE = "evaluate"
+
+
+class History(tuple[Mapping[str, Any], ...]):  # noqa: SLOT001  # a tuple can have no slots
+    """What the agent did so far: each action that was performed, as it was sent, in order.
+
+    Attributes:
+        targets: What each of them hit, as the kind of world writes it down; None where nothing
+            is known of it.
+    """
+
+    targets: tuple[str | None, ...]
+
+    def __new__(
+        cls,
+        actions: Iterable[Mapping[str, Any]] = (),
+        targets: Iterable[str | None] = (),
+    ) -> Self:
+        """Take the actions, and the targets of the first ones."""
+        made = super().__new__(cls, actions)
+        known = tuple(targets)[: len(made)]
+        made.targets = (*known, *(None for _ in range(len(made) - len(known))))
+        return made
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,11 +66,13 @@ class Situation:
         world: The session's world.
         answer: What the agent submitted; empty where it submitted nothing.
         history: What the agent did.
+        phase: The field in which the call stands.
     """
 
     world: Any
     answer: str = ""
-    history: Sequence[Mapping[str, Any]] = field(default=())
+    history: History = field(default_factory=History)
+    phase: Phase = Phase.EVALUATE
 
 
 class Function:
@@ -94,6 +121,7 @@ class Function:
         self.world_types: dict[str, type] = {}
         self._answers: list[str] = []
         self._histories: list[str] = []
+        self._phases: list[str] = []
         self._arguments: list[_Argument] = []
         self._read_parameters(noun)
 
@@ -102,7 +130,7 @@ class Function:
         """Whether what it returns depends on more than the answer."""
         return bool(self.world_types or self._histories)
 
-    def may(self, phase: Literal["setup", "evaluate"]) -> bool:
+    def may(self, phase: Phase) -> bool:
         """Whether a task may name it in this field."""
         return self.use in (phase, "both")
 
@@ -141,7 +169,8 @@ class Function:
         answer = Answer(content=situation.answer, raw=situation.answer)
         handed: dict[str, Any] = dict.fromkeys(self.world_types, situation.world)
         handed |= dict.fromkeys(self._answers, answer)
-        handed |= dict.fromkeys(self._histories, History(situation.history))
+        handed |= dict.fromkeys(self._histories, situation.history)
+        handed |= dict.fromkeys(self._phases, situation.phase)
         for argument, given in self._paired(args):
             value = argument.read(given, self.signature)
             if argument.is_rest:
@@ -172,6 +201,8 @@ class Function:
                 self._answers.append(name)
             elif hint is History:
                 self._histories.append(name)
+            elif hint is Phase:
+                self._phases.append(name)
             else:
                 self._arguments.append(_Argument.of(parameter, hint, noun))
 

@@ -52,6 +52,8 @@ async def make(
         client, task = await reach(wanted, url, store=current.place if current else None)
         job_id = current.id if current else job_id
         asked = {"task": task.row, "job_id": job_id, "metadata": metadata}
+        if current is not None:
+            asked["job"] = current.model_dump(mode="json", exclude={"damage"})
         begun = await client.call("hud-mcp/start", asked)
     except HudMcpError as exc:
         await _give_up(client)

@@ -4,6 +4,7 @@ Places are given to it, and told by it, in pixels of the picture that the agent 
 whatever the world's own are.
 """
 
+import asyncio
 from collections.abc import Callable, Sequence
 from typing import cast
 
@@ -18,10 +19,12 @@ from hud_mcp.pointer import Pointer, aimed
 from hud_mcp.replay import bring_back, can_come_back
 from hud_mcp.store.held import HeldSession
 from hud_mcp.tool import Tool
-from hud_mcp.world import ActsAtOnce, Elsewhere, Opening, Restorable, World
+from hud_mcp.world import ActsAtOnce, Elsewhere, Opening, Restorable, SharedService, World
 
 __all__ = ["HeldWorld"]
 
+_CLOSE_S = 2.0
+"""How long what the tools opened may take to close, all together."""
 _RECORD_QUALITY = 60
 """JPEG quality of pictures that only the record keeps."""
 
@@ -31,23 +34,32 @@ class HeldWorld:
 
     Args:
         environment: Whose world it is.
+        replayable: Whether the same actions and looks bring back the same state.
         over: Says that the session is over, and how it ended.
         log: Takes a line for the session's log.
 
     Attributes:
         scale: How many of the world's pixels are one of the picture that the agent was shown.
         latest: The picture of the last observation, or None.
+        services: What the session's tools have opened, by name; closed with the world.
         pointer: Where the pointer was put last.
     """
 
     def __init__(
-        self, environment: Environment, *, over: Callable[[], str], log: Callable[[str], None]
+        self,
+        environment: Environment,
+        *,
+        replayable: bool,
+        over: Callable[[], str],
+        log: Callable[[str], None],
     ) -> None:
         self._environment = environment
+        self._replayable = replayable
         self._over = over
         self._log = log
         self._world: World | None = None
         self._tools_replay = True
+        self.services: dict[str, SharedService] = {}
         self.scale = 1.0
         self.latest: Screenshot | None = None
         self.pointer = Pointer()
@@ -64,6 +76,10 @@ class HeldWorld:
     async def close(self) -> None:
         """Close it, if it is open. Closing twice is no error."""
         world, self._world = self._world, None
+        services, self.services = list(self.services.values()), {}
+        if services:
+            closing = [asyncio.ensure_future(service.close()) for service in services]
+            await asyncio.wait(closing, timeout=_CLOSE_S)
         if world is not None:
             await world.close()
 
@@ -153,7 +169,7 @@ class HeldWorld:
             EnvironmentFailed: The world broke.
         """
         world = self.live
-        replays = self._environment.world.replayable and self._tools_replay
+        replays = self._replayable and self._tools_replay
         if replays or not isinstance(world, Restorable):
             return None
         try:
@@ -180,7 +196,7 @@ class HeldWorld:
             snapshot_step: After which of them the last snapshot was taken; None without one.
         """
         return can_come_back(
-            self._environment.world, steps, snapshot_step, tools_replay=self._tools_replay
+            steps, snapshot_step, replayable=self._replayable, tools_replay=self._tools_replay
         )
 
     async def come_back(self, held: HeldSession) -> None:
@@ -193,10 +209,10 @@ class HeldWorld:
         steps = held.trajectory.steps
         await bring_back(
             self.live,
-            self._environment.world,
             steps,
             self._environment.tools,
             self._environment.functions,
+            replayable=self._replayable,
             snapshot=held.snapshot,
             snapshot_step=held.snapshot_step,
             pointer=self.pointer,

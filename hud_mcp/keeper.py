@@ -23,7 +23,7 @@ from hud_mcp.grade import Grade, Outcome, read_grade
 from hud_mcp.log import current_log, current_name
 from hud_mcp.template import Prompt, Template, read_prompt
 
-__all__ = ["PARKED", "Ending", "Keeper", "SessionOver"]
+__all__ = ["PARKED", "Ending", "Keeper", "RaisedApart", "SessionOver", "describe_failure"]
 
 logger = logging.getLogger(__name__)
 
@@ -44,6 +44,20 @@ class SessionOver(Exception):
 
     Its text is the session's outcome, or `PARKED`.
     """
+
+
+class RaisedApart(Exception):
+    """What a template raised in a process of its own; or the cause of what it raised of ours.
+
+    Attributes:
+        kind: The name of the exception's class.
+        described: The exception, with its file and line.
+    """
+
+    def __init__(self, kind: str, described: str) -> None:
+        super().__init__(described)
+        self.kind = kind
+        self.described = described
 
 
 @dataclass(frozen=True)
@@ -300,22 +314,12 @@ class Keeper:
         if isinstance(exc, HudMcpError) and not isinstance(exc, InvalidTemplate):
             told = str(exc)
         else:
-            told = f"The setup of {self._template.noun} failed ({type(exc).__name__})."
+            kind = exc.kind if isinstance(exc, RaisedApart) else type(exc).__name__
+            told = f"The setup of {self._template.noun} failed ({kind})."
         return Ending(Outcome.ENVIRONMENT_FAILED, error=error, told=told)
 
     def _describe(self, exc: BaseException) -> str:
-        """An exception with the line of the template's file that it passed through.
-
-        Of a group, such as a task group raises, its first exception.
-        """
-        while isinstance(exc, BaseExceptionGroup):
-            exc = cast("BaseExceptionGroup[BaseException]", exc).exceptions[0]
-        if isinstance(exc, InvalidTemplate | GradingFailed):
-            return str(exc)
-        file = self._template.where.rpartition(":")[0]
-        frames = [f for f in traceback.extract_tb(exc.__traceback__) if f.filename == file]
-        where = f"{file}:{frames[-1].lineno}" if frames else self._template.where
-        return f"{where}: {type(exc).__name__}: {exc}"
+        return describe_failure(exc, self._template.where)
 
     @contextmanager
     def _bound(self, seconds: float, phase: str) -> Generator[None]:
@@ -368,6 +372,26 @@ class Keeper:
         self.closed.set()
         if not task.cancelled() and (exc := task.exception()) is not None:
             logger.error("the keeper of %s broke", self._name, exc_info=exc)
+
+
+def describe_failure(exc: BaseException, where: str) -> str:
+    """An exception with the line of the template's file that it passed through.
+
+    Args:
+        exc: What was raised; of a group, such as a task group raises, its first exception.
+        where: The template's file and line.
+    """
+    while isinstance(exc, BaseExceptionGroup):
+        exc = cast("BaseExceptionGroup[BaseException]", exc).exceptions[0]
+    for each in (exc, exc.__cause__):
+        if isinstance(each, RaisedApart):
+            return each.described
+    if isinstance(exc, InvalidTemplate | GradingFailed):
+        return str(exc)
+    file = where.rpartition(":")[0]
+    frames = [f for f in traceback.extract_tb(exc.__traceback__) if f.filename == file]
+    place = f"{file}:{frames[-1].lineno}" if frames else where
+    return f"{place}: {type(exc).__name__}: {exc}"
 
 
 def _ungraded(error: str) -> Ending:

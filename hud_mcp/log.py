@@ -12,7 +12,7 @@ from contextvars import ContextVar
 from datetime import datetime
 from typing import TextIO
 
-__all__ = ["LineStream", "configure_logging", "current_log", "current_name", "take_rest"]
+__all__ = ["LineStream", "configure_logging", "current_log", "current_name", "pass_on", "take_rest"]
 
 current_log: ContextVar[Callable[[str], None] | None] = ContextVar("current_log", default=None)
 """Takes a line for the session that the running task works for; None outside of sessions."""
@@ -73,6 +73,13 @@ def configure_logging(level: str = "info") -> None:
         "mcp.client",
     ):
         logging.getLogger(noisy).setLevel(logging.WARNING)
+
+
+def pass_on(line: str) -> None:
+    """Print a line for the running session, whose log has it too, wherever output goes."""
+    if not isinstance(sys.stdout, LineStream) and (take := current_log.get()) is not None:
+        take(line[:_MAX_LINE])
+    sys.stdout.write(f"{line}\n")
 
 
 _unfinished: dict[str, str] = {}

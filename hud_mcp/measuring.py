@@ -8,9 +8,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hud_mcp.environment.calls import Measurement
+from hud_mcp.function import History
 from hud_mcp.grade import Grade, Outcome
 from hud_mcp.keeper import Ending
-from hud_mcp.record import TrajectoryStep
+from hud_mcp.record import TARGETS, TrajectoryStep
 
 __all__ = ["FINAL_RESPONSE", "Measuring"]
 
@@ -25,7 +26,6 @@ class Measuring:
         keeps_history: Whether a function may ask what the agent did.
 
     Attributes:
-        history: Each action that was performed, as the agent sent it.
         final_response: What the agent submitted last, where an operator grades.
         grade: The last measurement by the task's own `evaluate`; None where there is none, or
             where it had no number.
@@ -35,16 +35,25 @@ class Measuring:
 
     def __init__(self, *, keeps_history: bool) -> None:
         self._keeps_history = keeps_history
-        self.history: list[Mapping[str, Any]] = []
+        self._actions: list[Mapping[str, Any]] = []
+        self._targets: list[str | None] = []
         self.final_response: str | None = None
         self.grade: Grade | None = None
         self.is_done = False
         self.failure: str | None = None
 
-    def note_actions(self, actions: Sequence[Mapping[str, Any]]) -> None:
-        """Add what was performed."""
+    @property
+    def history(self) -> History:
+        """Each action that was performed, as the agent sent it, with what it hit."""
+        return History(self._actions, self._targets)
+
+    def note_actions(
+        self, actions: Sequence[Mapping[str, Any]], targets: Sequence[str | None] = ()
+    ) -> None:
+        """Add what was performed, and what each of it hit, as far as that is known."""
         if self._keeps_history:
-            self.history.extend(actions)
+            self._actions.extend(actions)
+            self._targets.extend([*targets, *[None] * len(actions)][: len(actions)])
 
     def note(self, measured: Measurement) -> None:
         """Keep a measurement by the task's own `evaluate`."""
@@ -57,7 +66,8 @@ class Measuring:
     def forget(self) -> None:
         """Forget what was measured and said: the task begins anew."""
         self.grade, self.is_done, self.failure, self.final_response = None, False, None, None
-        self.history.clear()
+        self._actions.clear()
+        self._targets.clear()
 
     def ending(self) -> Ending:
         """How the session ends when its operator closes it now."""
@@ -79,7 +89,7 @@ class Measuring:
             elif step.kind == "evaluate":
                 self._restore_measurement(step)
             elif step.kind in ("step", "act", "response"):
-                self.note_actions(step.actions[: step.performed])
+                self.note_actions(step.actions[: step.performed], step.info.get(TARGETS) or ())
                 self.final_response = step.info.get(FINAL_RESPONSE, self.final_response)
 
     def _restore_measurement(self, step: TrajectoryStep) -> None:

@@ -16,29 +16,30 @@ from pydantic_core import to_jsonable_python
 from hud_mcp.action import parse_actions
 from hud_mcp.call import FunctionConfig, read_json_calls
 from hud_mcp.caller import OPERATOR, Caller
-from hud_mcp.ending import ended_text
+from hud_mcp.ending import NEXT, ended_text
 from hud_mcp.environment import Environment
 from hud_mcp.environment.calls import Phase, bind_calls
-from hud_mcp.errors import InvalidTask, SessionEnded, did_you_mean
+from hud_mcp.errors import (
+    InvalidTask,
+    SessionEnded,
+    SourceNotFound,
+    StoreFailed,
+    did_you_mean,
+)
 from hud_mcp.grade import Outcome
+from hud_mcp.job import Job
 from hud_mcp.loading.rows import read_row
 from hud_mcp.measuring import FINAL_RESPONSE
 from hud_mcp.observation import Look
 from hud_mcp.session import Session, Stepped
 from hud_mcp.sessions import Sessions
+from hud_mcp.store import Store
 from hud_mcp.task import Task
-from hud_mcp.trajectory import Receipt
+from hud_mcp.trajectory import Receipt, live_url
 
-__all__ = ["CREDENTIAL", "OPERATIONS", "TOKEN_VARIABLE", "Operations", "call_problem"]
+__all__ = ["OPERATIONS", "Operations", "call_problem"]
 
 Json = dict[str, Any]
-
-CREDENTIAL = "hud-mcp/operator"
-"""Under this name the operator's token comes with a call: in the `_meta` of a tool call, among
-the parameters of a channel's request."""
-
-TOKEN_VARIABLE = "HUD_MCP_OPERATOR_TOKEN"  # noqa: S105  # the name of one
-"""The environment variable that holds the operator's token."""
 
 OPERATIONS = tuple(
     f"hud-mcp/{name}"
@@ -57,8 +58,8 @@ class Operations:
         sessions: The registry.
         token: What opens them over a wire; nothing does where it is None.
         environment: Whose tasks they start; those that each task names, by default.
-        live_url: Where the live page of a session is, by its live token; None where none is
-            served.
+        live_page: Where the live page of a session is, by its live token; where the registry's
+            live pages are, by default.
     """
 
     def __init__(
@@ -67,12 +68,12 @@ class Operations:
         *,
         token: str | None = None,
         environment: Environment | None = None,
-        live_url: Callable[[str], Awaitable[str | None]] | None = None,
+        live_page: Callable[[str], Awaitable[str | None]] | None = None,
     ) -> None:
         self._sessions = sessions
         self._token = token
         self._environment = environment
-        self._live_url = live_url
+        self._live_page = live_page or self._served_page
         self._caller = Caller(principal=OPERATOR)
         self._by_name: Mapping[str, Callable[[Mapping[str, Any]], Awaitable[Json]]] = {
             "hud-mcp/start": self._start,
@@ -104,12 +105,15 @@ class Operations:
         Raises:
             HudMcpError: As the session's own methods do.
         """
-        return await self._by_name[name](params)
+        try:
+            return await self._by_name[name](params)
+        except SessionEnded as exc:
+            raise SessionEnded(str(exc).replace(NEXT, "`reset` begins the task anew.")) from exc
 
     async def _start(self, params: Mapping[str, Any]) -> Json:
-        """Start a session of `task`: a row, or the id of a listed one."""
+        """Start a session of `task`: a row, or the id of a listed one; in `job` or `job_id`."""
         task = self._read_task(params.get("task"))
-        session = await self._begin(task, _text(params, "job_id"))
+        session = await self._begin(task, await self._job_id(params))
         metadata = params.get("metadata")
         if metadata:
             session.log(f"metadata: {metadata}")
@@ -129,7 +133,7 @@ class Operations:
         if isinstance(found, Receipt):
             return _graded_before(found)
         given = params.get("calls")
-        calls = self._read_calls(given, found.environment, "evaluate")
+        calls = self._read_calls(given, found.environment, Phase.EVALUATE)
         if given is not None and not calls:
             return {"value": [], "results": [], "reward": None, "override": True}
         measured = await found.evaluate(calls)
@@ -145,7 +149,7 @@ class Operations:
     async def _set_up(self, params: Mapping[str, Any]) -> Json:
         """Run the task's `setup`, or `calls` in its place, and look."""
         session = await self._living(params)
-        calls = self._read_calls(params.get("calls"), session.environment, "setup")
+        calls = self._read_calls(params.get("calls"), session.environment, Phase.SETUP)
         look = _look(params, session)
         return _shown(await session.set_up(calls, look))
 
@@ -157,7 +161,7 @@ class Operations:
         calls = None
         if (given := params.get("calls")) is not None:
             environment = self._environment or self._sessions.find_environment(task.env)
-            calls = self._read_calls(given, environment, "setup")
+            calls = self._read_calls(given, environment, Phase.SETUP)
         if session is not None and calls is None and _is_unused(session, params):
             return {
                 **self._begun(session),
@@ -178,11 +182,13 @@ class Operations:
 
     async def _urls(self, params: Mapping[str, Any]) -> Json:
         """Where the environment and the session's live page are reached."""
-        session = await self._living(params)
-        address = getattr(session.reachable_world(), "url", None)
-        live = None
-        if self._live_url is not None and session.live_token is not None:
-            live = await self._live_url(session.live_token)
+        found = await self._find(params)
+        address = live = None
+        if isinstance(found, Session):
+            if not found.is_over and found.state != "grading":
+                address = getattr(found.reachable_world(), "url", None)
+            if found.live_token is not None:
+                live = await self._live_page(found.live_token)
         return {"url": address if isinstance(address, str) else None, "live_url": live}
 
     async def _conclude(self, params: Mapping[str, Any]) -> Json:
@@ -197,6 +203,10 @@ class Operations:
             "receipt": receipt.model_dump(mode="json"),
         }
 
+    async def _served_page(self, token: str) -> str | None:
+        base = self._sessions.live_base
+        return None if base is None else live_url(base, token)
+
     def _read_task(self, given: Any) -> Task:
         if isinstance(given, str):
             if given not in self._sessions.tasks:
@@ -204,6 +214,29 @@ class Operations:
                 raise InvalidTask(f"There is no task {given!r}.{hint}")
             return self._sessions.tasks[given]
         return read_row(given, "task")
+
+    async def _job_id(self, params: Mapping[str, Any]) -> str | None:
+        """The job of a session that starts: one that is recorded here, or is recorded now."""
+        store, given = self._sessions.store, params.get("job")
+        job_id = _text(params, "job_id")
+        if given is not None:
+            try:
+                job = Job.model_validate(given)
+            except ValidationError as exc:
+                raise InvalidTask(f"job: {exc.errors(include_url=False)[0]['msg']}.") from None
+            job_id = job.id
+            if not await _has_job(store, job_id):
+                try:
+                    await store.add_job(job)
+                except StoreFailed:  # another start may have recorded it meanwhile
+                    if not await _has_job(store, job_id):
+                        raise
+        elif job_id is not None and not await _has_job(store, job_id):
+            raise InvalidTask(
+                f"job_id: no job {job_id!r} is recorded where this runs; pass the job itself, or "
+                "record one with create_job."
+            )
+        return job_id
 
     async def _begin(self, task: Task, job_id: str | None) -> Session:
         return await self._sessions.start(
@@ -254,6 +287,16 @@ class Operations:
         if isinstance(found, Session):
             return found.task
         return (await self._sessions.store.load_trajectory(found.trajectory)).task
+
+
+async def _has_job(store: Store, job_id: str) -> bool:
+    if not store.exists:
+        return False
+    try:
+        await store.load_job_ids(job_id)
+    except SourceNotFound:
+        return False
+    return True
 
 
 def _is_unused(session: Session, params: Mapping[str, Any]) -> bool:

@@ -128,16 +128,16 @@ class Performer:
                 self.check_answer(action.text)
         self._world.pointer.check(actions, follows=self._operated)
 
-    def check_answer(self, answer: str) -> None:
-        """Refuse an answer that is too long.
+    def check_answer(self, answer: str, max_bytes: int | None = None) -> None:
+        """Refuse an answer that is too long: longer than arguments may be, by default.
 
         Raises:
             LimitReached: Saying how long it may be.
         """
-        if len(answer.encode()) > self._limits.argument_bytes:
+        most = self._limits.argument_bytes if max_bytes is None else max_bytes
+        if (size := len(answer.encode())) > most:
             raise LimitReached(
-                f"The answer has {len(answer.encode())} bytes; at most "
-                f"{self._limits.argument_bytes} are taken. Nothing was submitted."
+                f"The answer has {size} bytes; at most {most} are taken. Nothing was submitted."
             )
 
     async def perform(
@@ -163,9 +163,10 @@ class Performer:
         except BaseException as exc:
             draft.error = _why_stopped(exc, f"after {draft.performed} of {len(actions)} actions")
             draft.interrupted = not isinstance(exc, HudMcpError)
+            self._note(draft)  # what was done before it stopped, was done
             await self._recorder.keep(draft)
             raise
-        self._measuring.note_actions(draft.actions[: draft.performed])
+        self._note(draft)
         if answer is None:
             await self._recorder.add(draft)
         elif self._operated:
@@ -253,7 +254,7 @@ class Performer:
         draft = self._draft("tool", [{"tool": tool.name, "args": arguments}], look)
         self._world.note_tool(tool)
         try:
-            value = await tool.call(arguments, self._world.live)
+            value = await tool.call_in(arguments, self._world.live, self._world.services)
             seen = await self._world.observe(
                 look.model_copy(update={"text": False}), deliver_image=False
             )
@@ -356,6 +357,10 @@ class Performer:
             ) from None
         self._measuring.note_actions(draft.actions[draft.performed - 1 : draft.performed])
         self._hand_over(answer)
+
+    def _note(self, draft: Draft) -> None:
+        """Add what was performed to what functions may ask for."""
+        self._measuring.note_actions(draft.actions[: draft.performed], draft.targets)
 
     def _draft(self, kind: StepKind, actions: list[dict[str, Any]], look: Look) -> Draft:
         draft = Draft(kind, actions)

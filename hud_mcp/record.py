@@ -16,6 +16,7 @@ from hud_mcp.task import Task
 
 __all__ = [
     "BEHIND",
+    "TARGETS",
     "Receipt",
     "Record",
     "ScreenshotRecord",
@@ -26,6 +27,9 @@ __all__ = [
 BEHIND = -2
 """In the place of the step after which a snapshot was taken: the world was used since in a way
 that no step repeats, and there is no snapshot. -1 is before any step."""
+
+TARGETS = "hud-mcp/targets"
+"""In a step's `info`: what each performed action hit, which functions may ask for."""
 
 
 def utc_now() -> datetime:
@@ -101,6 +105,11 @@ class TrajectoryStep(Value):
     error: str | None = Field(default=None, description="What the agent was told, or None.")
     started_at: datetime
     ended_at: datetime
+
+    @property
+    def shown_info(self) -> dict[str, Any]:
+        """Its info, without what only functions read."""
+        return {name: value for name, value in self.info.items() if name != TARGETS}
 
     @property
     def start_timestamp(self) -> str:

@@ -15,7 +15,7 @@ from pydantic_core import to_jsonable_python
 from hud_mcp.action import ActionEffect, Point
 from hud_mcp.errors import SessionTaken, StoreFailed
 from hud_mcp.observation import Observation, Screenshot
-from hud_mcp.record import BEHIND
+from hud_mcp.record import BEHIND, TARGETS
 from hud_mcp.store import Store
 from hud_mcp.trajectory import Receipt, ScreenshotRecord, Trajectory, TrajectoryStep, utc_now
 
@@ -44,6 +44,7 @@ class Draft:
         self.rewards: list[float] = []
         self.notes: list[str] = []
         self.places: list[Point | None] = []
+        self.targets: list[str | None] = []
         self.info: dict[str, Any] = {}
         self.terminated = False
         self.truncated = False
@@ -67,6 +68,7 @@ class Draft:
         """
         self.performed += 1
         self.places.append(effect.place)
+        self.targets.append(effect.target)
         if effect.text:
             self.notes.append(effect.text)
         if effect.reward is not None:
@@ -83,6 +85,7 @@ class Draft:
     def step(self, index: int) -> TrajectoryStep:
         """The step as the record keeps it."""
         seen = self.observation or Observation()
+        info = {**self.info, TARGETS: self.targets} if any(self.targets) else self.info
         return TrajectoryStep(
             index=index,
             kind=self.kind,
@@ -98,7 +101,7 @@ class Draft:
             reward=self.reward,
             terminated=self.terminated,
             truncated=self.truncated,
-            info=to_jsonable_python(self.info, fallback=str),
+            info=to_jsonable_python(info, fallback=str),
             error=self.error,
             started_at=self.started_at,
             ended_at=utc_now(),

@@ -21,7 +21,7 @@ from hud_mcp.pointer import Pointer
 from hud_mcp.record import BEHIND
 from hud_mcp.tool import Tool
 from hud_mcp.trajectory import TrajectoryStep
-from hud_mcp.world import Restorable, World, WorldSpec
+from hud_mcp.world import Restorable, World
 
 __all__ = ["WorldLost", "bring_back", "can_come_back", "submitted_answer"]
 
@@ -37,17 +37,17 @@ class WorldLost(HudMcpError):
 
 
 def can_come_back(
-    spec: WorldSpec, steps: int, snapshot_step: int | None, *, tools_replay: bool
+    steps: int, snapshot_step: int | None, *, replayable: bool, tools_replay: bool
 ) -> bool:
-    """Whether a world of this kind can be brought back from its record.
+    """Whether a world can be brought back from its record.
 
     Args:
-        spec: Its declaration.
         steps: How many steps were recorded.
         snapshot_step: After which of them the last snapshot was taken; None without one.
+        replayable: Whether the same actions and looks bring back the same state.
         tools_replay: Whether every tool that was called may be called again.
     """
-    if spec.replayable and tools_replay:
+    if replayable and tools_replay:
         return True
     if not steps:
         return True
@@ -56,11 +56,11 @@ def can_come_back(
 
 async def bring_back(
     world: World,
-    spec: WorldSpec,
     steps: Sequence[TrajectoryStep],
     tools: Mapping[str, Tool],
     functions: Mapping[str, Function],
     *,
+    replayable: bool,
     snapshot: bytes | None,
     snapshot_step: int,
     pointer: Pointer,
@@ -69,10 +69,10 @@ async def bring_back(
 
     Args:
         world: The world.
-        spec: Its declaration.
         steps: What was recorded.
         tools: The environment's own, by name.
         functions: What the task's calls name.
+        replayable: Whether the same actions and looks bring back the same state.
         snapshot: The last one.
         snapshot_step: After which step it was taken.
         pointer: Follows what is done.
@@ -89,14 +89,14 @@ async def bring_back(
         return
     once = [name for s in steps if (name := _tool_name(s)) and not _replays(tools, name)]
     direct = next((str(s.actions[0].get("tool")) for s in steps if s.kind == "direct"), None)
-    if spec.replayable and not once and direct is None:
+    if replayable and not once and direct is None:
         await _replay(world, steps, tools, functions, pointer)
     elif snapshot is None and all(s.kind in ("response", "evaluate") for s in steps):
         return  # nothing was done in it, as where there are no steps
     elif snapshot is None or snapshot_step != steps[-1].index:
         raise WorldLost(
             f"the tool {once[0]!r} was called, which must not be called again"
-            if spec.replayable and once
+            if replayable and once
             else f"its agent used its world directly, over {direct}"
             if direct is not None
             else "its world can neither be replayed nor restored"

@@ -50,11 +50,12 @@ from hud_mcp.store.characters import storable
 from hud_mcp.store.held import HeldSession
 from hud_mcp.task import Task
 from hud_mcp.template import Prompt, Template
+from hud_mcp.template_process import TemplateProcess, runs_apart
 from hud_mcp.tool import Tool
 from hud_mcp.trajectory import Receipt, Trajectory, utc_now
 from hud_mcp.visits import Visit, Visits
 from hud_mcp.worker import Worker
-from hud_mcp.world import Opening, Shared, World, current_world
+from hud_mcp.world import Opening, Placed, Shared, World, current_world
 
 __all__ = ["GRADED_AGAIN", "Caller", "Session", "SessionState", "Stepped"]
 
@@ -82,6 +83,7 @@ class Session:
         provisional: Whether it expires early until somebody acts on it.
         held: The record of a session that another server process began, to go on with.
         session_id: The id that its caller chose for it; one is drawn where it is None.
+        local_hosts: Hosts that any row may open, of this machine and of private networks too.
     """
 
     def __init__(
@@ -98,6 +100,7 @@ class Session:
         provisional: bool = False,
         held: HeldSession | None = None,
         session_id: str | None = None,
+        local_hosts: Sequence[str] = (),
     ) -> None:
         begun = held.trajectory if held else None
         self.id = "" if held else session_id or f"sess-{secrets.token_hex(16)}"
@@ -123,6 +126,8 @@ class Session:
         self.begun_s = self.touched_s - max(0.0, (utc_now() - self.started_at).total_seconds())
         self.ended = anyio.Event()
         self._shared = shared
+        self._local_hosts = tuple(local_hosts)
+        self._replayable = environment.replays(task)
         self._job_id = job_id
         self._held = held
         self._settling: asyncio.Future[None] | None = None
@@ -136,7 +141,9 @@ class Session:
             steps=len(begun.steps) if begun else 0,
             lines=held.lines if held else 0,
         )
-        self._world = HeldWorld(environment, over=self._over_text, log=self.log)
+        self._world = HeldWorld(
+            environment, replayable=self._replayable, over=self._over_text, log=self.log
+        )
         self._visits = Visits(
             self._recorder,
             self._world,
@@ -156,6 +163,7 @@ class Session:
             measuring=self._measuring,
             operated=self.is_operated,
         )
+        self._process: TemplateProcess | None = None
         self._parks = False
         self._resuming = held is not None
         self._worker = Worker(
@@ -170,7 +178,7 @@ class Session:
             open_generator=self._open,
             unwind=self._worker.stop,
             settle=self._settle,
-            close_world=self._world.close,
+            close_world=self._close_world,
             leave=self._leave,
             cut_off=self._cut_off,
             setup_s=limits.setup_s,
@@ -216,7 +224,7 @@ class Session:
 
     def _choose_seed(self) -> int | None:
         """The task's; where it has none and a replay must give the same, one drawn now."""
-        if self.task.seed is None and self.environment.world.replayable:
+        if self.task.seed is None and self._replayable:
             return secrets.randbits(32)
         return self.task.seed
 
@@ -237,23 +245,9 @@ class Session:
 
         If this call is cancelled, the half-made session ends as cancelled.
         """
-        world = self.environment.world
         self.environment.split_context(self.task.context)
-        # Where nothing is opened or awaited on the way, one commit has the row and its prompt.
-        at_once = self.template.asks_at_once and getattr(world, "opens_nothing", False)
         try:
-            if not at_once:
-                await self._enter()
-            self._keeper.start()
-            prompt = await asyncio.shield(self._keeper.prompt)
-            self.prompt = prompt
-            if at_once:
-                await self._enter(prompt.text)
-            else:
-                await self._recorder.ask(prompt.text)
-            handle = await self._world.handle()
-            if handle is not None:
-                await self._recorder.keep_handle(handle)
+            prompt = await self._ask()
         except asyncio.CancelledError:
             ending = Ending(Outcome.CANCELLED, told="Its start was cancelled.")
             if self._keeper.started:
@@ -261,6 +255,11 @@ class Session:
             else:
                 self._settling = asyncio.ensure_future(self._settle(ending))
             raise
+        except EnvironmentFailed as exc:
+            known = self.receipt.error if self.receipt is not None else None
+            if known is None or not self.is_operated:  # an agent is told nothing of the author's
+                raise
+            raise EnvironmentFailed(known) from exc
         except StoreFailed:
             if self._keeper.started:
                 text = "It was not recorded."
@@ -269,6 +268,24 @@ class Session:
         if self.state == "starting":  # a template's own deadline may be over already
             self.state = "open"
             self._worker.start()
+        return prompt
+
+    async def _ask(self) -> Prompt:
+        """Run the template to its prompt, with what makes that durable."""
+        # Where nothing is opened or awaited on the way, one commit has the row and its prompt.
+        opens_nothing = getattr(self.environment.world, "opens_nothing", False)
+        at_once = self.template.asks_at_once and opens_nothing
+        if not at_once:
+            await self._enter()
+        self._keeper.start()
+        self.prompt = prompt = await asyncio.shield(self._keeper.prompt)
+        if at_once:
+            await self._enter(prompt.text)
+        else:
+            await self._recorder.ask(prompt.text)
+        handle = await self._world.handle()
+        if handle is not None:
+            await self._recorder.keep_handle(handle)
         return prompt
 
     async def _enter(self, prompt: str | None = None) -> None:
@@ -395,12 +412,15 @@ class Session:
 
         return await self._enqueue(run, self.limits.step_s)
 
-    async def respond(self, answer: str, *, wait_s: float | None = None) -> Receipt | None:
+    async def respond(
+        self, answer: str, *, wait_s: float | None = None, max_bytes: int | None = None
+    ) -> Receipt | None:
         """Submit the final answer, once, and wait for the grade.
 
         Args:
             answer: What the template receives.
             wait_s: How long to wait; None for as long as grading may take.
+            max_bytes: How long the answer may be; None for the limit of arguments.
 
         Returns:
             The receipt; None where grading goes on after `wait_s`. The same answer again
@@ -414,7 +434,7 @@ class Session:
 
         If this call is cancelled, the answer stays submitted and grading goes on.
         """
-        self._performer.check_answer(answer)
+        self._performer.check_answer(answer, max_bytes)
         if self._answer is None:
             await self._enqueue(lambda: self._respond(answer), self.limits.step_s, detached=True)
         elif self._answer != answer:
@@ -634,6 +654,7 @@ class Session:
 
     async def _open(self) -> AsyncGenerator[Any, Any]:
         environment = self.environment
+        apart = runs_apart(environment, self.template)
         world = await self._world.open(
             Opening(
                 context=environment.split_context(self.task.context),
@@ -644,11 +665,32 @@ class Session:
                 handle=(self._held.snapshot or None) if self._held else None,
                 allow=task_hosts(self.task),
                 is_trusted=self.task.source is None,
+                apart=apart,
+                local_hosts=self._local_hosts,
+                names_targets=self.task.prompt is not None,
             )
         )
         current_world.set(world)
         context = environment.context_space.fill(self.task.context)
+        if apart and isinstance(world, Placed) and world.place is not None:
+            self._process = TemplateProcess(
+                environment,
+                self.template,
+                args=self.task.args,
+                context=context,
+                place=world.place,
+                shared=self._shared,
+            )
+            return self._process
         return self.template.run(self.task.args, world, context)
+
+    async def _close_world(self) -> None:
+        """Close the world, after the template's own process, which uses it."""
+        try:
+            if self._process is not None:
+                await self._process.aclose()
+        finally:
+            await self._world.close()
 
     def _cut_off(self) -> None:
         """The template ends the wait for an answer by itself, and may grade now."""

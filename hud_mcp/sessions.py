@@ -66,6 +66,8 @@ class Sessions:
         job_id: The job that every session belongs to, or None.
         adopts: Whether it sees to what other servers on this store left without a grade or an
             end; where not, only sessions that are asked for are brought back.
+        local_hosts: Hosts that the row of any task may open, of this machine and of private
+            networks too; a row that is not the user's own may name no others of those.
 
     Attributes:
         environments, tasks, find_environment, environment_of, notes, mint: The catalogue's.
@@ -86,6 +88,7 @@ class Sessions:
         reward_policy: str | None = None,
         job_id: str | None = None,
         adopts: bool = True,
+        local_hosts: Iterable[str] = (),
     ) -> None:
         catalogue = Catalogue(environments, tasksets)
         self.environments = catalogue.environments
@@ -98,6 +101,7 @@ class Sessions:
         self.limits = limits or Limits()
         self.reward_policy = reward_policy
         self.job_id = job_id
+        self._local_hosts = tuple(local_hosts)
         self._shared = Shared()
         self._sessions: dict[str, Session] = {}
         self._failed: set[Session] = set()  # in starting; kept until they are closed
@@ -190,6 +194,7 @@ class Sessions:
             job_id=job_id or self.job_id,
             provisional=provisional,
             session_id=session_id,
+            local_hosts=self._local_hosts,
         )
         self._enter(session)
         try:
@@ -357,6 +362,7 @@ class Sessions:
             reward_policy=held.reward_policy,
             job_id=held.trajectory.job_id,
             held=held,
+            local_hosts=self._local_hosts,
         )
         self._enter(session)
         return session

@@ -8,13 +8,13 @@ import inspect
 import re
 import sys
 import traceback
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 from urllib.parse import parse_qsl, urlencode
 
-from hud_mcp.environment import Environment
+from hud_mcp.environment.environment import Environment
 from hud_mcp.errors import (
     HudMcpError,
     InvalidEnvironment,
@@ -23,8 +23,10 @@ from hud_mcp.errors import (
     did_you_mean,
 )
 from hud_mcp.loading.benchmarks import how_to_get
+from hud_mcp.task import Task
 
 __all__ = [
+    "declared_tasks",
     "default_sources",
     "find_taskset",
     "gymnasium_source",
@@ -47,7 +49,7 @@ _OPTIONS = sorted(
         for declared in (Environment.__init__, Environment.template, Environment.tool)
         for name in inspect.signature(declared).parameters
     }
-    - {"self"}
+    - {"self", "v5"}
 )
 """What a declaration takes, to suggest from."""
 
@@ -99,6 +101,30 @@ def load_environments(sources: Iterable[str]) -> list[Environment]:
                     f"{_place(environment)}. Serve them apart, or rename one."
                 )
     return list(loaded.values())
+
+
+def declared_tasks(environments: Iterable[Environment]) -> list[Task]:
+    """The tasks that authors' files declare beside templates, such as `tasks = [count(word="x")]`.
+
+    What is public in a file and is a task, a taskset, or a list of tasks; each once, in order.
+
+    Args:
+        environments: Those that are served: the files that declare them are looked at, and
+            tasks of other environments are left out.
+    """
+    served = list(environments)
+    names = {environment.name for environment in served}
+    found: list[Task] = []
+    for file in dict.fromkeys(environment.file.resolve() for environment in served):
+        module = sys.modules.get(_module_name(file))
+        for name, value in vars(module).items() if module is not None else ():
+            if name.startswith("_") or isinstance(value, str | bytes):
+                continue
+            if not isinstance(value, Task | Sequence):
+                continue
+            rows: Iterable[Any] = [value] if isinstance(value, Task) else cast("Any", value)
+            found += [row for row in rows if isinstance(row, Task) and row.env in names]
+    return [row for number, row in enumerate(found) if row not in found[:number]]
 
 
 def find_taskset(name: str) -> Path:
@@ -171,6 +197,7 @@ def _load(source: str) -> list[Environment]:
     path = _find_file(place)
     environments = _declared_in(load_module(path))
     for environment in environments:
+        environment.source = path.resolve()
         _check_world(environment)
         _ = environment.digest  # of what was loaded, not of what the files are later
     if not environments:
@@ -242,7 +269,8 @@ def _check_world(environment: Environment) -> None:
 
 def _split(source: str) -> tuple[str, str | None]:
     place, colon, name = source.rpartition(":")
-    if not colon or "/" in name or "\\" in name:
+    is_file = Path(place).suffix == ".py" and Path(place).is_file()  # names may have slashes
+    if not colon or not (is_file or ("/" not in name and "\\" not in name)):
         return source, None
     return place, name
 
@@ -265,15 +293,16 @@ def _find_file(place: str) -> Path:
     )
 
 
-def load_module(path: Path) -> ModuleType:
+def load_module(path: str | Path) -> ModuleType:
     """Load an author's file, once; what lies beside it can be imported by it.
 
     Raises:
         SourceNotFound: It is no Python file.
         InvalidEnvironment: It fails to load; the text names the file and the line.
     """
+    path = Path(path)
     resolved = path.resolve()
-    name = f"hud_mcp_source_{abs(hash(str(resolved))):x}"
+    name = _module_name(resolved)
     if name in sys.modules:
         return sys.modules[name]
     spec = importlib.util.spec_from_file_location(name, resolved)
@@ -302,6 +331,11 @@ def load_module(path: Path) -> ModuleType:
     finally:
         sys.modules.update(aside)
     return module
+
+
+def _module_name(resolved: Path) -> str:
+    """What the module of an author's file is called here."""
+    return f"hud_mcp_source_{abs(hash(str(resolved))):x}"
 
 
 _folders: set[Path] = set()

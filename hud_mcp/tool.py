@@ -7,6 +7,7 @@ from typing import Any
 
 from hud_mcp.arguments import Arguments, source_line
 from hud_mcp.errors import InvalidEnvironment
+from hud_mcp.world import SharedService
 
 __all__ = ["CORE_TOOLS", "Tool"]
 
@@ -83,3 +84,22 @@ class Tool:
         """
         worlds = dict.fromkeys(self.arguments.world_types, world)
         return await self.function(**self.arguments.parse(args), **worlds)
+
+    async def call_in(
+        self,
+        args: Mapping[str, Any],
+        world: Any,
+        services: dict[str, SharedService],  # noqa: ARG002  # for tools that connect to something
+    ) -> Any:
+        """Run it in a session.
+
+        Args:
+            args: JSON arguments.
+            world: The session's world.
+            services: What the tools of the session have opened, by name; each is closed with
+                the world.
+
+        Raises:
+            InvalidTask: As for `call`.
+        """
+        return await self.call(args, world)

@@ -22,8 +22,19 @@ __all__ = [
     "Trajectory",
     "TrajectoryStep",
     "TrajectorySummary",
+    "live_url",
     "utc_now",
 ]
+
+
+def live_url(base: str, token: str) -> str:
+    """The address of a session's live page.
+
+    Args:
+        base: Where live pages are served, such as `http://127.0.0.1:8000`.
+        token: The session's live token.
+    """
+    return f"{base.rstrip('/')}/live/{token}"
 
 
 class TrajectorySummary(Value):

@@ -184,7 +184,7 @@ def _step_facts(step: TrajectoryStep) -> list[tuple[str, str]]:
         ("reward", "" if step.reward is None else f"{step.reward:g}"),
         ("ended", "terminated" if step.terminated else "truncated" if step.truncated else ""),
         ("interrupted", "an action may have been cut off half-way" if step.interrupted else ""),
-        ("info", _json(step.info) if step.info else ""),
+        ("info", _json(step.shown_info) if step.shown_info else ""),
     ]
     return [(name, value) for name, value in facts if value]
 

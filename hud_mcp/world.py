@@ -23,6 +23,8 @@ __all__ = [
     "ActsAtOnce",
     "Elsewhere",
     "Opening",
+    "Place",
+    "Placed",
     "Restorable",
     "Shared",
     "SharedService",
@@ -150,6 +152,43 @@ class Elsewhere(World, Protocol):
         ...
 
 
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """Where a template runs that has a process of its own.
+
+    Attributes:
+        root: The world's folder, as the environment's file names it in this process.
+        places: More names of it, this one among them.
+        namespaces: Opens the namespaces in which the session's own folder is seen there, as
+            descriptors to enter in this order; None where the folder is the machine's.
+        owner: Who the files are to belong to that the template has made when it asks; None
+            where they stay its own.
+        follow_links: Whether the template follows links in the folder; None where that is so if
+            it has made some itself, as links that an agent makes may lead anywhere.
+        stand_in: What stands for the world in that process, as `module:Class`. It is made of a
+            function that calls what `calls` names, and of a function that reads paths.
+        calls: What can be called from there; arguments and results are JSON.
+    """
+
+    root: Path
+    places: tuple[Path, ...]
+    namespaces: Callable[[], Sequence[int]] | None = None
+    owner: int | None = None
+    follow_links: bool | None = None
+    stand_in: str
+    calls: Mapping[str, Callable[..., Awaitable[Any]]] = field(repr=False)
+
+
+@runtime_checkable
+class Placed(World, Protocol):
+    """A world that was opened for a template with a process of its own."""
+
+    @property
+    def place(self) -> Place | None:
+        """Where that process is; None where the template runs in the server's."""
+        ...
+
+
 current_world: ContextVar[World | None] = ContextVar("current_world", default=None)
 """The world of the session whose template or function runs; None outside of sessions.
 
@@ -235,6 +274,9 @@ class Opening:
         allow: Hosts that the task's own row opens, where the kind of world lets a row do so.
         is_trusted: Whether the row is the user's own, and may name addresses of this machine
             and of private networks; one that was imported or fetched may not.
+        apart: Whether the template runs in a process of its own, in the world's `Place`.
+        local_hosts: Hosts that any row may name, wherever they lead: the operator says so.
+        names_targets: Whether each action's effect says what it hit, for functions that ask.
     """
 
     context: Mapping[str, Any] = field(default_factory=dict[str, Any])
@@ -245,6 +287,9 @@ class Opening:
     handle: bytes | None = field(default=None, repr=False)
     allow: tuple[str, ...] = ()
     is_trusted: bool = True
+    apart: bool = False
+    local_hosts: tuple[str, ...] = ()
+    names_targets: bool = False
 
 
 class WorldSpec(Protocol):
@@ -274,7 +319,9 @@ class WorldSpec(Protocol):
     def replayable(self) -> bool:
         """Whether the same context, seed, actions and looks bring back the same state.
 
-        And the same observations, up to how pictures are drawn. No seed is a seed too.
+        And the same observations, up to how pictures are drawn. No seed is a seed too. A kind
+        of world in which a task's row may open hosts has a `replays_with(hosts)` beside it, which
+        says so for a session.
         """
         ...
 

@@ -1,11 +1,14 @@
 """What every test shares."""
 
 import os
+import shutil
+import sys
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
-from other_python import OtherPython
+from other_python import ROOT, OtherPython
+from skips import pytest_make_collect_report, pytest_runtest_makereport, skip_here  # noqa: F401  # hooks
 
 HUD = OtherPython(
     name=".venv-hud",
@@ -16,6 +19,15 @@ HUD = OtherPython(
     ),
     version="0.6.",
     what="HUD's own SDK",
+    install_s=400,
+)
+
+FASTMCP = OtherPython(
+    name=".venv-fastmcp",
+    requirements=("fastmcp>=4.1,<5", "-e", str(ROOT)),
+    check="import fastmcp, hud_mcp; print(fastmcp.__version__)",
+    version="4.",
+    what="an author's server of FastMCP's",
     install_s=400,
 )
 
@@ -41,7 +53,10 @@ async def machine(anyio_backend: str) -> None:
     try:
         sandbox = await Sandbox.open(SandboxOptions())
     except EnvironmentFailed as exc:
-        pytest.skip(f"NO SANDBOX HERE, SO NOTHING OF IT IS TESTED: {exc}")
+        told = f"NO SANDBOX HERE, SO NOTHING OF IT IS TESTED: {exc}"
+        if sys.platform.startswith("linux") and shutil.which("bwrap") is None:
+            pytest.skip(told)
+        skip_here(told)
     await sandbox.close()
 
 
@@ -54,3 +69,14 @@ def hud_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if "HUD_PYTHON" in os.environ:
         return Path(os.environ["HUD_PYTHON"])
     return HUD.find(tmp_path_factory)
+
+
+@pytest.fixture(scope="session")
+def fastmcp_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The interpreter of a virtual environment with this package and FastMCP, made once and kept.
+
+    Some forty packages come with it, which nothing else here needs.
+    """
+    if "FASTMCP_PYTHON" in os.environ:
+        return Path(os.environ["FASTMCP_PYTHON"])
+    return FASTMCP.find(tmp_path_factory)

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from hud_mcp import capabilities
 from hud_mcp.capability import Capability
 from hud_mcp.errors import InvalidEnvironment
 
@@ -132,3 +133,46 @@ def test_keys_are_not_in_the_representation() -> None:
     made = Capability.ssh(url="h", host_pubkey=KEY, client_key="PRIVATE")
     assert "PRIVATE" not in repr(made) + str(made)
     assert "PRIVATE" in made.model_dump_json()
+
+
+def test_a_capability_goes_through_its_manifest() -> None:
+    """What the wire has is what HUD's has, and it reads back."""
+    made = Capability.mcp(name="tools", url="http://127.0.0.1:8040/mcp", auth_token="x")
+    manifest = made.to_manifest()
+    assert manifest == {
+        "name": "tools",
+        "protocol": "mcp/2025-11-25",
+        "url": "http://127.0.0.1:8040/mcp",
+        "params": {"transport": "streamable-http", "auth_token": "x"},
+    }
+    assert Capability.from_manifest(manifest) == made
+    manifest["params"]["auth_token"] = "y"
+    assert made.params["auth_token"] == "x"
+
+
+@pytest.mark.parametrize(
+    ("url", "transport"), [("ws://h:1/x", "websocket"), ("https://h:1/x", "streamable-http")]
+)
+def test_the_transport_of_an_mcp_server_is_found_by_its_url(url: str, transport: str) -> None:
+    """Where a manifest does not say it."""
+    given = {"name": "t", "protocol": "mcp/2025-11-25", "url": url, "params": None}
+    assert Capability.from_manifest(given).params == {"transport": transport}
+
+
+@pytest.mark.parametrize("given", [{}, {"name": "t", "protocol": "x", "url": "nowhere"}])
+def test_what_is_no_manifest_is_refused(given: dict[str, str]) -> None:
+    """The text names the field."""
+    with pytest.raises(InvalidEnvironment, match=r"This is no capability: (name|url): "):
+        Capability.from_manifest(given)
+
+
+def test_a_module_of_hud_s_name_has_it_and_names_what_stands_for_the_clients() -> None:
+    """Each of HUD's clients is an error at its import that says what to use."""
+    assert capabilities.Capability is Capability
+    for name, use in (("MCPClient", "`mcp.client.Client`"), ("SSHClient", "asyncssh")):
+        with pytest.raises(ImportError, match=f"hud_mcp.capabilities has no {name}. Use {use}"):
+            getattr(capabilities, name)
+    with pytest.raises(ImportError, match="Use Playwright"):
+        exec("from hud_mcp.capabilities import CDPClient")  # as an author's file does
+    with pytest.raises(AttributeError, match="has no attribute 'Client'"):
+        capabilities.Client  # noqa: B018  # pyright: ignore[reportAttributeAccessIssue]

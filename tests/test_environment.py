@@ -69,18 +69,46 @@ def line_of(function: Callable[..., Any]) -> str:
     return f"{__file__}:{function.__code__.co_firstlineno}: "
 
 
-@pytest.mark.parametrize("name", ["a", "Shop", "shop-2_b", "x" * 64])
-def test_a_plain_name_names_an_environment(name: str) -> None:
-    """It becomes part of addresses and of tools' names."""
+@pytest.mark.parametrize(
+    "name", ["a", "Shop", "shop-2_b", "2shop", "my shop", "org/shop.v1", "läden", "x" * 64]
+)
+def test_a_line_of_text_names_an_environment(name: str) -> None:
+    """As with HUD: its rows and clients know the environment by that name."""
     assert Environment(name).name == name
 
 
-@pytest.mark.parametrize("name", ["", "2shop", "my shop", "shop/1", "läden", "x" * 65])
-def test_a_name_that_cannot_be_part_of_an_address_is_refused_with_its_line(name: str) -> None:
+@pytest.mark.parametrize("name", ["", " ", "shop ", "a\nb", "a\0b", "x" * 65])
+def test_what_is_no_line_of_text_is_refused_with_its_line(name: str) -> None:
     """The text names this file, and what is allowed."""
-    with pytest.raises(InvalidEnvironment, match="cannot name an environment; begin with") as got:
+    with pytest.raises(InvalidEnvironment, match="cannot name an environment; give a line") as got:
         Environment(name)
     assert str(got.value).startswith(f"{__file__}:")
+
+
+def test_keywords_of_version_5_are_ignored_with_a_warning() -> None:
+    """Where the environment is made; what was never a keyword is an error."""
+    with pytest.warns(
+        DeprecationWarning, match="ignores conflict_resolution, instructions: HUD's"
+    ) as said:
+        env = Environment("old", instructions="Be brief.", conflict_resolution="prefix")
+    assert env.name == "old"
+    assert said[0].filename == __file__
+    with pytest.raises(TypeError, match="unexpected keyword argument 'instruction'"):
+        Environment("old", instruction="Be brief.")
+
+
+def test_tasks_are_the_templates_by_their_name_in_hud() -> None:
+    """Each mints tasks when it is called."""
+    env = Environment("shop")
+    env.template()(ask)
+    assert env.tasks is env.templates
+    assert env.tasks["ask"](word="a").args == {"word": "a"}
+
+
+def test_a_simulator_is_declared_as_a_world() -> None:
+    """`env.gym` says what to write in its place."""
+    with pytest.raises(InvalidEnvironment, match=r"world=Gymnasium\('CartPole-v1'\)\)"):
+        Environment("cart").gym("CartPole-v1", name="robot")
 
 
 @pytest.mark.parametrize("policy", [None, *REWARD_POLICIES])
@@ -319,7 +347,25 @@ def test_a_capability_is_published_under_its_name_and_replaced_by_it() -> None:
     new = Capability(name="shell", protocol="ssh/2", url="ssh://b:2")
     env = Environment(capabilities=[old])
     env.add_capability(new)
-    assert env.capabilities == (new,)
+    assert env.capabilities == [new]
+    assert env.capability("shell") is new
+    with pytest.raises(InvalidEnvironment, match="cannot publish 'ssh://a:1'; give a Capability"):
+        env.add_capability("ssh://a:1")  # pyright: ignore[reportArgumentType]
+
+
+def test_published_capabilities_are_a_list_that_may_be_changed() -> None:
+    """As HUD's is; what is not there is named with what is."""
+    tools = Capability.mcp(name="tools", url="http://127.0.0.1:8040/mcp")
+    env = Environment("calc")
+    env.capabilities.append(tools)
+    assert env.capability("tools") is tools
+    with pytest.raises(KeyError, match=r"publishes no 'tool'. Did you mean 'tools'") as missing:
+        env.capability("tool")
+    assert str(missing.value) == (
+        "Environment 'calc' publishes no 'tool'. Did you mean 'tools'? It publishes: tools."
+    )
+    env.capabilities = []
+    assert env.manifest()["capabilities"] == []
 
 
 def test_a_context_is_completed_and_reaches_the_world_without_the_environment_s_own() -> None:

@@ -21,7 +21,17 @@ ROOT = Path(hud_mcp.__file__).parent.parent
 
 LAYERS = (
     ("errors",),
-    ("action", "call", "types", "replaced", "observation", "context", "grade", "capability"),
+    (
+        "action",
+        "call",
+        "types",
+        "replaced",
+        "observation",
+        "context",
+        "grade",
+        "capability",
+        "capabilities",
+    ),
     (
         "world",
         "arguments",
@@ -65,6 +75,7 @@ LAYERS = (
         "held_world",
         "visits",
         "performer",
+        "template_process",
         "catalogue",
         "recovery",
         "session",
@@ -87,8 +98,27 @@ EXCEPTIONS = {
     ): "an environment that names no world has one, with nothing in it",
     (
         "environment.environment",
-        "worlds.shell",
+        "worlds.shell.workspace",
     ): "env.workspace, which is HUD's, makes the world a shell",
+    ("environment", "worlds.shell.workspace"): "HUD has the name Workspace in that package",
+    (
+        "environment.server",
+        "channel.server",
+    ): "serving, where HUD's documents import it from; it loads when it is called",
+    ("environment.server", "channel.bound"): "the same, for type checkers",
+    ("environment.server", "cli.channel"): "what a container runs, by HUD's name",
+    (
+        "environment.answers",
+        "graders.answers",
+    ): "what a task may name compares answers by the graders' rules, and has none of its own",
+    (
+        "environment.answers",
+        "graders.text",
+    ): "the same",
+    (
+        "worlds.browser.functions",
+        "graders.pattern",
+    ): "an expression of a row is searched for where it can be ended, and there is one such place",
     ("job", "rollout.classic"): "run_job, which is HUD's, loads what runs when it is called",
     ("job", "rollout.runs"): "a job knows the type of its runs",
     ("task", "job"): "Task.run, which is HUD's, returns a job",

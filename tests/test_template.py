@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import anyio
+import mcp_types as types
 import pytest
 from pydantic import BaseModel
 
@@ -368,6 +369,10 @@ DIALOGUE = Prompt((PromptMessage("user", "Hello"), PromptMessage("assistant", "Y
             DIALOGUE,
         ),
         (("Hello", {"role": "assistant", "content": "Yes?"}), DIALOGUE),
+        ({"content": "Hello"}, HELLO),
+        ({"role": "user", "content": ["Hello"]}, HELLO),
+        ({"role": "user", "content": [{"type": "text", "text": "Hello"}]}, HELLO),
+        (types.PromptMessage(role="user", content=types.TextContent(text="Hello")), HELLO),
     ],
 )
 def test_every_form_of_a_prompt_is_read(value: Any, prompt: Prompt) -> None:
@@ -380,6 +385,70 @@ def test_a_prompt_of_several_messages_is_one_text() -> None:
     assert DIALOGUE.text == "Hello\n\nYes?"
 
 
+PICTURE = {"type": "image", "data": "aGk=", "mimeType": "image/png"}
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        ([{"type": "text", "text": "One"}, "two"], "One\ntwo"),
+        ([{"type": "text", "text": "See"}, PICTURE], "See\n[image, image/png: not shown as text]"),
+        ({"type": "resource", "resource": {"uri": "file:///a", "text": "Words"}}, "Words"),
+        (
+            {"type": "resource", "resource": {"uri": "file:///a", "blob": "aGk="}},
+            "[resource, file:///a: not shown as text]",
+        ),
+        (
+            {"type": "image_url", "image_url": {"url": "https://x/y.png"}},
+            "[image_url: not shown as text]",
+        ),
+    ],
+)
+def test_the_parts_of_a_message_are_read_and_kept(content: Any, text: str) -> None:
+    """Texts are joined, what is none is named in brackets, and the message keeps its shape."""
+    given = {"role": "assistant", "content": content, "name": "guide"}
+    (message,) = read_prompt(given, where="env.py:1").messages
+    assert (message.role, message.text, message.original) == ("assistant", text, given)
+
+
+def test_a_message_of_the_sdk_keeps_its_shape_on_the_wire() -> None:
+    """As a plain one of HUD's does: the names are those of the protocol."""
+    made = types.PromptMessage(
+        role="user", content=types.ImageContent(data="aGk=", mime_type="image/png")
+    )
+    (message,) = read_prompt([made], where="env.py:1").messages
+    assert message.original == {"role": "user", "content": PICTURE}
+
+
+def test_a_system_message_says_that_it_is_an_instruction() -> None:
+    """Where only users and assistants are known; it keeps its role and its text."""
+    prompt = read_prompt(
+        [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Why?"}],
+        where="env.py:1",
+    )
+    assert [(m.role, m.text, m.original) for m in prompt.messages] == [
+        ("system", "Be brief.", None),
+        ("user", "Why?", None),
+    ]
+    assert prompt.text == "Instructions for this task:\nBe brief.\n\nWhy?"
+
+
+@pytest.mark.parametrize(
+    ("value", "says"),
+    [
+        ({"role": "tool", "content": "Hello"}, "role 'tool'; a role is one of user, assistant"),
+        ({"role": 7, "content": "Hello"}, "a message of the role 7"),
+        ([{"role": "user", "content": [{"type": "image", "data": ""}]}], "a part {'type': 'image'"),
+        ({"role": "user", "content": [5]}, "a part 5; a part is a text"),
+    ],
+)
+def test_an_unknown_role_or_part_is_named(value: Any, says: str) -> None:
+    """With the template's line, and what may be."""
+    with pytest.raises(InvalidTemplate, match=r"^env.py:1: the template's prompt has a ") as caught:
+        read_prompt(value, where="env.py:1")
+    assert says in str(caught.value)
+
+
 @pytest.mark.parametrize(
     "value",
     [
@@ -390,9 +459,6 @@ def test_a_prompt_of_several_messages_is_one_text() -> None:
         {"text": "Hello"},
         {"prompt": None},
         ["Hello", 5],
-        {"role": "system", "content": "Hello"},
-        {"role": "user", "content": ["Hello"]},
-        {"role": "user", "content": {"type": "image", "data": ""}},
     ],
 )
 def test_what_is_no_prompt_is_refused_with_the_template_s_line(value: Any) -> None:

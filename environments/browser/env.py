@@ -2,7 +2,7 @@
 
 The sites are in `sites/`, their server side is `site_backend`. Every task is graded on
 the state in which it leaves them. How each is solved stands in `*_oracles`, what it
-expects in `*_grading`.
+expects in `*_grading`. Rows with a prompt of their own name the functions of `site_calls`.
 """
 
 from typing import Literal
@@ -13,6 +13,7 @@ import board_grading as cards
 import board_oracles
 import shop_grading as shop
 import shop_oracles
+import site_calls
 from admin_data import PASSWORDS
 from site_backend import backend, initial_state
 from site_choices import (
@@ -441,3 +442,5 @@ ORACLES = (
 )
 for _template, _oracle in ORACLES:
     _template.oracle(_oracle)
+
+site_calls.register(env)

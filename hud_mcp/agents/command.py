@@ -11,6 +11,7 @@ import anyio
 import orjson
 
 from hud_mcp.agents.agent import Agent
+from hud_mcp.caller import OPERATOR_TOKEN
 from hud_mcp.task import Task
 
 __all__ = ["CommandAgent", "command_name", "missing_program"]
@@ -93,7 +94,7 @@ class CommandAgent:
             config.write_bytes(orjson.dumps(self._configuration()))
             config.chmod(0o600)
             environment = {
-                **os.environ,
+                **{k: v for k, v in os.environ.items() if k != OPERATOR_TOKEN},
                 "HUD_MCP_CONFIG": str(config),
                 "HUD_MCP_URL": self._url,
                 "HUD_MCP_TOKEN": self._token,

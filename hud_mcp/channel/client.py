@@ -8,8 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 from urllib.parse import unquote, urlsplit
 
+from hud_mcp.agents.agent import answer_text
 from hud_mcp.channel.frames import FRAME_BYTES, BadFrame, FrameReader, encode_frame
 from hud_mcp.channel.tunnel import splice
+from hud_mcp.ending import digest
 from hud_mcp.errors import HudMcpError
 
 __all__ = [
@@ -37,12 +39,28 @@ class ChannelRefused(HudMcpError):
     Attributes:
         code: JSON-RPC's, or the server's own.
         message: What the server said.
+        data: What else it said, for programs.
     """
 
-    def __init__(self, method: str, code: int, message: str) -> None:
+    def __init__(
+        self, method: str, code: int, message: str, data: Mapping[str, Any] | None = None
+    ) -> None:
         super().__init__(f"{method} was refused ({code}): {message}")
         self.code = code
         self.message = message
+        self.data: Mapping[str, Any] = data or {}
+
+    @property
+    def is_graded(self) -> bool:
+        """Whether it says that the session was graded, and with what."""
+        return isinstance(self.data.get("grade"), dict)
+
+    def grade_for(self, answer: Any) -> dict[str, Any] | None:
+        """The stored grade, where the session was graded for this answer; else None."""
+        was = self.data.get("answer_digest")
+        if not self.is_graded or was not in (None, digest(answer_text(answer))):
+            return None
+        return dict(self.data["grade"])
 
 
 @dataclass(frozen=True)
@@ -90,6 +108,9 @@ class ChannelClient:
         session_id: The session that this connection speaks for.
         environment: The served environment's name and version.
         bindings: The capabilities that are published, each as the wire has it.
+        graded: Where the session that was to be resumed had been graded: what the server said of
+            it. `grade` then returns the stored grade, and nothing else can be asked.
+        is_ours: Whether the server is of this package, and not HUD's own, say.
     """
 
     def __init__(
@@ -99,6 +120,8 @@ class ChannelClient:
         self.session_id = ""
         self.environment: dict[str, str] = {}
         self.bindings: list[dict[str, Any]] = []
+        self.graded: ChannelRefused | None = None
+        self.is_ours = False
         self._frames = FrameReader(reader, within_s=_TASK_S)
         self._writer = writer
         self._ids = itertools.count(1)
@@ -148,6 +171,8 @@ class ChannelClient:
     ) -> None:
         """Identify the session; with an id, resume it.
 
+        A session of ours that was graded is not resumed; its grade is kept for `grade`.
+
         Raises:
             ChannelFailed, ChannelRefused: As for `connect`.
         """
@@ -158,11 +183,18 @@ class ChannelClient:
             params["take_over"] = True
         if self.place.token is not None:
             params["token"] = self.place.token
-        result = await self._call("hello", params, reply_s)
+        try:
+            result = await self._call("hello", params, reply_s)
+        except ChannelRefused as exc:
+            if session_id is None or not exc.is_graded:
+                raise
+            self.graded, self.session_id = exc, session_id
+            return
         try:
             self.session_id = str(result["session_id"])
             self.environment = {k: str(result["env"][k]) for k in ("name", "version")}
             self.bindings = list(result["bindings"])
+            self.is_ours = result.get("server") == "hud-mcp"
         except (KeyError, TypeError) as exc:
             raise ChannelFailed(f"What answers at {self.place} is no channel: {exc!r}.") from None
 
@@ -197,6 +229,8 @@ class ChannelClient:
             ChannelFailed: The connection is gone. Resume the session and ask again: a server of
                 this package gives the same answer the same grade.
         """
+        if self.graded is not None and (stored := self.graded.grade_for(answer)) is not None:
+            return stored
         return await self._call("tasks.grade", {"answer": answer}, within_s)
 
     async def cancel(self) -> None:
@@ -204,7 +238,10 @@ class ChannelClient:
 
         Raises:
             ChannelFailed: The connection is gone.
+            ChannelRefused: The session was graded.
         """
+        if self.graded is not None:
+            raise self.graded
         request_id = self._write("tasks.cancel", {})
         async with self._lock:  # the call that is cut off is answered first
             _result("tasks.cancel", await self._reply(request_id, _REPLY_S))
@@ -216,6 +253,22 @@ class ChannelClient:
             ChannelFailed: The connection is gone.
         """
         await self._call("bye", {}, _REPLY_S)
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether its connection is; nothing can be asked over it any more."""
+        return self._writer.is_closing()
+
+    async def call(
+        self, method: str, params: Mapping[str, Any], *, within_s: float = _TASK_S
+    ) -> dict[str, Any]:
+        """Call a method that has no function of its own here.
+
+        Raises:
+            ChannelRefused: It was not performed; or it failed, and the text says how.
+            ChannelFailed: The connection is gone; it may have been performed.
+        """
+        return await self._call(method, dict(params), within_s)
 
     async def close(self) -> None:
         """Leave; what the session holds stays held. Closing twice is no error."""
@@ -260,6 +313,8 @@ class ChannelClient:
                 await asyncio.wait(carried, timeout=_CLOSE_S)
 
     async def _call(self, method: str, params: dict[str, Any], within_s: float) -> dict[str, Any]:
+        if self.graded is not None:
+            raise self.graded
         async with self._lock:
             frame = await self._reply(self._write(method, params), within_s)
         return _result(method, frame)
@@ -322,10 +377,11 @@ async def open_stream(
         params["token"] = place.token
     frames = FrameReader(reader)
     try:
-        writer.write(encode_frame({"id": 1, "method": "tunnel.open", "params": params}))
+        frame = {"jsonrpc": "2.0", "id": 1, "method": "tunnel.open", "params": params}
+        writer.write(encode_frame(frame))
         async with asyncio.timeout(_REPLY_S):
-            frame = await frames.read()
-        _result("tunnel.open", frame or {})
+            reply = await frames.read()
+        _result("tunnel.open", reply or {})
     except (TimeoutError, OSError, BadFrame) as exc:
         writer.close()
         raise ChannelFailed(f"{place} opened no stream to {capability!r}: {exc}.") from None
@@ -360,7 +416,9 @@ def _result(method: str, frame: Mapping[str, Any]) -> dict[str, Any]:
         given = cast("dict[str, Any]", error)
         code = given.get("code")
         text = str(given.get("message") or "no reason was given")
-        raise ChannelRefused(method, code if isinstance(code, int) else -32000, text)
+        data = given.get("data")
+        more = cast("dict[str, Any]", data) if isinstance(data, dict) else None
+        raise ChannelRefused(method, code if isinstance(code, int) else -32000, text, more)
     if not isinstance(result, dict):
         raise ChannelFailed(f"{method} was answered with {type(result).__name__}, not an object.")
     return cast("dict[str, Any]", result)

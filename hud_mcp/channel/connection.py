@@ -9,11 +9,15 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from hud_mcp.agents.agent import answer_text
+from hud_mcp.caller import CREDENTIAL
 from hud_mcp.channel.frames import FRAME_BYTES, BadFrame, FrameReader, encode_frame
+from hud_mcp.channel.greeting import WrongGreeting, check_greeting
 from hud_mcp.channel.held import Held, HeldTasks, NotHeld
+from hud_mcp.channel.words import in_hud_words
 from hud_mcp.environment import Environment
 from hud_mcp.errors import HudMcpError, InvalidContext, InvalidTask
 from hud_mcp.grade import Outcome
+from hud_mcp.operations import OPERATIONS, Operations
 from hud_mcp.session import Session
 from hud_mcp.template import Prompt
 from hud_mcp.trajectory import Receipt
@@ -54,6 +58,7 @@ class Service:
         touch_s: How often a connection that is open keeps its task from expiring as idle.
         argument_bytes: How long a task's arguments and an answer may be.
         calls: What is being started and graded now, also for peers that are gone.
+        operations: What the operator may call; None where nobody may.
     """
 
     environment: Environment
@@ -64,6 +69,7 @@ class Service:
     touch_s: float
     argument_bytes: int
     calls: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]])
+    operations: Operations | None = None
 
     def check_token(self, params: Mapping[str, Any]) -> None:
         """Let in whoever knows the token.
@@ -77,7 +83,7 @@ class Service:
         known = isinstance(given, str) and secrets.compare_digest(
             given.encode(), self.token.encode()
         )
-        if not known:
+        if not known and not (self.operations and self.operations.admits(given)):
             raise RpcError(
                 _UNAUTHORIZED,
                 "this channel asks for a token; send it as `token` in hello or tunnel.open",
@@ -187,6 +193,9 @@ class Connection:
             await self._reply(request_id, self._cancel if method != "bye" else self._bye, params)
             return
         run = self._methods.get(method)
+        if run is None and (operate := self._operation(method, params)) is not None:
+            await self._operate(request_id, operate)
+            return
         if run is None:
             raise RpcError(_NO_METHOD, f"method not found: {method}")
         # A heartbeat, which is a hello with the session's own id, is no other request.
@@ -202,6 +211,32 @@ class Connection:
         self._service.calls.add(call)
         call.add_done_callback(self._service.calls.discard)
         await asyncio.sleep(0)  # what fails at once is answered before the next frame is read
+
+    def _operation(
+        self, method: str, params: dict[str, Any]
+    ) -> Callable[[], Awaitable[dict[str, Any]]] | None:
+        """What performs an operation, where its caller may; to others no such method exists."""
+        operations = self._service.operations
+        if operations is None or method not in OPERATIONS:
+            return None
+        if not operations.admits(params.get(CREDENTIAL)):
+            return None
+        return lambda: operations.perform(method, params)
+
+    async def _operate(
+        self, request_id: Any, perform: Callable[[], Awaitable[dict[str, Any]]]
+    ) -> None:
+        """Perform an operation; a failure says its class, which the operator's client raises."""
+        try:
+            answer: dict[str, Any] = {"result": await perform()}
+        except HudMcpError as exc:
+            answer = _error(_FAILED, str(exc))
+            answer["error"]["data"] = {"kind": type(exc).__name__}
+        except Exception:  # of this package alone: what an author's code raises is attributed
+            logger.exception("an operation failed")
+            answer = _error(_INTERNAL, "internal error; the server's log says more")
+        if request_id is not None:
+            await self._send({"jsonrpc": "2.0", "id": request_id, **answer})
 
     async def _interrupt(self, method: str) -> None:
         """Cut off a task call that runs, and see to it that it is answered first."""
@@ -226,12 +261,13 @@ class Connection:
         except RpcError as exc:
             answer = _error(exc.code, str(exc))
         except NotHeld as exc:
-            answer = _error(_INVALID_REQUEST, str(exc))
+            answer = _error(_INVALID_REQUEST, str(exc), _known_of(exc.receipt))
         except (InvalidTask, InvalidContext) as exc:
-            answer = _error(_INVALID_PARAMS, str(exc))
+            answer = _error(_INVALID_PARAMS, in_hud_words(str(exc)))
         except HudMcpError as exc:
             by = self._interrupted_by
-            answer = _error(_FAILED, f"{by} interrupted the task" if by else str(exc))
+            text = f"{by} interrupted the task" if by else in_hud_words(str(exc))
+            answer = _error(_FAILED, text)
         except Exception:  # of this package alone: what an author's code raises is attributed
             logger.exception("a request could not be answered")
             answer = _error(_INTERNAL, "internal error; the server's log says more")
@@ -243,15 +279,13 @@ class Connection:
             self._held.untold_s = None
 
     async def _hello(self, params: dict[str, Any]) -> dict[str, Any]:
-        wanted = params.get("session_id")
-        if wanted is not None and not isinstance(wanted, str):
-            raise RpcError(_INVALID_PARAMS, "hello: 'session_id' must be a string")
-        for name in ("workspace_routes", "connections"):
-            given = params.get(name)
-            if given is not None and not isinstance(given, list):
-                raise RpcError(_INVALID_PARAMS, f"hello: '{name}' must be a list")
-            if given:
-                raise RpcError(_FAILED, f"hello: this server cannot enforce '{name}'; leave it out")
+        try:
+            asked = check_greeting(params)
+        except WrongGreeting as exc:
+            raise RpcError(_INVALID_PARAMS, f"hello: {exc}") from None
+        if asked is not None:
+            raise RpcError(_FAILED, f"hello: this server cannot enforce '{asked}'; leave it out")
+        wanted: str | None = params.get("session_id")
         if wanted is not None and wanted != self._held.id:
             take_over = params.get("take_over") is True
             found = await self._service.held.resume(wanted, self, take_over=take_over)
@@ -262,6 +296,7 @@ class Connection:
             "session_id": self._held.id,
             "env": {"name": environment.name, "version": environment.version},
             "bindings": await self._service.bindings(self._held),
+            "server": "hud-mcp",
         }
 
     async def _list(self, _params: dict[str, Any]) -> dict[str, Any]:
@@ -281,7 +316,8 @@ class Connection:
         answer = params.get("answer")
         self._check_size("tasks.grade: 'answer'", answer)
         text = "" if answer is None else answer_text(answer)
-        return _graded(await self._service.held.grade(self._held, text))
+        limit = self._service.argument_bytes
+        return _graded(await self._service.held.grade(self._held, text, max_bytes=limit))
 
     async def _cancel(self, _params: dict[str, Any]) -> dict[str, Any]:
         await self._service.held.cancel(self._held)
@@ -334,8 +370,9 @@ def _read(frame: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     return method, cast("dict[str, Any]", params or {})
 
 
-def _error(code: int, text: str) -> dict[str, Any]:
-    return {"error": {"code": code, "message": text or "it failed, and nothing is known of why"}}
+def _error(code: int, text: str, data: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    said = {"code": code, "message": text or "it failed, and nothing is known of why"}
+    return {"error": {**said, "data": data} if data else said}
 
 
 def _fitting(frame: dict[str, Any]) -> bytes:
@@ -354,10 +391,20 @@ def _fitting(frame: dict[str, Any]) -> bytes:
 def _started(session: Session) -> dict[str, Any]:
     """A task that was started, as the wire has it: its prompt is text, or messages."""
     prompt = session.prompt or Prompt(())
-    shown: Any = [{"role": m.role, "content": m.text} for m in prompt.messages]
-    if len(prompt.messages) == 1 and prompt.messages[0].role == "user":
+    shown: Any = [m.original or {"role": m.role, "content": m.text} for m in prompt.messages]
+    if [(m.role, m.original) for m in prompt.messages] == [("user", None)]:
         shown = prompt.messages[0].text
     return {"trajectory": session.trajectory_id, **prompt.extra, "prompt": shown}
+
+
+def _known_of(receipt: Receipt | None) -> dict[str, Any]:
+    """What the error about a session that has ended says beside its text: its grade, stored."""
+    if receipt is None:
+        return {}
+    known: dict[str, Any] = {"outcome": receipt.outcome.value}
+    if receipt.outcome is Outcome.GRADED and receipt.reward is not None:
+        known |= {"grade": _graded(receipt), "answer_digest": receipt.answer_digest}
+    return known
 
 
 def _graded(receipt: Receipt) -> dict[str, Any]:

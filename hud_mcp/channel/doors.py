@@ -7,6 +7,7 @@ alone: a key, or an address that cannot be guessed.
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import Any, cast
 
 from hud_mcp.capability import Capability
 from hud_mcp.channel.door import Admission, Door
@@ -72,6 +73,14 @@ class Doors:
             return []
         return [door.address for door in self._doors if door.name not in self._taken]
 
+    def find(self, name: str) -> Capability | None:
+        """What one session alone is given under a name of its own, which nobody else knows."""
+        for admitted in self._admissions.values():
+            for _door, admission in admitted:
+                if admission.capability.name == name:
+                    return admission.capability
+        return None
+
     def dismiss(self, held: Held) -> None:
         """Let a HUD session in no more."""
         for _door, admission in self._admissions.pop(held, ()):
@@ -119,6 +128,10 @@ def _doors_of(environment: Environment) -> list[Door]:
         from hud_mcp.channel.ssh_door import ShellDoor  # noqa: PLC0415  # loads only where used
 
         doors.append(ShellDoor(environment.workspace_name, environment.world))
+        if getattr(environment.world, "tracks_files", False):
+            from hud_mcp.channel.files_door import FilesDoor  # noqa: PLC0415  # the same
+
+            doors.append(FilesDoor(cast("Any", environment.world)))
     if environment.world.name == "browser":
         from hud_mcp.channel.cdp_door import BrowserDoor  # noqa: PLC0415  # the same
 

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import anyio
 
-from hud_mcp.ending import digest, ended_text
+from hud_mcp.ending import digest, ended_how, ended_text
 from hud_mcp.environment import Environment
 from hud_mcp.errors import (
     HudMcpError,
@@ -46,7 +46,15 @@ _SWEEP_S = 10.0
 
 
 class NotHeld(HudMcpError):
-    """There is no such session, or not one to take; the text is what HUD's clients know."""
+    """There is no such session, or not one to take; the text is what HUD's clients know.
+
+    Attributes:
+        receipt: Of the session that was named, where it has ended.
+    """
+
+    def __init__(self, text: str, receipt: Receipt | None = None) -> None:
+        super().__init__(text)
+        self.receipt = receipt
 
 
 def new_session_id() -> str:
@@ -97,6 +105,13 @@ class Held:
     def is_untold(self) -> bool:
         """Whether it asked for a grade, not long ago, that no connection was told of."""
         return self.untold_s is not None and time.monotonic() - self.untold_s < _UNTOLD_S
+
+    @property
+    def is_told(self) -> bool:
+        """Whether its task was graded, and its peer was told of the grade."""
+        if self.session is None or self.session.receipt is None or self.untold_s is not None:
+            return False
+        return self.session.receipt.outcome is Outcome.GRADED
 
     def touch(self) -> None:
         """Note that a peer attends to its task, which does not expire as idle meanwhile."""
@@ -203,7 +218,9 @@ class HeldTasks:
             take_over: Whether to take it from a connection that may be dead.
 
         Raises:
-            NotHeld: It is unknown, or has a live connection.
+            NotHeld: It is unknown, has a live connection, or has nothing that goes on: its last
+                task has ended, and the error has the receipt.
+            StoreFailed: It has ended, and that cannot be recorded.
         """
         held = self._held.get(session_id)
         if held is None:
@@ -211,10 +228,14 @@ class HeldTasks:
             held = self._held.get(session_id) or found  # another one may have asked meanwhile
         if held is None:
             raise NotHeld(f"unknown session: {session_id!r}")
-        if held.speaker is not None and held.speaker is not speaker:
-            if not take_over:
-                raise NotHeld(f"session {session_id!r} has a live connection")
-            held.speaker.lose()
+        receipt = await _settled(held)
+        other = None if held.speaker is speaker else held.speaker
+        if other is not None and not take_over:
+            raise NotHeld(f"session {session_id!r} has a live connection")
+        if receipt is not None:
+            raise NotHeld(_unknown(session_id, receipt), receipt)
+        if other is not None:
+            other.lose()
         held.speaker = speaker
         self._held[held.id] = held
         held.touch()
@@ -248,8 +269,11 @@ class HeldTasks:
             held.session = session
             return session
 
-    async def grade(self, held: Held, answer: str) -> Receipt:
+    async def grade(self, held: Held, answer: str, *, max_bytes: int | None = None) -> Receipt:
         """Submit the answer of the task that a session holds, or of the only parked one.
+
+        A session whose own grade was told holds nothing, as with HUD: it may take the only
+        parked one. Where none is parked, the same answer again gives the same receipt.
 
         Raises:
             NotHeld: No task is held, or it is not clear which.
@@ -262,13 +286,16 @@ class HeldTasks:
         if held.session is None and held.stored is None and held.receipt is None:
             if held.count or not self._adopts:
                 raise NotHeld("no task in progress")
-            await self._adopt(held, answer)
+            if not await self._adopt(held, answer):
+                raise NotHeld("no task in progress")
+        elif self._adopts and held.is_told:
+            await self._adopt(held)
         session = await self._current(held)
         if session is None:
             return _same_answer(held.receipt, answer)
         held.untold_s = time.monotonic()
         try:
-            receipt = await session.respond(answer)
+            receipt = await session.respond(answer, max_bytes=max_bytes)
         except SessionEnded:
             receipt = session.receipt
             if receipt is None or receipt.reward is None or receipt.answer_digest is not None:
@@ -310,8 +337,16 @@ class HeldTasks:
             held.stored = None
         return held.session
 
-    async def _adopt(self, held: Held, answer: str) -> None:
-        """Let a session that holds nothing hold what the only parked one holds."""
+    async def _adopt(self, held: Held, answer: str | None = None) -> bool:
+        """Let a session hold what the only parked one holds; return whether there was one.
+
+        Args:
+            held: The session.
+            answer: Where it is given, a grade for it that nobody was told of counts too.
+
+        Raises:
+            NotHeld: It is not clear which one is meant.
+        """
         async with self._adopting:
             parked = [h for h in self._held.values() if h.speaker is None and h.goes_on]
             known = {h.session.trajectory_id for h in parked if h.session is not None}
@@ -321,14 +356,13 @@ class HeldTasks:
                 raise NotHeld(
                     f"{count} parked sessions; resume one by sending hello with its session_id"
                 )
-            if count == 0:
+            if count == 0 and answer is not None:
                 parked = self._untold(answer)
             if parked:
                 await self._take(held, parked[0])
             elif waiting:
                 held.session = await self._sessions.adopt(waiting[0])
-            else:
-                raise NotHeld("no task in progress")
+            return bool(parked or waiting)
 
     async def _take(self, held: Held, other: Held) -> None:
         async with other.starting:
@@ -397,6 +431,26 @@ class HeldTasks:
         ids = [str(each["id"]) for each in self.listed()]
         hint, known = did_you_mean(task_id, ids), ", ".join(ids) or "none"
         raise InvalidTask(f"unknown task: {task_id!r}.{hint} There are: {known}.")
+
+
+async def _settled(held: Held) -> Receipt | None:
+    """The receipt of what a session held last; None where that goes on.
+
+    Raises:
+        StoreFailed: It is not recorded, and cannot be.
+    """
+    if held.goes_on:
+        return None
+    if held.session is not None:
+        await held.session.settle()
+        return held.session.receipt
+    return held.receipt
+
+
+def _unknown(session_id: str, receipt: Receipt) -> str:
+    """HUD's words for a session that is over; without a grade, with how it ended."""
+    text = f"unknown session: {session_id!r}"
+    return text if receipt.outcome is Outcome.GRADED else f"{text}: it {ended_how(receipt)}"
 
 
 def _task_session_id(session_id: str, number: int) -> str:

@@ -17,6 +17,7 @@ from hud_mcp.action import CustomAction
 from hud_mcp.capability import Capability
 from hud_mcp.channel.arrays import are_installed, pack, unpack
 from hud_mcp.channel.door import Admission, FindSession
+from hud_mcp.channel.words import in_hud_words
 from hud_mcp.environment import Environment
 from hud_mcp.errors import ActionFailed, HudMcpError
 from hud_mcp.observation import Look
@@ -160,7 +161,7 @@ class RobotDoor:
                 session = await way.find_session()
                 stepped = await _step(session, actions)
         except (HudMcpError, ValueError) as exc:
-            return str(exc)
+            return in_hud_words(str(exc))
 
     def _actions(self, message: Mapping[str, Any]) -> list[Any]:
         """The actions of a frame, one or a list of them, as JSON has them.

@@ -13,6 +13,7 @@ from typing import Any, cast
 import anyio
 
 from hud_mcp.capability import Capability
+from hud_mcp.channel.bound import BoundChannel
 from hud_mcp.channel.connection import Connection, RpcError, Service
 from hud_mcp.channel.doors import Doors
 from hud_mcp.channel.frames import (
@@ -28,6 +29,7 @@ from hud_mcp.channel.tunnel import TunnelRefused, dial, splice
 from hud_mcp.environment import Environment
 from hud_mcp.errors import HudMcpError
 from hud_mcp.limits import Limits
+from hud_mcp.operations import Operations
 from hud_mcp.sessions import Sessions
 from hud_mcp.store import Store
 
@@ -55,12 +57,14 @@ class Channel:
         environment: What is served.
         sessions: The registry of the process; one of its own, on the user's store, by default.
         token: What peers must send first. They are HUD's own clients where it is None.
+        operator_token: What the operator sends with each of its calls; nobody is where it is None.
         closes_sessions: Whether closing it closes the sessions too, so that what is under way
             is answered before its connection ends; always where they are its own.
         idle_s: How long a connection may say nothing; HUD's clients speak every 120 s.
         first_s: How long it may wait with its first frame.
         frame_bytes: The longest frame; four times what arguments may have by default, and never
-            more than HUD's own limit.
+            more than HUD's own limit. Arguments and answers may be as long as a frame, unless
+            the limits of the sessions say otherwise: what they are by default is MCP's.
         connections: How many there may be at once, streams included.
     """
 
@@ -70,16 +74,20 @@ class Channel:
         *,
         sessions: Sessions | None = None,
         token: str | None = None,
+        operator_token: str | None = None,
         closes_sessions: bool = False,
         idle_s: float = _IDLE_S,
         first_s: float = _FIRST_S,
         frame_bytes: int | None = None,
         connections: int = _CONNECTIONS,
     ) -> None:
+        if token is not None and token == operator_token:
+            raise HudMcpError("Peers have the operator's token; give them another one.")
         self.environment = environment
         self._sessions = sessions
         self._closes_sessions = closes_sessions or sessions is None
         self._token = token
+        self._operator_token = operator_token
         self._idle_s = idle_s
         self._first_s = first_s
         self._frame_bytes = frame_bytes
@@ -105,8 +113,10 @@ class Channel:
         if self._sessions is None:
             self._sessions = Sessions([self.environment], store=Store(), limits=CHANNEL_LIMITS)
         limits = self._sessions.limits
+        is_given = "argument_bytes" in limits.model_fields_set
+        argument_bytes = limits.argument_bytes if is_given else FRAME_BYTES
         if self._frame_bytes is None:
-            self._frame_bytes = min(FRAME_BYTES, max(_SMALL_BYTES, 4 * limits.argument_bytes))
+            self._frame_bytes = min(FRAME_BYTES, max(_SMALL_BYTES, 4 * argument_bytes))
         loopback = _is_loopback(host)
         if not loopback and self._token is None:
             logger.warning("%s can be reached from other machines, and no token is asked for", host)
@@ -125,7 +135,8 @@ class Channel:
             bindings=self._bindings,
             idle_s=self._idle_s,
             touch_s=min(_TOUCH_S, limits.idle_s / 3, self._idle_s),
-            argument_bytes=limits.argument_bytes,
+            argument_bytes=argument_bytes,
+            operations=self._operations(self._sessions),
         )
         listener = _listen(host, port)
         try:
@@ -138,6 +149,11 @@ class Channel:
             listener.close()
             raise
         return self._server
+
+    def _operations(self, sessions: Sessions) -> Operations | None:
+        if self._operator_token is None:
+            return None
+        return Operations(sessions, token=self._operator_token)
 
     async def close(self) -> None:
         """Stop listening, leave what is held to the next server on the store, and end."""
@@ -234,22 +250,29 @@ class Channel:
         for capability in published:
             if capability.name == name:
                 return capability
+        if (own := self._doors.find(name)) is not None:
+            return own
         known = ", ".join(c.name for c in published) or "none"
         raise RpcError(-32000, f"unknown capability: {name!r}; there are: {known}")
 
 
 async def bind(
     env: Environment, host: str = "127.0.0.1", port: int = 0, **options: Any
-) -> asyncio.Server:
-    """Bind an environment's channel, and return the listening server without waiting on it.
+) -> BoundChannel:
+    """Bind an environment's channel, and return it without waiting on it.
 
     Args:
         env: What is served.
         host: Where it listens.
         port: 0 for any free one.
         options: As for `Channel`.
+
+    Raises:
+        HudMcpError: The port cannot be had, or something cannot be served here.
+        Exception: What an initialize hook raised; nothing listens then.
     """
-    return await Channel(env, **options).listen(host, port)
+    channel = Channel(env, **options)
+    return BoundChannel(await channel.listen(host, port), channel.close)
 
 
 async def serve(

@@ -16,6 +16,7 @@ from hud_mcp.capability import Capability
 from hud_mcp.channel.sftp import OpenFiles, SandboxFiles
 from hud_mcp.channel.ssh_command import Channel, SshCommand
 from hud_mcp.channel.ssh_use import Enter
+from hud_mcp.channel.words import in_hud_words
 from hud_mcp.errors import HudMcpError, LimitReached, SessionEnded
 
 __all__ = ["Admission", "SshServer"]
@@ -204,7 +205,7 @@ class SshServer:
                 command.tell_end()  # only now: what is told has been recorded
         except (HudMcpError, OSError) as exc:
             with contextlib.suppress(OSError, asyncssh.Error):
-                channel.stderr.write(f"{exc}\n".encode())
+                channel.stderr.write(f"{in_hud_words(str(exc))}\n".encode())
                 channel.exit(255)
 
     def _admission_of(self, connection: Any) -> Admission:

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 import asyncssh
 
+from hud_mcp.channel.words import in_hud_words
 from hud_mcp.errors import HudMcpError
 from hud_mcp.sandbox import Sandbox
 
@@ -81,7 +82,7 @@ class SftpUse:
             if words is not None:
                 self._lines.append(words)
         except HudMcpError as exc:
-            raise asyncssh.SFTPFailure(str(exc)) from exc
+            raise asyncssh.SFTPFailure(in_hud_words(str(exc))) from exc
         finally:
             self._under_way -= 1
             if not self._under_way:

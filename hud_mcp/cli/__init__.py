@@ -1,12 +1,15 @@
 """The `hud-mcp` command: one module for each command, loaded when it is called."""
 
 import errno
+import sys
 from importlib import import_module
 from typing import Any
 
 import click
 
 from hud_mcp import __version__
+from hud_mcp.cli.operator import hide_operator_token
+from hud_mcp.cli.process import discard_output
 from hud_mcp.cli.startup import without_collecting
 from hud_mcp.errors import HudMcpError, did_you_mean, sole_cause
 
@@ -22,6 +25,7 @@ _COMMANDS = {
     "trace": "Show a trajectory step by step.",
     "view": "Show jobs, trajectories and running sessions in a web page.",
     "tasks": "List the tasks of a taskset, or show one.",
+    "functions": "List what `setup` and `evaluate` of a task may name.",
     "export": "Write a job or a trajectory as JSON Lines, Parquet, ATIF, HTML or GIF.",
 }
 
@@ -58,6 +62,7 @@ class _Commands(click.Group):
         except OSError as exc:
             if exc.errno not in _FULL:
                 raise
+            _discard_full_output()
             raise click.ClickException(
                 f"Nothing more can be written: {exc.strerror}. Free space, then call again."
             ) from None
@@ -69,7 +74,16 @@ class _Commands(click.Group):
             raise
 
 
+def _discard_full_output() -> None:
+    """Where it is the output that has no room, the process must not fail on it again."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        discard_output()
+
+
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="hud-mcp")
 def main() -> None:
     """Let any MCP client work inside an environment, and be graded there."""
+    hide_operator_token()

@@ -1,5 +1,7 @@
 """HUD environments among the sources of a server."""
 
+import asyncio
+import logging
 from collections.abc import AsyncGenerator, Collection, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
@@ -8,14 +10,57 @@ import anyio
 
 from hud_mcp.errors import InvalidEnvironment
 
-__all__ = ["is_bridged", "open_bridges"]
+__all__ = ["is_bridged", "listed_by", "offer_published", "open_bridges"]
 
+logger = logging.getLogger(__name__)
+
+_HOOKS_S = 20.0
 _SCHEMES = ("tcp://", "hud:")
 
 
 def is_bridged(source: str) -> bool:
     """Whether a source names a HUD environment: `tcp://host:port` or `hud:path/to/env.py`."""
     return source.startswith(_SCHEMES)
+
+
+async def offer_published(sessions: Any) -> None:
+    """Run the hooks of the served environments, and offer what MCP servers they publish.
+
+    The list of tools is fixed when the server is built, so this comes first. Hooks that take
+    longer than a host is patient go on beside it; the first task waits for them, as it does for
+    those that failed, and begins with them again.
+    """
+    for environment in sessions.environments.values():
+        if environment.has_hooks:
+            hooks = asyncio.ensure_future(sessions.initialize(environment))
+            done, _pending = await asyncio.wait([hooks], timeout=_HOOKS_S)
+            hooks.add_done_callback(_note)
+            if not done:
+                logger.warning(
+                    "the initialize hooks of %s take longer than %g s: tools of MCP servers that "
+                    "they publish are not offered",
+                    environment.name,
+                    _HOOKS_S,
+                )
+        if any(c.protocol.partition("/")[0] == "mcp" for c in environment.capabilities):
+            from hud_mcp.channel.bridge.published import (  # noqa: PLC0415  # only where it is used
+                offer_published_tools,
+            )
+
+            await offer_published_tools(environment)
+
+
+def _note(hooks: "asyncio.Future[None]") -> None:
+    """Hooks that failed are tried again by the first task, which is told of it."""
+    if not hooks.cancelled() and (exc := hooks.exception()) is not None:
+        logger.warning("%s", exc)
+
+
+def listed_by(bridged: Sequence[Any]) -> list[Any]:
+    """The tasks that the sources of bridged environments declare, as tasksets."""
+    from hud_mcp.taskset import Taskset  # noqa: PLC0415  # loads where it is used
+
+    return [Taskset(each.listed, name=each.name) for each in bridged if each.listed]
 
 
 @asynccontextmanager

@@ -1,21 +1,21 @@
 """`hud-mcp channel serve`: an environment on the HUD control channel."""
 
 import sys
-from contextlib import suppress
 from typing import Any
 
 import anyio
 import click
 
 from hud_mcp.cli.finite import FiniteFloat
+from hud_mcp.cli.hosts import allow_option, read_hosts
+from hud_mcp.cli.operator import read_operator_token
+from hud_mcp.cli.process import raise_file_limit
 from hud_mcp.cli.serve import leave, load, only_environment, private_stdout, read_limits
 from hud_mcp.cli.startup import without_collecting
 from hud_mcp.errors import HudMcpError
 from hud_mcp.log import LineStream, configure_logging
 
-__all__ = ["command", "raise_file_limit", "serve_command"]
-
-_FILES = 65_536
+__all__ = ["command", "serve_command"]
 
 
 @click.group("channel")
@@ -33,7 +33,14 @@ def command() -> None:
     envvar="HUD_MCP_CHANNEL_TOKEN",
     help="What peers must send as `token` in their first frame; HUD's own clients send none.",
 )
+@click.option(
+    "--operator-token-file",
+    metavar="FILE",
+    help="Take the operator's calls, such as evaluate, from who sends the token in FILE; or in "
+    "HUD_MCP_OPERATOR_TOKEN. Agents must not have it.",
+)
 @click.option("--taskset", "tasksets", multiple=True, metavar="FILE", help="Tasks to offer by id.")
+@allow_option
 @click.option("--store", metavar="URL", help="A SQLite file or a database URL for the record.")
 @click.option("--limit", "limits", multiple=True, metavar="NAME=VALUE", help="Change a limit.")
 @click.option(
@@ -71,19 +78,8 @@ def serve_command(**options: Any) -> None:
     sys.exit(code)
 
 
-def raise_file_limit() -> None:
-    """Let this process have as many connections open as the system allows it."""
-    try:
-        import resource  # noqa: PLC0415  # not on Windows
-    except ImportError:
-        return
-    _soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = _FILES if hard == resource.RLIM_INFINITY else min(hard, _FILES)
-    with suppress(OSError, ValueError):
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-
-
 async def _serve(options: dict[str, Any], printed: Any) -> int:
+    operator_token = read_operator_token(options["operator_token_file"])
     source = f"{options['source']}:{options['name']}" if options["name"] else options["source"]
     with without_collecting():
         from hud_mcp.channel.server import CHANNEL_LIMITS, serve  # noqa: PLC0415  # loads when used
@@ -101,6 +97,7 @@ async def _serve(options: dict[str, Any], printed: Any) -> int:
         store=Store(options["store"]),
         tasksets=tasksets,
         limits=limits,
+        local_hosts=read_hosts(options["allow"]),
         job_id=options["job"],
     )
 
@@ -116,6 +113,7 @@ async def _serve(options: dict[str, Any], printed: Any) -> int:
         sessions=sessions,
         closes_sessions=True,
         token=options["token"],
+        operator_token=operator_token,
         idle_s=options["idle_s"],
     )
     await leave(code)

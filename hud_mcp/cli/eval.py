@@ -3,6 +3,7 @@
 import shlex
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,11 @@ from hud_mcp.agents.command import CommandAgent, missing_program
 from hud_mcp.agents.nop import NopAgent
 from hud_mcp.agents.oracle import OracleAgent
 from hud_mcp.cli.finite import FiniteFloat
+from hud_mcp.cli.hosts import allow_option
 from hud_mcp.cli.interruption import Interruption, watched_signals
 from hud_mcp.cli.output import cell, make_console
 from hud_mcp.cli.prepared import Prepared, begin_job, resume_job
+from hud_mcp.cli.process import raise_file_limit
 from hud_mcp.cli.progress import Progress
 from hud_mcp.cli.results import Results, load_results, print_results
 from hud_mcp.contexts import SELECTORS
@@ -41,7 +44,7 @@ __all__ = ["command"]
 
 _RECORDED = (
     "taskset", "agent", "agent_command", "pattern", "group", "seed", "max_steps", "timeout",
-    "name", "image", "contexts", "context_selector",
+    "name", "image", "contexts", "context_selector", "allow",
 )  # fmt: skip
 """What a resumed job takes from its record: another value would make it another job."""
 
@@ -114,6 +117,7 @@ _SETTLE_S = 15.0
     metavar="JOB",
     help="Go on with a job, by its id: what is missing, or failed for infrastructure, runs again.",
 )
+@allow_option
 @click.option("--store", metavar="URL", help="A SQLite file or a database URL for the record.")
 @click.option(
     "--report",
@@ -135,6 +139,7 @@ def command(ctx: click.Context, **options: Any) -> None:
     """
     _check_usage(ctx, options)
     configure_logging("error")
+    raise_file_limit()
     sys.exit(anyio.run(_main, options))
 
 
@@ -242,7 +247,7 @@ async def _run(
         Taskset(prepared.tasks).save(rows)  # the server loads what this job needs, and no more
         server = ServerCommand(
             how.sources, rows, store.url, prepared.job.id, log,
-            ("--image", how.image, *_room(how.max_concurrent)),
+            ("--image", how.image, *_room(how.max_concurrent), *_allowed(how.allow)),
         )  # fmt: skip
         with progress:
             runs: Runs | None = None
@@ -325,6 +330,11 @@ def _interrupted(results: Results, cut_off: int) -> str:
         parts.append(f"{cut_off} {were} under way and {are} recorded as lost")
     parts.append(f"{results.figures.outcomes[NOT_BEGUN]} had not begun")
     return f"Interrupted: {', '.join(parts)}."
+
+
+def _allowed(hosts: Sequence[str]) -> list[str]:
+    """What tells the server which local hosts rows may open."""
+    return [text for host in hosts for text in ("--allow", host)]
 
 
 def _room(max_concurrent: int) -> list[str]:

@@ -1,14 +1,13 @@
 """How commands print: tables that fit a terminal, and whole lines where nobody looks."""
 
 import os
-import sys
 from datetime import datetime
-from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from hud_mcp.cli.process import discard_output
 from hud_mcp.transcript import visible_line
 
 __all__ = ["cell", "make_console", "make_table", "number", "when"]
@@ -23,8 +22,7 @@ class _LastingConsole(Console):
     def on_broken_pipe(self) -> None:
         """Print nothing more."""
         self.quiet = True
-        with Path(os.devnull).open("w", encoding="utf-8") as nowhere:
-            os.dup2(nowhere.fileno(), sys.stdout.fileno())
+        discard_output()
 
 
 def make_console(*, lasting: bool = False) -> Console:

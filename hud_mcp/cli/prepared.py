@@ -8,6 +8,7 @@ from typing import Any
 from hud_mcp.agents.command import command_name
 from hud_mcp.catalogue import Catalogue
 from hud_mcp.cli.bridges import is_bridged
+from hud_mcp.cli.hosts import read_hosts
 from hud_mcp.cli.places import find_sources, lasting_source
 from hud_mcp.contexts import contexts_for, spread
 from hud_mcp.errors import HudMcpError, InvalidTask
@@ -75,6 +76,7 @@ async def begin_job(store: Store, options: Mapping[str, Any]) -> Prepared:
         image=options["image"],
         contexts=options["contexts"],
         context_selector=options["context_selector"] if options["contexts"] else None,
+        allow=read_hosts(options["allow"]),
     )
     _check_agent(how, chosen)
     chosen = _bound(chosen, how)

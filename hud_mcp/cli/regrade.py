@@ -12,8 +12,10 @@ import orjson
 from rich.console import Console
 from rich.text import Text
 
+from hud_mcp.cli.hosts import allow_option, read_hosts
 from hud_mcp.cli.output import cell, make_console, make_table
 from hud_mcp.cli.places import find_sources
+from hud_mcp.cli.process import raise_file_limit
 from hud_mcp.errors import HudMcpError
 from hud_mcp.job import Job
 from hud_mcp.limits import Limits
@@ -47,6 +49,7 @@ _ROWS = 60
 @click.option("--max-concurrent", type=click.IntRange(1), default=4, help="Gradings at once.")
 @click.option("--name", help="What to call the new job.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON: a line for each run.")
+@allow_option
 @click.option("--store", metavar="URL", help="A SQLite file or a database URL of the record.")
 def command(**options: Any) -> None:
     """Grade the stored answers of a JOB again, by its id or by how only its id begins.
@@ -56,6 +59,7 @@ def command(**options: Any) -> None:
     keeps its grade. The new grades are a job of their own; the old ones stay.
     """
     configure_logging("error")
+    raise_file_limit()
     sys.exit(anyio.run(_run, options))
 
 
@@ -77,6 +81,7 @@ async def _run(options: dict[str, Any]) -> int:
             limits=_limits(options["max_concurrent"]),
             job_id=new.id,
             adopts=False,
+            local_hosts=read_hosts(options["allow"]),
         )
         await store.add_job(new, tasks)
         done = await _regrade(console, sessions, tasks, runs, options)

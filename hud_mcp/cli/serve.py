@@ -16,7 +16,11 @@ import anyio
 import click
 from pydantic import ValidationError
 
-from hud_mcp.cli.bridges import is_bridged, open_bridges
+from hud_mcp.caller import OPERATOR
+from hud_mcp.cli.bridges import is_bridged, listed_by, offer_published, open_bridges
+from hud_mcp.cli.hosts import allow_option, read_hosts
+from hud_mcp.cli.operator import read_operator_token
+from hud_mcp.cli.process import raise_file_limit
 from hud_mcp.cli.startup import without_collecting
 from hud_mcp.errors import HudMcpError, did_you_mean
 from hud_mcp.limits import Limits
@@ -93,6 +97,7 @@ def _public_url(_ctx: click.Context, _param: click.Parameter, value: str | None)
     help="Where people reach this server over HTTP, for links to live pages: the address of a "
     "proxy before it, such as https://tasks.example.com.",
 )
+@allow_option
 @click.option("--store", metavar="URL", help="A SQLite file or a database URL for the record.")
 @click.option(
     "--reward",
@@ -125,6 +130,12 @@ def _public_url(_ctx: click.Context, _param: click.Parameter, value: str | None)
     envvar="HUD_MCP_CHANNEL_TOKEN",
     help="What peers of the channel must send; HUD's own clients send none.",
 )
+@click.option(
+    "--operator-token-file",
+    metavar="FILE",
+    help="Take the operator's calls, such as evaluate, from who sends the token in FILE; or in "
+    "HUD_MCP_OPERATOR_TOKEN. Agents must not have it.",
+)
 @click.option("--job", hidden=True, help="The job that all sessions belong to.")
 @click.option(
     "--end-with-stdin", is_flag=True, hidden=True, help="Over HTTP: end once stdin is closed."
@@ -152,6 +163,7 @@ def command(**options: Any) -> None:
 
 def _run(options: dict[str, Any], streams: Any) -> int:
     configure_logging(options["log_level"])
+    raise_file_limit()
     # Over HTTP too, nothing but the address is on standard output: whoever started the
     # server may read that line and no more, and a full pipe would stop a template's child.
     printed = private_stdout() if streams is None else sys.stdout
@@ -173,8 +185,10 @@ def private_stdout() -> TextIO:
 
 
 async def _serve(options: dict[str, Any], streams: Any, printed: Any) -> int:
+    operator_token = read_operator_token(options["operator_token_file"])
     # Imported here: an error in an option is told before half a second of imports.
     with without_collecting():
+        from hud_mcp.operations import Operations  # noqa: PLC0415
         from hud_mcp.server.app import build_server  # noqa: PLC0415
         from hud_mcp.server.call import Pictures  # noqa: PLC0415
         from hud_mcp.server.stdio import serve_stdio  # noqa: PLC0415
@@ -183,9 +197,12 @@ async def _serve(options: dict[str, Any], streams: Any, printed: Any) -> int:
 
         environments, tasksets = load(options["sources"], options["tasksets"])
     bridges = AsyncExitStack()
-    environments += await bridges.enter_async_context(
+    bridged = await bridges.enter_async_context(
         open_bridges(options["sources"], options["python"], [e.name for e in environments])
     )
+    environments += bridged
+    if not options["tasksets"]:
+        tasksets += listed_by(bridged)
     sessions = Sessions(
         environments,
         store=Store(options["store"]),
@@ -193,9 +210,16 @@ async def _serve(options: dict[str, Any], streams: Any, printed: Any) -> int:
         limits=read_limits(options["limits"]),
         reward_policy=options["reward"],
         job_id=options["job"],
+        local_hosts=read_hosts(options["allow"]),
     )
     sessions.begin()
-    server = build_server(sessions, pictures=Pictures(image=options["image"]))
+    await offer_published(sessions)
+    options["operator_token"] = operator_token
+    server = build_server(
+        sessions,
+        pictures=Pictures(image=options["image"]),
+        operations=Operations(sessions, token=operator_token) if operator_token else None,
+    )
     try:
         async with _channel(options, sessions) as port:
             if options["http"]:
@@ -233,7 +257,12 @@ async def _channel(options: dict[str, Any], sessions: Any) -> AsyncGenerator[int
 
     host, port = read_address(options["channel"], option="--channel")
     environment = only_environment(list(sessions.environments.values()), "--channel")
-    channel = Channel(environment, sessions=sessions, token=options["channel_token"])
+    channel = Channel(
+        environment,
+        sessions=sessions,
+        token=options["channel_token"],
+        operator_token=options["operator_token"],
+    )
     server = await channel.listen(host, port)
     bound: int = server.sockets[0].getsockname()[1]
     logger.info("the control channel is at tcp://%s:%d", host, bound)
@@ -312,7 +341,7 @@ async def _serve_http(
         server,
         host=host,
         port=port,
-        tokens=read_tokens(options["tokens"]),
+        tokens=_with_operator(read_tokens(options["tokens"]), options["operator_token"]),
         allowed_hosts=options["hosts"],
         announce=announce,
         on_stop=sessions.close,
@@ -326,12 +355,13 @@ def load(sources: Sequence[str], tasksets: Sequence[str]) -> tuple[list[Any], li
     """Load environments and the tasks that go with them.
 
     Where no taskset is named, the quickstart's tasks of the served shipped environments
-    are offered.
+    are offered, and those that the authors' own files declare.
 
     Raises:
         SourceNotFound, InvalidEnvironment, InvalidTask: As loading them does.
     """
     from hud_mcp.source import (  # noqa: PLC0415  # loads pydantic models only when serving
+        declared_tasks,
         default_sources,
         find_taskset,
         load_environments,
@@ -346,10 +376,12 @@ def load(sources: Sequence[str], tasksets: Sequence[str]) -> tuple[list[Any], li
         return environments, [Taskset.from_file(find_taskset(name)) for name in tasksets]
     shipped = {path.resolve() for path in shipped_environments().values()}
     names = {e.name for e in environments if e.file.resolve() in shipped}
+    own = declared_tasks(e for e in environments if e.name not in names)
+    offered = [Taskset(own, name="The tasks of the source")] if own else []
     quickstart = shipped_folder("taskset_data") / "quickstart.jsonl"
-    if not names or not quickstart.is_file():
-        return environments, []
-    return environments, [Taskset.load(quickstart).filter(lambda task: task.env in names)]
+    if names and quickstart.is_file():
+        offered.append(Taskset.load(quickstart).filter(lambda task: task.env in names))
+    return environments, offered
 
 
 def read_limits(given: Sequence[str]) -> Limits:
@@ -385,6 +417,21 @@ def read_address(given: str, *, option: str = "--http") -> tuple[str, int]:
     if not port.isdigit() or int(port) > _LAST_PORT:
         raise HudMcpError(f"{option} {given}: write HOST:PORT, such as 127.0.0.1:8000.")
     return host.strip("[]") or "127.0.0.1", int(port)
+
+
+def _with_operator(tokens: dict[str, str], token: str | None) -> dict[str, str]:
+    """Bearer tokens with the operator's, where any are asked for: one credential is enough.
+
+    Raises:
+        HudMcpError: An agent has the operator's.
+    """
+    if token is None or not tokens:
+        return tokens
+    if token in tokens:
+        raise HudMcpError(
+            f"{tokens[token]!r} has the operator's token as its --token; give agents another one."
+        )
+    return {**tokens, token: OPERATOR}
 
 
 def read_tokens(given: Sequence[str]) -> dict[str, str]:

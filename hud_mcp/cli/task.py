@@ -18,6 +18,9 @@ __all__ = ["command"]
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 Ask = Callable[[Any], Awaitable[Any]]
 
+_NOTHING_HELD = (-32600, "no task in progress")
+"""How a server says that there is nothing to grade, HUD's word for word."""
+
 
 @click.group("task")
 def command() -> None:
@@ -76,17 +79,42 @@ def start_command(task: str, args: str, **options: Any) -> None:
 
 
 @command.command("grade")
+@click.argument("task", required=False)
+@click.option("--args", "-a", "args", metavar="JSON", help="With TASK: its arguments.")
 @click.option("--answer", help="The answer.")
 @click.option("--answer-file", metavar="FILE", help="A file with the answer; - is standard input.")
 @click.option("--session", metavar="ID", help="The session that holds the task.")
 @_placed
-def grade_command(answer: str | None, answer_file: str | None, **options: Any) -> None:
-    """Submit the answer of a task that was started, and print its score."""
+def grade_command(
+    task: str | None,
+    args: str | None,
+    answer: str | None,
+    answer_file: str | None,
+    **options: Any,
+) -> None:
+    """Submit the answer of a task that was started, and print its score.
+
+    With TASK, and where no task is held, it is started first, as HUD's own command does.
+    """
     if (answer is None) == (answer_file is None):
         raise click.UsageError("Give either --answer or --answer-file.")
+    if task is None and args is not None:
+        raise click.UsageError("--args goes with TASK.")
+    if task is not None and options["session"] is not None:
+        raise click.UsageError("--session names what is graded; leave out TASK.")
+    given = _object(args or "{}")
     text = answer if answer_file is None else _read_answer(answer_file)
 
     async def ask(client: Any) -> Any:
+        from hud_mcp.channel.client import ChannelRefused  # noqa: PLC0415  # loads when it is used
+
+        try:
+            return await client.grade(text)
+        except ChannelRefused as exc:
+            if task is None or (exc.code, exc.message) != _NOTHING_HELD:
+                raise
+        click.echo(f"No task was held: {task} was started, and is graded as it is.", err=True)
+        await client.start(task, given)
         return await client.grade(text)
 
     reply = _run(options, ask)

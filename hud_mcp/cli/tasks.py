@@ -17,7 +17,10 @@ __all__ = ["command"]
 @click.option("--show", metavar="ID", help="Show one row, whole.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON Lines.")
 def command(taskset: str, pattern: str | None, show: str | None, as_json: bool) -> None:  # noqa: FBT001  # click passes it by name
-    """List the tasks of a TASKSET (a .jsonl, .json or .py file, or the name of a shipped one)."""
+    """List the tasks of a TASKSET (a .jsonl, .json or .py file, or the name of a shipped one).
+
+    What their `setup` and `evaluate` name, `hud-mcp functions` explains.
+    """
     tasks = Taskset.from_file(find_taskset(taskset))
     if show is not None:
         task = tasks[show]

@@ -7,6 +7,7 @@ from urllib.parse import quote
 import anyio
 import click
 
+from hud_mcp.cli.process import raise_file_limit
 from hud_mcp.errors import HudMcpError
 from hud_mcp.log import configure_logging
 
@@ -37,6 +38,7 @@ _TOKEN_CHARS = 8
 def command(**options: Any) -> None:
     """Show jobs, their trajectories and running sessions in a local web page."""
     configure_logging("warning")
+    raise_file_limit()
     sys.exit(anyio.run(_view, options))
 
 

@@ -20,6 +20,7 @@ from hud_mcp.limits import Limits
 from hud_mcp.operations import Operations
 from hud_mcp.sessions import Sessions
 from hud_mcp.store import Store
+from hud_mcp.trajectory import live_url
 
 __all__ = ["LOCAL_LIMITS", "LocalClient"]
 
@@ -67,10 +68,8 @@ class Registry:
         if self._users == 0 and not self.closed:
             self._timer = asyncio.get_running_loop().call_later(_LINGER_S, self._end)
 
-    async def live_url(self, token: str) -> str | None:
+    async def live_page(self, token: str) -> str | None:
         """The live page of a session; a loopback port serves them once one is asked for."""
-        from hud_mcp.web.live import live_url  # noqa: PLC0415  # only where it is asked for
-
         if self._base is None:
             self._base = self._serve_pages()
         return live_url(self._base, token)
@@ -153,7 +152,7 @@ class LocalClient(Client):
         self._registry: Registry | None = registry
         self._on_close = on_close
         self._operations = Operations(
-            registry.sessions, environment=environment, live_url=registry.live_url
+            registry.sessions, environment=environment, live_page=registry.live_page
         )
 
     @classmethod

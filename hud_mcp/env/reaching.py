@@ -1,11 +1,19 @@
 """The way to the place where a live environment runs, by its address."""
 
+from dataclasses import replace
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
+from hud_mcp.channel.client import read_place
+from hud_mcp.env.channel_client import OperatedChannel
 from hud_mcp.env.client import Client
-from hud_mcp.env.finding import Wanted, find_environment
+from hud_mcp.env.finding import Wanted, find_environment, find_source
 from hud_mcp.env.local import LocalClient
-from hud_mcp.errors import SourceNotFound
+from hud_mcp.env.mcp_client import McpClient, new_token, over_http, over_stdio
+from hud_mcp.env.wire import operator_token
+from hud_mcp.environment import Environment
+from hud_mcp.errors import InvalidTask, SourceNotFound
+from hud_mcp.source import lasting_source
 from hud_mcp.store import Store
 from hud_mcp.task import Task
 
@@ -30,6 +38,13 @@ async def reach(wanted: Wanted, url: str | None, *, store: Place) -> tuple[Clien
     """
     if url is None:
         return await _here(wanted, store)
+    scheme, _, rest = url.partition(":")
+    if scheme == "stdio":
+        return await _in_child(wanted, rest, store)
+    if scheme in ("http", "https"):
+        return await _over_http(wanted, url)
+    if scheme == "tcp":
+        return await _over_channel(wanted, url, store)
     raise SourceNotFound(
         f"{url!r} is no place for an environment; write stdio:, http://host:port/mcp or "
         "tcp://host:port, or leave it out for this process."
@@ -40,6 +55,74 @@ async def _here(wanted: Wanted, store: Place) -> tuple[Client, Task]:
     environment = wanted.environment or find_environment(wanted.name)
     client = await LocalClient.open(environment, store=store)
     return client, _named(wanted.task, environment.name)
+
+
+async def _in_child(wanted: Wanted, source: str, store: Place) -> tuple[Client, Task]:
+    """In a server that lives as long as the environment."""
+    task = wanted.task
+    if not source:
+        source, name = _served(wanted)
+        task = _named(task, name)
+    token = new_token()
+    where = store.url if isinstance(store, Store) else None if store is None else str(store)
+    opening = over_stdio(lasting_source(source), token=token, store=where)
+    return await McpClient.open(opening, token=token, place=f"The server of {source}"), task
+
+
+def _served(wanted: Wanted) -> tuple[str, str]:
+    """What a server of its own loads for a gym, and how its environment is called there."""
+    declared = wanted.environment
+    if declared is None:
+        source = find_source(wanted.name)
+        if wanted.is_task or source == wanted.name:
+            return source, find_environment(wanted.name).name
+        return source, wanted.name
+    if not declared.file.is_file():
+        raise SourceNotFound(
+            f"The environment {declared.name!r} is in no file, so no other process can load it. "
+            "Write it to one, or leave out `url` to run it here."
+        )
+    return f"{declared.file}:{declared.name}", declared.name
+
+
+async def _over_http(wanted: Wanted, url: str) -> tuple[Client, Task]:
+    parts = urlsplit(url)
+    token = operator_token(unquote(parts.username) if parts.username else None)
+    bare = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+    client = await McpClient.open(over_http(bare, token=token), token=token, place=bare)
+    return client, wanted.task
+
+
+async def _over_channel(wanted: Wanted, url: str, store: Place) -> tuple[Client, Task]:
+    place = read_place(url)
+    operated = await OperatedChannel.open(replace(place, token=operator_token(place.token)))
+    if operated is not None:
+        return operated, wanted.task
+    from hud_mcp.channel.bridge import bridge  # noqa: PLC0415  # loads where it is used
+
+    environment = await bridge(url)
+    try:
+        task = _bridged(wanted, environment, str(place))
+        client = await LocalClient.open(environment, store=store, on_close=environment.close)
+    except BaseException:
+        await environment.close()
+        raise
+    return client, task
+
+
+def _bridged(wanted: Wanted, environment: Environment, place: str) -> Task:
+    """A task of a HUD server's own, which are all that it can start.
+
+    Raises:
+        InvalidTask: It is none of them.
+    """
+    if wanted.task.prompt is not None:
+        known = ", ".join(environment.templates) or "none"
+        raise InvalidTask(
+            f"{place} is a HUD server, and starts tasks of its own templates: {known}. Pass one, "
+            f"such as Task(env={environment.name!r}, template=…, args={{…}})."
+        )
+    return _named(wanted.task, environment.name)
 
 
 def _named(task: Task, name: str) -> Task:

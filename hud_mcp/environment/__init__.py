@@ -1,9 +1,65 @@
-"""Declaring environments: `Environment`, and who sees the rewards of its tasks."""
+"""Declaring environments: `Environment`, what its templates take, and who sees their rewards.
 
+`Workspace` and the types that its options take have HUD's names. `hud_mcp.environment.server`
+serves an environment on the HUD control channel.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from hud_mcp.capability import Capability
+from hud_mcp.environment.arguments import (
+    DataFileArg,
+    DataFileRef,
+    DataFilesArg,
+    FileRef,
+    FilesArg,
+    GradingArg,
+    PromptArg,
+)
 from hud_mcp.environment.environment import (
     REWARD_POLICIES,
     Environment,
     declared_environment,
 )
+from hud_mcp.environment.loading import load_environment
+from hud_mcp.environment.workspace import (
+    DEFAULT_SYSTEM_MOUNTS,
+    Mount,
+    MountKind,
+    Peer,
+    WorkspaceRoute,
+)
+from hud_mcp.template import Answer
 
-__all__ = ["REWARD_POLICIES", "Environment", "declared_environment"]
+if TYPE_CHECKING:
+    from hud_mcp.worlds.shell.workspace import Workspace
+
+__all__ = [
+    "DEFAULT_SYSTEM_MOUNTS",
+    "REWARD_POLICIES",
+    "Answer",
+    "Capability",
+    "DataFileArg",
+    "DataFileRef",
+    "DataFilesArg",
+    "Environment",
+    "FileRef",
+    "FilesArg",
+    "GradingArg",
+    "Mount",
+    "MountKind",
+    "Peer",
+    "PromptArg",
+    "Workspace",
+    "WorkspaceRoute",
+    "declared_environment",
+    "load_environment",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "Workspace":  # it is a world's declaration, which lies above this module
+        from hud_mcp.worlds.shell.workspace import Workspace  # noqa: PLC0415
+
+        return Workspace
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

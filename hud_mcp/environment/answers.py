@@ -1,17 +1,49 @@
-"""Functions over the submitted answer, which `evaluate` of any task may name."""
+"""Functions over the submitted answer, which `evaluate` of any task may name.
+
+How each compares is the graders' own rule; here it gets the name and the arguments of a call.
+"""
 
 from hud_mcp.function import Function
+from hud_mcp.graders import answers as compared
+from hud_mcp.graders.text import numeric_match as same_number
 from hud_mcp.template import Answer
 
 __all__ = ["ANSWER_FUNCTIONS"]
 
+Text = str | int | float
 
-async def response_includes(answer: Answer[str], *texts: str | list[str]) -> float:
+
+async def response_includes(
+    answer: Answer[str], texts: Text | list[Text], *more: Text | list[Text]
+) -> float:
     """1.0 where every text occurs in the answer; case does not count."""
-    wanted = [text for each in texts for text in ([each] if isinstance(each, str) else each)]
-    said = answer.raw.casefold()
-    return float(bool(wanted) and all(text.casefold() in said for text in wanted))
+    named = [each if isinstance(each, list) else [each] for each in (texts, *more)]
+    wanted = [str(text) for group in named for text in group]
+    return compared.response_includes(answer.raw, *wanted)
 
 
-ANSWER_FUNCTIONS = (Function(response_includes, use="evaluate"),)
+async def response_is(answer: Answer[str], text: Text) -> float:
+    """1.0 where the answer is exactly the text; case counts, space around it does not."""
+    return compared.response_is(answer.raw, text)
+
+
+async def response_match(answer: Answer[str], pattern: str) -> float:
+    """1.0 where the regular expression is found in the answer."""
+    return await compared.response_match(answer.raw, pattern)
+
+
+async def numeric_match(answer: Answer[str], expected: float, tolerance: float = 0.0) -> float:
+    """1.0 where the last number of the answer is the expected one, give or take the tolerance."""
+    return same_number(answer.raw, expected, tolerance=tolerance)
+
+
+async def gaia_match(answer: Answer[str], truth: Text) -> float:
+    """1.0 where the scorer of the GAIA benchmark takes the answer for right."""
+    return compared.gaia_match(answer.raw, str(truth))
+
+
+ANSWER_FUNCTIONS = tuple(
+    Function(each, use="evaluate")
+    for each in (response_includes, response_is, response_match, numeric_match, gaia_match)
+)
 """In every environment."""

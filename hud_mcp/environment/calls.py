@@ -1,18 +1,23 @@
 """Tasks that name their calls: which functions they mean, and the template that they make."""
 
-from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Any, Literal, cast
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 from pydantic_core import to_jsonable_python
 
 from hud_mcp.arguments import Arguments
 from hud_mcp.call import FunctionConfig
-from hud_mcp.errors import GradingFailed, HudMcpError, InvalidTask, did_you_mean
-from hud_mcp.function import Function, Situation
+from hud_mcp.errors import (
+    EnvironmentFailed,
+    GradingFailed,
+    HudMcpError,
+    InvalidTask,
+    did_you_mean,
+)
+from hud_mcp.function import Function, History, Phase, Situation
 from hud_mcp.grade import Grade, SubScore, read_grade
 from hud_mcp.task import COMBINATIONS, PROMPT, Task
 from hud_mcp.template import Answer, Template
@@ -28,8 +33,8 @@ __all__ = [
     "task_hosts",
 ]
 
-Phase = Literal["setup", "evaluate"]
 Functions = Mapping[str, Function]
+_PORTS = {"http": 80, "https": 443}
 
 
 @dataclass(frozen=True)
@@ -112,8 +117,8 @@ def _find(call: FunctionConfig, functions: Functions, *, phase: Phase, env: str)
         )
     if not found.may(phase):
         raise InvalidTask(
-            f"{phase}: {call.function!r} is a function for {found.use!r} and not for {phase!r}; "
-            f"for {phase!r} there are: {', '.join(fitting) or 'none'}."
+            f"{phase}: {call.function!r} is a function for {found.use!r} and not for '{phase}'; "
+            f"for '{phase}' there are: {', '.join(fitting) or 'none'}."
         )
     return found
 
@@ -125,6 +130,7 @@ async def prepare(
 
     Raises whatever a function raises; those before it were called.
     """
+    situation = replace(situation, phase=Phase.SETUP)
     for call in calls:
         await functions[call.function].call(call.args, situation)
 
@@ -146,6 +152,7 @@ async def measure(
 
     Raises:
         GradingFailed: A function raised; the text names it, and its file and line.
+        EnvironmentFailed: The world broke under it.
     """
     results: list[Any] = []
     grades: list[Grade | None] = []
@@ -153,6 +160,8 @@ async def measure(
         function = functions[call.function]
         try:
             returned = await function.call(call.args, situation)
+        except EnvironmentFailed:
+            raise
         except HudMcpError as exc:
             raise GradingFailed(f"{function.where}: {call.function}: {exc}") from exc
         except Exception as exc:
@@ -198,23 +207,16 @@ def _combined(
         "mean": lambda each: sum(each) / len(each),
     }
     parts: list[SubScore] = []
-    for name, grade in zip(_distinct(calls), known, strict=True):
+    for number, (call, grade) in enumerate(zip(calls, known, strict=True), start=1):
+        # Names of subscores are shown to agents, and what is called to grade them is not.
+        info = {**grade.info, "function": call.function}
         if 0 <= grade.reward <= 1:
             parts.append(
-                SubScore(name=name, value=grade.reward, children=grade.subscores, info=grade.info)
+                SubScore(
+                    name=f"part {number}", value=grade.reward, children=grade.subscores, info=info
+                )
             )
     return Grade(reward=how[combine](rewards), subscores=tuple(parts), info={"combine": combine})
-
-
-def _distinct(calls: Sequence[FunctionConfig]) -> list[str]:
-    """A name for each call; those of one function are numbered."""
-    counts = Counter(call.function for call in calls)
-    seen = Counter[str]()
-    names: list[str] = []
-    for name in (call.function for call in calls):
-        seen[name] += 1
-        names.append(f"{name}-{seen[name]}" if counts[name] > 1 else name)
-    return names
 
 
 class CallTemplate(Template):
@@ -231,7 +233,7 @@ class CallTemplate(Template):
         task: Task,
         functions: Functions,
         *,
-        history: Callable[[], Sequence[Mapping[str, Any]]] = tuple,
+        history: Callable[[], History] = History,
     ) -> None:
         self.id = PROMPT
         self.env = task.env
@@ -312,20 +314,24 @@ def task_hosts(task: Task) -> tuple[str, ...]:
 
 
 def _hosts_of(address: str) -> tuple[str, ...]:
-    """The host of an address, with its twin; none of a path or of what is no address."""
+    """The host of an address, with its twin; none of a path or of what is no address.
+
+    One that is by its spelling of this machine or an address is opened at its port alone.
+    """
     try:
         parts = urlsplit(address if "://" in address else f"http://{address}")
-        host, port = parts.hostname, f":{parts.port}" if parts.port else ""
+        host, port = parts.hostname, parts.port
     except ValueError:
         return ()
     if address.startswith("/") or not host:
         return ()
-    if ":" in host:
-        return (f"[{host}]{port}",)
-    if "." not in host or host.replace(".", "").isdigit():
-        return (f"{host}{port}",)
+    if ":" in host or "." not in host or host.replace(".", "").isdigit():
+        port = port or _PORTS.get(parts.scheme.lower())
+        named = f"[{host}]" if ":" in host else host
+        return (f"{named}:{port}" if port else named,)
+    at = f":{port}" if port else ""
     twin = host.removeprefix("www.") if host.startswith("www.") else f"www.{host}"
-    return (f"{host}{port}", f"{twin}{port}")
+    return (f"{host}{at}", f"{twin}{at}")
 
 
 async def _nothing() -> None:

@@ -6,8 +6,7 @@ Nothing runs until a session opens a world. The names are the HUD SDK's.
 import hashlib
 import inspect
 import os
-import re
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -17,9 +16,16 @@ from hud_mcp.arguments import source_line
 from hud_mcp.capability import Capability
 from hud_mcp.context import ContextSpace
 from hud_mcp.environment.answers import ANSWER_FUNCTIONS
-from hud_mcp.environment.calls import CallTemplate, bind_calls
-from hud_mcp.errors import InvalidEnvironment, InvalidTask, InvalidTemplate, did_you_mean
-from hud_mcp.function import Function, Use
+from hud_mcp.environment.calls import CallTemplate, bind_calls, task_hosts
+from hud_mcp.environment.checks import check_name, check_v5_keywords
+from hud_mcp.errors import (
+    CapabilityNotFound,
+    InvalidEnvironment,
+    InvalidTask,
+    InvalidTemplate,
+    did_you_mean,
+)
+from hud_mcp.function import Function, History, Phase, Use
 from hud_mcp.imported import imported_files
 from hud_mcp.task import Task
 from hud_mcp.template import Template
@@ -29,7 +35,7 @@ from hud_mcp.worlds.none import NoWorld
 
 if TYPE_CHECKING:
     from hud_mcp.carl.selector import ContextSelector
-    from hud_mcp.worlds.shell import Shell
+    from hud_mcp.worlds.shell.workspace import Workspace
 
 __all__ = ["REWARD_POLICIES", "Environment", "declared_environment"]
 
@@ -38,8 +44,6 @@ REWARD_POLICIES = ("hidden", "on_submit", "per_step")
 
 HookT = TypeVar("HookT", bound=Callable[[], Awaitable[None]])
 ToolT = TypeVar("ToolT", bound=Callable[..., Awaitable[Any]])
-
-_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 
 
 class Environment:
@@ -56,9 +60,14 @@ class Environment:
             `REWARD_POLICIES`.
         context_selector: Picks the context of each task that binds none.
         seed: Of tasks that bind none; drawn for each by default.
+        v5: Keywords of HUD's version 5 are ignored with a `DeprecationWarning`.
+
+    Attributes:
+        capabilities: What is published now; hooks and authors may change the list.
 
     Raises:
         InvalidEnvironment: The name or the reward policy is not allowed, or the world is none.
+        TypeError: There is no such keyword.
     """
 
     def __init__(
@@ -72,16 +81,14 @@ class Environment:
         reward: str | None = None,
         context_selector: "ContextSelector | None" = None,
         seed: int | None = None,
+        **v5: Any,
     ) -> None:
         frame = inspect.currentframe()
         caller = frame.f_back if frame else None
         self.file = Path(caller.f_code.co_filename) if caller else Path()
         where = f"{self.file}:{caller.f_lineno}" if caller else "unknown"
-        if not (isinstance(name, str) and _NAME.fullmatch(name)):  # pyright: ignore[reportUnnecessaryIsInstance]  # authors pass anything
-            raise InvalidEnvironment(
-                f"{where}: {name!r} cannot name an environment; begin with a letter, then letters, "
-                "digits, _ and -, at most 64 characters."
-            )
+        check_v5_keywords(v5)
+        check_name(name, where)
         _check_reward_policy(reward, where)
         _check_world(world, where)
         self.name = name
@@ -95,11 +102,15 @@ class Environment:
         self._templates: dict[str, Template] = {}
         self._tools: dict[str, Tool] = {}
         self._functions: dict[str, Function] = {}
-        self._capabilities: dict[str, Capability] = {c.name: c for c in capabilities or ()}
+        self.capabilities: list[Capability] = []
+        for capability in capabilities or ():
+            self.add_capability(capability)
         self._on_initialize: list[Callable[[], Awaitable[None]]] = []
         self._on_shutdown: list[Callable[[], Awaitable[None]]] = []
         self._started = False
         self.declared_by = ""
+        self.source: Path | None = None
+        """The file that it was loaded from, which may import the one that declares it."""
         self.workspace_name: str | None = None
         self.notes: tuple[str, ...] = ()
         """What agents are told of it beside its templates and tools, a line each."""
@@ -118,6 +129,11 @@ class Environment:
         return self._templates
 
     @property
+    def tasks(self) -> Mapping[str, Template]:
+        """The same, by HUD's name for it: a template mints tasks."""
+        return self._templates
+
+    @property
     def tools(self) -> Mapping[str, Tool]:
         """Every tool of its own by its name."""
         return self._tools
@@ -127,11 +143,6 @@ class Environment:
         """What `setup` and `evaluate` of its tasks may name: its own, its world's, of answers."""
         given: Iterable[Function] = getattr(self.world, "functions", ())
         return {f.name: f for f in (*ANSWER_FUNCTIONS, *given)} | self._functions
-
-    @property
-    def capabilities(self) -> tuple[Capability, ...]:
-        """What is published now."""
-        return tuple(self._capabilities.values())
 
     @cached_property
     def digest(self) -> str:
@@ -257,6 +268,18 @@ class Environment:
 
         return register if function is None else register(function)
 
+    def offer(self, tool: Tool) -> None:
+        """Offer a tool that was made elsewhere, such as one of a server that it publishes.
+
+        One of the same name is replaced.
+        """
+        self._tools[tool.name] = tool
+
+    @property
+    def has_hooks(self) -> bool:
+        """Whether something runs before its first session."""
+        return bool(self._on_initialize)
+
     def initialize(self, hook: HookT) -> HookT:
         """Register a hook that runs once, before the first session of a server starts."""
         self._on_initialize.append(hook)
@@ -268,37 +291,79 @@ class Environment:
         return hook
 
     def add_capability(self, capability: Capability) -> None:
-        """Publish a running service; one of the same name is replaced."""
-        self._capabilities[capability.name] = capability
+        """Publish a running service; one of the same name is replaced.
+
+        Raises:
+            InvalidEnvironment: It is no capability.
+        """
+        if not isinstance(capability, Capability):  # pyright: ignore[reportUnnecessaryIsInstance]  # authors pass anything
+            raise InvalidEnvironment(
+                f"Environment {self.name!r} cannot publish {capability!r:.60}; give a Capability, "
+                "such as Capability.mcp(url=…)."
+            )
+        others = [each for each in self.capabilities if each.name != capability.name]
+        self.capabilities = [*others, capability]
+
+    def capability(self, name: str) -> Capability:
+        """Return what is published under a name.
+
+        Raises:
+            CapabilityNotFound: Nothing is; it is a `KeyError` too.
+        """
+        for each in self.capabilities:
+            if each.name == name:
+                return each
+        known = [each.name for each in self.capabilities]
+        raise CapabilityNotFound(
+            f"Environment {self.name!r} publishes no {name!r}.{did_you_mean(name, known)} It "
+            f"publishes: {', '.join(known) or 'nothing'}."
+        )
+
+    def gym(self, target: Any, **_options: Any) -> Any:
+        """Refused: HUD attaches a simulator here; a world of ours is declared.
+
+        Raises:
+            InvalidEnvironment: Saying what to write instead.
+        """
+        shown = repr(target) if isinstance(target, str) else "…"
+        raise InvalidEnvironment(
+            f"Environment {self.name!r}: env.gym is not served here. Write "
+            f"Environment({self.name!r}, world=Gymnasium({shown})): it is published to robots as "
+            "HUD's is, and agents step it by tools."
+        )
 
     def workspace(
         self, root: str | Path | None = None, *, name: str = "shell", **options: Any
-    ) -> "Shell":
+    ) -> "Workspace":
         """Make the environment's world a shell, and publish it as `ssh/2` on the HUD channel.
 
         Every session has a folder of its own that begins as a copy of `root`; agents reach it by
-        the tools of a shell, or over ssh. A template asks for it by a parameter that is
-        annotated with `ShellWorld`. Nothing touches the file system until a session starts.
+        the tools of a shell, or over ssh. A template that has a parameter annotated with
+        `ShellWorld` gets the session's shell, and runs in the server's process. Any other one
+        runs in a process of its own, in which the session's folder is seen at `root`.
 
         Args:
-            root: A folder to begin with; see `Shell`, which takes the other options too.
+            root: A folder to begin with, which is made where it is not there; see `Workspace`,
+                which takes the other options too.
             name: The capability's.
-            options: `allow`, `env`, `readonly`, `limits`, `isolation`, `snapshot_bytes`.
+            options: Those of `Workspace`: HUD's own, and `allow`, `readonly`, `limits`,
+                `isolation`, `snapshot_bytes`, `follow_links`.
 
         Returns:
             The declaration, which is `env.world` from now on.
 
         Raises:
-            InvalidEnvironment: The environment has another world, or an option cannot work.
+            InvalidEnvironment: The environment has another world, or an option cannot work; the
+                text says what to use instead.
         """
-        from hud_mcp.worlds.shell import Shell  # noqa: PLC0415  # loads only where used
+        from hud_mcp.worlds.shell.workspace import Workspace  # noqa: PLC0415  # where used
 
         if not isinstance(self.world, NoWorld):
             raise InvalidEnvironment(
                 f"Environment {self.name!r} has a world already, {self.world.name!r}, and "
                 "a session has one. Leave out `world=`, or the workspace."
             )
-        shell = Shell(root, **options)
+        shell = Workspace(root, folder=self.folder, **options)
         self.workspace_name = name
         self.world = shell
         self.context_space = shell.context_space | self._own_contexts
@@ -354,15 +419,13 @@ class Environment:
             self.find_template(task.template).arguments.parse(task.args)
             return task
         functions = self.functions
-        setup = bind_calls(task.setup, functions, phase="setup", env=self.name)
-        evaluate = bind_calls(task.evaluate, functions, phase="evaluate", env=self.name)
+        setup = bind_calls(task.setup, functions, phase=Phase.SETUP, env=self.name)
+        evaluate = bind_calls(task.evaluate, functions, phase=Phase.EVALUATE, env=self.name)
         if (setup, evaluate) == (task.setup, task.evaluate):
             return task
         return task.model_copy(update={"setup": setup, "evaluate": evaluate})
 
-    def template_of(
-        self, task: Task, history: Callable[[], Sequence[Mapping[str, Any]]] = tuple
-    ) -> Template:
+    def template_of(self, task: Task, history: Callable[[], History] = History) -> Template:
         """Return what asks and grades a task: one of its templates, or the task's own calls.
 
         Args:
@@ -375,6 +438,15 @@ class Environment:
         if task.prompt is None:
             return self.find_template(task.template)
         return CallTemplate(task, self.functions, history=history)
+
+    def replays(self, task: Task) -> bool:
+        """Whether the world of a task's session can be brought back by doing the same again.
+
+        As its kind of world says; a task whose own row opens hosts may differ.
+        """
+        asked: Callable[[tuple[str, ...]], bool] | None
+        asked = getattr(self.world, "replays_with", None)
+        return self.world.replayable if asked is None else asked(task_hosts(task))
 
     def split_context(self, context: Mapping[str, Any]) -> dict[str, Any]:
         """Check and complete a context, and return what the world is opened with.

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import anyio
 from anyio.streams.text import TextReceiveStream
 
+from hud_mcp.caller import OPERATOR_TOKEN
 from hud_mcp.errors import EnvironmentFailed, HudMcpError, sole_cause
 
 if TYPE_CHECKING:
@@ -177,7 +178,7 @@ async def stdio_link(command: ServerCommand) -> AsyncGenerator[Link]:
     from mcp.client.stdio import StdioServerParameters, stdio_client  # noqa: PLC0415
 
     parameters = StdioServerParameters(
-        command=sys.executable, args=command.arguments(), env=dict(os.environ)
+        command=sys.executable, args=command.arguments(), env=_own_environment()
     )
     client = Client(stdio_client(parameters, errlog=command.log), read_timeout_seconds=_START_S)
     async with AsyncExitStack() as stack:
@@ -207,7 +208,7 @@ async def http_link(command: ServerCommand, address: Address) -> AsyncGenerator[
         ],
         stdin=subprocess.PIPE,  # which closes with this process, and ends the server too
         stderr=command.log,
-        env={**os.environ, "HUD_MCP_TOKEN": address.token},
+        env={**_own_environment(), "HUD_MCP_TOKEN": address.token},
         start_new_session=True,  # Ctrl-C is for the run, which then stops its server in order
     )
     async with _stopped_at_the_end(process), anyio.create_task_group() as group:
@@ -250,6 +251,11 @@ async def _stopped_at_the_end(process: "Process") -> AsyncGenerator[None]:
 async def _watch(process: "Process", link: Link) -> None:
     await process.wait()
     link.die()
+
+
+def _own_environment() -> dict[str, str]:
+    """What a server of a run finds in its environment: no operator's token, as agents reach it."""
+    return {k: v for k, v in os.environ.items() if k != OPERATOR_TOKEN}
 
 
 async def _drain(stdout: TextReceiveStream) -> None:

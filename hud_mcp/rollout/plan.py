@@ -41,6 +41,7 @@ class RunOptions(Value):
     image: ImageFormat = "jpeg"
     contexts: str | None = Field(default=None, description="What its rows were spread over.")
     context_selector: str | None = Field(default=None, description="And how.")
+    allow: tuple[str, ...] = Field(default=(), description="Local hosts that rows may open.")
 
     @classmethod
     def of(cls, job: Job) -> "RunOptions":

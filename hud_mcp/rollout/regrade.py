@@ -268,7 +268,12 @@ def _why_not(environment: Environment, held: HeldSession) -> str | None:
     direct = held.snapshot_step == BEHIND or any(step.kind == "direct" for step in steps)
     snapshot_step = held.snapshot_step if held.snapshot is not None else None
     last = len(steps) if acted or direct else 0
-    if can_come_back(environment.world, last, snapshot_step, tools_replay=not once and not direct):
+    if can_come_back(
+        last,
+        snapshot_step,
+        replayable=environment.replays(held.trajectory.task),
+        tools_replay=not once and not direct,
+    ):
         return None
     if once:
         return f"The tool {once[0]!r} was called, which must not be called again."

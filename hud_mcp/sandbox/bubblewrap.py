@@ -8,14 +8,16 @@ makes sandboxes as nobody: root inside would be the host's root to every file th
 
 import contextlib
 import io
+import json
 import os
 import re
 import shutil
 import stat
 import subprocess
 import sys
+import tempfile
 import zipfile
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -23,6 +25,7 @@ from pathlib import Path
 from hud_mcp.errors import EnvironmentFailed
 from hud_mcp.sandbox.filter import seccomp_program
 from hud_mcp.sandbox.limits import SandboxLimits
+from hud_mcp.sandbox.outside import FOLDER
 
 __all__ = ["GUEST_ROOT", "NOBODY", "Launch", "launch_bare", "launch_isolated"]
 
@@ -64,6 +67,7 @@ class Launch:
         user: Who it is to be, where that is somebody else.
         root: The folder as the inside names it.
         mounts: Every other writable place inside.
+        through: Where the folder is mounted for it to be found, in namespaces of its own.
     """
 
     def __init__(self, root: str) -> None:
@@ -73,6 +77,7 @@ class Launch:
         self.user: int | None = None
         self.root = root
         self.mounts: list[str] = []
+        self.through: Path | None = None
 
     def data(self, content: bytes) -> str:
         """A descriptor to read some bytes from, by number."""
@@ -84,18 +89,24 @@ class Launch:
         return str(fd)
 
     def close(self) -> None:
-        """Close what was opened for it."""
+        """Close what was opened for it, and remove what was made."""
+        if self.through is not None:  # what is mounted there elsewhere is seen by nobody any more
+            self.through.rmdir()
+            self.through = None
         while self.fds:
             os.close(self.fds.pop())
 
 
 @contextlib.contextmanager
-def launch_isolated(limits: SandboxLimits, readonly: Mapping[str, Path]) -> Generator[Launch]:
+def launch_isolated(
+    limits: SandboxLimits, readonly: Mapping[str, Path], places: Sequence[Path] = ()
+) -> Generator[Launch]:
     """The command that opens a sandbox.
 
     Args:
         limits: Sizes of its file systems.
         readonly: More that is seen inside: a path there, to a path of the host.
+        places: Where else the folder is seen; see `SandboxOptions`.
 
     Raises:
         EnvironmentFailed: This machine cannot; nothing is started instead.
@@ -118,7 +129,7 @@ def launch_isolated(limits: SandboxLimits, readonly: Mapping[str, Path]) -> Gene
             *("--seccomp", launch.data(seccomp_program())),
             *_system(),
             *_etc(launch),
-            *_writable(launch, limits),
+            *_writable(launch, limits, places),
             *_interior(launch),
         ]
         for guest, source in readonly.items():
@@ -130,9 +141,14 @@ def launch_isolated(limits: SandboxLimits, readonly: Mapping[str, Path]) -> Gene
                     "server that is root runs as nobody: open its folders, or copy it elsewhere."
                 )
             launch.argv += ["--ro-bind", str(source), guest]
+        for place in places:
+            if str(place) != GUEST_ROOT:
+                launch.argv += ["--bind", FOLDER, str(place)]
         # What bubblewrap itself makes is writable until then: a place without a bound.
         launch.argv += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", GUEST_ROOT, "--"]
         launch.argv += [*_python_inside(), f"{_OWN}/init"]
+        if places:
+            _give_folder(launch, limits, places)
         yield launch
     finally:
         launch.close()
@@ -217,9 +233,28 @@ def _etc(launch: Launch) -> list[str]:
     return arguments
 
 
-def _writable(launch: Launch, limits: SandboxLimits) -> list[str]:
+def _give_folder(launch: Launch, limits: SandboxLimits, places: Sequence[Path]) -> None:
+    """Let another program make the folder, in namespaces that others can enter."""
+    wanted: dict[str, object] = {
+        "places": [str(place) for place in places],
+        "size": limits.disk_bytes,
+        "user": launch.user,
+        "through": None,
+    }
+    if launch.user is not None:
+        launch.through = Path(tempfile.mkdtemp(prefix="hud-mcp-", dir="/tmp"))  # for everyone
+        launch.through.chmod(0o755)
+        wanted["through"] = str(launch.through)
+        launch.user = None  # that program becomes it
+    script = str(files("hud_mcp.sandbox") / "outside.py")
+    launch.argv = [sys.executable, "-I", "-S", script, json.dumps(wanted), *launch.argv]
+
+
+def _writable(launch: Launch, limits: SandboxLimits, places: Sequence[Path]) -> list[str]:
     launch.mounts = ["/tmp", "/dev/shm"]  # noqa: S108  # inside the sandbox
     arguments = ["--size", str(limits.disk_bytes), "--perms", "0755", "--tmpfs", GUEST_ROOT]
+    if places:
+        arguments = ["--bind", FOLDER, GUEST_ROOT]
     for mount in launch.mounts:
         arguments += ["--size", str(limits.scratch_bytes), "--perms", "1777", "--tmpfs", mount]
     return arguments

@@ -60,12 +60,16 @@ class Files:
         link: To the inside.
         root: The folder, as the inside names it.
         most_bytes: The longest that a file may be made.
+
+    Attributes:
+        also: More names of the folder, which are understood in paths.
     """
 
     def __init__(self, link: Link, root: str, *, most_bytes: int) -> None:
         self._link = link
         self._root = root
         self.most_bytes = most_bytes
+        self.also: tuple[str, ...] = ()
 
     def relative(self, path: str) -> str:
         """A path as the inside looks it up.
@@ -78,11 +82,12 @@ class Files:
         if not path.startswith("/"):
             return path or "."
         inside = path.rstrip("/")
-        if inside == self._root:
-            return "."
-        if not inside.startswith(f"{self._root}/"):
-            raise OSError(errno.EXDEV, f"only paths in {self._root} can be used here", path)
-        return inside[len(self._root) + 1 :].lstrip("/") or "."
+        for root in (self._root, *self.also):
+            if inside == root:
+                return "."
+            if inside.startswith(f"{root}/"):
+                return inside[len(root) + 1 :].lstrip("/") or "."
+        raise OSError(errno.EXDEV, f"only paths in {self._root} can be used here", path)
 
     async def open(self, path: str, flags: int, mode: int = 0o644) -> int:
         """Open a regular file; return a descriptor, which is the caller's to close."""

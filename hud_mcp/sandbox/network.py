@@ -10,13 +10,13 @@ import contextlib
 import ipaddress
 import re
 import socket
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from hud_mcp.errors import InvalidEnvironment
 
-__all__ = ["PROXY_PORT", "Gateway", "HostList"]
+__all__ = ["PROXY_PORT", "Address", "Gateway", "HostList", "split_host"]
 
 PROXY_PORT = 3128
 """Where the proxy is, on the sandbox's own loopback."""
@@ -57,7 +57,7 @@ class HostList:
         name = host.lower().rstrip(".").strip("[]")
         found = [
             wanted
-            for wanted, only in map(_split, self.patterns)
+            for wanted, only in map(split_host, self.patterns)
             if only in (None, port) and _names(wanted, name)
         ]
         return min(found, key=lambda wanted: wanted.startswith("*"), default=None)
@@ -104,17 +104,26 @@ class Gateway:
     Args:
         hosts: What may be reached.
         most: How many connections there may be at once.
+        on_refused: Told of each `host:port` that may not be reached, and whether it is on the
+            list and only its address is not allowed.
     """
 
-    def __init__(self, hosts: HostList, *, most: int) -> None:
+    def __init__(
+        self,
+        hosts: HostList,
+        *,
+        most: int,
+        on_refused: Callable[[str, bool], None] = lambda _host, _listed: None,
+    ) -> None:
         self._hosts = hosts
         self._most = most
+        self._on_refused = on_refused
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def open(self, listener: socket.socket) -> None:
         """Serve a listening socket, which belongs to this from now on."""
-        self._server = await asyncio.start_server(self._accept, sock=listener, limit=_HEAD_BYTES)
+        self._server = await asyncio.start_server(self.accept, sock=listener, limit=_HEAD_BYTES)
 
     async def close(self) -> None:
         """Drop every connection. Closing twice is no error."""
@@ -126,7 +135,8 @@ class Gateway:
         if tasks:
             await asyncio.wait(tasks, timeout=2)
 
-    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Serve a connection that is open already."""
         task = asyncio.ensure_future(self._serve(reader, writer))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -165,17 +175,22 @@ class Gateway:
             f"{host}:{port} may not be reached from here. The allow-list is {self._hosts}.",
         )
         if self._hosts.matching(host, port) is None:
+            self._on_refused(f"{host}:{port}", False)
             raise refused
+        answers = True
         try:
             async with asyncio.timeout(_CONNECT_S):
                 for address in await _addresses(host, port):
                     if not self._hosts.allows(host, port, address):
+                        answers = False
                         continue
                     with contextlib.suppress(ConnectionError):
                         return await asyncio.open_connection(str(address), port)
                     refused = _Refused("502 Bad Gateway", f"{host}:{port} does not answer.")
         except (OSError, TimeoutError) as exc:
             raise _Refused("502 Bad Gateway", f"{host}:{port} does not answer: {exc}") from exc
+        if not answers and refused.status.startswith("403"):
+            self._on_refused(f"{host}:{port}", True)
         raise refused
 
 
@@ -258,7 +273,8 @@ def _checked(pattern: str) -> str:
     return lower
 
 
-def _split(pattern: str) -> tuple[str, int | None]:
+def split_host(pattern: str) -> tuple[str, int | None]:
+    """The host and the port of a pattern, without brackets."""
     host, colon, port = pattern.rpartition(":")
     if colon and port.isdigit() and (host.endswith("]") or ":" not in host):
         return host.strip("[]"), int(port)

@@ -25,6 +25,11 @@ class SandboxOptions:
         env: More environment variables for every command.
         readonly: More that is seen inside: a path there, to a path of the host.
         limits: Its bounds.
+        places: Names of one folder of the machine, there already, at which the sandbox's folder
+            is seen too: inside, and by what enters `Sandbox.namespaces`. Nobody else sees it
+            there.
+        in_place: Without isolation, a folder of the machine to work in, instead of a new one; it
+            is left as it is at the end.
     """
 
     isolation: Isolation = "bwrap"
@@ -32,6 +37,8 @@ class SandboxOptions:
     env: Mapping[str, str] = field(default_factory=dict[str, str])
     readonly: Mapping[str, Path] = field(default_factory=dict[str, Path])
     limits: SandboxLimits = field(default_factory=SandboxLimits)
+    places: tuple[Path, ...] = ()
+    in_place: Path | None = None
 
     def __post_init__(self) -> None:
         if self.isolation not in ("bwrap", "none"):
@@ -43,6 +50,8 @@ class SandboxOptions:
                 "isolation='none' has the network and the files of the host: leave out the "
                 "allow-list and what is read-only, or leave out isolation."
             )
+        if self.in_place is not None and self.isolation != "none":
+            raise InvalidEnvironment("A sandbox has a folder of its own; leave out in_place.")
         for guest in self.readonly:
             if not guest.startswith("/") or ".." in guest.split("/") or guest == "/":
                 raise InvalidEnvironment(

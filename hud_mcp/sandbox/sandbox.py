@@ -7,6 +7,7 @@ sandbox is closed. asyncio is used directly, because descriptors and child proce
 import asyncio
 import contextlib
 import errno
+import json
 import os
 import shutil
 import socket
@@ -38,6 +39,7 @@ __all__ = ["Sandbox", "Usage"]
 
 _START_S = 30.0
 _KILL_S = 2.0
+_SCAN_BYTES = 64 * 1024 * 1024
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -86,7 +88,10 @@ class Sandbox:
         If this call fails or is cancelled, nothing stays open.
         """
         isolated = options.isolation == "bwrap"
-        bare = None if isolated else Path(tempfile.mkdtemp(prefix="hud-mcp-shell-"))
+        made = None
+        if not isolated and options.in_place is None:
+            made = Path(tempfile.mkdtemp(prefix="hud-mcp-shell-"))
+        bare = None if isolated else made or options.in_place
         with _prepared(options, bare) as launch:
             sandbox = cls(options, launch)
             try:
@@ -95,8 +100,8 @@ class Sandbox:
             except BaseException as exc:
                 with anyio.CancelScope(shield=True):
                     await sandbox.close()
-                if bare is not None:
-                    shutil.rmtree(bare, ignore_errors=True)
+                if made is not None:
+                    shutil.rmtree(made, ignore_errors=True)
                 if isinstance(exc, TimeoutError):
                     raise EnvironmentFailed(
                         f"The sandbox did not start within {_START_S:g} s; the machine is too busy."
@@ -113,6 +118,29 @@ class Sandbox:
     def keeper_pid(self) -> int:
         """The process of this machine that holds the sandbox open."""
         return self._keeper.pid if self._keeper is not None else -1
+
+    def namespaces(self) -> list[int]:
+        """Open the namespaces in which the folder is seen at `SandboxOptions.places`.
+
+        Returns:
+            Descriptors to enter with setns, in this order; the caller closes them.
+
+        Raises:
+            EnvironmentFailed: The sandbox has ended, or has no such places.
+        """
+        found: list[int] = []
+        try:
+            for name in ("user", "mnt"):
+                path = f"/proc/{self.keeper_pid}/ns/{name}"
+                if os.readlink(path) != os.readlink(f"/proc/self/ns/{name}"):  # noqa: PTH115  # no path of files
+                    found.append(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
+        except OSError as exc:
+            for fd in found:
+                os.close(fd)
+            raise EnvironmentFailed("The sandbox has ended. Start a new task.") from exc
+        if not (found and self.options.places):
+            raise EnvironmentFailed("This sandbox's folder is seen nowhere else.")
+        return found
 
     async def run(
         self,
@@ -294,6 +322,40 @@ class Sandbox:
         self._check_archive(code, "packed")
         return data
 
+    async def scan(self, *, leave_out: Sequence[str] = ()) -> dict[str, tuple[int, int]]:
+        """Every regular file in the folder by its path: its size, and when it changed in ns.
+
+        Args:
+            leave_out: Patterns of names that are passed over; those of folders end with a slash.
+
+        Raises:
+            EnvironmentFailed: It cannot be read, or the sandbox has ended.
+        """
+        read, write = os.pipe()
+        try:
+            reply, _ = await self._link.ask(
+                "scan", send=[write], leave_out=list(leave_out), most=self.limits.files
+            )
+        except BaseException:
+            os.close(read)
+            raise
+        finally:
+            os.close(write)
+        process = self._known(int(reply["pid"]))
+        output = Output(
+            read, kept_bytes=2 * _SCAN_BYTES, most_bytes=_SCAN_BYTES, on_overflow=lambda: None
+        )
+        self._outputs.add(output)
+        try:
+            await output.ended.wait()
+            code = await self._ended(process)
+        finally:
+            output.close()
+            self._outputs.discard(output)
+        self._check_archive(code, "read")
+        rows = (json.loads(line) for line in output.taken().splitlines())
+        return {path: (int(size), int(changed)) for path, size, changed in rows}
+
     async def unpack(self, data: bytes, *, clear: bool = True) -> None:
         """Put the content of a tar into the folder.
 
@@ -346,13 +408,13 @@ class Sandbox:
                 self._keeper = start_keeper(launch, theirs, self._errors)
             except OSError as exc:
                 raise EnvironmentFailed(explain(f"{launch.argv[0]}: {exc.strerror}.")) from exc
-        launch.close()
         limits = self.limits
         try:
             await self._link.ask(
                 "begin",
                 root=self.root,
                 mounts=self._mounts,
+                keep=self.options.in_place is not None,
                 limits={
                     "processes": limits.processes,
                     "memory": limits.memory_bytes,
@@ -472,7 +534,7 @@ class Sandbox:
 def _prepared(options: SandboxOptions, bare: Path | None) -> AbstractContextManager[Launch]:
     if bare is not None:
         return launch_bare(bare)
-    return launch_isolated(options.limits, options.readonly)
+    return launch_isolated(options.limits, options.readonly, options.places)
 
 
 def _feed(fd: int, data: bytes) -> "asyncio.Future[None]":

@@ -20,13 +20,15 @@ from mcp_types import INVALID_PARAMS
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from hud_mcp import __version__
+from hud_mcp.caller import CREDENTIAL
 from hud_mcp.errors import HudMcpError, InvalidTask, LimitReached, sole_cause
+from hud_mcp.operations import OPERATIONS, Operations
 from hud_mcp.server.arguments import clean_arguments
 from hud_mcp.server.call import Call, Pictures
 from hud_mcp.server.calls import CALLS, call_environment_tool, environment_tools
 from hud_mcp.server.prompts import Prompts
 from hud_mcp.server.resources import Resources
-from hud_mcp.server.results import error_result
+from hud_mcp.server.results import error_result, structured_result
 from hud_mcp.server.schemas import SESSION, core_tools, instructions, make_tool
 from hud_mcp.session import Caller
 from hud_mcp.sessions import Sessions
@@ -39,14 +41,20 @@ logger = logging.getLogger(__name__)
 Context = ServerRequestContext[str, Any]
 
 
-def build_server(sessions: Sessions, *, pictures: Pictures | None = None) -> Server[str]:
+def build_server(
+    sessions: Sessions,
+    *,
+    pictures: Pictures | None = None,
+    operations: Operations | None = None,
+) -> Server[str]:
     """Build the server for a registry of sessions; the registry outlives it.
 
     Args:
         sessions: What is served.
         pictures: How pictures are sent.
+        operations: What the operator may call, with its credential; no tool is listed for it.
     """
-    surface = _Surface(sessions, pictures or Pictures())
+    surface = _Surface(sessions, pictures or Pictures(), operations)
     server: Server[str] = Server(
         "hud-mcp",
         version=__version__,
@@ -96,8 +104,11 @@ def caller_of(ctx: Context) -> Caller:
 class _Surface:
     """The handlers."""
 
-    def __init__(self, sessions: Sessions, pictures: Pictures) -> None:
+    def __init__(
+        self, sessions: Sessions, pictures: Pictures, operations: Operations | None
+    ) -> None:
         self._sessions = sessions
+        self._operations = operations
         self._pictures = pictures
         self._prompts = Prompts(sessions)
         self._resources = Resources(sessions)
@@ -115,6 +126,16 @@ class _Surface:
 
     async def call_tool(self, ctx: Context, params: types.CallToolRequestParams) -> Any:
         name = params.name
+        meta = cast("Mapping[str, Any]", params.meta or {})
+        operations = self._operations_of(name, meta)
+        if operations is not None:
+            return await _operate(operations, name, params.arguments or {})
+        return await self._call_tool(ctx, params, meta)
+
+    async def _call_tool(
+        self, ctx: Context, params: types.CallToolRequestParams, meta: Mapping[str, Any]
+    ) -> Any:
+        name = params.name
         if name not in CALLS and name not in self._own:
             raise MCPError(code=INVALID_PARAMS, message=f"Unknown tool: {name}")
         try:
@@ -124,7 +145,7 @@ class _Surface:
                 arguments=self._arguments(name, params.arguments or {}),
                 progress=_progress(ctx),
                 pictures=self._pictures,
-                meta=cast("Mapping[str, Any]", params.meta or {}),
+                meta=meta,
             )
             if name in CALLS:
                 return await CALLS[name](call)
@@ -141,6 +162,12 @@ class _Surface:
         except Exception:  # the boundary of a tool call: a model must be told something
             logger.exception("tool %s failed", name)
             return error_result(f"{name} failed inside the server; its log says why.")
+
+    def _operations_of(self, name: str, meta: Mapping[str, Any]) -> Operations | None:
+        """What performs an operation, where its caller may; to others no such tool exists."""
+        if self._operations is None or name not in OPERATIONS:
+            return None
+        return self._operations if self._operations.admits(meta.get(CREDENTIAL)) else None
 
     async def list_prompts(
         self, _ctx: Context, _params: types.PaginatedRequestParams | None
@@ -193,6 +220,19 @@ class _Surface:
         if session is not None and not isinstance(session, str):
             raise InvalidTask(f"{name}: 'session' must be a string.")
         return kept
+
+
+async def _operate(
+    operations: Operations, name: str, arguments: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Perform an operation; a failure says its class, which the operator's client raises."""
+    try:
+        return structured_result(await operations.perform(name, arguments), "Done.")
+    except HudMcpError as exc:
+        return error_result(str(exc), kind=type(exc).__name__)
+    except Exception:  # the boundary of a tool call
+        logger.exception("%s failed", name)
+        return error_result(f"{name} failed inside the server; its log says why.")
 
 
 def _declare(name: str, tool: Tool) -> types.Tool:

@@ -3,6 +3,8 @@
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
+import orjson
+
 from hud_mcp.action import (
     Action,
     ResponseAction,
@@ -16,6 +18,7 @@ from hud_mcp.errors import InvalidTask, SessionEnded, did_you_mean
 from hud_mcp.grade import Outcome
 from hud_mcp.observation import ImageFormat
 from hud_mcp.server.call import VALUES, Call, one_of
+from hud_mcp.server.names import safe_names
 from hud_mcp.server.results import (
     image_result,
     receipt_text,
@@ -28,11 +31,13 @@ from hud_mcp.sessions import Sessions
 from hud_mcp.task import Task
 from hud_mcp.taskset import is_like
 from hud_mcp.tool import Tool
-from hud_mcp.trajectory import Receipt
+from hud_mcp.trajectory import Receipt, live_url
 
 __all__ = ["CALLS", "begun_text", "call_environment_tool", "environment_tools"]
 
 CHOSEN_SESSION = "hud-mcp/session"
+_SCHEMA_CHARS = 4000
+"""Of an answer's schema in a text; programs find it whole beside the text."""
 _PAGE = 100
 """Tasks in one reply of list_tasks."""
 
@@ -111,6 +116,7 @@ async def start_task(call: Call) -> dict[str, Any]:
         "environment": task.env,
         "prompt": session.prompt.text if session.prompt else "",
         "next": begun_text(session),
+        **_answer_schema(session),
         **_live(call.sessions, session),
     }
     meta = {"hud-mcp/start": {"trajectory": session.trajectory_id}}
@@ -188,6 +194,7 @@ async def task_status(call: Call) -> dict[str, Any]:
         lines.append(value["next"])
     else:
         value["next"] = begun_text(found)
+        value |= _answer_schema(found)
         lines += [f"Prompt: {value['prompt']}", value["next"]]
     return structured_result(value, "\n".join(lines))
 
@@ -218,8 +225,9 @@ def environment_tools(sessions: Sessions) -> dict[str, tuple[Environment, Tool]]
     """
     every = [(e, t) for e in sessions.environments.values() for t in e.tools.values()]
     names = [t.name for _, t in every]
+    safe = safe_names(sessions.environments)
     return {
-        (t.name if names.count(t.name) == 1 else f"{e.name}_{t.name}".lower()): (e, t)
+        (t.name if names.count(t.name) == 1 else f"{safe[e.name]}_{t.name}".lower()): (e, t)
         for e, t in every
     }
 
@@ -278,15 +286,25 @@ def begun_text(session: Session) -> str:
     )
     tools = ", ".join(session.environment.tools)
     also = f" Its own tools: {tools}." if tools else ""
-    return f'[session: {session.id}] {how} Pass session="{session.id}" to every call.{also}'
+    typed = ""
+    if schema := _answer_schema(session):
+        shown = orjson.dumps(schema["answer_schema"]).decode()
+        if len(shown) > _SCHEMA_CHARS:
+            shown = f"{shown[:_SCHEMA_CHARS]}… (answer_schema has it whole)"
+        typed = f" The answer is JSON of this schema: {shown}"
+    return f'[session: {session.id}] {how} Pass session="{session.id}" to every call.{also}{typed}'
+
+
+def _answer_schema(session: Session) -> dict[str, Any]:
+    """What the answer must be, where its template says so; any text is a text."""
+    schema = session.template.returns_schema
+    return {} if schema is None or schema.get("type") == "string" else {"answer_schema": schema}
 
 
 def _live(sessions: Sessions, session: Session) -> dict[str, Any]:
     """Where people can watch a session, if that is served."""
     if sessions.live_base is None or session.live_token is None:
         return {}
-    from hud_mcp.web.live import live_url  # noqa: PLC0415  # only where there is one
-
     return {"live_url": live_url(sessions.live_base, session.live_token)}
 
 

@@ -1,19 +1,22 @@
 """Prompts: one for each template, and `task`; asking for one starts a held task."""
 
 from collections.abc import Mapping
-from typing import Any
+from contextlib import suppress
+from typing import Any, cast
 
 import mcp_types as types
 import orjson
 from mcp_types import INVALID_PARAMS
+from pydantic import ValidationError
 
 from hud_mcp.environment import Environment
 from hud_mcp.errors import HudMcpError, InvalidTask, did_you_mean
 from hud_mcp.server.calls import begun_text
+from hud_mcp.server.names import safe_names
 from hud_mcp.session import Caller, Session
 from hud_mcp.sessions import Sessions
 from hud_mcp.task import Task
-from hud_mcp.template import Template
+from hud_mcp.template import PromptMessage, Template
 
 __all__ = ["Prompts"]
 
@@ -35,8 +38,9 @@ class Prompts:
         self._sessions = sessions
         every = [(e, t) for e in sessions.environments.values() for t in e.templates.values()]
         ids = [t.id for _, t in every]
+        safe = safe_names(sessions.environments)
         self._templates: dict[str, tuple[Environment, Template]] = {
-            (t.id if ids.count(t.id) == 1 and t.id != "task" else f"{e.name}.{t.id}"): (e, t)
+            (t.id if ids.count(t.id) == 1 and t.id != "task" else f"{safe[e.name]}.{t.id}"): (e, t)
             for e, t in every
         }
 
@@ -119,17 +123,34 @@ class Prompts:
 
 
 def _messages(session: Session) -> list[types.PromptMessage]:
+    """The prompt's messages, and what to do with the session.
+
+    MCP knows no system messages: they are the user's, and say that they are instructions.
+    """
     prompt = session.prompt.messages if session.prompt else ()
     messages = [
         types.PromptMessage(
-            role="assistant" if m.role == "assistant" else "user",
-            content=types.TextContent(type="text", text=m.text),
+            role="assistant" if message.role == "assistant" else "user", content=content
         )
-        for m in prompt
+        for message in prompt
+        for content in _contents(message)
     ]
     text = f"The environment is ready. {begun_text(session)}"
     content = types.TextContent(type="text", text=text)
     return [*messages, types.PromptMessage(role="user", content=content)]
+
+
+def _contents(message: PromptMessage) -> list[types.TextContent | types.ImageContent]:
+    """A message's text, then its pictures: one block each."""
+    blocks: list[types.TextContent | types.ImageContent] = [
+        types.TextContent(type="text", text=message.told)
+    ]
+    parts: Any = (message.original or {}).get("content")
+    for part in cast("list[Any]", parts) if isinstance(parts, list) else [parts]:
+        if isinstance(part, dict) and cast("dict[str, Any]", part).get("type") == "image":
+            with suppress(ValidationError):  # one of another shape stays named in the text
+                blocks.append(types.ImageContent.model_validate(part))
+    return blocks
 
 
 def _prompt_arguments(template: Template) -> list[types.PromptArgument]:

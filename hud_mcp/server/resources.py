@@ -13,6 +13,7 @@ import orjson
 from mcp_types import INVALID_PARAMS
 
 from hud_mcp.errors import HudMcpError
+from hud_mcp.server.names import safe_names
 from hud_mcp.server.results import trajectory_view
 from hud_mcp.session import Caller, Session
 from hud_mcp.sessions import Sessions
@@ -33,18 +34,20 @@ class Resources:
 
     def __init__(self, sessions: Sessions) -> None:
         self._sessions = sessions
+        safe = safe_names(sessions.environments)
+        self._environments = {safe[name]: e for name, e in sessions.environments.items()}
 
     def declared(self) -> list[types.Resource]:
         """The environments' manifests; sessions are templates, for their ids are secrets."""
         return [
             types.Resource(
-                uri=f"hud://environments/{e.name}",
-                name=e.name,
+                uri=f"hud://environments/{name}",
+                name=name,
                 title=f"Environment {e.name}",
                 description="Its templates, actions, tools and context features.",
                 mime_type="application/json",
             )
-            for e in self._sessions.environments.values()
+            for name, e in self._environments.items()
         ]
 
     def templates(self) -> list[types.ResourceTemplate]:
@@ -70,7 +73,7 @@ class Resources:
             MCPError: -32602 with the URI where there is none.
         """
         if found := _ENVIRONMENT.fullmatch(uri):
-            environment = self._sessions.environments.get(found[1])
+            environment = self._environments.get(found[1])
             if environment is not None:
                 return _json(uri, environment.manifest())
         if found := _SESSION.fullmatch(uri):

@@ -31,9 +31,10 @@ _MOST_REWARDS = 50
 """A text lists no more rewards of one call; programs find them all beside it."""
 
 
-def error_result(text: str) -> dict[str, Any]:
-    """A failure that the model reads and can act on."""
-    return {**_COMPLETE, "content": [{"type": "text", "text": text}], "isError": True}
+def error_result(text: str, *, kind: str | None = None) -> dict[str, Any]:
+    """A failure that the model reads and can act on; for programs, its class by name."""
+    failed = {**_COMPLETE, "content": [{"type": "text", "text": text}], "isError": True}
+    return failed if kind is None else {**failed, "_meta": {"hud-mcp/error": kind}}
 
 
 def structured_result(
@@ -176,8 +177,8 @@ def trajectory_view(trajectory: Trajectory, policy: str) -> dict[str, Any]:
 
 def _subscore(score: SubScore) -> dict[str, Any]:
     shown: dict[str, Any] = {"name": score.name, "value": score.value, "weight": score.weight}
-    if score.children:
-        shown["children"] = [_subscore(child) for child in score.children]
+    if score.shown_children:
+        shown["children"] = [_subscore(child) for child in score.shown_children]
     return shown
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hud_mcp.caller import OPERATOR_TOKEN
 from hud_mcp.errors import EnvironmentFailed, sole_cause
 
 if TYPE_CHECKING:
@@ -137,9 +138,8 @@ def spawned_server(source: str, store: str | None) -> OpenClient:
         with tempfile.TemporaryDirectory(prefix="hud-mcp-") as folder:
             place = store or f"{folder}/store.sqlite3"
             arguments = ["-m", "hud_mcp", "serve", source, "--store", place, "--reward", "per_step"]
-            parameters = StdioServerParameters(
-                command=sys.executable, args=arguments, env=dict(os.environ)
-            )
+            kept = {k: v for k, v in os.environ.items() if k != OPERATOR_TOKEN}
+            parameters = StdioServerParameters(command=sys.executable, args=arguments, env=kept)
             with Path(folder, "log").open("w+", encoding="utf-8") as log:  # noqa: ASYNC230  # this loop has one caller
                 client = Client(stdio_client(parameters, errlog=log), read_timeout_seconds=_START_S)
                 try:

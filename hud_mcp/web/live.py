@@ -25,7 +25,7 @@ from hud_mcp.web.gate import Gate, Hosts
 from hud_mcp.web.pages import live_page
 from hud_mcp.web.record import Json, StepRows, encode
 
-__all__ = ["live_routes", "live_url"]
+__all__ = ["live_routes"]
 
 logger = logging.getLogger(__name__)
 
@@ -53,16 +53,6 @@ FIRST_LINES = 1000
 _TOKEN = re.compile(r"[0-9a-f]{32}")
 _ID_DIGITS = 10
 _TEXT_CHARS = 20_000
-
-
-def live_url(base: str, token: str) -> str:
-    """The address of a session's live page.
-
-    Args:
-        base: Where live pages are served, such as `http://127.0.0.1:8000`.
-        token: The session's live token.
-    """
-    return f"{base.rstrip('/')}/live/{token}"
 
 
 def live_routes(store: Store, *, hosts: Hosts, log: bool = False) -> list[BaseRoute]:

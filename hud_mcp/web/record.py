@@ -346,7 +346,7 @@ def _step(
         "reward": _finite(step.reward),
         "terminated": step.terminated,
         "truncated": step.truncated,
-        "info": as_text(step.info),
+        "info": as_text(step.shown_info),
         "error": step.error,
         "after_s": _seconds(started_at, step.started_at),
         "took_s": _seconds(step.started_at, step.ended_at),

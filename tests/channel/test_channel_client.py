@@ -1,6 +1,7 @@
 """Our client: what it does when the other side does not do what it should."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
@@ -8,7 +9,14 @@ import anyio
 import pytest
 from wire import Gate, Served
 
-from hud_mcp.channel.client import ChannelClient, ChannelFailed, ChannelRefused, Place, read_place
+from hud_mcp.channel.client import (
+    ChannelClient,
+    ChannelFailed,
+    ChannelRefused,
+    Place,
+    open_stream,
+    read_place,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -102,6 +110,52 @@ async def test_a_task_is_held_between_connections(here: Served) -> None:
         await again.bye()
         with pytest.raises(ChannelFailed):
             await again.list_tasks()
+
+
+async def test_the_stored_grade_of_a_session_that_was_graded_is_returned(here: Served) -> None:
+    """For the answer that it was graded for; nothing else can be asked of such a session."""
+    url = f"tcp://127.0.0.1:{here.port}"
+    async with ChannelClient.connect(url) as other, ChannelClient.connect(url) as client:
+        await other.start("ask", {"word": "other"})
+        await client.start("ask", {"word": "x"})
+        grade = await client.grade("x")
+    async with ChannelClient.connect(url, session_id=client.session_id) as again:
+        assert again.graded is not None
+        assert again.session_id == client.session_id
+        assert await again.grade("x") == await again.grade("x") == grade
+        for asked in (again.grade("y"), again.list_tasks(), again.start("ask"), again.cancel()):
+            with pytest.raises(ChannelRefused, match="unknown session") as refused:
+                await asked
+            assert refused.value.code == -32600
+    with pytest.raises(ChannelRefused, match="unknown session"):
+        async with ChannelClient.connect(url, session_id="sess-" + "0" * 32):
+            pass
+
+
+async def test_every_frame_of_the_client_says_which_protocol_it_speaks() -> None:
+    """Also the first of a stream: strict servers read nothing else."""
+    frames: list[dict[str, object]] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while line := await reader.readline():
+            frames.append(json.loads(line))
+            hello = {"session_id": "s", "env": {"name": "e", "version": "1"}, "bindings": []}
+            reply = {"jsonrpc": "2.0", "id": frames[-1]["id"], "result": hello}
+            writer.write(json.dumps(reply).encode() + b"\n")
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    place = Place("127.0.0.1", server.sockets[0].getsockname()[1])
+    try:
+        with anyio.fail_after(10):
+            async with ChannelClient.connect(place):
+                (_, writer), rest = await open_stream(place, "tools")
+                assert rest == b""
+                writer.close()
+    finally:
+        server.close()
+    assert [frame["method"] for frame in frames] == ["hello", "tunnel.open"]
+    assert [frame["jsonrpc"] for frame in frames] == ["2.0", "2.0"]
 
 
 async def test_a_call_is_cut_off_by_another_task(here: Served, gate: Gates) -> None:

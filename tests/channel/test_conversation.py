@@ -1,5 +1,6 @@
 """What a peer is told on the bare wire, and what it may do to others."""
 
+import hashlib
 import json
 import re
 from collections.abc import Callable
@@ -7,7 +8,7 @@ from pathlib import Path
 
 import anyio
 import pytest
-from wire import Gate, Served, served, until, wire
+from wire import Gate, Refused, Served, served, until, wire
 
 from hud_mcp import Environment
 from hud_mcp.channel.server import CHANNEL_LIMITS
@@ -15,6 +16,13 @@ from hud_mcp.channel.server import CHANNEL_LIMITS
 pytestmark = pytest.mark.anyio
 
 Gates = Callable[[str], Gate]
+ROUTE = {"capability": "shell", "host": "models.example", "port": 80}
+UPSTREAM = {
+    "name": "model",
+    "capability": "shell",
+    "url": "https://models.example/v1",
+    "headers": {"authorization": "Bearer x"},
+}
 SESSION = re.compile(r"sess-[0-9a-f]{32}")
 
 
@@ -73,7 +81,35 @@ async def test_nothing_has_to_be_said_first(here: Served) -> None:
         ({"method": "hello", "params": {"session_id": 7}}, -32602, "must be a string"),
         ({"method": "hello", "params": {"session_id": "x"}}, -32600, "unknown session: 'x'"),
         ({"method": "hello", "params": {"connections": {}}}, -32602, "must be a list"),
-        ({"method": "hello", "params": {"workspace_routes": [{}]}}, -32000, "cannot enforce"),
+        ({"method": "hello", "params": {"workspace_routes": [{}]}}, -32602, "'capability'"),
+        ({"method": "hello", "params": {"workspace_routes": [ROUTE]}}, -32000, "cannot enforce"),
+        (
+            {"method": "hello", "params": {"workspace_routes": [{**ROUTE, "host": "10.0.0.1"}]}},
+            -32602,
+            "'workspace_routes[0]': 'host' must be a host's name",
+        ),
+        (
+            {"method": "hello", "params": {"workspace_routes": [ROUTE, {**ROUTE, "port": True}]}},
+            -32602,
+            "'workspace_routes[1]': 'port'",
+        ),
+        ({"method": "hello", "params": {"connections": [1]}}, -32602, "[0]' must be an object"),
+        ({"method": "hello", "params": {"connections": [UPSTREAM]}}, -32000, "cannot enforce"),
+        (
+            {"method": "hello", "params": {"connections": [{**UPSTREAM, "name": "A b"}]}},
+            -32602,
+            "'name' must begin",
+        ),
+        (
+            {"method": "hello", "params": {"connections": [{**UPSTREAM, "url": "http://u:p@h/"}]}},
+            -32602,
+            "without credentials",
+        ),
+        (
+            {"method": "hello", "params": {"connections": [{**UPSTREAM, "headers": {"a": 1}}]}},
+            -32602,
+            "'headers'",
+        ),
         ({"method": "tasks.start"}, -32602, "'id' must be a string"),
         ({"method": "tasks.start", "params": {"id": "ask", "args": 7}}, -32602, "an object"),
         ({"method": "tasks.start", "params": {"id": "aks"}}, -32602, "unknown task: 'aks'"),
@@ -278,6 +314,17 @@ async def resume(here: Served, session: str) -> dict:
         return await peer.grade("x")
 
 
+async def refusal(here: Served, session: str) -> Refused:
+    """What the next connection is told that names a session."""
+    await parked(here, session)
+    async with wire(here.port, hello=False) as peer:
+        refused = await peer.refused("hello", session_id=session)
+        assert refused.code == -32600
+        assert refused.text.startswith(f"unknown session: {session!r}")
+        assert (await peer.refused("tasks.grade", answer="x")).text == "no task in progress"
+        return refused
+
+
 async def test_a_start_that_its_peer_leaves_goes_on(here: Served, gate: Gates) -> None:
     """It can be resumed while it is set up, and is then graded."""
     setup = gate("setup")
@@ -315,7 +362,7 @@ async def test_a_grading_that_its_peer_leaves_goes_on_and_is_told_to_who_asks_ag
             group.start_soon(ask_again)
             await until(lambda: here.channel._service.held._held[peer.session].speaker is not None)
             grading.open()
-        found.append(await resume(here, peer.session))
+        found.append((await refusal(here, peer.session)).data["grade"])
     assert found[0] == found[1]
     assert tally.read_text() == "x\n"
 
@@ -366,6 +413,73 @@ async def test_a_blind_grade_is_of_the_only_parked_session(here: Served) -> None
             assert (await peer.grade("two"))["score"] == 1.0
         async with wire(here.port) as blind:
             assert (await blind.grade("live"))["score"] == 1.0
+
+
+async def test_after_its_own_grade_a_connection_may_adopt_again(here: Served) -> None:
+    """As HUD's may: the only parked one, none of two; and where none is, its own grade stands."""
+    async with wire(here.port) as harness:
+        await harness.start("ask", word="own")
+        assert (await harness.grade("own"))["score"] == 1.0
+        for word in ("one", "two"):
+            async with wire(here.port) as peer:
+                await peer.start("ask", word=word)
+                peer.drop()
+                await parked(here, peer.session)
+            assert (await harness.grade(word))["score"] == 1.0
+            assert (await harness.grade(word))["score"] == 1.0
+            refused = await harness.refused("tasks.grade", answer="own")
+            assert "its grade stands. tasks.start begins another" in refused.text
+        async with wire(here.port) as one, wire(here.port) as two:
+            await one.start("ask")
+            await two.start("ask")
+            for peer in (one, two):
+                peer.drop()
+                await parked(here, peer.session)
+        assert (await harness.refused("tasks.grade", answer="two")).text.startswith("2 parked")
+        async with wire(here.port, session_id=one.session) as resumed:
+            assert (await resumed.grade("tea"))["score"] == 1.0
+        assert (await harness.grade("tea"))["score"] == 1.0
+        graded = [r for r in await here.sessions.store.list_trajectories() if r.reward is not None]
+        assert len(graded) == 5
+
+
+async def test_who_has_cancelled_or_failed_to_start_a_task_takes_none_of_another(
+    here: Served,
+) -> None:
+    """What is parked meanwhile waits for who started it."""
+    async with wire(here.port) as owner, wire(here.port) as other:
+        await owner.start("ask", word="mine")
+        owner.drop()
+        await parked(here, owner.session)
+        await other.refused("tasks.start", id="broken")
+        assert (await other.refused("tasks.grade", answer="x")).text == "no task in progress"
+        await other.start("ask")
+        await other.call("tasks.cancel")
+        assert (await other.refused("tasks.grade", answer="x")).text == "no task in progress"
+        async with wire(here.port, session_id=owner.session) as again:
+            assert (await again.grade("mine"))["score"] == 1.0
+
+
+async def test_a_session_that_is_over_is_not_resumed(here: Served) -> None:
+    """Graded: HUD's words, and the stored grade beside them. Left with bye: HUD's words."""
+    async with wire(here.port) as graded, wire(here.port) as left, wire(here.port) as idle:
+        await graded.start("ask", word="x")
+        grade = await graded.grade("x")
+        again = await graded.hello(session_id=graded.session)
+        assert again["session_id"] == graded.session, "its own connection may go on"
+        await left.start("ask")
+        await left.call("bye")
+        await idle.call("bye")
+    refused = await refusal(here, graded.session)
+    assert refused.text == f"unknown session: {graded.session!r}"
+    digest = hashlib.sha256(b"x").hexdigest()
+    assert refused.data == {"outcome": "graded", "grade": grade, "answer_digest": digest}
+    refused = await refusal(here, left.session)
+    assert "it was cancelled at" in refused.text
+    assert refused.data == {"outcome": "cancelled"}
+    refused = await refusal(here, idle.session)
+    assert refused.text == f"unknown session: {idle.session!r}"
+    assert refused.data is None
 
 
 async def test_two_blind_grades_at_once_grade_once(here: Served, tmp_path: Path) -> None:
@@ -477,6 +591,32 @@ async def test_arguments_and_answers_are_bounded(talk: Environment, tmp_path: Pa
         assert (await peer.grade("x" * 900))["score"] == 1.0
 
 
+async def test_arguments_and_answers_are_as_long_as_a_frame(here: Served) -> None:
+    """12 MB in each direction, as with HUD; MCP's own limit is 1 MB."""
+    word = "x" * 12_000_000
+    async with wire(here.port) as peer:
+        assert (await peer.start("ask", word=word))["prompt"] == f"Say {word}."
+        assert (await peer.grade(word))["score"] == 1.0
+        assert here.sessions.limits.argument_bytes == 2**20
+
+
+async def test_errors_name_the_methods_of_the_wire(talk: Environment, tmp_path: Path) -> None:
+    """No tool of MCP is named to a client that has none."""
+    limits = CHANNEL_LIMITS.model_copy(update={"sessions": 1, "sessions_per_caller": 1})
+    async with (
+        served(talk, tmp_path / "store.sqlite3", limits=limits) as here,
+        wire(here.port) as one,
+        wire(here.port) as two,
+    ):
+        await one.start("ask")
+        said = [(await two.refused("tasks.start", id="ask")).text]
+        assert "Finish one with tasks.grade, or end one with tasks.cancel." in said[0]
+        await one.grade("tea")
+        said.append((await one.refused("tasks.grade", answer="milk")).text)
+        for text in said:
+            assert not re.search(r"start_task|list_tasks|cancel_task|task_status|response", text)
+
+
 async def test_a_held_task_expires_where_nobody_attends_to_it(
     talk: Environment, tmp_path: Path
 ) -> None:
@@ -493,10 +633,10 @@ async def test_a_held_task_expires_where_nobody_attends_to_it(
         session = here.channel._service.held._held[left.session].session
         await until(lambda: session.is_over)
         assert (await kept.grade("kept"))["score"] == 1.0
-        async with wire(here.port, session_id=left.session) as again:
-            refused = await again.refused("tasks.grade", answer="left")
-            assert "expired" in refused.text
-            assert "idle for 0.6 s" in refused.text
+        refused = await refusal(here, left.session)
+        assert ": it expired at" in refused.text
+        assert "idle for 0.6 s" in refused.text
+        assert refused.data == {"outcome": "expired"}
 
 
 async def test_a_connection_that_says_nothing_is_closed_and_its_task_stays_held(

@@ -478,7 +478,7 @@ async def test_nothing_is_written_to_open_a_server(tmp_path: Path, server: SshSe
         await other.close()
 
 
-@pytest.mark.skipif(shutil.which("ssh") is None, reason="there is no OpenSSH client here")
+@pytest.mark.skipif(shutil.which("ssh") is None, reason="no OpenSSH client is installed")
 async def test_the_openssh_client_works(
     server: SshServer, sandbox: Sandbox, tmp_path: Path
 ) -> None:

@@ -32,6 +32,7 @@ class Refused(Exception):
         super().__init__(error["message"])
         self.code = error["code"]
         self.text = error["message"]
+        self.data = error.get("data")
 
 
 @dataclass
@@ -187,14 +188,18 @@ def child_environment(**more: str) -> dict[str, str]:
 
 @contextmanager
 def process(
-    store: Path, *options: str, source: Path | str = TALK, command: tuple[str, ...] = ()
+    store: Path,
+    *options: str,
+    source: Path | str = TALK,
+    command: tuple[str, ...] = (),
+    python: Path | str = sys.executable,
 ) -> Iterator[Process]:
     """Serve in a process of its own, and kill it at the end if it still runs."""
     log = store.parent / "stderr.log"
     command = command or ("-m", "hud_mcp.channel", str(source), "--store", str(store))
     with log.open("ab") as errors:
         popen = subprocess.Popen(
-            [sys.executable, *command, *options],
+            [str(python), *command, *options],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=errors,

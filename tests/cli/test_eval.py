@@ -59,7 +59,7 @@ def test_a_filter_may_leave_an_environment_out(folder: Path) -> None:
     assert "over 2 graded of 2 runs" in printed
 
 
-@pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+@pytest.mark.skipif(os.name == "nt", reason="not on this machine: signals of POSIX")
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_what_was_done_is_shown_when_a_signal_ends_the_run(
     folder: Path, number: signal.Signals, status: int
@@ -206,7 +206,7 @@ def test_what_cannot_run_is_refused_before_a_job_begins(
     assert "job-" not in listed.output
 
 
-@pytest.mark.skipif(os.name == "nt", reason="its pipes end otherwise")
+@pytest.mark.skipif(os.name == "nt", reason="not on this machine: its pipes end otherwise")
 def test_an_evaluation_whose_output_nobody_reads_runs_to_its_end(folder: Path) -> None:
     """As behind `| head -1`: every task is graded, and the report is written."""
     running = evaluate(folder, "--agent", "oracle", "--filter", "count")
@@ -219,7 +219,9 @@ def test_an_evaluation_whose_output_nobody_reads_runs_to_its_end(folder: Path) -
     assert "2/2" in listed
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="it has no full device")
+@pytest.mark.skipif(
+    not Path("/dev/full").exists(), reason="not on this machine: it has no full device"
+)
 def test_output_that_has_no_room_is_told_in_a_sentence(folder: Path) -> None:
     """No traceback, and the status of a failure."""
     for command in (["jobs", "--store", "s.sqlite3"], ["tasks", "rows.jsonl", "--json"]):

@@ -61,6 +61,25 @@ def test_of_several_a_session_is_named(source: tuple[str, ...]) -> None:
     assert "cancelled" in error["error"]["message"]
 
 
+def test_a_task_that_was_not_started_is_started_and_graded(source: tuple[str, ...]) -> None:
+    """As HUD's command does, and it says so; what is held is graded in place of it."""
+    fresh = ("grade", "ask", "--args", '{"word":"x"}', *source)
+    assert task(*fresh, "--answer", "x", says="No task was held: ask was started") == "1.0\n"
+    task("start", "ask", "--args", '{"word":"y"}', *source)
+    done = task(*fresh, "--answer", "y", "--json")
+    assert json.loads(done)["score"] == 1.0
+    task("grade", "nope", "--answer", "x", *source, code=1, says="unknown task: 'nope'")
+
+
+def test_the_grade_of_a_session_is_printed_again(source: tuple[str, ...]) -> None:
+    """For the same answer alone, and nothing is begun in its place."""
+    session = json.loads(task("start", "ask", *source, "--json"))["session"]
+    named = ("--session", session, *source)
+    assert task("grade", "--answer", "tea", *named) == "1.0\n"
+    assert task("grade", "--answer", "tea", *named) == "1.0\n"
+    task("grade", "--answer", "milk", *named, code=1, says="unknown session")
+
+
 def test_tasks_are_listed(source: tuple[str, ...]) -> None:
     """One a line, or whole."""
     lines = task("list", *source).splitlines()
@@ -80,6 +99,8 @@ def test_tasks_are_listed(source: tuple[str, ...]) -> None:
         (("start", "ask", "--args", "[]", "--source", "x"), 2, "an object, not list"),
         (("grade", "--source", "x"), 2, "--answer or --answer-file"),
         (("grade", "--answer-file", "/no/such", "--source", "x"), 1, "cannot be read"),
+        (("grade", "--answer", "x", "--args", "{}", "--source", "x"), 2, "goes with TASK"),
+        (("grade", "ask", "--answer", "x", "--session", "s", "--source", "x"), 2, "leave out TASK"),
         (("cancel", "--source", "x"), 2, "--session"),
     ],
 )

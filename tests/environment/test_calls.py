@@ -81,7 +81,10 @@ def shown(task: Task) -> list[str]:
         ({"setup": ("visit", "/", True)}, "argument 'times' should be a valid integer"),
         ({"setup": ("look", "a", 3)}, "'places' should be a valid string, got 3 (integer)."),
         ({"evaluate": ("bought", "lamp", ["x"])}, "argument 'prices' should be a valid number"),
-        ({"evaluate": [("bought", "lamp"), ("response_includes", 5)]}, "evaluate: response_incl"),
+        (
+            {"evaluate": [("bought", "lamp"), ("response_includes", {"a": 1})]},
+            "evaluate: response_incl",
+        ),
     ],
 )  # fmt: skip
 async def test_a_wrong_name_or_argument_is_told_by_field(calls: dict[str, Any], said: str) -> None:
@@ -180,7 +183,7 @@ async def test_several_rewards_become_one_as_the_task_says(combine: str, reward:
         info={"combine": combine},
     )
     assert [(s.name, s.value) for s in measured.grade.subscores] == [
-        ("returned-1", 1.0), ("returned-2", 0.0)
+        ("part 1", 1.0), ("part 2", 0.0)
     ]  # fmt: skip
 
 

@@ -23,6 +23,7 @@ from direct import Tools
 from hud_mcp import Agent, Environment, Grade, Opening, Task, Taskset
 from hud_mcp.grade import read_grade
 from hud_mcp.source import find_taskset, load_environments
+from hud_mcp.task import FROM_JSON
 from hud_mcp.template import read_prompt
 from hud_mcp.world import Shared
 
@@ -31,6 +32,8 @@ pytestmark = [pytest.mark.anyio, pytest.mark.browser]
 ROWS = Taskset.load(find_taskset("quickstart"))
 ENVIRONMENTS = {e.name: e for e in load_environments(["letter_count", "browser"])}
 BROWSER = ENVIRONMENTS["browser"]
+CALLS = Taskset([BROWSER.bind(row) for row in Taskset.load(find_taskset("quickstart_calls"))])
+"""The same tasks of the sites, as prompts with calls of the environment's functions."""
 WAYS = ("oracle", "nop", "wrong_answer")
 AT_ONCE = 3
 """More sessions than this only wait for each other on two cores."""
@@ -103,6 +106,12 @@ IN_PART = {
 """A row, another task that is solved in its place, and what that is worth."""
 
 each_row = pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)
+each_call = pytest.mark.parametrize("row", CALLS, ids=lambda row: row.id)
+
+
+def twin_of(row: Task) -> Task:
+    """The row of a template that asks the same."""
+    return ROWS[row.metadata["twin"]]
 
 
 @dataclass
@@ -135,7 +144,7 @@ class Play:
 async def playing(task: Task, shared: Shared) -> AsyncIterator[Play]:
     """Start a task; it is graded at the end of the body, on what was answered in it."""
     environment = ENVIRONMENTS[task.env]
-    template = environment.find_template(task.template)
+    template = environment.template_of(task)
     context = environment.split_context(task.context)
     opening = Opening(context=context, seed=task.seed, folder=environment.folder, shared=shared)
     world = await environment.world.open(opening)
@@ -185,10 +194,16 @@ async def played(anyio_backend: str, shared: Shared) -> Played:
         for row in ROWS:
             for way in WAYS:
                 group.start_soon(keep, (row.id, way), partial(play_row, row, way, shared))
+        for row in CALLS:
+            for way in WAYS:
+                group.start_soon(keep, (row.id, way), partial(play_row, row, way, shared))
         for case in TOO_MUCH:
             group.start_soon(keep, ("too much", case), partial(play_too_much, case, shared))
         for case in IN_PART:
             group.start_soon(keep, ("in part", case), partial(play_in_part, case, shared))
+        for case in (*TOO_MUCH, *IN_PART):
+            play = partial(play_as_calls, case, shared)
+            group.start_soon(keep, ("as calls", case), play)
     return results
 
 
@@ -196,7 +211,7 @@ async def play_row(row: Task, way: str, shared: Shared) -> Play:
     """Play a row to its grade in one way."""
     async with playing(row, shared) as play:
         if way == "oracle":
-            await play.solve(row)
+            await play.solve(row if row.prompt is None else twin_of(row))
         elif way == "nop":
             await play.agent.respond("")
         else:
@@ -205,10 +220,19 @@ async def play_row(row: Task, way: str, shared: Shared) -> Play:
     return play
 
 
-async def play_too_much(case: str, shared: Shared) -> Play:
+async def play_as_calls(case: str, shared: Shared) -> Play:
+    """Play a case of doing too much, or a part, in the row with calls."""
+    row_id = (TOO_MUCH.get(case) or IN_PART[case])[0]
+    row = CALLS[f"{row_id}-calls"]
+    if case in TOO_MUCH:
+        return await play_too_much(case, shared, row)
+    return await play_in_part(case, shared, row)
+
+
+async def play_too_much(case: str, shared: Shared, row: Task | None = None) -> Play:
     """Solve a row, and then what another task asks for."""
     row_id, start, other = TOO_MUCH[case]
-    async with playing(ROWS[row_id], shared) as play:
+    async with playing(row or ROWS[row_id], shared) as play:
         await play.solve(ROWS[row_id])
         await play.agent.custom("goto", url=start)
         await play.tools.world.page.wait_for_load_state("networkidle")
@@ -216,10 +240,10 @@ async def play_too_much(case: str, shared: Shared) -> Play:
     return play
 
 
-async def play_in_part(case: str, shared: Shared) -> Play:
+async def play_in_part(case: str, shared: Shared, row: Task | None = None) -> Play:
     """Start a row, and do what another task asks for."""
     row_id, other, _ = IN_PART[case]
-    async with playing(ROWS[row_id], shared) as play:
+    async with playing(row or ROWS[row_id], shared) as play:
         await play.solve(other)
     return play
 
@@ -286,6 +310,34 @@ def test_a_part_of_a_task_is_worth_its_share(case: str, played: Played) -> None:
     grade = grade_of(played, "in part", case)
     assert grade.reward == pytest.approx(IN_PART[case][2])
     assert sum(p.value * p.weight for p in grade.subscores) == pytest.approx(grade.reward)
+
+
+@each_call
+def test_a_row_with_calls_gives_what_its_template_gives(row: Task, played: Played) -> None:
+    """The same prompt; and solved, left alone or answered wrongly, the same grade in every part."""
+    for way in WAYS:
+        grade = grade_of(played, row.id, way)
+        assert grade == grade_of(played, twin_of(row).id, way), way
+    one, other = played[row.id, "nop"], played[twin_of(row).id, "nop"]
+    assert isinstance(one, Play)
+    assert isinstance(other, Play)
+    assert one.agent.prompt == other.agent.prompt == row.prompt
+
+
+@pytest.mark.parametrize("case", [*TOO_MUCH, *IN_PART])
+def test_rows_with_calls_see_what_is_too_much_and_what_is_missing(
+    case: str, played: Played
+) -> None:
+    """What another task did beside or in place of a row costs what it costs in the template."""
+    kind = "too much" if case in TOO_MUCH else "in part"
+    assert grade_of(played, "as calls", case) == grade_of(played, kind, case)
+
+
+def test_every_task_of_the_sites_is_there_as_calls_too() -> None:
+    """One row for each, with an id of its own; what it compares with is in no field for agents."""
+    assert [row.metadata["twin"] for row in CALLS] == [r.id for r in ROWS if r.env == "browser"]
+    assert not set(CALLS.ids) & set(ROWS.ids)
+    assert all(row.validation and row.validation.oracle is None for row in CALLS)
 
 
 PAGES = (
@@ -396,12 +448,13 @@ def test_the_set_is_as_its_page_says() -> None:
         assert r.validation.wrong_answer
 
 
-def test_the_example_of_the_page_is_a_row() -> None:
-    """The row that the README shows is one that can be read, and its fields are all explained."""
+def test_the_examples_of_the_page_are_rows() -> None:
+    """The rows that the README shows can be read and started, and their fields are explained."""
     text = (Path(find_taskset("quickstart")).parent / "README.md").read_text(encoding="utf-8")
-    example = re.search(r"```json\n(.*?)```", text, re.DOTALL)
-    assert example is not None
-    task = Task.model_validate(json.loads(example[1]))
-    ENVIRONMENTS[task.env].find_template(task.template)(**task.args)
+    examples = [json.loads(each) for each in re.findall(r"```json\n(.*?)```", text, re.DOTALL)]
+    tasks = [Task.model_validate(each, context=FROM_JSON) for each in examples]
+    assert {task.prompt is None for task in tasks} == {True, False}
+    for task in tasks:
+        load_environments([task.env])[0].bind(task)
     for name in Task.model_fields:
         assert f"| `{name}` |" in text

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 
-__all__ = ["OtherPython"]
+__all__ = ["ROOT", "OtherPython"]
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -270,13 +270,14 @@ async def stdio_peer(
     *options: str,
     era: str = LEGACY,
     env: Mapping[str, str] | None = None,
+    python: Path | str = sys.executable,
     **client_options: Any,
 ) -> AsyncIterator[Peer]:
     """Connect to a server that the client starts; its stderr goes to `stderr.log`."""
     folder.mkdir(parents=True, exist_ok=True)
     store = folder / "store.sqlite3"
     parameters = StdioServerParameters(
-        command=sys.executable,
+        command=str(python),
         args=serve_arguments(sources, store, *options),
         env=child_environment(**(env or {})),
     )

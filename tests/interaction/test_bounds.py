@@ -28,6 +28,7 @@ from peers import (
     stdio_peer,
     until,
 )
+from skips import skip_here
 
 pytestmark = pytest.mark.anyio
 
@@ -352,7 +353,7 @@ class small_disk:  # noqa: N801  # used as a function
         options = ("-t", "tmpfs", "-o", f"size={self._size}", "tmpfs", str(self._folder))
         done = None if mount is None else subprocess.run([mount, *options], check=False)
         if done is None or done.returncode != 0:
-            pytest.skip("a small file system can only be mounted by root")
+            skip_here("a small file system can only be mounted by root")
 
     def __exit__(self, *_: object) -> None:
         subprocess.run(["umount", "-l", str(self._folder)], check=True)

@@ -12,7 +12,9 @@ from runs import MORTAL, Evaluation, evaluation, finish, query, rows_of
 
 pytestmark = [
     pytest.mark.anyio,
-    pytest.mark.skipif(sys.platform == "win32", reason="servers are killed as POSIX does"),
+    pytest.mark.skipif(
+        sys.platform == "win32", reason="not on this machine: servers are killed as POSIX does"
+    ),
 ]
 
 STUBBORN = Path(__file__).resolve().parent / "agents" / "stubborn.py"

@@ -150,7 +150,7 @@ async def test_a_job_that_cannot_be_resumed_says_why(
     assert said in printed
 
 
-posix = pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+posix = pytest.mark.skipif(os.name == "nt", reason="not on this machine: signals of POSIX")
 
 
 @posix

@@ -30,6 +30,7 @@ TASKS = str(ENVIRONMENTS / "confidential_tasks.jsonl")
 
 KEYS = [
     b"ARGUMENT-MARK", b"METADATA-MARK", b"WRONG-ANSWER-MARK", b"GRADE-INFO-MARK", b"EXCEPTION-MARK",
+    b"TARGET-MARK", b"CONFIG-MARK", b"SOURCE-MARK", b"WEAK-MARK", b"held_to", b"turns_down",
     b"SUBSCORE-INFO-MARK", b"LOG-MARK", b"490817", b"confidential.py", b"store.sqlite3",
 ]  # fmt: skip
 """Of no concern to an agent under any policy."""
@@ -125,7 +126,10 @@ async def whole_conversation(wire: Wire) -> bytes:
     inline = await wire.start("guess-1")
     answer = {"type": "response", "text": "pear"}
     await wire.call("step", session=inline, actions=[prize, answer])
-    for task in ("fail-1", "talk-1"):
+    await wire.request("prompts/get", {"name": "task", "arguments": {"id": "asked-1"}})
+    for task in (
+        "fail-1", "talk-1", "asked-1", "asked-raises", "asked-refuses", "asked-words",
+    ):  # fmt: skip
         failed = await wire.start(task)
         for tool, more in (
             ("response", {"answer": "pear"}), ("task_status", {}), ("step", {}),
@@ -162,6 +166,15 @@ async def test_under_hidden_no_byte_of_a_conversation_carries_a_grade_or_a_key(
     assert all(r.receipt.info["expected"] == "ARGUMENT-MARK" for r in records if r.receipt)
     assert all(s.reward == 0.263748591 for r in records for s in r.steps if s.reward is not None)
     assert all(r.task.metadata == {"solution": "METADATA-MARK"} for r in records)
+    asked = [r for r in await load_all(tmp_path / "store.sqlite3") if r.task.prompt]
+    ended = {r.task.id: (str(r.outcome), r.reward) for r in asked}
+    failed = ("grading_failed", None)
+    assert ended == {
+        "asked-1": ("graded", 0.731958264), "asked-raises": failed, "asked-refuses": failed,
+        "asked-words": failed,
+    }  # fmt: skip
+    texts = [r.receipt.error or "" for r in asked if r.receipt and r.reward is None]
+    assert sum("ARGUMENT-MARK" in text for text in texts) == 3, "the record says what went wrong"
 
 
 @pytest.mark.parametrize(

@@ -242,7 +242,9 @@ async def test_a_command_inherits_its_three_descriptors_alone(sandbox: Sandbox) 
      (321, "bpf"), (298, "perf_event_open"), (29, "shmget"), (323, "userfaultfd"),
      (428, "open_tree"), (304, "open_by_handle_at")],
 )  # fmt: skip
-@pytest.mark.skipif(os.uname().machine != "x86_64", reason="the numbers are those of x86-64")
+@pytest.mark.skipif(
+    os.uname().machine != "x86_64", reason="not on this machine: the numbers are those of x86-64"
+)
 async def test_calls_that_no_namespace_holds_are_refused(
     sandbox: Sandbox, number: int, name: str
 ) -> None:

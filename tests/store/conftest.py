@@ -16,7 +16,7 @@ def cluster() -> Iterator[Cluster]:
     """A running PostgreSQL of this run of tests."""
     programs = find_programs()
     if programs is None:
-        pytest.skip("no PostgreSQL is installed: sh scripts/install-postgresql.sh")
+        pytest.skip("no PostgreSQL is installed: make test installs it")
     started = Cluster(programs)
     try:
         started.start()

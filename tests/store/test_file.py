@@ -157,7 +157,7 @@ anyio.run(main, Path(sys.argv[1]))
 """
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="no RLIMIT_FSIZE")
+@pytest.mark.skipif(sys.platform == "win32", reason="not on this machine: no RLIMIT_FSIZE")
 async def test_a_full_disk_fails_the_write_and_nothing_else(tmp_path: Path) -> None:
     """Nothing half-written stays, and the same writes succeed once there is room."""
     with run_child(FULL, str(tmp_path)) as child:

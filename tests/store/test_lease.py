@@ -20,7 +20,7 @@ from hud_mcp.store import Store
 
 pytestmark = [
     pytest.mark.anyio,
-    pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="no SIGSTOP"),
+    pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="not on this machine: no SIGSTOP"),
 ]
 
 SHORT_S = 2.5
@@ -345,7 +345,7 @@ sys.stdin.read()
 """
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="not on this machine: no fork")
 async def test_a_forked_process_is_a_server_of_its_own(
     url: str, serve: Callable[..., Server], open_store: Callable[..., Store]
 ) -> None:

@@ -8,7 +8,7 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError, ValidationError
 from referencing import Registry
 
-from hud_mcp.arguments import Arguments, clip_value, plain_schema
+from hud_mcp.arguments import Arguments, clip_value, plain_schema, withhold_answers
 from hud_mcp.errors import InvalidEnvironment, InvalidTask, did_you_mean
 
 __all__ = ["SchemaArguments"]
@@ -54,6 +54,7 @@ class SchemaArguments(Arguments):
             raise InvalidEnvironment(f"{where}: the arguments of {noun} are no object.")
         self._schema = _rename(plain, {old: new for new, old in self._renamed.items()})
         self._schema["type"] = "object"
+        withhold_answers(self._schema)
         self.names = tuple(self._schema["properties"])
         # A schema from outside must not have us fetch what it refers to.
         self._check = Draft202012Validator(self._schema, registry=Registry[Any]())

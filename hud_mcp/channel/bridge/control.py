@@ -188,12 +188,16 @@ class Control:
             GradingFailed: The environment failed to grade.
         """
         for _try in range(3):
-            client = await self._connected()
+            try:
+                client = await self._connected()
+            except SessionGone as exc:
+                if (stored := _stored_grade(exc, answer)) is not None:
+                    return stored  # it was graded, and only its reply was lost
+                raise
             try:
                 return await client.grade(answer, within_s=_CALL_S)
             except ChannelFailed as exc:
                 self._log(f"HUD: {exc}")
-                await self._again()
             except ChannelRefused as exc:
                 self._log(f"HUD: {exc}")
                 if exc.code == -32600:  # noqa: PLR2004  # invalid request: it holds no task
@@ -296,6 +300,9 @@ class Control:
                 raise SessionGone(
                     _LOST if session_id else "The HUD server refused a session."
                 ) from exc
+        if client.graded is not None:
+            self._log(f"HUD: {client.graded}")
+            raise SessionGone(_LOST) from client.graded
         if session_id is not None and client.session_id != session_id:
             raise SessionGone(_LOST)  # a server that knows no resuming begins another one
         self._client = client
@@ -329,6 +336,12 @@ def _read_bindings(given: list[Any]) -> tuple[dict[str, dict[str, Any]], list[st
             continue
         found[name] = {**each, "params": params if isinstance(params, dict) else {}}
     return found, odd
+
+
+def _stored_grade(gone: SessionGone, answer: str) -> dict[str, Any] | None:
+    """The grade of a session that is gone because it was graded for this answer; else None."""
+    why = gone.__cause__
+    return why.grade_for(answer) if isinstance(why, ChannelRefused) else None
 
 
 _LOST = "The HUD server does not have this session any more, so its task cannot be graded."

@@ -4,7 +4,6 @@ import asyncio
 import hashlib
 import json
 import logging
-import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -21,6 +20,7 @@ from hud_mcp.channel.bridge.robot import (
     read_contract,
     robot_problem,
 )
+from hud_mcp.channel.bridge.rows import listed_tasks
 from hud_mcp.channel.bridge.shell import shell_problem
 from hud_mcp.channel.bridge.template import BridgedTemplate
 from hud_mcp.channel.bridge.tools import shell_tools
@@ -39,6 +39,7 @@ __all__ = ["BridgedEnvironment", "bridge"]
 logger = logging.getLogger(__name__)
 
 
+_NAME_CHARS = 64
 _OF_NO_USE = {"filetracking/1": "it is for HUD's own records, and not for agents"}
 
 
@@ -47,6 +48,7 @@ class BridgedEnvironment(Environment):
 
     Attributes:
         notes: What of it cannot be used here, each with the reason.
+        listed: The tasks that its source declares beside its templates.
     """
 
     def __init__(
@@ -58,17 +60,23 @@ class BridgedEnvironment(Environment):
         uses: Uses,
         tools: Iterable[Tool],
         tasks: Iterable[Mapping[str, Any]],
-        notes: Iterable[str],
+        notes: list[str],
         known: Any,
+        rows: list[dict[str, Any]],
     ) -> None:
         super().__init__(name, version=version, world=BridgeSpec(origin, uses))
-        self.notes = tuple(notes)
         self._origin = origin
         self._known = known
         for tool in tools:
             self._tools[tool.name] = tool
         for entry in tasks:
             self._templates[str(entry["id"])] = BridgedTemplate(entry, env=name)
+        self.listed = listed_tasks(
+            rows, hud_name=known["name"], env=name, templates=self._templates, notes=notes
+        )
+        for note in notes:
+            logger.warning("%s of %s", note, origin)
+        self.notes = tuple(notes)
 
     @cached_property
     def digest(self) -> str:
@@ -95,14 +103,17 @@ async def bridge(source: str, *, python: str | None = None) -> BridgedEnvironmen
         ChannelFailed, SourceNotFound: The source is none of the two.
     """
     origin = read_origin(source, python)
+    reading = asyncio.ensure_future(origin.rows())
     try:
         control = await _reach(origin)
         try:
-            return await _read(origin, control)
+            return await _read(origin, control, reading)
         finally:
             await control.bye()
             await control.leave()
     except BaseException:
+        reading.cancel()
+        await asyncio.wait([reading])
         await origin.close()
         raise
 
@@ -117,13 +128,17 @@ async def _reach(origin: Origin) -> Control:
         raise EnvironmentFailed(f"The HUD server cannot be reached: {exc.__cause__}") from exc
 
 
-async def _read(origin: Origin, control: Control) -> BridgedEnvironment:
+async def _read(
+    origin: Origin, control: Control, reading: "asyncio.Future[list[dict[str, Any]] | str]"
+) -> BridgedEnvironment:
     notes = list(control.odd)
     tasks = [task for task in await control.list_tasks() if _is_usable(task, notes)]
     uses, tools = await _Capabilities(control, notes).read()
     name, version = control.environment["name"], control.environment["version"]
-    for note in notes:
-        logger.warning("%s of %s", note, origin)
+    rows = await reading
+    if isinstance(rows, str):
+        notes.append(f"The tasks that it declares beside its templates cannot be listed: {rows}")
+        rows = []
     known = {
         "name": name,
         "version": version,
@@ -137,13 +152,14 @@ async def _read(origin: Origin, control: Control) -> BridgedEnvironment:
     )
     return BridgedEnvironment(
         origin,
-        name=_plain_name(name),
+        name=_line_of(name),
         version=version,
         uses=uses,
         tools=tools,
         tasks=tasks,
         notes=notes,
         known=known,
+        rows=rows,
     )
 
 
@@ -161,10 +177,10 @@ def _is_usable(task: Any, notes: list[str]) -> bool:
     return True
 
 
-def _plain_name(name: str) -> str:
-    """The environment's name, as names are here."""
-    plain = re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-")
-    return (plain if plain[:1].isalpha() else f"hud-{plain}".rstrip("-"))[:64]
+def _line_of(name: str) -> str:
+    """The environment's name, cut to what names are here."""
+    line = "".join(sign if sign.isprintable() else " " for sign in name).strip()
+    return line[:_NAME_CHARS].strip() or "hud"
 
 
 @dataclass(frozen=True)
@@ -228,7 +244,7 @@ class _Capabilities:
         if server_problem(binding) is not None:
             return []
         try:
-            return await list_tools(self._control, name, binding)
+            return await list_tools(self._control.forward, name, binding)
         except Exception as exc:  # noqa: BLE001  # whatever another's server does is named
             cause = sole_cause(exc)
             kind = "" if isinstance(cause, TimeoutError) else f"{type(cause).__name__}: "

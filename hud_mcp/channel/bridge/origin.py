@@ -1,16 +1,15 @@
 """Where a HUD environment is: at an address, or in a process that is ours to start and to end."""
 
 import asyncio
-import contextlib
 import hashlib
 import logging
-import os
 import shutil
-import signal
 from collections import deque
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
+from hud_mcp.channel.bridge.child import Child
+from hud_mcp.channel.bridge.rows import read_rows
 from hud_mcp.channel.client import Place, read_place
 from hud_mcp.errors import EnvironmentFailed, InvalidEnvironment, SourceNotFound
 
@@ -18,13 +17,12 @@ __all__ = ["Address", "Origin", "Spawned", "read_origin"]
 
 logger = logging.getLogger(__name__)
 
-ANNOUNCEMENT = b"HUD_SERVE_PORT="
+ANNOUNCEMENT = "HUD_SERVE_PORT="
 """The start of the line on which a HUD server says its port."""
 
 _ANNOUNCE_S = 90.0
 _END_S = 1.0
-"""How long the server has to end by itself: hosts do not wait longer for us."""
-_LINE_BYTES = 4096
+"""How long is waited for its end: hosts do not wait longer for us. It goes on without us."""
 
 _SUPERVISED = Path(__file__).with_name("supervised.py")
 
@@ -35,6 +33,10 @@ class Origin(Protocol):
     @property
     def digest(self) -> str:
         """What is known here of its source, hashed; empty where nothing is."""
+        ...
+
+    async def rows(self) -> list[dict[str, Any]] | str:
+        """The tasks that its source declares beside templates; or why they cannot be read."""
         ...
 
     async def place(self, *, anew: bool = True) -> Place:
@@ -71,6 +73,10 @@ class Address:
     def __str__(self) -> str:
         return str(self._place)
 
+    async def rows(self) -> list[dict[str, Any]] | str:
+        """None: a server tells its templates alone."""
+        return []
+
     async def place(self, *, anew: bool = True) -> Place:  # noqa: ARG002  # it is not ours to start
         """Return its address, which is always the same."""
         return self._place
@@ -95,10 +101,9 @@ class Spawned:
     def __init__(self, source: str, python: str | None = None) -> None:
         self._path, self._name = _split(source)
         self._python = _find_python(python)
-        self._process: asyncio.subprocess.Process | None = None
+        self._child: Child | None = None
         self._place: Place | None = None
         self._lock = asyncio.Lock()
-        self._pumps: list[asyncio.Task[None]] = []
         self._last: deque[str] = deque(maxlen=20)
         self._closed = False
 
@@ -113,6 +118,10 @@ class Spawned:
         for file in files:
             whole.update(file.name.encode() + hashlib.sha256(file.read_bytes()).digest())
         return whole.hexdigest()
+
+    async def rows(self) -> list[dict[str, Any]] | str:
+        """The tasks that the file declares, as HUD's own command finds them."""
+        return await read_rows(self._python, self._path, self._folder)
 
     async def place(self, *, anew: bool = True) -> Place:
         """Return its address; it is started where it does not run.
@@ -129,43 +138,47 @@ class Spawned:
             return self._place
 
     async def close(self) -> None:
-        """End the process and everything that it started. Closing twice is no error."""
+        """Ask the process to end, with everything that it started. Twice is no error.
+
+        Where its shutdown hooks take longer than a host is patient, it ends without us.
+        """
         self._closed = True
         async with self._lock:
             await self._end()
 
     @property
+    def _folder(self) -> Path:
+        return self._path if self._path.is_dir() else self._path.parent
+
+    @property
     def _runs(self) -> bool:
-        return self._process is not None and self._process.returncode is None
+        return self._child is not None and self._child.is_running
 
     async def _start(self) -> Place:
         await self._end()
         self._last.clear()
-        folder = self._path if self._path.is_dir() else self._path.parent
         named = ["--env", self._name] if self._name else []
+        port: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+
+        def read(line: str) -> None:
+            told = line.removeprefix(ANNOUNCEMENT).strip()
+            if not port.done() and told != line and told.isdigit():
+                port.set_result(int(told))
+                return
+            self._last.append(line)
+            logger.debug("hud: %s", line)
+
+        def give_up() -> None:
+            if not port.done():
+                port.set_exception(EOFError())
+
+        command = [self._python, "-c", _SUPERVISED.read_text(), str(self._path), *named]
         try:
-            process = await asyncio.create_subprocess_exec(
-                self._python,
-                "-c",
-                _SUPERVISED.read_text(),
-                str(self._path),
-                *named,
-                cwd=folder,
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.PIPE,
-                start_new_session=True,
-                # What our own tokens open is none of the environment's business.
-                env={k: v for k, v in os.environ.items() if not k.startswith("HUD_MCP_")},
+            self._child = await Child.start(
+                command, folder=self._folder, on_line=read, on_silence=give_up
             )
         except OSError as exc:
             raise EnvironmentFailed(f"{self._python} cannot be run: {exc.strerror}.") from exc
-        self._process = process
-        port: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        self._pumps = [
-            asyncio.create_task(self._pump(process.stdout, port)),
-            asyncio.create_task(self._pump(process.stderr, None)),
-        ]
         try:
             async with asyncio.timeout(_ANNOUNCE_S):
                 return Place("127.0.0.1", await port)
@@ -178,47 +191,14 @@ class Spawned:
             await self._end()
             raise EnvironmentFailed(f"{self} did not start. {self._said()}") from None
         except BaseException:
+            port.cancel()
             await self._end()
             raise
 
-    async def _pump(
-        self, stream: asyncio.StreamReader | None, port: "asyncio.Future[int] | None"
-    ) -> None:
-        """Log what it writes, line by line, and find its port in it."""
-        rest = b""
-        while stream is not None and (chunk := await stream.read(_LINE_BYTES)):
-            *lines, rest = (rest + chunk).split(b"\n")
-            if len(rest) > _LINE_BYTES:
-                lines, rest = [*lines, rest], b""
-            for line in lines:
-                told = line.removeprefix(ANNOUNCEMENT).strip()
-                if port is not None and not port.done() and told != line and told.isdigit():
-                    port.set_result(int(told))
-                    continue
-                text = line.decode("utf-8", "replace").rstrip()
-                self._last.append(text)
-                logger.debug("hud: %s", text)
-        if port is not None and not port.done():
-            port.set_exception(EOFError())
-
     async def _end(self) -> None:
-        process, self._process = self._process, None
-        if process is None:
-            return
-        if process.stdin is not None:
-            process.stdin.close()  # which is how it is asked to end
-        try:
-            async with asyncio.timeout(_END_S):
-                await process.wait()
-        except TimeoutError:
-            logger.warning("the HUD server did not end within %g s and is killed", _END_S)
-        finally:
-            _kill_group(process.pid)
-        await asyncio.wait(
-            [asyncio.create_task(process.wait()), *self._pumps], timeout=_END_S
-        )  # the last words, and no zombie
-        for pump in self._pumps:
-            pump.cancel()
+        child, self._child = self._child, None
+        if child is not None and not await child.leave(_END_S):
+            logger.info("the HUD server still runs its shutdown hooks, and ends by itself")
 
     def _said(self) -> str:
         last = next((line for line in reversed(self._last) if line.strip()), "")
@@ -269,8 +249,3 @@ def _find_python(python: str | None) -> str:
             "asks for another version of mcp. Name it with --python path/to/venv/bin/python."
         )
     return str(beside)
-
-
-def _kill_group(pid: int) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(pid, signal.SIGKILL)

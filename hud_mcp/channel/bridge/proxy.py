@@ -8,15 +8,14 @@ import asyncio
 import base64
 import binascii
 import re
-from collections.abc import Collection, Mapping
-from contextlib import AsyncExitStack
+from collections.abc import Callable, Collection, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit, urlunsplit
 
 import orjson
 
 from hud_mcp.channel.bridge.arguments import SchemaArguments
-from hud_mcp.channel.bridge.control import Control
 from hud_mcp.errors import ActionFailed
 from hud_mcp.observation import Observation, Screenshot
 from hud_mcp.tool import Tool
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     import mcp_types as types
     from mcp.client import Client
 
-__all__ = ["ServerTool", "ToolServer", "list_tools", "server_problem", "tool_name"]
+__all__ = ["Forward", "ServerTool", "ToolServer", "list_tools", "server_problem", "tool_name"]
 
 _CONNECT_S = 20.0
 _CALL_S = 600.0
@@ -39,12 +38,21 @@ _TRANSPORTS = ("streamable-http", "sse")
 _SESSION = "session"
 
 
-def server_problem(binding: Mapping[str, Any]) -> str | None:
-    """Why an `mcp` capability cannot be bridged; None where it can."""
+Forward = Callable[[str], AbstractAsyncContextManager[tuple[str, int]]]
+"""Given a capability's name, says where its server is reached while the block runs."""
+
+
+def server_problem(binding: Mapping[str, Any], *, carried: bool = True) -> str | None:
+    """Why an `mcp` capability cannot be bridged; None where it can.
+
+    Args:
+        binding: It, as the wire has it.
+        carried: Whether it is reached through a stream of a control channel.
+    """
     scheme, transport = urlsplit(str(binding.get("url"))).scheme, _transport(binding)
     if transport not in _TRANSPORTS:
         return f"its transport is {transport}; {' and '.join(_TRANSPORTS)} can be bridged"
-    if scheme != "http":
+    if carried and scheme != "http":
         return f"{scheme} cannot be carried through the control channel; http can"
     return None
 
@@ -58,15 +66,20 @@ class ToolServer:
         self._client: Client | None = None
 
     @classmethod
-    async def open(cls, control: Control, name: str, binding: Mapping[str, Any]) -> "ToolServer":
-        """Connect through a stream of the control channel.
+    async def open(cls, forward: Forward, name: str, binding: Mapping[str, Any]) -> "ToolServer":
+        """Connect, as a rule through a stream of the control channel.
+
+        Args:
+            forward: Where its server is reached.
+            name: The capability's.
+            binding: It, as the wire has it.
 
         Raises:
             Exception: Whatever the client does where nothing answers, or no MCP server.
         """
         server = cls()
         ready: asyncio.Future[Client] = asyncio.get_running_loop().create_future()
-        server._owner = asyncio.create_task(server._own(control, name, binding, ready))
+        server._owner = asyncio.create_task(server._own(forward, name, binding, ready))
         try:
             async with asyncio.timeout(_CONNECT_S):
                 server._client = await ready
@@ -122,14 +135,14 @@ class ToolServer:
 
     async def _own(
         self,
-        control: Control,
+        forward: Forward,
         name: str,
         binding: Mapping[str, Any],
         ready: "asyncio.Future[Client]",
     ) -> None:
         try:
             async with AsyncExitStack() as stack:
-                address = await stack.enter_async_context(control.forward(name))
+                address = await stack.enter_async_context(forward(name))
                 client = await _connect(stack, address, binding)
                 if not ready.done():
                     ready.set_result(client)
@@ -147,7 +160,7 @@ class ToolServer:
                 raise
 
 
-async def list_tools(control: Control, name: str, binding: Mapping[str, Any]) -> "list[types.Tool]":
+async def list_tools(forward: Forward, name: str, binding: Mapping[str, Any]) -> "list[types.Tool]":
     """Connect, return the tools of a server, and leave.
 
     Raises:
@@ -156,7 +169,7 @@ async def list_tools(control: Control, name: str, binding: Mapping[str, Any]) ->
     """
     try:
         async with asyncio.timeout(_CONNECT_S):
-            server = await ToolServer.open(control, name, binding)
+            server = await ToolServer.open(forward, name, binding)
             try:
                 return await server.tools()
             finally:

@@ -25,6 +25,7 @@ __all__ = ["Binding", "BridgeSpec", "BridgeWorld", "Screen", "Uses"]
 _FORM = 1
 _CLOSE_S = 1.0
 _SHOWN_ENTRIES = 60
+_ROLES = ("user", "assistant", "system")
 
 Binding = Mapping[str, Any]
 """A capability as the wire has it: name, protocol, url, params."""
@@ -256,7 +257,11 @@ class BridgeWorld:
             ActionFailed: The tool says so, or the server does not answer.
             EnvironmentFailed: The HUD server is gone, or has dropped the session.
         """
-        return await self._with(server, ToolServer.open, lambda found: found.call(tool, args))
+
+        async def open_it(control: Control, name: str, binding: Binding) -> ToolServer:
+            return await ToolServer.open(control.forward, name, binding)
+
+        return await self._with(server, open_it, lambda found: found.call(tool, args))
 
     async def handle(self) -> bytes:
         """What another process finds the HUD session by."""
@@ -395,7 +400,7 @@ def _readable(prompt: Any) -> Any:
     for item in cast("list[Any]", prompt):
         if isinstance(item, dict) and "content" in item:
             message = cast("dict[str, Any]", item)
-            role = message.get("role") if message.get("role") == "assistant" else "user"
+            role = message.get("role") if message.get("role") in _ROLES else "user"
             messages.append({"role": role, "content": _content_text(message["content"])})
         else:
             messages.append(item if isinstance(item, str) else json.dumps(item))

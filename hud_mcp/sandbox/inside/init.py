@@ -16,6 +16,7 @@ from .archive import empty, pack, unpack
 from .beneath import adopt_orphans, hide, open_beneath
 from .files import Files, Reply
 from .processes import Processes
+from .scan import scan
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,6 +40,7 @@ class Init:
         self._buffer = b""
         self._received: list[int] = []
         self._root = ""
+        self._keep = False
         self._processes: Processes | None = None
         self._does: dict[str, Callable[..., Reply]] = {"begin": self._begin}
         self._wake, wake_end = os.pipe()
@@ -73,7 +75,7 @@ class Init:
         if self._processes is None:
             return
         self._processes.end()
-        if os.getpid() != 1:
+        if os.getpid() != 1 and not self._keep:
             empty(self._root)
             os.rmdir(self._root)
 
@@ -133,8 +135,9 @@ class Init:
         except OSError:
             return  # the host is gone; the next read says so
 
-    def _begin(self, *, root: str, mounts: list[str], limits: dict[str, int]) -> Reply:
+    def _begin(self, *, root: str, mounts: list[str], keep: bool, limits: dict[str, int]) -> Reply:
         """Take the limits, and see whether this place is fit to run in."""
+        self._keep = keep
         folder = os.open(root, os.O_PATH | os.O_DIRECTORY)
         os.close(open_beneath(folder, ".", os.O_PATH))
         os.chdir(root)
@@ -147,7 +150,7 @@ class Init:
         for part, names in (
             (processes, ("spawn", "signal", "kill", "end", "usage")),
             (files, ("open_file", "stat", "statvfs", "entries", "change", "adjust")),
-            (self, ("listen", "pack", "unpack")),
+            (self, ("listen", "pack", "scan", "unpack")),
         ):
             for name in names:
                 self._does[name] = getattr(part, name)
@@ -165,6 +168,12 @@ class Init:
     def pack(self, *, fds: list[int]) -> Reply:
         """Write the folder as a tar to the descriptor given."""
         return self._forked(lambda: pack(self._root, fds[0]), fds[0])
+
+    def scan(self, *, fds: list[int], leave_out: list[str], most: int) -> Reply:
+        """Write what lies in the folder to the descriptor given."""
+        return self._forked(
+            lambda: scan(self._root, fds[0], leave_out=leave_out, most=most), fds[0]
+        )
 
     def unpack(self, *, fds: list[int], clear: bool) -> Reply:
         """Read the folder from a tar."""

@@ -15,6 +15,7 @@ import anyio
 
 from hud_mcp.errors import EnvironmentFailed
 from hud_mcp.worlds.browser.allow import AllowList
+from hud_mcp.worlds.browser.driver import missing_library, start_driver
 from hud_mcp.worlds.browser.options import SlotOptions
 from hud_mcp.worlds.browser.reserve import Reserve, Slot
 
@@ -138,7 +139,8 @@ class Chromium:
             extra: More command line arguments.
 
         Raises:
-            EnvironmentFailed: There is none, or it does not start.
+            EnvironmentFailed: There is none, or it or the driver does not start; the text says
+                what to install.
 
         If this call fails or is cancelled, nothing keeps running.
         """
@@ -146,7 +148,7 @@ class Chromium:
 
         rules = allow.resolver_rules
         arguments = [*_ARGUMENTS, *([f"--host-resolver-rules={rules}"] if rules else []), *extra]
-        playwright = await _start_driver()
+        playwright = await start_driver()
         try:
             with anyio.fail_after(LAUNCH_BOUND_S):
                 browser = await _launch(playwright, executable, arguments)
@@ -185,14 +187,6 @@ class Chromium:
                 await self._playwright.stop()
 
 
-async def _start_driver() -> "Playwright":
-    from playwright.async_api import async_playwright  # noqa: PLC0415  # loads on use
-
-    with anyio.CancelScope(shield=True):  # half-way, its process would have no owner
-        return await async_playwright().start()
-    raise RuntimeError("nothing cancels a shielded scope")
-
-
 async def _launch(playwright: "Playwright", executable: str | None, arguments: list[str]) -> Any:
     """Launch with the sandbox where it can work, and without it where it turns out not to."""
     from playwright.async_api import Error  # noqa: PLC0415  # loads on use
@@ -221,5 +215,8 @@ async def _launch(playwright: "Playwright", executable: str | None, arguments: l
 
 
 def _reason(exc: BaseException) -> str:
+    library = missing_library(str(exc))
+    if library is not None:
+        return f"It needs {library}, which is not installed."
     lines = [line.strip() for line in str(exc).splitlines() if line.strip()]
     return lines[0][:300] if lines else "it took too long."

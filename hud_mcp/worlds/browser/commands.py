@@ -1,5 +1,6 @@
 """The browser's own actions: going to addresses, through history, between tabs."""
 
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin, urlsplit
@@ -7,7 +8,7 @@ from urllib.parse import urljoin, urlsplit
 from hud_mcp.errors import ActionFailed, did_you_mean
 from hud_mcp.worlds.browser.allow import AllowList
 from hud_mcp.worlds.browser.devtools import is_end, send
-from hud_mcp.worlds.browser.gate import SITE_HOST, SITE_URL
+from hud_mcp.worlds.browser.gate import LOADED_URL, SITE_HOST, SITE_URL
 from hud_mcp.worlds.browser.tabs import DialogRule, Tabs
 from hud_mcp.worlds.browser.target import find_element
 
@@ -66,6 +67,10 @@ SCHEMAS: Mapping[str, dict[str, Any]] = {
 """Every custom action: the JSON schema of its arguments."""
 
 
+_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:(?!\d)", re.IGNORECASE)
+"""What an address begins with; a host with a port has none."""
+
+
 class Commands:
     """What custom actions do.
 
@@ -122,12 +127,35 @@ class Commands:
             )
         if self._has_site and parts.scheme == "http" and parts.netloc.lower() == SITE_HOST:
             return absolute
+        if parts.scheme == "http" and parts.netloc.lower() == urlsplit(LOADED_URL).netloc:
+            return absolute
         if self._allow.allows(absolute):
             return absolute
         site = f"the task's site {SITE_URL}" if self._has_site else ""
         hosts = f"the hosts {self._allow}" if self._allow.patterns else ""
         reachable = " and ".join(p for p in (site, hosts) if p) or "nothing"
         raise ActionFailed(f"{absolute[:200]!r} may not be opened. Reachable: {reachable}.")
+
+    def written(self, url: str) -> str:
+        """The absolute address that a task means by what it wrote, allowed or not.
+
+        A path is the site's; `http://` is added where there is no scheme, unless there is a site
+        and no such host is allowed: then it is the site's too.
+
+        Raises:
+            ActionFailed: It is a path, and there is no site.
+        """
+        text = url.strip()
+        if _SCHEME.match(text):
+            return text
+        if text.startswith("/") and not text.startswith("//"):
+            if not self._has_site:
+                raise ActionFailed(f"{text[:200]!r} is a path, and this environment has no site.")
+            return SITE_URL + text
+        named = f"http://{text.lstrip('/')}"
+        if self._has_site and not self._allow.allows(named):
+            return f"{SITE_URL}/{text.lstrip('/')}"
+        return named
 
     async def visit(self, page: "Page", address: str) -> None:
         """Open an address that `address` gave, as far as its document having arrived.
@@ -137,6 +165,8 @@ class Commands:
         """
         from playwright.async_api import Error  # noqa: PLC0415  # loads on use
 
+        self._tabs.refused.clear()
+        host = urlsplit(address).hostname or ""
         try:
             await page.goto(address, wait_until="commit", timeout=NAVIGATION_BOUND_MS)
         except Error as exc:
@@ -145,7 +175,10 @@ class Commands:
             if "Download is starting" in exc.message:
                 return  # the refusal of the download is told as a note
             reason = exc.message.partition(": ")[2].partition("\n")[0] or exc.message
+            reason = self._tabs.refused.get(host, reason)
             raise ActionFailed(f"{address} could not be opened: {reason}") from exc
+        if refusal := self._tabs.refused.get(host):
+            raise ActionFailed(f"{address} could not be opened: {refusal}")
 
     def _absolute(self, text: str) -> str:
         if not text:

@@ -8,6 +8,10 @@ name. A request that Chromium does not send stays impossible, because nothing el
 reachable; intercepting requests one by one (`context.route`) costs each of them a round
 trip and misses those of workers and WebSockets.
 
+Where a task's own row opens hosts, nothing at all is reached directly: the gate connects to those,
+and to no address that the row may not name. So browsers of rows with other hosts are the same, and
+what one session may reach is known to its gate alone.
+
 The site has the same origin in every session, so addresses, cookies and storage mean
 the same after a restart, although the port differs.
 """
@@ -19,19 +23,23 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
+from hud_mcp.sandbox.network import Gateway, HostList
 from hud_mcp.worlds.browser.site import Site
 
 if TYPE_CHECKING:
     from starlette.responses import Response
     from starlette.types import Receive, Scope, Send
 
-__all__ = ["SITE_HOST", "SITE_URL", "VISIT", "Gate"]
+__all__ = ["LOADED_URL", "SITE_HOST", "SITE_URL", "VISIT", "Gate"]
 
 SITE_HOST = "site.localhost"
 """A `.localhost` name is a secure context without TLS, and no name server is asked for it."""
 
 SITE_URL = f"http://{SITE_HOST}"
 
+_LOADED_HOST = "loaded.localhost"
+LOADED_URL = f"http://{_LOADED_HOST}"
+"""Where documents are that a task brings along: an origin with cookies and storage."""
 
 VISIT = "visit"
 """The metric of `Server-Timing` that says how often a document was visited.
@@ -43,7 +51,15 @@ draw the same, or what it names by them would clash.
 MAX_ADDRESSES = 10_000
 """How many addresses are counted one by one."""
 
+MOST_CONNECTIONS = 256
+"""How many connections to opened hosts there may be at once."""
+
+_HEAD_BYTES = 1 << 16
 _DOCUMENTS = ("document", "frame", "iframe")
+
+
+_OURS = (SITE_HOST, _LOADED_HOST)
+_NOT_LISTED = "it is not on the task's list of hosts"
 
 
 class Gate:
@@ -53,7 +69,7 @@ class Gate:
         site: What answers for the task's site.
         allowed: The allow-list in words.
         latency_s: How long each request waits before it is answered.
-        on_refused: Told what was asked for and is not allowed.
+        on_refused: Told what was asked for and is not allowed, and why in words.
     """
 
     def __init__(self) -> None:
@@ -63,7 +79,9 @@ class Gate:
         self.visits = 0
         self._visits_before = 0
         self._documents: Counter[str] = Counter()
-        self.on_refused: Callable[[str], None] = lambda _address: None
+        self.on_refused: Callable[[str, str], None] = lambda _address, _why: None
+        self._loaded: list[str] = []
+        self._gateway: Gateway | None = None
         self._server: asyncio.Server | None = None
         self._closing = False
         self._connections: Any = None
@@ -92,7 +110,9 @@ class Gate:
         try:
             self._socket.bind(("127.0.0.1", 0))
             self._server = await asyncio.get_running_loop().create_server(
-                lambda: protocol(config=config, server_state=connections, app_state={}),
+                lambda: self._accept(
+                    lambda: protocol(config=config, server_state=connections, app_state={})
+                ),
                 sock=self._socket,
             )
         except BaseException:
@@ -106,6 +126,8 @@ class Gate:
             return
         self._closing = True
         self._server.close()
+        if self._gateway is not None:
+            await self._gateway.close()
         for connection in list(self._connections.connections):
             connection.transport.abort()
         tasks = list(self._connections.tasks)
@@ -113,6 +135,22 @@ class Gate:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks, timeout=2)
+
+    def open_hosts(self, hosts: HostList) -> None:
+        """Connect to these hosts from now on, and to addresses that they may lead to."""
+        self._gateway = Gateway(hosts, most=MOST_CONNECTIONS, on_refused=self._tell_of_host)
+
+    def load(self, html: str) -> str:
+        """Take a document that a task brings along, and return its address."""
+        self._loaded.append(html)
+        return f"{LOADED_URL}/{len(self._loaded)}"
+
+    def _accept(self, serve: Callable[[], asyncio.Protocol]) -> asyncio.Protocol:
+        return serve() if self._gateway is None else _Front(serve, self._gateway)
+
+    def _tell_of_host(self, host: str, is_listed: bool) -> None:  # noqa: FBT001  # a callback
+        why = "it leads to an address that the task may not open" if is_listed else _NOT_LISTED
+        self.on_refused(host, why)
 
     async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
         """Answer one request, as an ASGI application."""
@@ -132,9 +170,12 @@ class Gate:
         target = scope["raw_path"].decode("latin-1")
         if not target.startswith("/"):  # a proxy's request: an absolute address, or host:port
             parts = urlsplit(target if "://" in target else f"//{target}")
-            if scope["method"] == "CONNECT" or parts.netloc.lower() != SITE_HOST:
+            host = parts.netloc.lower()
+            if scope["method"] == "CONNECT" or host not in _OURS:
                 return self._refuse(target)
             target = parts.path or "/"
+            if host == _LOADED_HOST:
+                return self._number(self._load(target), scope, f"{LOADED_URL}{target}")
         elif not self._names_me(scope):
             return self._refuse(_header(scope, b"host") + target)
         path = unquote(target)
@@ -143,6 +184,18 @@ class Gate:
         # What follows reads paths; it shall not see the address in place of one.
         scope = {**scope, "path": path, "raw_path": target.encode("latin-1")}
         response = await self.site.respond(Request(scope, receive), path)
+        return self._number(response, scope, target)
+
+    def _load(self, target: str) -> "Response":
+        from starlette.responses import HTMLResponse, PlainTextResponse  # noqa: PLC0415  # lazy
+
+        number = target.removeprefix("/")
+        if not number.isdecimal() or not 0 < int(number) <= len(self._loaded):
+            return PlainTextResponse("The task brings no such document along.", 404)
+        headers = {"cache-control": "no-store"}
+        return HTMLResponse(self._loaded[int(number) - 1], headers=headers)
+
+    def _number(self, response: "Response", scope: "Scope", target: str) -> "Response":
         if _header(scope, b"sec-fetch-dest") in _DOCUMENTS:
             response.headers["server-timing"] = f"{VISIT};dur={self._number_visit(target)}"
         return response
@@ -170,12 +223,57 @@ class Gate:
     def _refuse(self, address: str) -> "Response":
         from starlette.responses import PlainTextResponse  # noqa: PLC0415  # lazy
 
-        self.on_refused(address)
+        self.on_refused(address, _NOT_LISTED)
         return PlainTextResponse(
             f"{address} may not be reached from here. The allow-list is {self.allowed}.",
             403,
             headers={"cache-control": "no-store"},
         )
+
+
+class _Front(asyncio.Protocol):
+    """A new connection, until its first request says who serves it.
+
+    Args:
+        serve: Makes what answers for the task's own pages.
+        gateway: What connects to other hosts.
+    """
+
+    def __init__(self, serve: Callable[[], asyncio.Protocol], gateway: Gateway) -> None:
+        self._serve = serve
+        self._gateway = gateway
+        self._transport: asyncio.Transport | None = None
+        self._head = b""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Wait for its first line."""
+        if isinstance(transport, asyncio.Transport):
+            self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        """Hand the connection over as soon as it is known to whom."""
+        self._head += data
+        line, ended, _rest = self._head.partition(b"\r\n")
+        transport = self._transport
+        if transport is None or (not ended and len(self._head) < _HEAD_BYTES):
+            return
+        follower = self._follower(line.decode("latin-1"))
+        transport.set_protocol(follower)
+        follower.connection_made(transport)
+        follower.data_received(self._head)
+
+    def _follower(self, line: str) -> asyncio.Protocol:
+        method, _, rest = line.partition(" ")
+        target = rest.partition(" ")[0]
+        try:
+            host = urlsplit(target if "://" in target else f"//{target}").netloc.lower()
+        except ValueError:
+            return self._serve()
+        if target.startswith("/") or (method != "CONNECT" and host in _OURS):
+            return self._serve()
+        loop = asyncio.get_running_loop()
+        reader = asyncio.StreamReader(limit=_HEAD_BYTES, loop=loop)
+        return asyncio.StreamReaderProtocol(reader, self._gateway.accept, loop=loop)
 
 
 def _header(scope: "Scope", name: bytes) -> str:

@@ -15,6 +15,7 @@ from hud_mcp.errors import EnvironmentFailed
 from hud_mcp.world import Shared
 from hud_mcp.worlds.browser.allow import AllowList
 from hud_mcp.worlds.browser.devtools import attach, send
+from hud_mcp.worlds.browser.driver import start_driver
 from hud_mcp.worlds.browser.gate import Gate
 from hud_mcp.worlds.browser.options import SlotOptions
 from hud_mcp.worlds.browser.refs import Refs
@@ -137,11 +138,7 @@ class _Driver:
 
     @classmethod
     async def start(cls) -> "_Driver":
-        from playwright.async_api import async_playwright  # noqa: PLC0415  # loads on use
-
-        with anyio.CancelScope(shield=True):  # half-way, its process would have no owner
-            return cls(await async_playwright().start())
-        raise RuntimeError("nothing cancels a shielded scope")
+        return cls(await start_driver())
 
     async def close(self) -> None:
         with anyio.move_on_after(LEAVE_BOUND_S, shield=True):

@@ -1,7 +1,7 @@
 """The declaration of a browser: its site, its hosts, its options."""
 
 import copy
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +10,15 @@ import anyio
 from hud_mcp.action import ACTION_TYPES
 from hud_mcp.context import ContextFeature, ContextSpace
 from hud_mcp.errors import ActionFailed, EnvironmentFailed, InvalidEnvironment, did_you_mean
+from hud_mcp.function import Function
 from hud_mcp.world import Opening
 from hud_mcp.worlds.browser.allow import AllowList
 from hud_mcp.worlds.browser.chromium import Chromium, find_chromium
 from hud_mcp.worlds.browser.commands import SCHEMAS
 from hud_mcp.worlds.browser.devtools import is_end
+from hud_mcp.worlds.browser.functions import BROWSER_FUNCTIONS
 from hud_mcp.worlds.browser.gate import VISIT
+from hud_mcp.worlds.browser.opened import OpenedHosts
 from hud_mcp.worlds.browser.options import SlotOptions
 from hud_mcp.worlds.browser.reserve import Slot
 from hud_mcp.worlds.browser.site import Backend, Site
@@ -84,6 +87,9 @@ class Browser:
         replayable: Whether the same actions and looks bring back the same state; left out,
             that holds for a site of its own and not where pages reach other hosts.
         arguments: More command line arguments for Chromium.
+        tasks_open_hosts: Whether the row of a task opens hosts of its own beside these: of
+            `goto` in its `setup`, and of `allow` in its `config`. Sessions of such rows come
+            back from a snapshot.
 
     Raises:
         InvalidEnvironment: An option cannot work.
@@ -94,6 +100,7 @@ class Browser:
     actions = frozenset(ACTION_TYPES) - {"response"}
     has_screen = True
     custom_actions = SCHEMAS
+    functions: tuple[Function, ...] = BROWSER_FUNCTIONS
 
     def __init__(
         self,
@@ -107,6 +114,7 @@ class Browser:
         start: str | None = "/",
         replayable: bool | None = None,
         arguments: Iterable[str] = (),
+        tasks_open_hosts: bool = False,
     ) -> None:
         if state is not None and backend is None:
             raise InvalidEnvironment("Browser: `state` belongs to a `backend`, and there is none.")
@@ -120,6 +128,7 @@ class Browser:
         own_start = start is not None and start.startswith("/")
         self._start = None if own_start and not self._has_site else start
         self._replayable = replayable
+        self._tasks_open_hosts = tasks_open_hosts
         self._context_space = _context_space(viewport)
 
     @property
@@ -128,6 +137,12 @@ class Browser:
         if self._replayable is not None:
             return self._replayable
         return not self._allow.patterns
+
+    def replays_with(self, hosts: Sequence[str]) -> bool:
+        """The same for a session whose task's own row names these hosts."""
+        if self._replayable is not None or not self._tasks_open_hosts:
+            return self.replayable
+        return self.replayable and not hosts
 
     @property
     def context_space(self) -> ContextSpace:
@@ -145,26 +160,35 @@ class Browser:
         """
         root = self._root(opening)
         context = self._context_space.fill(opening.context)
-        chromium, slot = await self._take(opening, _slot_options(context, self._allow.bypass))
+        opened = self._opened(opening)
+        allow = self._allow if opened is None else AllowList(opened.patterns)
+        # Where rows open hosts, the gate connects to them, so that all browsers are alike.
+        direct = self._allow if opened is None else AllowList()
+        replayable = self.replays_with(opening.allow)
+        options = _slot_options(context, direct.bypass)
+        chromium, slot = await self._take(opening, options, direct)
         latency_s = float(context["latency_ms"]) / 1000
         try:
             state = self._initial_state(opening)
             if self._has_site:
                 slot.gate.site = Site(root, self._backend, state, opening.log)
-            slot.gate.allowed = str(self._allow)
+            slot.gate.allowed = str(allow)
             slot.gate.latency_s = latency_s
-            if latency_s and self._allow.patterns:
+            if opened is not None:
+                slot.gate.open_hosts(opened)
+            if latency_s and allow.patterns:
                 await slow_down(slot.context, latency_s)
-            if opening.seed is not None or self.replayable:
+            if opening.seed is not None or replayable:
                 seed = (opening.seed or 0) & 0xFFFFFFFF
-                crypto = "true" if self.replayable else "false"
+                crypto = "true" if replayable else "false"
                 await slot.context.add_init_script(f"({_SEEDED})({seed}, {crypto})")
             world = BrowserWorld(
                 slot,
                 chromium.reserve,
                 state,
-                self._allow,
+                allow,
                 goes_offline=bool(context["offline"]),
+                names_targets=opening.names_targets,
             )
             if self._start is not None:
                 await _start(world, self._start)
@@ -202,6 +226,21 @@ class Browser:
             f"file.{hint}"
         )
 
+    def _opened(self, opening: Opening) -> OpenedHosts | None:
+        """What the gate connects to; None where that is nothing, or the browser does so itself.
+
+        Raises:
+            EnvironmentFailed: The row names what is no host, or one that it may not.
+        """
+        if not self._tasks_open_hosts or not opening.allow:
+            return None
+        return OpenedHosts(
+            opening.allow,
+            self._allow.patterns,
+            is_trusted=opening.is_trusted,
+            local=opening.local_hosts,
+        )
+
     def _root(self, opening: Opening) -> Path | None:
         if self._site is None:
             return None
@@ -215,16 +254,18 @@ class Browser:
             return self._state(opening)
         return copy.deepcopy(dict(self._state))
 
-    async def _take(self, opening: Opening, options: SlotOptions) -> tuple[Chromium, Slot]:
+    async def _take(
+        self, opening: Opening, options: SlotOptions, allow: AllowList
+    ) -> tuple[Chromium, Slot]:
         """Take a context of the process's browser; a new browser where the last one died."""
         from playwright.async_api import Error  # noqa: PLC0415  # loads on use
 
         executable = find_chromium(self._executable)
-        key = f"browser {executable} {self._allow.resolver_rules} {self._arguments}"
+        key = f"browser {executable} {allow.resolver_rules} {self._arguments}"
         failure: Exception | None = None
         for _attempt in range(3):
             chromium = await opening.shared.get(
-                key, lambda: Chromium.launch(executable, self._allow, self._arguments)
+                key, lambda: Chromium.launch(executable, allow, self._arguments)
             )
             if chromium.alive:
                 try:

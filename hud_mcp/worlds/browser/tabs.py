@@ -8,6 +8,7 @@ here, at once, so that no call waits for it.
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import anyio
 
@@ -47,6 +48,7 @@ class Tabs:
     Attributes:
         rule: How dialogs are answered.
         offline: Whether the pages are without a network.
+        refused: Why a host was not reached, of those since this was last emptied.
     """
 
     def __init__(self, slot: Slot, on_broken: Callable[[str], None]) -> None:
@@ -55,6 +57,7 @@ class Tabs:
         self._options = slot.options
         self._latency_s = slot.gate.latency_s
         self.offline = False
+        self.refused: dict[str, str] = {}
         self._on_broken = on_broken
         self._notes: list[_Note] = []
         self._closed_origins: set[str] = set()
@@ -214,9 +217,11 @@ class Tabs:
     def _on_download(self, download: "Download") -> None:
         self.note(f"The download of {download.suggested_filename!r} was refused.")
 
-    def _on_refused(self, address: str) -> None:
+    def _on_refused(self, address: str, why: str) -> None:
         host = address.partition("://")[2].partition("/")[0] or address
-        self.note(f"{host[:200]!r} was not reached: it is not on the task's list of hosts.")
+        text = f"{host[:200]!r} was not reached: {why}."
+        self.refused[(urlsplit(f"//{host}").hostname or host).lower()] = text
+        self.note(text)
 
     def _on_crash(self, page: "Page") -> None:
         self._on_broken(f"The page {page.url} crashed.")

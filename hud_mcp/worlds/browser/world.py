@@ -1,7 +1,7 @@
 """The live browser of one session: it acts, it is looked at, and it is closed."""
 
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -32,6 +32,7 @@ from hud_mcp.worlds.browser.commands import Commands
 from hud_mcp.worlds.browser.devtools import is_end
 from hud_mcp.worlds.browser.gate import SITE_URL
 from hud_mcp.worlds.browser.hands import Hands, own_pauses_s
+from hud_mcp.worlds.browser.hits import matching, write_down
 from hud_mcp.worlds.browser.kept import pack, unpack
 from hud_mcp.worlds.browser.options import SlotOptions
 from hud_mcp.worlds.browser.picture import take_picture
@@ -53,7 +54,7 @@ from hud_mcp.worlds.browser.text import Reading, changes_between, read_page, ren
 from hud_mcp.worlds.browser.together import together
 
 if TYPE_CHECKING:
-    from playwright.async_api import Page
+    from playwright.async_api import ElementHandle, Frame, Page
 
 __all__ = ["BrowserWorld"]
 
@@ -69,6 +70,7 @@ RESTORE_BOUND_S = 120.0
 """How long all pages may take to come back."""
 
 _GONE_BOUND_S = 1.0
+_MOST_ELEMENTS = 100
 _HISTORY_BUTTONS = {"back": "back", "forward": "forward"}
 
 
@@ -89,6 +91,7 @@ class BrowserWorld:
         allow: AllowList,
         *,
         goes_offline: bool = False,
+        names_targets: bool = False,
     ) -> None:
         self.state = state
         self._slot = slot
@@ -106,6 +109,8 @@ class BrowserWorld:
         self._snapshots = Snapshots(*self._parts)
         self._last: Reading | None = None
         self._reached: Point | None = None
+        self._names_targets = names_targets
+        self._hit: str | None = None
 
     @property
     def page(self) -> "Page":
@@ -139,6 +144,14 @@ class BrowserWorld:
             ActionFailed: It is not allowed.
         """
         return self._commands.address(path_or_url)
+
+    def written_address(self, url: str) -> str:
+        """The absolute address that a task means by what it wrote, whether allowed or not.
+
+        Raises:
+            ActionFailed: It is a path, and there is no site.
+        """
+        return self._commands.written(url)
 
     async def goto(self, path_or_url: str) -> None:
         """Open a path of the site or an allowed URL, and return when it has settled.
@@ -175,7 +188,112 @@ class BrowserWorld:
         """
         async with self._working(self._act_bound_s):
             tab = await self._tabs.ensure_open()
-            return await tab.page.evaluate("() => document.body ? document.body.innerText : ''")
+            return await _words_of(tab.page.main_frame)
+
+    async def words(self) -> str:
+        """The words that the page and its frames show, a frame after the other.
+
+        Read from outside of their scripts, as `text` is.
+
+        Raises:
+            ActionFailed: They did not say in time.
+            EnvironmentFailed: The browser is gone.
+        """
+        async with self._working(self._act_bound_s):
+            tab = await self._tabs.ensure_open()
+            return "\n".join([await _words_of(frame) for frame in tab.page.frames])
+
+    async def texts_of(self, selector: str) -> list[str]:
+        """The text of each element that a selector matches, of the first hundred.
+
+        Read from outside of the page's scripts: what they override deceives nobody.
+
+        Raises:
+            ActionFailed: It is no selector, or the page did not answer in time.
+            EnvironmentFailed: The browser is gone.
+        """
+        async with self._working(self._act_bound_s):
+            tab = await self._tabs.ensure_open()
+            found = await tab.page.query_selector_all(selector)
+            return [await _text_of(element) for element in found[:_MOST_ELEMENTS]]
+
+    async def matching(self, selector: str, targets: Sequence[str]) -> list[bool]:
+        """Whether a selector matches each of what actions hit, as their effects say it.
+
+        Raises:
+            ActionFailed: It is no selector.
+            EnvironmentFailed: The browser is gone.
+        """
+        browser = self._slot.context.browser
+        if not targets or browser is None:
+            return [False] * len(targets)
+        async with self._working(self._act_bound_s):
+            return await matching(browser, selector, targets)
+
+    async def wait_for(self, selector: str, seconds: float) -> None:
+        """Wait until an element that a selector matches can be seen.
+
+        Raises:
+            ActionFailed: None was to be seen in time.
+            EnvironmentFailed: The browser is gone.
+        """
+        from playwright.async_api import TimeoutError as TooLate  # noqa: PLC0415  # loads on use
+
+        async with self._working(seconds + self._act_bound_s):
+            tab = await self._tabs.ensure_open()
+            try:
+                await tab.page.wait_for_selector(selector, timeout=seconds * 1000)
+            except TooLate as exc:
+                raise ActionFailed(
+                    f"{selector!r} was not to be seen within {seconds:g} s."
+                ) from exc
+
+    async def cookies(self) -> list[Any]:
+        """Every cookie of this session's pages, as Playwright has them.
+
+        Raises:
+            EnvironmentFailed: The browser is gone.
+        """
+        async with self._working(self._act_bound_s):
+            return list(await self._slot.context.cookies())
+
+    async def set_cookies(self, cookies: list[dict[str, Any]] | dict[str, str]) -> None:
+        """Set cookies.
+
+        Args:
+            cookies: Their values by name, for the page that is shown; or each with its fields,
+                as Playwright takes them, where `url` or `domain` is the page's by default.
+
+        Raises:
+            ActionFailed: One lacks a name or a value, or there is no page that it could be of.
+            EnvironmentFailed: The browser is gone.
+        """
+        if isinstance(cookies, dict):
+            cookies = [{"name": name, "value": value} for name, value in cookies.items()]
+        ready = [self._complete_cookie(cookie) for cookie in cookies]
+        async with self._working(self._act_bound_s):
+            await self._slot.context.add_cookies(ready)
+
+    async def load_html(self, html: str) -> None:
+        """Show a document, at an address of its own, and return when it has settled.
+
+        Raises:
+            EnvironmentFailed: The browser is gone.
+        """
+        await self.goto(self._slot.gate.load(html))
+
+    async def prepare(self, action: Action) -> None:
+        """Perform an action for a setup, before the agent begins.
+
+        Raises:
+            ActionFailed: As for `act`.
+            EnvironmentFailed: The browser is gone.
+        """
+        async with self._working(self._act_bound_s + own_pauses_s(action)):
+            tab = await self._tabs.ensure_open()
+            mark = tab.mark()
+            await self._perform(tab, action)
+            await self._settle(tab, mark, late=False)
 
     async def act(self, action: Action) -> ActionEffect:
         """Perform one action, and return when the page has settled.
@@ -192,10 +310,10 @@ class BrowserWorld:
             mark = tab.mark()
             if (effect := await self._perform_still(action)) is not None:
                 return effect
-            self._reached = None
+            self._reached = self._hit = None
             await self._perform(tab, action)
             await self._settle(tab, mark, late=isinstance(action, ScrollAction))
-        return ActionEffect(place=self._reached)
+        return ActionEffect(place=self._reached, target=self._hit)
 
     async def observe(self, look: Look) -> Observation:
         """Return the page in words, in a picture, or both.
@@ -302,10 +420,12 @@ class BrowserWorld:
             case PressAction() | KeyDownAction() | KeyUpAction():
                 await self._keys(tab, action)
             case CustomAction():
+                await self._note_chosen(tab, action)
                 await self._commands.run(action.action, action.args or {})
             case DragAction():
                 for point in action.path:
                     check_point(tab.page, point)
+                await self._note_hit(tab, Place(action.path[0].x, action.path[0].y))
                 await self._hands.drag(tab, action)
             case _:
                 raise ActionFailed(f"A browser does not take {action.type!r}.")
@@ -316,6 +436,7 @@ class BrowserWorld:
             return
         place = await self._place(tab, action)
         if place is not None:
+            await self._note_hit(tab, place)
             await self._hands.click(tab, place, action)
 
     async def _type(self, tab: Tab, action: TypeAction) -> None:
@@ -327,6 +448,7 @@ class BrowserWorld:
             place = check_point(tab.page, action.point)
             await self._hands.click(tab, place, ClickAction(point=action.point))
             element = await focused_element(tab.page.main_frame)
+        await self._note_focus(tab, element)
         await self._hands.type(tab, action, element)
 
     async def _scroll(self, tab: Tab, action: ScrollAction) -> None:
@@ -343,6 +465,7 @@ class BrowserWorld:
         await self._hands.move(tab, place.x, place.y)
 
     async def _keys(self, tab: Tab, action: PressAction | KeyDownAction | KeyUpAction) -> None:
+        await self._note_hit(tab, None)
         if isinstance(action, PressAction):
             await self._hands.press(tab, action.keys)
         elif isinstance(action, KeyDownAction):
@@ -361,6 +484,49 @@ class BrowserWorld:
         place = await place_of(tab, action.ref, action.selector)
         self._reached = None if place.scrolled else Point(x=place.x, y=place.y)
         return place
+
+    async def _note_hit(self, tab: Tab, place: Place | None) -> None:
+        """Remember what an action is about to hit: at a place, or what has the focus."""
+        if self._names_targets:
+            self._hit = await write_down(tab, None if place is None else (place.x, place.y))
+
+    async def _note_focus(self, tab: Tab, element: "ElementHandle | None") -> None:
+        """Remember what takes the keys, once an element has been given the focus."""
+        from playwright.async_api import Error  # noqa: PLC0415  # loads on use
+
+        if not self._names_targets:
+            return
+        if element is not None:
+            try:
+                await element.focus()
+            except Error as exc:
+                if is_end(exc):
+                    raise
+                return  # typing into it says what is wrong with it
+        await self._note_hit(tab, None)
+
+    async def _note_chosen(self, tab: Tab, action: CustomAction) -> None:
+        given = {name: (action.args or {}).get(name) for name in ("ref", "selector")}
+        if action.action != "select_option" or not self._names_targets or all(given.values()):
+            return
+        if any(isinstance(each, str) for each in given.values()):
+            await self._note_focus(tab, await find_element(tab, given["ref"], given["selector"]))
+
+    def _complete_cookie(self, cookie: dict[str, Any]) -> Any:
+        """A cookie with what it is of.
+
+        Raises:
+            ActionFailed: It lacks a name or a value, or there is no page that it could be of.
+        """
+        if not all(isinstance(cookie.get(name), str) for name in ("name", "value")):
+            raise ActionFailed("A cookie has a 'name' and a 'value', which are texts.")
+        if cookie.get("url") or cookie.get("domain"):
+            return cookie if cookie.get("url") else {"path": "/", **cookie}
+        if not self.url.startswith(("http://", "https://")):
+            raise ActionFailed(
+                f"The cookie {cookie['name']!r} is of no page. Open one first, or give a 'url'."
+            )
+        return {**cookie, "url": self.url}
 
     async def _settle(self, tab: Tab, mark: int, *, late: bool) -> None:
         await settle(tab, mark, late=late)
@@ -441,6 +607,30 @@ class BrowserWorld:
             if not self._tabs.current.closed:  # the driver died, and nobody is left to tell
                 self._break("The browser ended unexpectedly.")
         self._check_usable()
+
+
+async def _words_of(frame: "Frame") -> str:
+    """What a document shows, asked from outside of its scripts; nothing of one that went away."""
+    from playwright.async_api import Error  # noqa: PLC0415  # loads on use
+
+    try:
+        body = await frame.query_selector("body")
+        return await body.inner_text() if body is not None else ""
+    except Error as exc:
+        if is_end(exc) or not frame.is_detached():
+            raise
+        return ""
+
+
+async def _text_of(element: "ElementHandle") -> str:
+    from playwright.async_api import Error  # noqa: PLC0415  # loads on use
+
+    try:
+        return await element.inner_text()
+    except Error as exc:
+        if is_end(exc):
+            raise
+        return await element.text_content() or ""  # of a drawing, or gone meanwhile
 
 
 def _cleaned(exc: Exception) -> str:

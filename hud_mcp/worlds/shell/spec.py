@@ -4,6 +4,7 @@ import io
 import os
 import tarfile
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import anyio
@@ -11,10 +12,12 @@ import anyio.to_thread
 
 from hud_mcp.context import ContextSpace
 from hud_mcp.errors import EnvironmentFailed, InvalidEnvironment, LimitReached, did_you_mean
+from hud_mcp.function import Function
 from hud_mcp.sandbox import HostList, Isolation, Sandbox, SandboxLimits, SandboxOptions
 from hud_mcp.tool import Tool
 from hud_mcp.world import Opening
 from hud_mcp.worlds.shell.commands import SCHEMAS
+from hud_mcp.worlds.shell.functions import SHELL_FUNCTIONS
 from hud_mcp.worlds.shell.tools import SHELL_TOOLS
 from hud_mcp.worlds.shell.world import ShellWorld
 
@@ -56,6 +59,7 @@ class Shell:
     context_space = ContextSpace()
     custom_actions = SCHEMAS
     tools: tuple[Tool, ...] = SHELL_TOOLS
+    functions: tuple[Function, ...] = SHELL_FUNCTIONS
 
     def __init__(
         self,
@@ -88,17 +92,7 @@ class Shell:
 
         If this call fails or is cancelled, nothing of this session stays open.
         """
-        options = self.options
-        if self._readonly:
-            sources = {guest: opening.folder / path for guest, path in self._readonly.items()}
-            options = SandboxOptions(
-                isolation=options.isolation,
-                hosts=options.hosts,
-                env=options.env,
-                readonly=sources,
-                limits=options.limits,
-            )
-        sandbox = await Sandbox.open(options)
+        sandbox = await Sandbox.open(self._options_from(opening.folder))
         try:
             if self._root is not None:
                 await self._fill(sandbox, opening.folder / self._root)
@@ -127,6 +121,13 @@ class Shell:
                 f"Shell: there is no {str(named)!r} beside the environment's file."
                 f"{did_you_mean(named.name, beside)}"
             )
+
+    def _options_from(self, folder: Path) -> SandboxOptions:
+        """The options of a sandbox, where paths start in a folder."""
+        if not self._readonly:
+            return self.options
+        sources = {guest: folder / path for guest, path in self._readonly.items()}
+        return replace(self.options, readonly=sources)
 
     async def _fill(self, sandbox: Sandbox, source: Path) -> None:
         if not await anyio.to_thread.run_sync(source.is_dir):

@@ -127,6 +127,10 @@ class Relay:
         """Say nothing any more, and break nothing."""
         self._flows.clear()
 
+    def thaw(self) -> None:
+        """Say what was held up, and go on."""
+        self._flows.set()
+
     async def carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Carry one connection."""
         self.count += 1

@@ -12,7 +12,7 @@ from pathlib import Path
 import anyio
 import psutil
 import pytest
-from bridging import QUESTIONS, WORKBENCH, HudServer, gone
+from bridging import QUESTIONS, WORKBENCH, HudServer, gone, until
 from mcp_types import PromptReference
 from peers import (
     PATIENCE_S,
@@ -113,6 +113,48 @@ async def test_the_hud_server_ends_with_ours(
         running.process.send_signal(how)
         running.process.wait(PATIENCE_S)
         assert all(gone(pid) for pid in children)
+
+
+SLOW_END = """
+import os, subprocess, sys, time
+from pathlib import Path
+from hud import Environment
+
+env = Environment("slow")
+HERE = Path(__file__).parent
+
+@env.initialize
+async def up():
+    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    (HERE / "pids").write_text(f"{os.getpid()} {child.pid}")
+
+@env.shutdown
+async def down():
+    for part in range(30):
+        print("still ending", part, flush=True)
+        time.sleep(0.1)
+    (HERE / "down").write_text("whole")
+
+@env.template()
+async def ask():
+    answer = yield "Say yes."
+    yield float(answer == "yes")
+"""
+
+
+async def test_shutdown_hooks_of_a_hud_file_run_to_their_end(
+    hud_python: Path, tmp_path: Path
+) -> None:
+    """Longer than a host waits for us, and printing to nobody; what they left behind has ended."""
+    source = tmp_path / "env.py"
+    source.write_text(SLOW_END)
+    async with stdio_peer(tmp_path, (f"hud:{source}",), "--python", str(hud_python)) as peer:
+        await peer.start("ask")
+        pids = [int(pid) for pid in (tmp_path / "pids").read_text().split()]
+    assert not (tmp_path / "down").exists(), "nobody waited for them"
+    await until(tmp_path / "down")
+    assert (tmp_path / "down").read_text() == "whole"
+    assert all(gone(pid) for pid in pids)
 
 
 async def test_a_session_is_taken_up_by_the_next_server(

@@ -4,6 +4,7 @@
 
 import io
 import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import anyio
 import pytest
 from bridging import DESKTOP, HudServer, bridged, graded, hud_server
 from PIL import Image
+from skips import skip_here
 
 from hud_mcp.action import parse_actions
 from hud_mcp.channel.bridge.control import Control
@@ -32,6 +34,8 @@ pytestmark = [
 @pytest.fixture(scope="module")
 def desktop(hud_python: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[HudServer]:
     """A HUD server with a desktop."""
+    if not sys.platform.startswith("linux"):
+        skip_here("an X server for VNC alone is a program of Linux")
     missing = [name for name in ("Xvnc", "chromium") if shutil.which(name) is None]
     if missing:
         pytest.skip(f"NO DESKTOP IS TESTED: {', '.join(missing)} is not installed.")

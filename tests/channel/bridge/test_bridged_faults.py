@@ -20,12 +20,14 @@ from bridging import (
     relay,
     until,
 )
+from wire import TALK, Gate, served
 
 from hud_mcp.channel.bridge import bridge, control
 from hud_mcp.errors import EnvironmentFailed, SessionEnded
 from hud_mcp.grade import Outcome
 from hud_mcp.observation import Look
 from hud_mcp.session import Session
+from hud_mcp.source import load_environments
 from hud_mcp.trajectory import Receipt
 
 pytestmark = pytest.mark.anyio
@@ -68,6 +70,33 @@ async def test_a_drop_while_it_grades_is_lost_and_not_graded_as_another(
         receipt = await ending(session)
         assert (receipt.outcome, receipt.reward) == (Outcome.ENVIRONMENT_FAILED, None)
         assert (await graded(other, "7")).reward == 1.0
+
+
+async def test_a_grade_whose_reply_was_lost_is_read_again(tmp_path: Path) -> None:
+    """Of a server that keeps it, as one of this package does: the task is graded once."""
+    env = load_environments([str(TALK)])[0]
+    tally = tmp_path / "tally"
+    async with (
+        served(env, tmp_path / "theirs.sqlite3") as there,
+        relay(there.port) as way,
+        bridged(way.url, tmp_path / "ours.sqlite3") as asked,
+    ):
+        grading = Gate(str(tmp_path / "grading"))
+        session = await asked.start("gated", grading=grading.path, tally=str(tally))
+        answering = asyncio.ensure_future(graded(session, "x"))
+        await grading.reached()
+        way.freeze()
+        grading.open()
+        with anyio.fail_after(30):
+            while True:
+                rows = await there.sessions.store.list_trajectories()
+                if [row.outcome for row in rows] == ["graded"]:
+                    break
+                await anyio.sleep(0.02)
+        way.drop()
+        way.thaw()
+        assert (await answering).reward == 0.5
+    assert tally.read_text() == "x\n"
 
 
 async def test_a_session_goes_on_after_our_server_was_stopped(

@@ -4,7 +4,8 @@
 
 from board_world import Board, BoardSpec
 
-from hud_mcp import Environment, Grade, SubScore
+from hud_mcp import Answer, Environment, Grade, SubScore
+from hud_mcp.errors import ActionFailed
 
 env = Environment("confidential", world=BoardSpec())
 
@@ -52,3 +53,33 @@ async def talk(expected: str = "unset"):
     answer = yield "Which word am I thinking of?"
     print(f"LOG-MARK {expected}")
     yield {"score": 0.731958264, "subscores": [], "expected": expected, "got": answer}
+
+
+@env.function(use="evaluate", weak="WEAK-MARK")
+async def held_to(answer: Answer[str], expected: str) -> Grade:
+    """Grade against an argument of a call."""
+    return Grade(
+        reward=0.731958264,
+        subscores=(SubScore(name="SUBSCORE-NAME-MARK", value=0.617283945),),
+        content=f"CONTENT-MARK: {answer} was compared",
+        info={"expected": expected, "note": "GRADE-INFO-MARK"},
+    )
+
+
+@env.function(use="evaluate")
+async def raises(expected: str) -> float:
+    """Raise with the answer in the text."""
+    raise ValueError(f"EXCEPTION-MARK {expected}")
+
+
+@env.function(use="evaluate")
+async def turns_down(expected: str) -> float:
+    """Raise an error of the package with the answer in the text."""
+    raise ActionFailed(f"EXCEPTION-MARK {expected}")
+
+
+@env.function(use="evaluate")
+async def words(expected: str) -> str:
+    """Return no number, and the answer."""
+    print(f"LOG-MARK {expected}")
+    return f"EXCEPTION-MARK {expected}"

@@ -285,7 +285,7 @@ async def test_a_program_that_is_no_browser_fails_to_open_with_advice(tmp_path: 
     await shared.close()
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="the rule is about root")
+@pytest.mark.skipif(os.geteuid() != 0, reason="not on this machine: the rule is about root")
 def test_the_sandbox_is_off_for_root_with_a_reason() -> None:
     """Chromium does not start as root with its sandbox; the rule says why."""
     assert "root" in (sandbox_problem() or "")

@@ -1,0 +1,1 @@
+"""Contexts, where CARL has them: `context_space`, `sampler` and `selection`."""

@@ -1,0 +1,67 @@
+"""`hud-mcp functions`: what `setup` and `evaluate` of a task may name."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import click
+import orjson
+
+from hud_mcp.cli.output import cell, make_console, make_table
+from hud_mcp.environment import Environment
+from hud_mcp.environment.answers import ANSWER_FUNCTIONS
+from hud_mcp.function import Function
+from hud_mcp.source import load_environments
+
+__all__ = ["command"]
+
+GYMS = ("qa", "hud-browser", "hud-shell")
+"""The gyms that come with the package; between them they have every function of the package."""
+
+_FIELDS = ("name", "signature", "use", "of", "description", "weak")
+
+
+@click.command()
+@click.argument("source", required=False, metavar="[ENV|SOURCE]")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON Lines.")
+def command(source: str | None, as_json: bool) -> None:  # noqa: FBT001  # click passes it by name
+    """List the functions that a task's `setup` and `evaluate` may name.
+
+    SOURCE is an environment as `serve` takes it (browser, path/to/env.py, env.py:name); left out,
+    those of the gyms that come with the package are listed: qa, hud-browser and hud-shell. What
+    is `weak` can be forged by an agent, and the column says how: evaluate something beside it.
+    """
+    environments = load_environments([source] if source else GYMS)
+    rows = list(_rows(environments))
+    if as_json:
+        for row in rows:
+            click.echo(orjson.dumps(row))
+        return
+    table = make_table("function", "use", "of", "description", "weak")
+    for row in rows:
+        shown = [row[name] for name in ("signature", "use", "of", "description", "weak")]
+        table.add_row(*(cell(text or "") for text in shown))
+    console = make_console()
+    console.print(table)
+    names = ", ".join(environment.name for environment in environments)
+    console.print(cell(f"{len(rows)} functions of {names}.", "dim"))
+
+
+def _rows(environments: Iterable[Environment]) -> Iterable[dict[str, Any]]:
+    """Each function once, with what it belongs to."""
+    seen: set[tuple[str, str]] = set()
+    for environment in environments:
+        for name, function in environment.functions.items():
+            of = _owner(function, environment)
+            if (of, name) in seen:
+                continue
+            seen.add((of, name))
+            values = (name, function.signature, function.use, of, function.description)
+            yield dict(zip(_FIELDS, (*values, function.weak), strict=True))
+
+
+def _owner(function: Function, environment: Environment) -> str:
+    """What a function comes with: every answer, a kind of world, or one environment."""
+    if function in ANSWER_FUNCTIONS:
+        return "answers"
+    given: tuple[Function, ...] = getattr(environment.world, "functions", ())
+    return environment.world.name if function in given else environment.name

@@ -1,0 +1,56 @@
+"""What an environment may be called, and what it was once made with."""
+
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+from hud_mcp.errors import InvalidEnvironment
+
+__all__ = ["check_name", "check_v5_keywords"]
+
+_NAME_CHARS = 64
+_V5_KEYWORDS = frozenset(
+    {
+        "auth", "cache_expiration_seconds", "conflict_resolution", "dereference_schemas",
+        "exclude_tags", "icons", "include_fastmcp_meta", "include_tags", "instructions",
+        "lifespan", "mask_error_details", "middleware", "on_duplicate", "on_duplicate_prompts",
+        "on_duplicate_resources", "on_duplicate_tools", "providers", "resource_prefix_format",
+        "sampling_handler", "sampling_handler_behavior", "session_state_store",
+        "strict_input_validation", "tasks", "tool_serializer", "tool_transformations", "tools",
+        "transforms", "website_url",
+    }
+)  # fmt: skip
+"""What HUD's Environment took before version 6, when it was an MCP server of FastMCP's."""
+
+
+def check_name(name: Any, where: str) -> None:
+    """Allow any line of text: HUD does, and MCP is given names that its hosts allow.
+
+    Raises:
+        InvalidEnvironment: It is none, or too long for the record.
+    """
+    is_line = isinstance(name, str) and name == name.strip() and name.isprintable()
+    if is_line and 0 < len(name) <= _NAME_CHARS:
+        return
+    raise InvalidEnvironment(
+        f"{where}: {name!r:.80} cannot name an environment; give a line of text without spaces "
+        f"around it, at most {_NAME_CHARS} characters."
+    )
+
+
+def check_v5_keywords(given: Mapping[str, Any]) -> None:
+    """Warn of keywords that HUD's environments took before version 6.
+
+    Raises:
+        TypeError: One was never a keyword.
+    """
+    unknown = sorted(set(given) - _V5_KEYWORDS)
+    if unknown:  # as Python's own for a function without such a parameter
+        raise TypeError(f"Environment.__init__() got an unexpected keyword argument {unknown[0]!r}")
+    if given:
+        names = ", ".join(sorted(given))
+        warnings.warn(
+            f"Environment() ignores {names}: HUD's environments take that no more since version 6.",
+            DeprecationWarning,
+            stacklevel=3,  # where the environment is made
+        )

@@ -1,0 +1,152 @@
+"""Functions of an answer alone, as a task's `evaluate` names them.
+
+Each takes the submitted text first. They are pure; `response_match` is awaited, since it searches
+in a process of its own.
+"""
+
+import math
+import re
+import string
+from collections.abc import Iterable
+from typing import Any
+
+from hud_mcp.graders.pattern import search
+from hud_mcp.graders.text import Compat, numeric_match
+
+__all__ = [
+    "gaia_match",
+    "numeric_match",
+    "response_includes",
+    "response_is",
+    "response_match",
+]
+
+
+def response_includes(
+    answer: str | None, *texts: str | Iterable[str], compat: Compat = "strict"
+) -> float:
+    """1.0 where every text occurs somewhere in the answer, whatever its case.
+
+    A part of a word is found (`mitochondria` in `mitochondrial`); a part of a number is not
+    (`5` in `15`, in `2.5` or in `-5`).
+
+    Args:
+        answer: What was submitted; None is nothing.
+        *texts: What is looked for: texts, or lists of them.
+        compat: `hud` finds parts of numbers too.
+
+    Raises:
+        ValueError: No text is given, or an empty one: everything would pass.
+    """
+    wanted = [each for given in texts for each in ([given] if _is_one(given) else given)]
+    expected = [_spaced(_text(each)) for each in wanted]
+    if not expected or not all(expected):
+        raise ValueError("response_includes() needs at least one non-empty text to look for")
+    given = _spaced(answer or "")
+    return float(all(_occurs(each, given, compat) for each in expected))
+
+
+def response_is(answer: str | None, text: Any) -> float:
+    """1.0 where the answer is exactly the text, case included; space around it is ignored.
+
+    Args:
+        answer: What was submitted; None is nothing.
+        text: The reference; a number is compared as it is written.
+    """
+    return float((answer or "").strip() == _text(text).strip())
+
+
+async def response_match(answer: str | None, pattern: str) -> float:
+    """1.0 where a regular expression is found in the answer, as `re.search` does it.
+
+    Args:
+        answer: What was submitted; None is nothing.
+        pattern: The expression; `(?i)` at its begin ignores case, `^…$` asks for the whole.
+
+    Raises:
+        ValueError: It is no regular expression; the text says why.
+        GraderFailed: It was not found out within 2 s of computing.
+    """
+    return float(await search(pattern, answer or ""))
+
+
+def gaia_match(answer: str | None, truth: str) -> float:
+    """1.0 where GAIA's own scorer takes the answer for right.
+
+    The rule is the official one of the benchmark (https://huggingface.co/spaces/gaia-benchmark,
+    `scorer.py`), with what is odd in it, so that scores can be compared:
+
+    - A truth that is a number is compared as a number, once `$`, `%` and `,` are out of the
+      answer. An answer that is none counts as infinity: the truth `inf` accepts `banana`, and
+      `nan` nothing. `$42` is 42, `€42` is not.
+    - A truth with `,` or `;` is a list, `1,000` too: the answer must have as many elements, in
+      that order. Within one, punctuation counts and spaces do not.
+    - Any other truth is compared without spaces, punctuation and case.
+
+    Args:
+        answer: What was submitted, without the words around it; None is nothing.
+        truth: The reference.
+    """
+    given = "None" if answer is None else answer
+    if _is_number(truth):
+        return float(_gaia_number(given) == float(truth))
+    if any(sign in truth for sign in ",;"):
+        wanted, parts = re.split("[,;]", truth), re.split("[,;]", given)
+        if len(wanted) != len(parts):
+            return 0.0
+        return float(all(map(_gaia_element, parts, wanted)))
+    return float(_gaia_text(given, punctuation=False) == _gaia_text(truth, punctuation=False))
+
+
+def _gaia_element(given: str, wanted: str) -> bool:
+    if _is_number(wanted):
+        return _gaia_number(given) == float(wanted)
+    return _gaia_text(given, punctuation=True) == _gaia_text(wanted, punctuation=True)
+
+
+def _gaia_number(text: str) -> float:
+    for sign in "$%,":
+        text = text.replace(sign, "")
+    return float(text) if _is_number(text) else math.inf
+
+
+def _gaia_text(text: str, *, punctuation: bool) -> str:
+    text = re.sub(r"\s", "", text).lower()
+    return text if punctuation else text.translate(str.maketrans("", "", string.punctuation))
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_one(given: Any) -> bool:
+    return isinstance(given, str) or not isinstance(given, Iterable)
+
+
+def _text(value: Any) -> str:
+    """A text, or a number as it is written.
+
+    Raises:
+        TypeError: It is neither.
+    """
+    if isinstance(value, str):
+        return value
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return str(value)
+    raise TypeError(f"an answer is compared with text or a number, got {value!r:.80}")
+
+
+def _spaced(text: str) -> str:
+    return " ".join(text.casefold().split())
+
+
+def _occurs(wanted: str, text: str, compat: Compat) -> bool:
+    if compat == "hud":
+        return wanted in text
+    before = r"(?<![\d])(?<!\d[.,])(?<![-+\u2212.])" if wanted[0].isdigit() else ""
+    after = r"(?!\d)(?![.,]\d)" if wanted[-1].isdigit() else ""
+    return re.search(f"{before}{re.escape(wanted)}{after}", text) is not None

@@ -1,0 +1,296 @@
+"""A grader that runs a command and asks how it ended."""
+
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any, ClassVar, Protocol, runtime_checkable
+from weakref import WeakKeyDictionary
+
+import anyio
+import anyio.to_thread
+
+from hud_mcp.errors import ActionFailed, GraderFailed
+from hud_mcp.grade import SubScore
+from hud_mcp.graders.grader import Grader
+from hud_mcp.sandbox.descriptors import readable
+from hud_mcp.sandbox.process import Kept, Output
+from hud_mcp.world import current_world
+
+__all__ = ["BashGrader", "CommandEnd", "RunsCommands"]
+
+_KEPT_BYTES = 64 * 1024
+"""Of each stream, the first half and the last."""
+_MOST_BYTES = 64 * 1024 * 1024
+"""What a command may write in all; with more it is stopped."""
+_END_S = 5.0
+"""How long a command that was killed may take to be gone."""
+_PASSED_ON = {
+    "HOME",
+    "LANG",
+    "LANGUAGE",
+    "LOGNAME",
+    "PATH",
+    "SHELL",
+    "TERM",
+    "TMPDIR",
+    "TZ",
+    "USER",
+}
+"""What a command outside of a sandbox gets of the server's environment, and each `LC_…`."""
+
+
+class CommandEnd(Protocol):
+    """How a command ended in a world."""
+
+    @property
+    def exit_code(self) -> int:
+        """0 for success; negative for the signal that ended it."""
+        ...
+
+    @property
+    def output(self) -> str:
+        """What it wrote, on both streams."""
+        ...
+
+    @property
+    def stopped(self) -> str | None:
+        """Why it was stopped from outside, or None."""
+        ...
+
+
+@runtime_checkable
+class RunsCommands(Protocol):
+    """A world with a shell, as this grader needs it."""
+
+    async def run(
+        self,
+        command: str,
+        *,
+        cwd: str = "",
+        timeout_s: float | None = None,
+        env: Mapping[str, str] | None = None,
+    ) -> CommandEnd:
+        """Run a line of bash to its end.
+
+        Raises:
+            ActionFailed: It cannot run; the text says why.
+        """
+        ...
+
+
+class BashGrader(Grader):
+    """1.0 where a line of bash exits with 0, and 0.0 where it does not.
+
+    In a session whose world has a shell, the command runs there, in the agent's own sandbox and
+    with its rights, one grader after the other. That is **weak**: the agent may have changed
+    what the command looks at and what it runs by (test files, configuration such as
+    `conftest.py`, programs on the folder's own path), and left something running. Let the command
+    look at results, name programs by their whole path, and put the tests in place before it.
+
+    Anywhere else it runs as a process of the server's user, in a process group that is killed
+    when it ends, and of the server's environment it sees only what says where and how it runs
+    (`PATH`, `HOME`, `LANG` …): no keys. No profile is read. What the server's user may read and
+    write, it may.
+    """
+
+    name: ClassVar[str] = "BashGrader"
+    unrecorded: ClassVar[frozenset[str]] = frozenset({"env"})
+    default_timeout: ClassVar[float] = 600
+
+    @classmethod
+    async def compute_score(  # pyright: ignore[reportIncompatibleMethodOverride]  # each grader has parameters of its own
+        cls,
+        command: str | None = None,
+        cwd: str | os.PathLike[str] | None = None,
+        timeout_seconds: float | None = None,
+        env: Mapping[str, str] | None = None,
+    ) -> SubScore:
+        """Run the command, and say how it ended.
+
+        Args:
+            command: A line for bash.
+            cwd: A folder: of the session's sandbox where the command runs there, else of this
+                machine. The session's own folder, or the server's, by default.
+            timeout_seconds: Longer than this it may not take; `default_timeout` by default. A
+                sandbox's `command_s` is the most in a session.
+            env: More environment variables; their values are not recorded.
+
+        Returns:
+            `info` has `exit_code` (None where it was stopped), `stdout`, `stderr` (a sandbox has
+            both in `stdout`), `timed_out`, and `ran_in`: `session` or `server`; where it was
+            stopped, also `stopped`, and `timeout` where that was for its time.
+
+        Raises:
+            ValueError: There is no command, or no time for it.
+            GraderFailed: It cannot run: there is no such folder, or no bash.
+            EnvironmentFailed: The session's world has ended.
+
+        If this call is cancelled, the command and what it started are killed.
+        """
+        if not command or "\0" in command:
+            raise ValueError(f"BashGrader needs a command for bash, got {command!r:.80}.")
+        timeout_s = cls.default_timeout if timeout_seconds is None else timeout_seconds
+        if not timeout_s > 0:
+            raise ValueError(f"BashGrader needs a timeout_seconds above 0, got {timeout_s!r}.")
+        folder = "" if cwd is None else os.fspath(cwd)
+        world = current_world.get()
+        if isinstance(world, RunsCommands):
+            info = await _in_session(world, command, folder, timeout_s, env)
+        else:
+            info = await _on_machine(command, folder, timeout_s, env)
+        return SubScore(name=cls.name, value=float(info["exit_code"] == 0), info=info)
+
+
+_turns: "WeakKeyDictionary[RunsCommands, anyio.Lock]" = WeakKeyDictionary()
+
+
+async def _in_session(
+    world: RunsCommands, command: str, cwd: str, timeout_s: float, env: Mapping[str, str] | None
+) -> dict[str, Any]:
+    """Run it in the world, when no other grader does: a world has one caller at a time."""
+    async with _turns.setdefault(world, anyio.Lock()):
+        started = anyio.current_time()
+        try:
+            end = await world.run(command, cwd=cwd, timeout_s=timeout_s, env=env)
+        except ActionFailed as exc:
+            raise GraderFailed(f"BashGrader cannot run its command: {exc}") from exc
+        took_s = anyio.current_time() - started
+    kept = Kept(_KEPT_BYTES)
+    kept.add(end.output.encode("utf-8", "replace"))
+    timed_out = end.stopped is not None and (took_s >= timeout_s or "took longer" in end.stopped)
+    return {
+        "exit_code": None if end.stopped is not None else end.exit_code,
+        "stdout": kept.taken().decode("utf-8", "replace"),
+        "stderr": "",
+        "timed_out": timed_out,
+        "ran_in": "session",
+        **({"stopped": end.stopped} if end.stopped is not None else {}),
+        **({"timeout": min(timeout_s, round(took_s, 3))} if timed_out else {}),
+    }
+
+
+async def _on_machine(
+    command: str, cwd: str, timeout_s: float, env: Mapping[str, str] | None
+) -> dict[str, Any]:
+    """Run it as a process group of its own, beside the server."""
+    bash = shutil.which(
+        "bash", path=f"/bin{os.pathsep}/usr/bin{os.pathsep}{os.environ.get('PATH', '')}"
+    )
+    if os.name != "posix" or bash is None:
+        raise GraderFailed(
+            "BashGrader finds no bash on this machine. Install it, or use a shell world."
+        )
+    if cwd and not await anyio.Path(cwd).is_dir():
+        raise GraderFailed(
+            f"BashGrader cannot run its command: {cwd!r} is no folder here. Name one."
+        )
+    running = _Running(bash, command, cwd or None, env)
+    try:
+        with anyio.move_on_after(timeout_s) as bound:
+            await running.wait()
+        stopped = (
+            f"it took longer than {timeout_s:g} s" if bound.cancelled_caught else running.stopped
+        )
+    finally:
+        running.kill()
+        with anyio.move_on_after(_END_S, shield=True):
+            await running.wait()
+        exit_code = running.exit_code
+        running.close()
+    return {
+        "exit_code": exit_code if stopped is None else None,
+        "stdout": running.out.taken().decode("utf-8", "replace"),
+        "stderr": running.err.taken().decode("utf-8", "replace"),
+        "timed_out": bound.cancelled_caught,
+        "ran_in": "server",
+        **({"stopped": stopped} if stopped is not None else {}),
+        **({"timeout": timeout_s} if bound.cancelled_caught else {}),
+    }
+
+
+class _Running:
+    """A command under way. Started at once: there is no moment at which it could be lost.
+
+    Raises:
+        GraderFailed: It could not be started.
+    """
+
+    def __init__(
+        self, bash: str, command: str, cwd: str | None, env: Mapping[str, str] | None
+    ) -> None:
+        self.stopped: str | None = None
+        out_read, out_write = os.pipe()
+        err_read, err_write = os.pipe()
+        try:
+            self._process = subprocess.Popen(  # noqa: S603  # the author's own command
+                [bash, "--noprofile", "--norc", "-c", command],
+                stdin=subprocess.DEVNULL,
+                stdout=out_write,
+                stderr=err_write,
+                cwd=cwd,
+                env={**_environment(), **(env or {})},
+                start_new_session=True,
+            )
+        except OSError as exc:
+            os.close(out_read)
+            os.close(err_read)
+            raise GraderFailed(f"BashGrader cannot start {bash}: {exc.strerror}.") from exc
+        finally:
+            os.close(out_write)
+            os.close(err_write)
+        self.out, self.err = self._collect(out_read), self._collect(err_read)
+
+    @property
+    def exit_code(self) -> int | None:
+        """How it ended; None while it runs."""
+        return self._process.poll()
+
+    async def wait(self) -> None:
+        """Wait for the end of the command itself, not of what it left in the back.
+
+        Its number stays its own: until `kill` it is not taken off the list of processes.
+        """
+        if self._process.returncode is not None:
+            return
+        if hasattr(os, "pidfd_open"):
+            ending = os.pidfd_open(self._process.pid)
+            try:
+                await readable(ending)
+            finally:
+                os.close(ending)
+            return
+        # Without it, what the command left in the back is no longer found afterwards.
+        await anyio.to_thread.run_sync(self._process.wait, abandon_on_cancel=True)
+
+    def kill(self) -> None:
+        """End it, and everything in its process group. What it wrote until now is read."""
+        self._kill_group()
+        self.out.drain()
+        self.err.drain()
+
+    def close(self) -> None:
+        """Let go of what is left of it."""
+        self.out.close()
+        self.err.close()
+
+    def _collect(self, fd: int) -> Output:
+        return Output(
+            fd, kept_bytes=_KEPT_BYTES, most_bytes=_MOST_BYTES, on_overflow=self._overflow
+        )
+
+    def _overflow(self) -> None:
+        self.stopped = f"it wrote more than {_MOST_BYTES} bytes"
+        self._kill_group()
+
+    def _kill_group(self) -> None:
+        if self._process.returncode is None:  # else its number may be another's by now
+            with suppress(ProcessLookupError, PermissionError):  # all of it has ended
+                os.killpg(self._process.pid, signal.SIGKILL)
+
+
+def _environment() -> dict[str, str]:
+    """What is passed on of the server's own environment."""
+    return {k: v for k, v in os.environ.items() if k in _PASSED_ON or k.startswith("LC_")}

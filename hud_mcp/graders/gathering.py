@@ -1,0 +1,52 @@
+"""Waiting for several at once: the first that fails ends the others, and is raised as it is."""
+
+import inspect
+from collections.abc import Awaitable, Iterable, Sequence
+from typing import Any, TypeVar
+
+import anyio
+
+from hud_mcp.errors import GraderFailed
+
+__all__ = ["drop", "gather"]
+
+T = TypeVar("T")
+
+
+async def gather(items: Sequence[Awaitable[T]]) -> list[T]:
+    """Wait for all at once, and return what they give, in order.
+
+    Raises:
+        BaseException: What one raised first, and no group: authors catch it by its type. The
+            others were cancelled and have ended.
+
+    If this call is cancelled, all are cancelled and have ended.
+    """
+    given: dict[int, T] = {}
+    failures: list[BaseException] = []
+
+    async def wait_for(index: int, item: Awaitable[T]) -> None:
+        try:
+            given[index] = await item
+        except (Exception, SystemExit) as exc:  # noqa: BLE001  # raised below, when the others have ended
+            failures.append(exc)
+            group.cancel_scope.cancel()
+
+    try:
+        async with anyio.create_task_group() as group:
+            for index, item in enumerate(items):
+                group.start_soon(wait_for, index, item)
+    finally:
+        drop(items)
+    if failures:
+        raise failures[0]
+    if len(given) < len(items):
+        raise GraderFailed("A grader was cancelled by something else, and has no score.")
+    return [given[index] for index in range(len(items))]
+
+
+def drop(items: Iterable[Any]) -> None:
+    """Close what was never begun, and so is awaited by nobody."""
+    for item in items:
+        if inspect.iscoroutine(item) and inspect.getcoroutinestate(item) == inspect.CORO_CREATED:
+            item.close()

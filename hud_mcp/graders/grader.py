@@ -1,0 +1,91 @@
+"""A grader that authors write: a class that measures something, and is awaited for a subscore."""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, cast
+
+from pydantic_core import PydanticSerializationError, to_jsonable_python
+
+from hud_mcp.grade import SubScore
+
+__all__ = ["Grader"]
+
+_PARAMETER_CHARS = 2_000
+"""A text among the recorded parameters is no longer."""
+
+
+class Grader:
+    """What measures one thing. Subclass it, name it, and write `compute_score`.
+
+    `await LengthGrader.grade(weight=0.5, answer=answer)` gives a `SubScore` for `combine`.
+    """
+
+    name: ClassVar[str] = "Grader"
+    unrecorded: ClassVar[frozenset[str]] = frozenset()
+    """Parameters whose values are not kept, for they may be secrets."""
+
+    @classmethod
+    async def grade(cls, weight: float = 1.0, name: str | None = None, **kwargs: Any) -> SubScore:
+        """Measure, and return the part of the grade.
+
+        Args:
+            weight: Of the part among others; a negative one makes it a penalty.
+            name: What the part is called; the grader's name by default.
+            **kwargs: For `compute_score`; kept in the part's `info` under `_parameters`, long
+                texts cut.
+
+        Raises:
+            TypeError: What `compute_score` returned is no score.
+            Exception: Whatever `compute_score` raises: the session is then `grading_failed`.
+
+        If this call is cancelled, what the grader runs is ended.
+        """
+        measured = cls._read(await cls.compute_score(**kwargs))
+        info = {**measured.info, "_parameters": _kept(kwargs, cls.unrecorded)}
+        fields = {"name": name or cls.name, "weight": weight, "info": info}
+        return SubScore.model_validate({**dict(measured), **fields})
+
+    @classmethod
+    async def compute_score(cls, **kwargs: Any) -> Any:
+        """Measure: return a `SubScore`, a number from 0 to 1, or a number and its `info`.
+
+        Raise where nothing can be measured; a score of 0 says that the agent failed.
+        """
+        raise NotImplementedError(f"{cls.__name__} has no compute_score; write an async one.")
+
+    @classmethod
+    def _read(cls, result: Any) -> SubScore:
+        if isinstance(result, SubScore):
+            return result
+        info: Any = {}
+        if isinstance(result, tuple):
+            pair = cast("tuple[Any, ...]", result)
+            result, info = pair if len(pair) == 2 else (None, None)  # noqa: PLR2004  # a pair
+        if not isinstance(result, int | float) or not isinstance(info, Mapping | None):
+            raise TypeError(
+                f"{cls.__name__}.compute_score returned no score; return a SubScore, a number "
+                "from 0 to 1, or (number, info)."
+            )
+        return SubScore(
+            name=cls.name, value=float(result), info=dict(cast("Mapping[str, Any]", info or {}))
+        )
+
+
+def _kept(parameters: Mapping[str, Any], unrecorded: frozenset[str]) -> dict[str, Any]:
+    """What a grader was called with, as JSON that is not long."""
+    shown = {k: "(not recorded)" if k in unrecorded else v for k, v in parameters.items()}
+    try:
+        plain = to_jsonable_python(shown, fallback=str)
+    except (PydanticSerializationError, ValueError):  # something in it has no form in JSON
+        plain = {key: repr(value) for key, value in shown.items()}
+    return cast("dict[str, Any]", _cut(plain))
+
+
+def _cut(value: Any) -> Any:
+    if isinstance(value, str):
+        more = len(value) - _PARAMETER_CHARS
+        return value if more <= 0 else f"{value[:_PARAMETER_CHARS]}… {more} more characters"
+    if isinstance(value, dict):
+        return {k: _cut(v) for k, v in cast("dict[str, Any]", value).items()}
+    if isinstance(value, list):
+        return [_cut(each) for each in cast("list[Any]", value)]
+    return value

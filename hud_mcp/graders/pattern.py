@@ -1,0 +1,92 @@
+"""Regular expressions on an agent's text: an expression that never ends holds up nobody.
+
+Python's own matcher cannot be interrupted, and some expressions take longer than the universe's
+age on a text that is made for it. So each search has a process of its own, which the kernel ends.
+"""
+
+import json
+import re
+import subprocess
+import sys
+
+import anyio.to_thread
+
+from hud_mcp.errors import GraderFailed
+
+__all__ = ["search", "search_now"]
+
+_CPU_S = 2
+"""How long a search may compute."""
+_WALL_S = 15.0
+"""How long it may take in all, where the machine is busy."""
+_AT_ONCE = 4
+_SEARCH = f"""
+import json, re, sys
+try:
+    import resource
+    resource.setrlimit(resource.RLIMIT_CPU, ({_CPU_S}, {_CPU_S}))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+except ImportError:
+    pass
+pattern, flags, text = json.load(sys.stdin)
+sys.stdout.write("found" if re.search(pattern, text, flags) else "absent")
+"""
+_OUT_OF_TIME = {-24, -9}
+"""SIGXCPU, and what follows it."""
+
+_limiter = anyio.CapacityLimiter(_AT_ONCE)
+
+
+def search_now(pattern: str, text: str, *, flags: int = 0) -> bool:
+    """Whether an expression is found in a text.
+
+    Args:
+        pattern: As `re.search` takes it; the author's.
+        text: Where it is looked for; the agent's.
+        flags: As `re.search` takes them.
+
+    Raises:
+        ValueError: It is no regular expression; the text says why.
+        GraderFailed: It was not found out within 2 s of computing.
+    """
+    try:
+        re.compile(pattern, flags)
+    except (re.error, RecursionError, OverflowError) as exc:
+        raise ValueError(f"{pattern!r:.200} is no regular expression: {exc}") from None
+    given = json.dumps([pattern, int(flags), text])
+    try:
+        done = subprocess.run(  # noqa: S603  # this interpreter, and the program above
+            [sys.executable, "-I", "-S", "-c", _SEARCH],
+            input=given.encode(),
+            capture_output=True,
+            timeout=_WALL_S,
+            check=False,
+            env={},
+        )
+    except subprocess.TimeoutExpired:
+        raise GraderFailed(_too_long(pattern, text, f"{_WALL_S:g} s, on a busy machine")) from None
+    except OSError as exc:
+        raise GraderFailed(f"A pattern cannot be searched for: {exc.strerror}.") from exc
+    if done.stdout in (b"found", b"absent"):
+        return done.stdout == b"found"
+    if done.returncode in _OUT_OF_TIME:
+        raise GraderFailed(_too_long(pattern, text, f"{_CPU_S} s of computing"))
+    said = done.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
+    raise GraderFailed(f"The search for {pattern!r:.200} failed: {said or done.returncode}.")
+
+
+async def search(pattern: str, text: str, *, flags: int = 0) -> bool:
+    """As `search_now`, while others go on.
+
+    If this call is cancelled, the search ends by itself, by its bounds.
+    """
+    return await anyio.to_thread.run_sync(
+        lambda: search_now(pattern, text, flags=flags), abandon_on_cancel=True, limiter=_limiter
+    )
+
+
+def _too_long(pattern: str, text: str, bound: str) -> str:
+    return (
+        f"The pattern {pattern!r:.200} takes more than {bound} on a text of {len(text)} "
+        "characters. Write one that tries fewer ways, without repeats inside of repeats."
+    )

@@ -1,0 +1,192 @@
+"""Where a template's process begins: in namespaces, beneath a process that ends all of it.
+
+Only Linux has these calls, and Python 3.11 has no names for them. Whoever calls this has one
+thread, as nobody else may enter a user namespace.
+"""
+
+import contextlib
+import ctypes
+import json
+import os
+import select
+import signal
+import socket
+import struct
+from collections.abc import Sequence
+from pathlib import Path
+
+__all__ = [
+    "Mounts",
+    "adopt_orphans",
+    "enter",
+    "watch",
+]
+
+_LIBC = ctypes.CDLL(None, use_errno=True)
+_NEWNS, _NEWPID = 0x20000, 0x20000000
+_NOSUID, _NODEV, _NOEXEC = 0x2, 0x4, 0x8
+_REMOUNT, _NOSYMFOLLOW, _BIND = 0x20, 0x100, 0x1000
+_PR_SET_CHILD_SUBREAPER = 36
+_CAPABILITY_VERSION = 0x20080522
+_SYS_ADMIN = 1 << 21
+
+
+def enter(namespaces: Sequence[int]) -> None:
+    """Enter namespaces, and prepare one of mounts and one of processes for the next fork.
+
+    The folder that the process is in stays the same by its name.
+
+    Raises:
+        OSError: They cannot be entered.
+    """
+    here = Path.cwd()
+    for fd in namespaces:
+        _check(_LIBC.setns(fd, 0), "setns")
+    _check(_LIBC.unshare(_NEWNS | _NEWPID), "unshare")
+    os.chdir(here)
+
+
+def adopt_orphans() -> None:
+    """Become the parent of every descendant whose own parent ends."""
+    _LIBC.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def watch(pid: int, life: socket.socket) -> None:
+    """Wait until a child ends or nobody holds the other end of `life`; then end all below.
+
+    Args:
+        pid: The child, whose end is told as JSON: `{"code": 1}`.
+        life: Held by the server.
+    """
+    wake, wake_end = os.pipe()
+    for end in (wake, wake_end):
+        os.set_blocking(end, False)
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
+    signal.set_wakeup_fd(wake_end, warn_on_full_buffer=False)
+    poll = select.poll()
+    poll.register(wake, select.POLLIN)
+    poll.register(life, select.POLLIN)
+    code: int | None = None
+    while code is None:
+        code = _reap(pid)
+        if code is None and any(fd == life.fileno() for fd, _ in poll.poll()):
+            break
+        with contextlib.suppress(BlockingIOError):
+            os.read(wake, 4096)
+    if os.getpid() != 1:  # else the kernel ends all of it with this process
+        _end_descendants()
+    if code is not None:
+        with contextlib.suppress(OSError):
+            life.sendall(json.dumps({"code": code}).encode())
+
+
+class Mounts:
+    """What a template's process may change about what it sees, before its agent begins.
+
+    A process that is not root keeps one capability of its user namespace for that.
+    """
+
+    def __init__(self) -> None:
+        self._is_root = os.geteuid() == 0
+        if not self._is_root:
+            _set_capabilities(effective=0, permitted=_SYS_ADMIN)
+
+    def show_processes(self) -> None:
+        """Show the processes of this namespace in /proc, where the machine lets it."""
+        with contextlib.suppress(OSError):
+            self._mount(b"proc", "/proc", b"proc", _NOSUID | _NODEV | _NOEXEC)
+
+    def show(self, folder: Path, at: Path) -> None:
+        """Show a folder at another place, too.
+
+        Raises:
+            OSError: It cannot be.
+        """
+        at.mkdir(parents=True, exist_ok=True)
+        self._mount(os.fsencode(folder), str(at), None, _BIND)
+
+    def follow_no_links(self, places: Sequence[Path]) -> bool:
+        """Refuse, in this process alone, to follow links that are in a folder.
+
+        Returns:
+            Whether the kernel can: Linux 5.10 or newer.
+        """
+        flags = _REMOUNT | _BIND | _NOSUID | _NODEV | _NOSYMFOLLOW
+        try:
+            for place in places:
+                self._mount(b"none", str(place), None, flags)
+        except OSError:
+            return False
+        return True
+
+    def finish(self) -> None:
+        """Give up what is needed for this."""
+        if not self._is_root:
+            _set_capabilities(effective=0, permitted=0)
+
+    def _mount(self, source: bytes, target: str, kind: bytes | None, flags: int) -> None:
+        if not self._is_root:
+            _set_capabilities(effective=_SYS_ADMIN, permitted=_SYS_ADMIN)
+        try:
+            _check(_LIBC.mount(source, os.fsencode(target), kind, flags, None), target)
+        finally:
+            if not self._is_root:
+                _set_capabilities(effective=0, permitted=_SYS_ADMIN)
+
+
+def _check(failed: int, what: str) -> None:
+    if failed:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code), what)
+
+
+def _set_capabilities(*, effective: int, permitted: int) -> None:
+    head = struct.pack("Ii", _CAPABILITY_VERSION, 0)
+    data = struct.pack("IIIIII", effective, permitted, 0, 0, 0, 0)
+    _check(_LIBC.capset(head, data), "capset")
+
+
+def _reap(pid: int) -> int | None:
+    """Take leave of children that have ended; the status of one of them, if it is among them."""
+    code = None
+    while True:
+        try:
+            ended, status = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return -1 if code is None else code
+        if ended == 0:
+            return code
+        if ended == pid:
+            code = os.waitstatus_to_exitcode(status)
+
+
+def _end_descendants() -> None:
+    """Kill whatever this process has started, and what that has, until nothing is left."""
+    for _attempt in range(400):
+        below = _descendants()
+        for number in (signal.SIGSTOP, signal.SIGKILL):  # what is stopped starts no more
+            for pid in below:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, number)
+        try:
+            while os.waitpid(-1, 0 if below else os.WNOHANG)[0]:
+                pass
+        except ChildProcessError:
+            return
+
+
+def _descendants() -> set[int]:
+    parents: dict[int, int] = {}
+    for name in os.listdir("/proc"):  # noqa: PTH208  # names, not paths
+        if name.isdigit():
+            with contextlib.suppress(OSError, ValueError):
+                stat = Path("/proc", name, "stat").read_text()
+                parents[int(name)] = int(stat.rpartition(")")[2].split()[1])
+    below: set[int] = set()
+    found = {os.getpid()}
+    while found:
+        found = {pid for pid, parent in parents.items() if parent in found} - below
+        below |= found
+    return below

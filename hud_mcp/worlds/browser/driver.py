@@ -1,0 +1,106 @@
+"""Playwright's driver: the program that speaks to browsers, and why it does not start.
+
+The driver brings a Node.js of its own, but not the libraries which that is linked to. Where one
+is missing, Playwright says that a connection was closed; what the loader said is asked for here.
+"""
+
+import re
+import shutil
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import anyio
+
+from hud_mcp.errors import EnvironmentFailed
+
+if TYPE_CHECKING:
+    from playwright.async_api import Playwright
+
+__all__ = ["driver_complaint", "missing_library", "package_of", "start_driver"]
+
+ASK_BOUND_S = 20.0
+
+# What Node.js is linked to beside the C library: by package manager, the package of each.
+_PACKAGES = {
+    "libatomic.so.1": {"apt-get": "libatomic1", "dnf": "libatomic"},
+    "libgcc_s.so.1": {"apt-get": "libgcc-s1", "dnf": "libgcc"},
+    "libstdc++.so.6": {"apt-get": "libstdc++6", "dnf": "libstdc++"},
+}
+
+_MISSING = re.compile(
+    r"error while loading shared libraries: (?P<glibc>[^\s:]+):"
+    r"|Error loading shared library (?P<musl>[^\s:]+):"
+)
+
+
+async def start_driver() -> "Playwright":
+    """Start the driver.
+
+    Raises:
+        EnvironmentFailed: It does not start; the text names what is missing, and the command
+            that installs it.
+
+    A cancellation waits until it has started: half-way, its process would have no owner.
+    """
+    try:
+        return await _start()
+    except Exception as exc:  # Playwright raises no narrower one
+        complaint = await driver_complaint() or str(exc)
+        raise EnvironmentFailed(
+            f"Playwright's driver does not start. {_advice(complaint)}"
+        ) from exc
+
+
+async def _start() -> "Playwright":
+    from playwright.async_api import async_playwright  # noqa: PLC0415  # loads on use
+
+    with anyio.CancelScope(shield=True):
+        return await async_playwright().start()
+    raise RuntimeError("nothing cancels a shielded scope")
+
+
+async def driver_complaint() -> str | None:
+    """What the driver writes to standard error where it cannot run; None where it can."""
+    # Its own command starts the same Node.js, and passes on what the loader says.
+    command = [sys.executable, "-m", "playwright", "--version"]
+    try:
+        with anyio.fail_after(ASK_BOUND_S):
+            done = await anyio.run_process(command, check=False, stdin=subprocess.DEVNULL)
+    except (OSError, TimeoutError) as exc:
+        return str(exc) or f"nothing for {ASK_BOUND_S:.0f} s"
+    return None if done.returncode == 0 else done.stderr.decode(errors="replace")
+
+
+def missing_library(told: str) -> str | None:
+    """The library that a program was not started for, by what the loader said of it.
+
+    Args:
+        told: What was written to standard error.
+    """
+    found = _MISSING.search(told)
+    return found and (found["glibc"] or found["musl"])
+
+
+def package_of(library: str) -> tuple[str | None, str | None]:
+    """The package manager of this machine, and its package with a library of Node.js's.
+
+    Returns:
+        Both, or neither where no known manager is there or the library is none of those.
+    """
+    for manager, package in _PACKAGES.get(library, {}).items():
+        if shutil.which(manager):
+            return manager, package
+    return None, None
+
+
+def _advice(complaint: str) -> str:
+    """Say what the driver lacks, and what to do."""
+    library = missing_library(complaint)
+    if library is None:
+        line = next((line.strip() for line in complaint.splitlines() if line.strip()), "nothing")
+        return f"It said: {line[:300]}"
+    manager, package = package_of(library)
+    if manager is None:
+        return f"Its Node.js needs {library}: install the package that has it, then try again."
+    return f"Its Node.js needs {library}: run `{manager} install {package}`, then try again."

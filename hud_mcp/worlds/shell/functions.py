@@ -1,0 +1,80 @@
+"""What `setup` and `evaluate` of a shell's tasks may name: its files, and commands in it.
+
+Everything is done in the session's sandbox, where the agent has been: what is found there is what
+an agent may have put there.
+"""
+
+from hud_mcp.errors import ActionFailed
+from hud_mcp.function import Function, Phase
+from hud_mcp.worlds.shell.world import ShellWorld
+
+__all__ = ["SHELL_FUNCTIONS"]
+
+_SHOWN_CHARS = 500
+
+
+async def write_file(shell: ShellWorld, path: str, content: str) -> None:
+    """Write a whole text file; folders on its way are made."""
+    await shell.write(path, content)
+
+
+async def file_exists(shell: ShellWorld, path: str, *more: str) -> float:
+    """1.0 where every path is there, as a file or a folder."""
+    for each in (path, *more):
+        _check_inside(shell, each)
+        try:
+            if not await shell.exists(each):
+                return 0.0
+        except ActionFailed:  # a link of the agent's leads out of the folder on the way there
+            return 0.0
+    return 1.0
+
+
+async def file_contains(
+    shell: ShellWorld, path: str, texts: str | list[str], *more: str | list[str]
+) -> float:
+    """1.0 where the text file is there and every text occurs in it; case counts."""
+    _check_inside(shell, path)
+    named = [each if isinstance(each, list) else [each] for each in (texts, *more)]
+    wanted = [text for group in named for text in group]
+    if not wanted or not all(wanted):
+        raise ActionFailed("There is no text to look for, or an empty one. Name one.")
+    try:
+        content = await shell.read(path)
+    except ActionFailed:  # not there, a folder, no text, or too long: the agent made it so
+        return 0.0
+    return float(all(text in content for text in wanted))
+
+
+async def run(
+    shell: ShellWorld, phase: Phase, command: str, seconds: float | None = None
+) -> float | None:
+    """Run a line of bash. In `setup` it must exit 0; in `evaluate` it is 1.0 where it does."""
+    ended = await shell.run(command, timeout_s=seconds)
+    succeeded = ended.exit_code == 0 and ended.stopped is None
+    if phase is Phase.EVALUATE:
+        return float(succeeded)
+    if not succeeded:
+        raise ActionFailed(f"{command!r:.200} did not exit 0: {str(ended)[-_SHOWN_CHARS:]}")
+    return None
+
+
+def _check_inside(shell: ShellWorld, path: str) -> None:
+    """Refuse an author's path that no file of the folder can have.
+
+    Raises:
+        ActionFailed: It is absolute, and not in the folder.
+    """
+    if path.startswith("/") and not f"{path}/".startswith(f"{shell.root}/"):
+        raise ActionFailed(f"{path!r} is not in {shell.root}. Name a path in it.")
+
+
+SHELL_FUNCTIONS = (
+    Function(write_file, use="setup"),
+    Function(file_exists, use="evaluate", weak="An agent can make an empty file of that name."),
+    Function(file_contains, use="evaluate", weak="An agent can write the words and nothing else."),
+    Function(
+        run, weak="It runs among the agent's files: what it calls may be a program of the agent's."
+    ),
+)
+"""In every environment whose world is a shell."""

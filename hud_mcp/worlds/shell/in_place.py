@@ -1,0 +1,165 @@
+"""A folder of the machine that sessions work in, one after the other, where it is itself.
+
+Its first state is kept in a file before a session begins, and put back when the session has
+ended. Where the server dies meanwhile, the next session puts it back before it begins.
+"""
+
+import errno
+import fcntl
+import hashlib
+import logging
+import os
+import shutil
+import stat
+import tarfile
+from pathlib import Path
+
+import anyio
+import anyio.to_thread
+
+from hud_mcp.errors import EnvironmentFailed
+from hud_mcp.sandbox.inside.archive import pack, unpack
+
+__all__ = ["InPlace"]
+
+logger = logging.getLogger(__name__)
+
+_WAIT_S = 20.0
+"""How long a session waits for the one before it; a setup's usual bound is longer."""
+_POLL_S = 0.05
+
+
+class InPlace:
+    """A folder that one session has to itself. Made by `take`."""
+
+    def __init__(self, root: Path, kept: Path, lock: int) -> None:
+        self._root = root
+        self._kept = kept
+        self._lock = lock
+
+    @classmethod
+    async def take(cls, root: Path, *, most_bytes: int) -> "InPlace":
+        """Take a folder when no other session has it, and keep its state.
+
+        Args:
+            root: The folder.
+            most_bytes: The most that is kept of it.
+
+        Raises:
+            EnvironmentFailed: Another session has it for long, or it cannot be kept.
+        """
+        state = await anyio.to_thread.run_sync(_state_folder, root)
+        lock = os.open(state / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            await _wait_for(lock, root)
+            folder = cls(root, state / "first.tar.gz", lock)
+            await anyio.to_thread.run_sync(folder._keep, most_bytes)
+        except BaseException:
+            os.close(lock)
+            raise
+        return folder
+
+    async def put_back(self) -> None:
+        """Make the folder what it was, and leave it to the next session. Twice is no error."""
+        if self._lock < 0:
+            return
+        lock, self._lock = self._lock, -1
+        try:
+            with anyio.CancelScope(shield=True):
+                await anyio.to_thread.run_sync(self._restore)
+        finally:
+            os.close(lock)
+
+    def _keep(self, most_bytes: int) -> None:
+        if self._kept.exists():  # its server has died before it could
+            left = self._kept.with_name("left.tar.gz")
+            self._pack(left)  # an author may have worked in it since
+            self._restore()
+            logger.warning(
+                "%s is put back as it was; what a dead server left: %s", self._root, left
+            )
+        size = sum(
+            os.stat(name, dir_fd=fd, follow_symlinks=False).st_size
+            for _path, _folders, names, fd in os.fwalk(self._root)
+            for name in names
+        )
+        if size > most_bytes:
+            raise EnvironmentFailed(
+                f"The workspace {self._root} has more than {most_bytes} bytes; raise "
+                "SandboxLimits(disk_bytes=…)."
+            )
+        self._pack(self._kept)
+
+    def _pack(self, to: Path) -> None:
+        part = to.with_suffix(".part")
+        fd = os.open(part, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        try:
+            pack(str(self._root), fd)
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+        part.rename(to)
+
+    def _restore(self) -> None:
+        _empty(self._root)
+        try:
+            with self._kept.open("rb") as kept:
+                unpack(str(self._root), kept.fileno(), clear=False)
+        except (OSError, tarfile.TarError) as exc:
+            raise EnvironmentFailed(
+                f"The first state of {self._root} could not be put back from {self._kept}: {exc}. "
+                "Put it back by hand, and remove that file."
+            ) from exc
+        self._kept.unlink()
+
+
+def _empty(root: Path) -> None:
+    """Remove what is in a folder, whatever rights were taken away; links are not followed."""
+    root.chmod(root.stat().st_mode & 0o7777 | 0o700)
+    for _path, folders, _names, fd in os.fwalk(root):
+        for name in folders:
+            found = os.stat(name, dir_fd=fd, follow_symlinks=False).st_mode
+            if stat.S_ISDIR(found):
+                os.chmod(name, 0o700, dir_fd=fd)
+    for entry in root.iterdir():
+        if entry.is_dir() and not entry.is_symlink():
+            shutil.rmtree(entry)
+        else:
+            entry.unlink()
+
+
+def _state_folder(root: Path) -> Path:
+    """Where what is kept of a folder is, for this user alone."""
+    home = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    name = hashlib.sha256(str(root).encode()).hexdigest()[:24]
+    folder = Path(home, "hud-mcp", "workspaces", name)
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    (folder / "root").write_text(f"{root}\n")
+    return folder
+
+
+async def _wait_for(lock: int, root: Path) -> None:
+    """Take the lock when nobody has it.
+
+    Raises:
+        EnvironmentFailed: Somebody has it for long.
+    """
+    with anyio.move_on_after(_WAIT_S) as bound:
+        while not _locked(lock):  # noqa: ASYNC110  # another process may have it
+            await anyio.sleep(_POLL_S)
+    if bound.cancelled_caught:
+        raise EnvironmentFailed(
+            f"Another session works in {root}, and without a sandbox one does at a time. Start "
+            "the task again when that one has ended, or install bubblewrap."
+        )
+
+
+def _locked(lock: int) -> bool:
+    """Take the lock, if nobody has it."""
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as exc:
+        if exc.errno in (errno.EAGAIN, errno.EACCES):
+            return False
+        raise
+    return True

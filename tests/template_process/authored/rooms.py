@@ -1,0 +1,141 @@
+"""Templates that look at their workspace's root themselves, as HUD's authors write them."""
+
+# ruff: noqa: ANN201, ANN202, ASYNC220, ASYNC221, ASYNC240, ASYNC251, BLE001, D103
+# ruff: noqa: FBT001, FBT002, PLW0603, PTH208  # as HUD's authors write
+
+import asyncio
+import logging
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from hud_mcp import Environment
+from hud_mcp.world import current_world
+
+ROOT = Path(os.environ.get("ROOMS_ROOT") or tempfile.mkdtemp(prefix="rooms-"))
+SECRET = "THE-EXPECTED-WORD"
+env = Environment("rooms")
+workspace = env.workspace(ROOT)
+runs = 0
+
+
+@env.initialize
+async def _count_starts():
+    marker = Path(os.environ["ROOMS_STARTED"])
+    marker.write_text(marker.read_text() + "once\n" if marker.exists() else "once\n")
+
+
+@env.template()
+async def write(word: str = "tea", number: int = 1):
+    global runs
+    runs += 1
+    (ROOT / "sub").mkdir(exist_ok=True)
+    (ROOT / "sub" / "given.txt").write_text(f"given to {word}\n")
+    print(f"run {runs} of {word}")
+    logging.getLogger("author").info("logged for %s", word)
+    answer = yield {"prompt": f"Write {word} into {ROOT}/out.txt.", "number": number}
+    found = (ROOT / "out.txt").read_text().strip() if (ROOT / "out.txt").exists() else ""
+    code = "import sys; sys.exit(open('out.txt').read().strip() != sys.argv[1])"
+    apart = subprocess.run([sys.executable, "-c", code, word], cwd=ROOT, check=False)
+    shell = current_world.get()
+    within = await shell.run(f"grep -qx {word} {ROOT}/out.txt && pwd", cwd=str(ROOT / "sub"))
+    print(f"found {found}")
+    score = (found == word) * 0.5 + (apart.returncode == 0) / 4 + (within.exit_code == 0) / 4
+    yield {
+        "score": score,
+        "info": {"answer": answer, "found": found, "names": sorted(os.listdir(ROOT)),
+                 "cwd": within.output.strip(), "when": Path("an object")},
+    }  # fmt: skip
+
+
+@env.template()
+async def linked(own: bool = False):
+    if own:
+        (ROOT / "real.txt").write_text("real\n")
+        (ROOT / "out.txt").symlink_to("real.txt")
+    yield "Write the expected word into out.txt."
+    yield float(SECRET in (ROOT / "out.txt").read_text() or own)
+
+
+@env.template()
+async def raises(when: str = "grading"):
+    if when == "setup":
+        raise ValueError(SECRET)
+    yield "?"
+    if when == "exit":
+        sys.exit(3)
+    if when == "die":
+        os._exit(7)
+    if when == "nan":
+        yield float("nan")
+    (ROOT / "missing.txt").read_text()
+    yield 1.0
+
+
+@env.template()
+async def blocks(marker: str, phase: str):
+    subprocess.Popen(["sleep", "987"], start_new_session=True)
+    print("blocking")
+    if phase == "setup":
+        Path(marker).write_text("here")
+        time.sleep(600)
+    yield "?"
+    if phase == "grading":
+        time.sleep(600)
+    try:
+        await asyncio.sleep(600)
+    finally:
+        Path(marker).write_text("cleaned up")
+    yield 1.0
+
+
+@env.template()
+async def held(marker: str, seconds: float = 600):
+    try:
+        async with asyncio.timeout(seconds):
+            yield "Nobody answers in time."
+    except TimeoutError:
+        Path(marker).write_text("timed out")
+        yield 0.25
+        return
+    except Exception as exc:
+        Path(marker).write_text(f"{type(exc).__name__}: {exc}")
+        raise
+    yield 1.0
+
+
+@env.template()
+async def thrice():
+    yield "?"
+    yield 1.0
+    yield 0.5
+
+
+@env.template()
+async def commands():
+    shell = current_world.get()
+    yield "?"
+    try:
+        await shell.run("true", cwd="/etc")
+    except Exception as exc:
+        kind = type(exc).__name__
+    several = await asyncio.gather(*(shell.run(f"exit {code}") for code in range(4)))
+    try:
+        async with asyncio.timeout(0.3):
+            await shell.run("sleep 600")
+    except TimeoutError:
+        kind += " TimeoutError"
+    left = await shell.run("pgrep -x sleep")
+    yield {"score": 1.0, "info": {"kind": kind, "codes": [each.exit_code for each in several],
+                                  "left": left.output}}  # fmt: skip
+
+
+@env.template()
+async def imports():
+    yield "?"
+    import planted  # noqa: PLC0415  # a module that only an agent can have made
+
+    yield planted.reward

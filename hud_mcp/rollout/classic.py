@@ -188,7 +188,7 @@ class _Runner:
         """Let the agent work; return whether it may be evaluated."""
         step = 0
         try:
-            observation, _ = await env.reset()
+            observation = await _first_look(env)
             for step in range(self._max_steps):
                 actions, done = await self._predict(agent, observation, task)
                 observation, _, terminated, _ = await env.step(list(actions))
@@ -239,6 +239,13 @@ class _Runner:
     ) -> None:
         self._job.note_error(task.id, kind, error, step=step)
         logger.warning("%s: %s: %s", task.id, kind, error)
+
+
+async def _first_look(env: "Environment") -> "Observation":
+    """What the agent sees first: the prompt, and the world. `gym.make` has set it up once."""
+    seen = (await env.step()).observation
+    text = "\n\n".join(part for part in (env.prompt, seen.text) if part)
+    return seen.model_copy(update={"text": text or None})
 
 
 def _tasks_of(given: Any) -> Taskset:

@@ -8,7 +8,7 @@ answer is handed over. The copy belongs to a job of its own; the original stays 
 import logging
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import anyio
 
@@ -16,6 +16,7 @@ from hud_mcp.ending import digest
 from hud_mcp.environment import Environment
 from hud_mcp.errors import HudMcpError, InvalidContext, InvalidTask
 from hud_mcp.grade import Outcome
+from hud_mcp.measuring import FINAL_RESPONSE
 from hud_mcp.record import BEHIND
 from hud_mcp.replay import can_come_back, submitted_answer
 from hud_mcp.session import Caller, Session
@@ -117,7 +118,7 @@ class Regrader:
 
     async def _regrade_one(self, run: TrajectorySummary) -> Regraded:
         try:
-            held = await self._store.hold(run.id)
+            held = _submitted(await self._store.hold(run.id))
             if submitted_answer(held.trajectory.steps) is None:
                 text = f"It was {outcome_class(run)}, and had submitted no answer."
                 return Regraded(run, None, NO_ANSWER, None, text)
@@ -210,6 +211,39 @@ class Regrader:
             logger.info("%s: %s", copy.id, exc)
         ended = await self._store.find_session(digest(session_id), principal=None)
         return (None if ended is None else ended[1]), prompt
+
+
+def _submitted(held: HeldSession) -> HeldSession:
+    """A record whose last step submits the answer; of one that its operator graded, as if it did.
+
+    What the operator measured is left out: the grade is of the world as it was then, and of the
+    answer that was kept. Where none was, the answer is empty.
+    """
+    steps = held.trajectory.steps
+    own = [i for i, s in enumerate(steps) if s.kind == "evaluate" and not s.info.get("override")]
+    if held.trajectory.outcome is not Outcome.GRADED or not own:
+        return held
+    measured = steps[own[-1]]
+    answer, kept = "", list[TrajectoryStep]()
+    for step in steps[: own[-1]]:
+        if step.kind == "evaluate":
+            continue
+        answer = "" if step.kind == "reset" else step.info.get(FINAL_RESPONSE, answer)
+        info = {name: value for name, value in step.info.items() if name != FINAL_RESPONSE}
+        kept.append(step.model_copy(update={"index": len(kept), "info": info}))
+    if submitted_answer(kept) != answer:
+        action = {"type": "response", "text": answer}
+        update = {"index": len(kept), "kind": "response", "actions": (action,), "performed": 1}
+        kept.append(measured.model_copy(update={**update, "info": {}}))
+    changed_since = any(step.kind not in ("evaluate", "response") for step in steps[own[-1] :])
+    at_end = held.snapshot_step == steps[-1].index and not changed_since
+    where = held.snapshot_step if held.snapshot_step == BEHIND else -1
+    return replace(
+        held,
+        trajectory=held.trajectory.model_copy(update={"steps": tuple(kept)}),
+        snapshot_step=kept[-1].index if at_end else where,
+        snapshot=held.snapshot if at_end else None,
+    )
 
 
 def _answer_alone(step: TrajectoryStep) -> TrajectoryStep:

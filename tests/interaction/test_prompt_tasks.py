@@ -398,6 +398,53 @@ async def test_a_reset_forgets_what_was_measured_also_after_a_kill(tmp_path: Pat
     assert [s.kind for s in record.steps] == ["step", "step", "evaluate", "reset"]
 
 
+OPERATED = """
+import anyio, sys
+from hud_mcp import ResponseAction, Taskset, TypeAction, run_job
+class Agent:
+    done = 0
+    async def predict(self, observation):
+        self.done += 1
+        if self.done == 1:
+            return [TypeAction(text="milk", enter_after=True)], False
+        return [ResponseAction(text="a plum")], True
+async def main():
+    tasks = Taskset.from_file("rows.jsonl")
+    from hud_mcp.source import load_environments
+    [env] = load_environments([ENV])
+    job = await run_job(Agent, tasks, "operated", store="store.sqlite3")
+    print(job.id, job.errors)
+anyio.run(main)
+"""
+
+
+async def test_a_job_that_its_operator_graded_is_graded_again(tmp_path: Path) -> None:
+    """In the world as it was at the last measurement, with the answer that was kept."""
+    key = tmp_path / "key"
+    key.write_text("a plum")
+    (tmp_path / "env.py").write_text((ENVIRONMENTS / "asked.py").read_text())
+    (tmp_path / "board_world.py").write_text((ENVIRONMENTS / "board_world.py").read_text())
+    rows = [
+        {**LIST, "id": "world", "evaluate": [["pinned", "tea", "plum", "milk"], ["acted", 2]]},
+        {"id": "file", "prompt": "Say it.", "gym": "asked", "evaluate": ["in_file", str(key)]},
+    ]
+    write(tmp_path / "rows.jsonl", rows)
+    with anyio.fail_after(BOUND_S):
+        done = await anyio.run_process(
+            [sys.executable, "-c", OPERATED.replace("ENV", "'env.py'")], check=False, cwd=tmp_path,
+            env=child_environment(),
+        )  # fmt: skip
+    assert done.returncode == 0, done.stderr.decode()
+    job, errors = done.stdout.decode().strip().split(" ", 1)
+    assert errors == "[]"
+    key.write_text("a pear")
+    status, told = await command(tmp_path, "regrade", job, "--env", "env.py")
+    assert status == 0, told
+    words = [line.split() for line in told.splitlines()]
+    assert ["world", "1", "1"] in words
+    assert ["file", "1", "0", "-1"] in words
+
+
 # ------------------------------------------------------------------------------- evaluations
 
 ANSWERS = ENVIRONMENTS.parent / "agents" / "answer.py"

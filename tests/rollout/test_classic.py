@@ -36,7 +36,7 @@ CITY = Task(
     gym="qa",
     evaluate=("response_includes", "Paris"),  # type: ignore[arg-type]
 )
-UNGRADED = Task(id="ungraded", prompt="Say anything.", gym="qa")
+UNGRADED = Task(id="ungraded", prompt="What is the word?", gym="qa")
 NOWHERE = Task(id="nowhere", prompt="Where?", gym="qaa", evaluate=("response_includes", "x"))  # type: ignore[arg-type]
 
 
@@ -60,10 +60,10 @@ class Answering:
 
     async def predict(self, observation: Any) -> tuple[list[Any], bool]:
         """Look, then answer."""
+        assert self.prompts or observation.text.startswith("What is the ")
         self.prompts.append(observation.text)
         if len(self.prompts) <= self.looks:
             return [], False
-        assert self.prompts[0], "the first observation is the prompt"
         return [ResponseAction(text=f"It is {self.word}.")], True
 
 
@@ -160,7 +160,7 @@ async def test_steps_are_bounded_and_the_task_is_evaluated_then() -> None:
         )
     (record,) = await job.load_trajectories()
     assert record.reward == 0.0
-    assert [s.kind for s in record.steps].count("step") == 3
+    assert [s.kind for s in record.steps] == ["step"] * 4 + ["evaluate"], "the first is a look"
 
 
 async def test_an_action_that_the_environment_does_not_take_is_a_step_error() -> None:

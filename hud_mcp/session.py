@@ -67,6 +67,9 @@ GRADED_AGAIN = "its answer is graded again, as its server ended before it had a 
 """The line of a session's log by which such gradings are counted."""
 
 
+_LEFT = Ending(Outcome.LOST, told="Its program ended without closing it.")
+
+
 class Session:
     """One held task. Made and started by `Sessions`.
 
@@ -82,6 +85,7 @@ class Session:
         provisional: Whether it expires early until somebody acts on it.
         held: The record of a session that another server process began, to go on with.
         session_id: The id that its caller chose for it; one is drawn where it is None.
+        is_left: Whether the program that it is part of ends, and does not close it.
     """
 
     def __init__(
@@ -98,6 +102,7 @@ class Session:
         provisional: bool = False,
         held: HeldSession | None = None,
         session_id: str | None = None,
+        is_left: Callable[[], bool] = lambda: False,
     ) -> None:
         begun = held.trajectory if held else None
         self.id = "" if held else session_id or f"sess-{secrets.token_hex(16)}"
@@ -173,6 +178,7 @@ class Session:
             close_world=self._world.close,
             leave=self._leave,
             cut_off=self._cut_off,
+            left=lambda: _LEFT if is_left() else None,
             setup_s=limits.setup_s,
             grade_s=limits.grade_s,
             name=self.name,
@@ -245,7 +251,7 @@ class Session:
             if not at_once:
                 await self._enter()
             self._keeper.start()
-            prompt = await asyncio.shield(self._keeper.prompt)
+            prompt = await self._asked()
             self.prompt = prompt
             if at_once:
                 await self._enter(prompt.text)
@@ -261,11 +267,6 @@ class Session:
             else:
                 self._settling = asyncio.ensure_future(self._settle(ending))
             raise
-        except EnvironmentFailed as exc:
-            known = self.receipt.error if self.receipt is not None else None
-            if known is None or not self.is_operated:  # an agent is told nothing of the author's
-                raise
-            raise EnvironmentFailed(known) from exc
         except StoreFailed:
             if self._keeper.started:
                 text = "It was not recorded."
@@ -275,6 +276,15 @@ class Session:
             self.state = "open"
             self._worker.start()
         return prompt
+
+    async def _asked(self) -> Prompt:
+        try:
+            return await asyncio.shield(self._keeper.prompt)
+        except EnvironmentFailed as exc:
+            known = self.receipt.error if self.receipt is not None else None
+            if known is None or not self.is_operated:  # an agent is told nothing of the author's
+                raise
+            raise EnvironmentFailed(known) from exc
 
     async def _enter(self, prompt: str | None = None) -> None:
         """Record that it has begun, once; with what it asks, where that is known by then."""

@@ -189,6 +189,7 @@ class Sessions:
             job_id=job_id or self.job_id,
             provisional=provisional,
             session_id=session_id,
+            is_left=self._is_left,
         )
         self._enter(session)
         try:
@@ -356,6 +357,7 @@ class Sessions:
             reward_policy=held.reward_policy,
             job_id=held.trajectory.job_id,
             held=held,
+            is_left=self._is_left,
         )
         self._enter(session)
         return session
@@ -399,6 +401,10 @@ class Sessions:
                 )
             return min(waiting, key=lambda s: s.begun_s)
         return None
+
+    def _is_left(self) -> bool:
+        """Whether the event loop is being ended, which cancels every task of it at once."""
+        return self._reaper is not None and self._reaper.cancelling() > 0
 
     def _watch(self) -> None:
         if self._reaper is None:

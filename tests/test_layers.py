@@ -20,8 +20,18 @@ import hud_mcp
 ROOT = Path(hud_mcp.__file__).parent.parent
 
 LAYERS = (
-    ("errors",),
-    ("action", "call", "types", "observation", "context", "grade", "capability"),
+    ("errors", "exceptions"),
+    (
+        "action",
+        "call",
+        "types",
+        "observation",
+        "context",
+        "grade",
+        "capability",
+        "adapters",
+        "utils",
+    ),
     (
         "world",
         "arguments",

@@ -223,8 +223,9 @@ class Task(Value):
                 row[name] = [calls[0].function, *calls[0].args]
         if self.prompt is not None:
             del row["template"]
-            row = {"id": row.pop("id"), "gym": row.pop("gym", row.pop("env")), **row}
-            row.pop("env", None)
+            if self.gym is not None or self.env == DEFAULT_GYM:
+                del row["env"]
+            row = {name: row.pop(name) for name in ("id", "gym") if name in row} | row
         return row
 
 

@@ -270,6 +270,15 @@ def test_a_prompt_s_row_is_short_and_reads_back() -> None:
         assert again.digest == task.digest
 
 
+@pytest.mark.parametrize("named", [{}, {"env": "shop"}, {"gym": "shop"}, {"gym": "qa"}])
+def test_a_row_reads_back_whichever_way_its_gym_was_named(named: dict[str, Any]) -> None:
+    """A gym that was left out stays left out, and the digest is the same."""
+    task = prompt(**named)
+    assert set(task.row) == {"id", "prompt", *named}
+    again = Task.model_validate(task.row)
+    assert (again, again.digest) == (task, task.digest)
+
+
 def test_each_field_of_a_prompt_counts_in_its_digest() -> None:
     """Two tasks that grade or begin differently are not the same task."""
     base = {"id": "one", "gym": "shop"}

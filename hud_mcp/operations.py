@@ -185,10 +185,14 @@ class Operations:
         found = await self._find(params)
         address = live = None
         if isinstance(found, Session):
-            if not found.is_over and found.state != "grading":
-                address = getattr(found.reachable_world(), "url", None)
             if found.live_token is not None:
                 live = await self._live_page(found.live_token)
+            if not found.is_over and found.state != "grading":
+                world = found.reachable_world()
+                address = getattr(world, "url", None)
+                if (ask := getattr(world, "urls", None)) is not None:
+                    told = await ask()
+                    address, live = told.get("url"), told.get("live_url") or live
         return {"url": address if isinstance(address, str) else None, "live_url": live}
 
     async def _conclude(self, params: Mapping[str, Any]) -> Json:

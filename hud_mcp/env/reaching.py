@@ -38,6 +38,8 @@ async def reach(wanted: Wanted, url: str | None, *, store: Place) -> tuple[Clien
     """
     if url is None:
         return await _here(wanted, store)
+    if wanted.custom is not None:
+        raise InvalidTask("A gym of a user's own runs in this process alone; leave out `url`.")
     scheme, _, rest = url.partition(":")
     if scheme == "stdio":
         return await _in_child(wanted, rest, store)
@@ -52,7 +54,12 @@ async def reach(wanted: Wanted, url: str | None, *, store: Place) -> tuple[Clien
 
 
 async def _here(wanted: Wanted, store: Place) -> tuple[Client, Task]:
-    environment = wanted.environment or find_environment(wanted.name)
+    if wanted.custom is not None:
+        from hud_mcp.env.custom import custom_environment  # noqa: PLC0415  # loads where used
+
+        environment = await custom_environment(wanted.custom, wanted.task)
+    else:
+        environment = wanted.environment or find_environment(wanted.name)
     client = await LocalClient.open(environment, store=store)
     return client, _named(wanted.task, environment.name)
 

@@ -27,7 +27,7 @@ from hud_mcp.sandbox.filter import seccomp_program
 from hud_mcp.sandbox.limits import SandboxLimits
 from hud_mcp.sandbox.outside import FOLDER
 
-__all__ = ["GUEST_ROOT", "NOBODY", "Launch", "launch_bare", "launch_isolated"]
+__all__ = ["GUEST_ROOT", "NOBODY", "Launch", "inside_python", "launch_bare", "launch_isolated"]
 
 GUEST_ROOT = "/workspace"
 """Where the folder is, inside."""
@@ -268,6 +268,11 @@ def _interior(launch: Launch) -> list[str]:
         arguments += ["--ro-bind", str(prefix), f"{_OWN}/python"]
         arguments += ["--setenv", "LD_LIBRARY_PATH", library]
     return arguments
+
+
+def inside_python() -> str:
+    """The Python that runs in a sandbox, as its programs name it."""
+    return _python_inside()[0]
 
 
 def _python_inside() -> list[str]:

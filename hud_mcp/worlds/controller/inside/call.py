@@ -1,0 +1,68 @@
+"""Calls one function of a controller; runs where the controller does, in whatever Python is there.
+
+The call comes on standard input. What the function returns goes out on a descriptor that no
+program it starts inherits, nor opens by way of /proc; what it prints goes to standard error.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import importlib
+import inspect
+import json
+import os
+import sys
+import traceback
+from typing import Any
+
+PR_SET_DUMPABLE = 4
+
+
+def main() -> None:
+    """Read the call, perform it, write what came of it."""
+    try:
+        ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
+    except (OSError, AttributeError):
+        pass  # not Linux
+    out = os.dup(1)  # not inherited
+    os.dup2(2, 1)
+    call = json.loads(sys.stdin.buffer.read())
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    sys.path[:0] = call["path"]
+    try:
+        said = json.dumps({"result": perform(call["function"], call["args"])}, default=plain)
+    except BaseException as exc:  # also SystemExit: it is the controller's, and is told
+        said = json.dumps({"error": f"{type(exc).__name__}: {exc}", "where": where(exc)})
+    data = said.encode()
+    while data:
+        data = data[os.write(out, data) :]
+
+
+def perform(function: str, args: Any) -> Any:
+    """Call a function of `hud_controller` by its dotted path."""
+    module, _, name = ("hud_controller." + function).rpartition(".")
+    returned = getattr(importlib.import_module(module), name)(*args)
+    if inspect.isawaitable(returned):
+
+        async def wait() -> Any:
+            return await returned
+
+        return asyncio.run(wait())
+    return returned
+
+
+def plain(value: Any) -> Any:
+    """What JSON knows no form for: an object's own dump, else its text."""
+    dump = getattr(value, "model_dump", None)
+    return dump() if callable(dump) else str(value)
+
+
+def where(exc: BaseException) -> str:
+    """The last line of the controller that an exception passed through."""
+    frames = [f for f in traceback.extract_tb(exc.__traceback__) if "hud_controller" in f.filename]
+    return f"{frames[-1].filename}:{frames[-1].lineno}" if frames else ""
+
+
+main()

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from hud_mcp.env.client import Client
     from hud_mcp.environment import Environment
     from hud_mcp.errors import GymMakeException
-    from hud_mcp.function import History
+    from hud_mcp.function import History, Phase
     from hud_mcp.grade import Grade, Outcome, SubScore
     from hud_mcp.graders.bash import BashGrader
     from hud_mcp.graders.combination import combine, combine_all, combine_any
@@ -89,7 +89,7 @@ _HOMES = {
     "capability": "Capability",
     "context": "Context ContextFeature ContextSpace",
     "environment": "Environment",
-    "function": "History",
+    "function": "History Phase",
     "grade": "Grade Outcome SubScore",
     "graders.bash": "BashGrader",
     "graders.combination": "combine combine_all combine_any",
@@ -163,6 +163,7 @@ __all__ = [
     "Observation",
     "Opening",
     "Outcome",
+    "Phase",
     "Point",
     "PositionFetch",
     "PressAction",

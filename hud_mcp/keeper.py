@@ -98,6 +98,7 @@ class Keeper:
         leave: Called last.
         cut_off: Called where the template ends the wait for an answer by itself: tells
             whatever else uses the world to let go of it, and does not wait.
+        left: How the session ends where its whole event loop is being ended; else None.
         setup_s: The longest that opening and the way to the prompt may take.
         grade_s: The longest that grading may take.
         name: The session's short name.
@@ -114,6 +115,7 @@ class Keeper:
         close_world: Callable[[], Awaitable[None]],
         leave: Callable[[], Awaitable[None]],
         cut_off: Callable[[], None],
+        left: Callable[[], Ending | None],
         setup_s: float,
         grade_s: float,
         name: str,
@@ -126,6 +128,7 @@ class Keeper:
         self._close_world = close_world
         self._leave = leave
         self._cut_off = cut_off
+        self._left = left
         self._setup_s = setup_s
         self._grade_s = grade_s
         self._name = name
@@ -206,6 +209,7 @@ class Keeper:
             message = await self._inbox.get()
         except asyncio.CancelledError as exc:
             cancelled = exc
+            self._stop = self._stop or self._left()
             if self._stop is not None:
                 return await self._dismiss(generator, self._stop)
             # A timeout or a task group that the template holds across its yield has fired:

@@ -68,6 +68,9 @@ GRADED_AGAIN = "its answer is graded again, as its server ended before it had a 
 """The line of a session's log by which such gradings are counted."""
 
 
+_LEFT = Ending(Outcome.LOST, told="Its program ended without closing it.")
+
+
 class Session:
     """One held task. Made and started by `Sessions`.
 
@@ -84,6 +87,7 @@ class Session:
         held: The record of a session that another server process began, to go on with.
         session_id: The id that its caller chose for it; one is drawn where it is None.
         local_hosts: Hosts that any row may open, of this machine and of private networks too.
+        is_left: Whether the program that it is part of ends, and does not close it.
     """
 
     def __init__(
@@ -101,6 +105,7 @@ class Session:
         held: HeldSession | None = None,
         session_id: str | None = None,
         local_hosts: Sequence[str] = (),
+        is_left: Callable[[], bool] = lambda: False,
     ) -> None:
         begun = held.trajectory if held else None
         self.id = "" if held else session_id or f"sess-{secrets.token_hex(16)}"
@@ -181,6 +186,7 @@ class Session:
             close_world=self._close_world,
             leave=self._leave,
             cut_off=self._cut_off,
+            left=lambda: _LEFT if is_left() else None,
             setup_s=limits.setup_s,
             grade_s=limits.grade_s,
             name=self.name,
@@ -255,11 +261,6 @@ class Session:
             else:
                 self._settling = asyncio.ensure_future(self._settle(ending))
             raise
-        except EnvironmentFailed as exc:
-            known = self.receipt.error if self.receipt is not None else None
-            if known is None or not self.is_operated:  # an agent is told nothing of the author's
-                raise
-            raise EnvironmentFailed(known) from exc
         except StoreFailed:
             if self._keeper.started:
                 text = "It was not recorded."
@@ -278,7 +279,7 @@ class Session:
         if not at_once:
             await self._enter()
         self._keeper.start()
-        self.prompt = prompt = await asyncio.shield(self._keeper.prompt)
+        self.prompt = prompt = await self._asked()
         if at_once:
             await self._enter(prompt.text)
         else:
@@ -287,6 +288,15 @@ class Session:
         if handle is not None:
             await self._recorder.keep_handle(handle)
         return prompt
+
+    async def _asked(self) -> Prompt:
+        try:
+            return await asyncio.shield(self._keeper.prompt)
+        except EnvironmentFailed as exc:
+            known = self.receipt.error if self.receipt is not None else None
+            if known is None or not self.is_operated:  # an agent is told nothing of the author's
+                raise
+            raise EnvironmentFailed(known) from exc
 
     async def _enter(self, prompt: str | None = None) -> None:
         """Record that it has begun, once; with what it asks, where that is known by then."""

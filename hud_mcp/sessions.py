@@ -195,6 +195,7 @@ class Sessions:
             provisional=provisional,
             session_id=session_id,
             local_hosts=self._local_hosts,
+            is_left=self._is_left,
         )
         self._enter(session)
         try:
@@ -363,6 +364,7 @@ class Sessions:
             job_id=held.trajectory.job_id,
             held=held,
             local_hosts=self._local_hosts,
+            is_left=self._is_left,
         )
         self._enter(session)
         return session
@@ -406,6 +408,10 @@ class Sessions:
                 )
             return min(waiting, key=lambda s: s.begun_s)
         return None
+
+    def _is_left(self) -> bool:
+        """Whether the event loop is being ended, which cancels every task of it at once."""
+        return self._reaper is not None and self._reaper.cancelling() > 0
 
     def _watch(self) -> None:
         if self._reaper is None:

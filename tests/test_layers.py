@@ -20,7 +20,7 @@ import hud_mcp
 ROOT = Path(hud_mcp.__file__).parent.parent
 
 LAYERS = (
-    ("errors",),
+    ("errors", "exceptions"),
     (
         "action",
         "call",
@@ -31,6 +31,8 @@ LAYERS = (
         "grade",
         "capability",
         "capabilities",
+        "adapters",
+        "utils",
     ),
     (
         "world",

@@ -146,6 +146,24 @@ def test_the_program_over_ssh_repairs_a_workspace(tmp_path: Path) -> None:
         server.stdout.close()
 
 
+def test_the_live_example_prints_the_prompt_and_the_measurement(tmp_path: Path) -> None:
+    """README: "Tasks as rows, and a live environment" is a whole program."""
+    block = next(b for b in blocks("python") if b.startswith("# live.py"))
+    (tmp_path / "live.py").write_text(block)
+
+    done = run(sys.executable, "live.py", cwd=tmp_path)
+
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["What is the powerhouse of the cell?", "1.0"]
+
+
+def test_every_page_that_the_readme_names_is_there() -> None:
+    """README: links to files of this project lead somewhere."""
+    links = re.findall(r"\]\(([^)#:]+)\)", README)
+    assert links
+    assert [link for link in links if not (ROOT / link).exists()] == []
+
+
 def test_the_contexts_example_writes_a_taskset(tmp_path: Path) -> None:
     """README: "Contexts" is a whole program that spreads the shop's tasks over two splits."""
     block = next(b for b in blocks("python") if b.startswith("# spread_contexts.py"))

@@ -213,7 +213,9 @@ class CARLEnv(
     def _update_context(self) -> None:
         """Bring the bare environment into the current context."""
         for name, value in (self.context or {}).items():
-            setattr(self.unwrapped, name, value)
+            # Zero has a sign, and NumPy refuses to draw from 0.0 to -0.0.
+            zero = isinstance(value, float) and value == 0.0
+            setattr(self.unwrapped, name, 0.0 if zero else value)
 
     def _state_space(self, contexts: Mapping[Any, Context]) -> spaces.Space[Any]:
         """The bare environment's observation space under any of some contexts.

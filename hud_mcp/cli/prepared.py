@@ -160,12 +160,11 @@ def _check_agent(how: RunOptions, tasks: Taskset) -> None:
     """
     if how.agent != "oracle":
         return
-    prompts = [task.id for task in tasks if task.prompt is not None]
-    if prompts:
-        more = f" and {len(prompts) - 1} more" if len(prompts) > 1 else ""
+    if asked := [task.id for task in tasks if task.prompt is not None]:
+        more = f" and {len(asked) - 1} more" if len(asked) > 1 else ""
         raise InvalidTask(
-            f"The task {prompts[0]!r}{more} has a prompt of its own and so no oracle; leave it out "
-            "with --filter, or run another agent."
+            f"Tasks with a prompt have no oracle: {asked[0]}{more}. Play them with --agent nop or "
+            "--agent-command, or leave them out with --filter."
         )
     environments = {e.name: e for e in load_environments(how.sources)}
     wanted = {(t.env, t.template) for t in tasks if t.env in environments}

@@ -150,6 +150,14 @@ def test_no_context_leads_out_of_the_space(name: str) -> None:
     check()
 
 
+def test_a_zero_of_either_sign_is_zero() -> None:
+    """Bounds of 0.0 and -0.0 are the same number, and what starts between them starts there."""
+    env = make("CARLMountainCarContinuous", contexts={0: {"max_velocity_start": -0.0}})
+    env.reset(seed=0)
+    assert env.unwrapped.state[1] == 0.0
+    env.close()
+
+
 @pytest.mark.parametrize("name", ENVIRONMENTS)
 def test_the_default_context_keeps_the_bare_space(name: str) -> None:
     """Who varies nothing has Gymnasium's bounds."""

@@ -158,7 +158,7 @@ async def test_every_form_of_a_call_is_taken_in_every_place(place: Place) -> Non
     async def coroutine() -> None: ...
 
     for wrong, said in (
-        (coroutine(), "a coroutine is no call"),
+        (coroutine(), "a coroutine was given"),
         ({"function": "count", "arguments": []}, "a call has no 'arguments'"),
         (("hold", "lamp"), "has no function 'hold'. Did you mean 'holds'"),
         ("holds", "takes 1 argument, got 0"),

@@ -175,6 +175,13 @@ async def test_templates_without_an_oracle_are_named_before_anything_runs(tmp_pa
     run = await evaluate(tmp_path, rows, "--agent", "oracle", "--env", BOARD)
     assert run.status == 1
     assert "These templates have no oracle: total (" in run.printed
+    asked: list[dict[str, object]] = [
+        {"id": f"asked-{i}", "prompt": "Say yes.", "evaluate": [["response_is", "yes"]]}
+        for i in range(2)
+    ]
+    run = await evaluate(tmp_path, asked, "--agent", "oracle")
+    assert run.status == 1
+    assert "Tasks with a prompt have no oracle: asked-0 and 1 more." in run.printed
     assert run.records == {}
 
 

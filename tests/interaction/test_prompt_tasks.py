@@ -506,8 +506,8 @@ async def test_the_oracle_says_that_it_has_no_solution(tmp_path: Path) -> None:
     status, printed = await finish(tmp_path, ROWS[:3], "--agent", "oracle", "--env", ASKED)
     assert status == 1
     assert printed == (
-        "Error: The task 'list' and 2 more has a prompt of its own and so no oracle; leave it out "
-        "with --filter, or run another agent.\n"
+        "Error: Tasks with a prompt have no oracle: list and 2 more. Play them with --agent nop or "
+        "--agent-command, or leave them out with --filter.\n"
     )
     assert not (tmp_path / "store.sqlite3").exists()
 

@@ -9,7 +9,8 @@ from threading import Thread
 from typing import Any
 
 import pytest
-from peers import HttpServer, Peer, http_peer, http_server, load
+from peers import HttpServer, Peer, http_peer, http_server, load, load_all
+from runs import finish
 
 pytestmark = [pytest.mark.anyio]
 
@@ -143,6 +144,24 @@ async def test_an_imported_row_opens_this_machine_only_with_allow(
                 if not starts:
                     told = await peer.error("start_task", task="theirs")
                     assert f"Start with --allow 127.0.0.1:{site} if it may" in told
+
+
+@pytest.mark.browser
+async def test_an_evaluation_plays_rows_with_calls_and_hands_allow_on(
+    tmp_path: Path, site: int
+) -> None:
+    """Of two imported rows, both are graded with `--allow`; the environment is found by its gym."""
+    setup = [["goto", f"http://127.0.0.1:{site}/"]]
+    more = {"source": "elsewhere", "validation": {"oracle": None, "nop": 1.0}}
+    tasks = [
+        row("shown", "hud-browser", setup, [["page_contains", "Tea"]], **more),
+        row("there", "hud-browser", setup, [["element_exists", "#send"]], **more),
+    ]
+    options = ("--agent", "nop", "--allow", f"127.0.0.1:{site}")
+    status, printed = await finish(tmp_path, tasks, *options)
+    assert status == 0, printed
+    records = await load_all(tmp_path / "store.sqlite3")
+    assert {r.task.id: r.reward for r in records} == {"shown": 1, "there": 1}
 
 
 async def begin(peer: Peer, task: str) -> str:

@@ -117,7 +117,7 @@ async def element_text(browser: BrowserWorld, selector: str, text: str) -> float
 
 async def text_matches(browser: BrowserWorld, selector: str, pattern: str) -> float:
     """1.0 where the regular expression is found in an element's text."""
-    for text in await browser.texts_of(selector):
+    for text in dict.fromkeys(await browser.texts_of(selector)):  # each costs a process
         if await search(pattern, text):
             return 1.0
     return 0.0

@@ -4,9 +4,11 @@
 // Runs in a world of its own, where a page's overrides are not seen; properties are read by their
 // prototypes' getters, since the fields of a form hide its own. Returns JSON: nested elements
 // [tag, namespace, attributes, children, mark, text] from the root down, of which every one on the
-// way has its siblings beside it; null where there is no element.
-(x, y) => {
-  const MOST_SIBLINGS = 300, MOST_CHARS = 400, MOST_LEVELS = 80, MOST_ATTRIBUTES = 40;
+// way has its siblings beside it; null where there is no element. An empty namespace is HTML's.
+(x, y, limit) => {
+  const SIBLINGS = [1000, 100, 20, 0];
+  const MOST_CHARS = 400, MOST_LEVELS = 80, MOST_ATTRIBUTES = 40;
+  const HTML = 'http://www.w3.org/1999/xhtml';
   const getter = (proto, name) => {
     const { get } = Object.getOwnPropertyDescriptor(proto, name);
     return node => get.call(node);
@@ -81,31 +83,40 @@
     for (const { name, value } of [...attributes(node)].slice(0, MOST_ATTRIBUTES)) {
       if (whole || name === 'id' || name === 'class') kept[name] = clip(value);
     }
-    return [localName(node), namespace(node), kept, [], false, ''];
+    const space = namespace(node);
+    return [localName(node), space === HTML ? '' : space, kept, [], false, ''];
   };
-  let made = describe(hit, true);
-  made[4] = true;
-  made[5] = clip(hit instanceof HTMLElement ? innerText(hit) : textContent(hit) || '');
   const holds = (outer, node) => {
     for (let n = node, level = 0; n && level < MOST_LEVELS; n = above(n), level++) {
       if (n === outer) return true;
     }
     return false;
   };
-  let marks = hit !== used && holds(used, hit);
-  for (let n = hit, level = 0; level < MOST_LEVELS; level++) {
-    const parent = above(n);
-    if (!parent) break;
-    const outer = describe(parent, true);
-    if (marks) outer[4] = true;
-    if (parent === used) marks = false;
-    const holder = parentNode(n);
-    const beside = [...(holder instanceof ShadowRoot ? rooted(holder) : children(parent))];
-    const place = beside.indexOf(n);
-    outer[3] = beside.slice(0, Math.max(MOST_SIBLINGS, place + 1))
-      .map(each => each === n ? made : describe(each, false));
-    made = outer;
-    n = parent;
+  const isWithin = hit !== used && holds(used, hit);
+  const text = clip(hit instanceof HTMLElement ? innerText(hit) : textContent(hit) || '');
+  const write = most => {
+    let made = describe(hit, true), marks = isWithin;
+    made[4] = true;
+    made[5] = text;
+    for (let n = hit, level = 0; level < MOST_LEVELS; level++) {
+      const parent = above(n);
+      if (!parent) break;
+      const outer = describe(parent, true);
+      if (marks) outer[4] = true;
+      if (parent === used) marks = false;
+      const holder = parentNode(n);
+      const all = [...(holder instanceof ShadowRoot ? rooted(holder) : children(parent))];
+      const beside = all.length > most ? [n] : all;
+      outer[3] = beside.map(each => each === n ? made : describe(each, false));
+      made = outer;
+      n = parent;
+    }
+    return JSON.stringify(made);
+  };
+  // Where there is too much beside it, it is told without: its place is lost, and not itself.
+  for (const most of SIBLINGS) {
+    const written = write(most);
+    if (written.length <= limit) return written;
   }
-  return JSON.stringify(made);
+  return null;
 }

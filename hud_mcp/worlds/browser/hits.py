@@ -37,7 +37,7 @@ _MARK = "data-hud-mcp-hit"
 _BUILD = """([tree, mark]) => {
   const make = ([tag, space, attributes, children, marked, text]) => {
     let node;
-    try { node = document.createElementNS(space, tag); }
+    try { node = document.createElementNS(space || 'http://www.w3.org/1999/xhtml', tag); }
     catch { node = document.createElement('x'); }
     for (const [name, value] of Object.entries(attributes)) {
       try { node.setAttribute(name, value); } catch { /* a name that only a parser can give */ }
@@ -128,7 +128,7 @@ async def _ask(cdp: "CDPSession", place: tuple[float, float] | None) -> Any:
         {
             "functionDeclaration": _HIT,
             "executionContextId": world["executionContextId"],
-            "arguments": [{"value": x}, {"value": y}],
+            "arguments": [{"value": x}, {"value": y}, {"value": MAX_CHARS}],
             "returnByValue": True,
         },
     )

@@ -260,3 +260,13 @@ async def test_a_session_that_nobody_asks_keeps_no_hits(shared: Shared) -> None:
             assert (await world.act(action)).target is None
     finally:
         await world.close()
+
+
+async def test_an_element_among_very_many_is_still_known(play: Play) -> None:
+    """Where too much lies beside it, its place is lost, and what it is by itself is not."""
+    rows = "".join(f"<li class='row number-{n} {'x' * 80}'>{n}</li>" for n in range(3000))
+    played = await play(f"<ul id='list'>{rows}</ul>")
+    await played.act(type="click", selector=".number-1500")
+    assert await played.call("selector_history", "#list > .number-1500") == 1
+    assert await played.call("selector_history", ".number-1501") == 0
+    assert len(played.targets[0] or "") < 60_000

@@ -141,9 +141,8 @@ async def test_a_client_gets_such_a_task_as_any_other(client: Peer) -> None:
         "response", session=other.structured["session"], answer="It is a PLUM."
     )
     assert graded.structured["reward"] == 1.0
-    assert [s["name"] for s in graded.structured["subscores"]] == [
-        "pinned", "response_includes", "acted"
-    ]  # fmt: skip
+    parts = [s["name"] for s in graded.structured["subscores"]]
+    assert parts == ["part 1", "part 2", "part 3"], "functions are what answers are held to"
     wrong = await client.ok("response", session=session, answer="plum")
     assert wrong.structured["reward"] == 0.0
 
@@ -155,6 +154,8 @@ async def test_a_client_gets_such_a_task_as_any_other(client: Peer) -> None:
     ]
     assert record.receipt is not None
     assert record.receipt.task_digest == record.task.digest
+    functions = [s.info["function"] for s in record.receipt.subscores if s.info]
+    assert functions == ["pinned", "response_includes", "acted"]
 
 
 async def test_nothing_of_what_answers_are_held_to_reaches_the_client(client: Peer) -> None:

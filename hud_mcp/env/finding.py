@@ -14,18 +14,11 @@ from hud_mcp.source import (
     shipped_environments,
 )
 from hud_mcp.task import Task
-from hud_mcp.types import CustomGym
+from hud_mcp.types import CustomGym, why_remote
 
 __all__ = ["Wanted", "find_environment", "find_source", "read_wanted"]
 
 _ENV_FILE = "env.py"
-
-_REMOTE = {
-    "OSWorld-Ubuntu": "it was a machine of HUD's cloud",
-    "hud-ubuntu": "it was a machine of HUD's cloud",
-    "docker": "it names no image; make it of CustomGym(image_or_build_context=…)",
-}
-"""Gyms of the HUD SDK that nobody can run here, each with the reason."""
 
 
 @dataclass(frozen=True)
@@ -119,11 +112,8 @@ def find_source(name: str) -> str:
     source = gymnasium_source(name)
     if source is not None:
         return source
-    if name in _REMOTE:
-        raise SourceNotFound(
-            f"The gym {name!r} cannot be run here: {_REMOTE[name]}. Choose another gym for the "
-            f"task: {', '.join((*shipped, *own))}."
-        )
+    if (remote := why_remote(name)) is not None:
+        raise SourceNotFound(remote)
     known = [*shipped, *own]
     raise SourceNotFound(
         f"There is no gym {name!r}.{did_you_mean(name, known)} There are: {', '.join(known)}; any "

@@ -89,12 +89,12 @@ async def test_a_gym_is_named_in_every_way(
             "two-of-to",
             "There is no gym 'two-of-to'. Did you mean 'two-of-two'? There are: ",
         ),
-        ("OSWorld-Ubuntu", "The gym 'OSWorld-Ubuntu' cannot be run here"),
+        ("OSWorld-Ubuntu", "'OSWorld-Ubuntu' was a desktop"),
         ("missing/env.py", "There is no environment at 'missing/env.py'"),
         (3, "3 is no gym; pass a task"),
         (None, "None is no gym"),
         ("", "'' is no gym"),
-        (bench_task(gym="docker"), "it names no image; make it of CustomGym"),
+        (bench_task(gym="docker"), "or give a CustomGym with an image"),
         (CustomGym(location="remote", image_or_build_context="an-image"), "remote"),
     ):
         with pytest.raises(GymMakeException) as caught:

@@ -29,11 +29,11 @@ from hud_mcp.errors import StoreFailed
 from hud_mcp.grade import Outcome, SubScore
 from hud_mcp.store import Store
 from hud_mcp.task import Task
-from hud_mcp.trajectory import Trajectory, TrajectorySummary
+from hud_mcp.trajectory import Trajectory, TrajectorySummary, live_url
 from hud_mcp.web import live
 from hud_mcp.web.gate import Hosts
 from hud_mcp.web.listener import base_url, listen, serving
-from hud_mcp.web.live import live_routes, live_url
+from hud_mcp.web.live import live_routes
 
 pytestmark = pytest.mark.anyio
 

@@ -47,8 +47,8 @@ class ControllerWorld:
             What it returns, as JSON.
 
         Raises:
-            ControllerFailed: It raised.
-            EnvironmentFailed: Its process did not answer, or its place is gone.
+            ControllerFailed: It raised, or its process ended without an answer.
+            EnvironmentFailed: Its place is gone.
         """
         if self._closed:
             raise EnvironmentFailed("This world is closed. Start a new task.")
@@ -60,7 +60,7 @@ class ControllerWorld:
             told = json.loads(answer)
         except ValueError:
             last = printed.strip().rpartition("\n")[2]
-            raise EnvironmentFailed(
+            raise ControllerFailed(
                 f"The controller's {function!r} ended without an answer: {last or 'nothing said'}."
             ) from None
         if "error" in told:

@@ -19,13 +19,13 @@ from starlette.types import Receive, Scope, Send
 
 from hud_mcp.errors import StoreFailed
 from hud_mcp.store import Store
-from hud_mcp.trajectory import ScreenshotRecord, TrajectoryStep, TrajectorySummary
+from hud_mcp.trajectory import ScreenshotRecord, TrajectoryStep, TrajectorySummary, live_url
 from hud_mcp.web.answers import asset_route, html_answer, not_found, picture_answer
 from hud_mcp.web.gate import Gate, Hosts
 from hud_mcp.web.pages import live_page
 from hud_mcp.web.record import Json, StepRows, encode
 
-__all__ = ["live_routes"]
+__all__ = ["live_routes", "live_url"]
 
 logger = logging.getLogger(__name__)
 

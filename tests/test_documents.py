@@ -4,18 +4,27 @@ Each block stands as its document has it; where one leaves something out (`…`)
 what it fills in.
 """
 
+import asyncio
 import inspect
+import shlex
+import socket
+import ssl
+import subprocess
 import textwrap
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 import hud_mcp
-from hud_mcp import Answer, Capability, Environment
+from hud_mcp import Answer, Capability, Environment, gym
 from hud_mcp.call import FunctionConfig
+from hud_mcp.errors import SourceNotFound
 from hud_mcp.task import Task
 from hud_mcp.taskset import TaskSet
+from hud_mcp.worlds.browser.chromium import find_chromium
 
 
 def run_block(block: str, **known: Any) -> dict[str, Any]:
@@ -25,30 +34,125 @@ def run_block(block: str, **known: Any) -> dict[str, Any]:
     return names
 
 
+LOG_IN = """
+    from hud_mcp.task import Task
+
+    task = Task(
+        prompt="Log in to example.com with username 'test'",
+        gym="hud-browser", # Request a browser environment
+
+        setup=[ # Actions run by gym.make(task)
+
+            ("goto", "https://example.com/login")
+        ],
+        evaluate={ # Logic run by env.evaluate()
+
+            "function": "page_contains",
+            "args": ["test"]
+        }
+    )
+    """
+
+
 def test_a_task_is_created_as_document_002_creates_one() -> None:
     """Document 002, "Creating a Task"."""
-    left = run_block("""
-        from hud_mcp.task import Task
-
-        task = Task(
-            prompt="Log in to example.com with username 'test'",
-            gym="hud-browser", # Request a browser environment
-
-            setup=[ # Actions run by gym.make(task)
-
-                ("goto", "https://example.com/login")
-            ],
-            evaluate={ # Logic run by env.evaluate()
-
-                "function": "page_contains", 
-                "args": ["test"]
-            }
-        )
-        """)  # noqa: W291  # as the document has it
-    task = left["task"]
+    task = run_block(LOG_IN)["task"]
     assert task.gym == "hud-browser"
     assert task.setup == (FunctionConfig(function="goto", args=("https://example.com/login",)),)
     assert task.evaluate == (FunctionConfig(function="page_contains", args=("test",)),)
+
+
+PAGE = """<!doctype html><title>Log in</title><h1>Log in</h1>
+<form onsubmit="document.body.textContent = 'Hello, ' + user.value; return false">
+<input id="user" aria-label="Username"><button>Log in</button></form>"""
+
+
+@pytest.fixture
+def certificate(tmp_path: Path) -> tuple[Path, Path]:
+    """A certificate for example.com that nobody has signed, and its key."""
+    key, made = tmp_path / "key.pem", tmp_path / "certificate.pem"
+    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"]
+    names = ["-subj", "/CN=example.com", "-addext", "subjectAltName=DNS:example.com"]
+    files = ["-keyout", str(key), "-out", str(made)]
+    subprocess.run([*command, *names, *files], check=True, capture_output=True, timeout=60)
+    return made, key
+
+
+@pytest.fixture
+async def example_com(
+    certificate: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[None]:
+    """https://example.com on the loopback, with a certificate that this browser takes."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*certificate)
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        body = PAGE.encode()
+        head = f"HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: {len(body)}\r\n"
+        writer.write(f"{head}connection: close\r\n\r\n".encode() + body)
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0, ssl=context)
+    port = server.sockets[0].getsockname()[1]
+    browser = tmp_path / "chromium"
+    real = shlex.quote(find_chromium() or "")
+    browser.write_text(f'#!/bin/sh\nexec {real} --ignore-certificate-errors "$@"\n')
+    browser.chmod(0o755)
+    monkeypatch.setenv("HUD_MCP_CHROMIUM", str(browser))
+    look_up, connect = socket.getaddrinfo, asyncio.open_connection
+
+    def at_home(host: Any, *rest: Any, **more: Any) -> Any:
+        return look_up("127.0.0.1" if host == "example.com" else host, *rest, **more)
+
+    async def to_its_port(host: str, wanted: int, **more: Any) -> Any:
+        return await connect(host, port if wanted == 443 else wanted, **more)
+
+    monkeypatch.setattr(socket, "getaddrinfo", at_home)
+    monkeypatch.setattr(asyncio, "open_connection", to_its_port)
+    yield
+    server.close()
+
+
+@pytest.mark.anyio
+@pytest.mark.browser
+@pytest.mark.usefixtures("example_com")
+async def test_the_task_of_document_002_is_made_worked_on_and_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Documents 000 and 002: make, step, evaluate, get_urls and close, on example.com's page."""
+    monkeypatch.setenv("HUD_MCP_STORE", str(tmp_path / "store.sqlite3"))
+    with anyio.fail_after(120):
+        env = await gym.make(run_block(LOG_IN)["task"])
+        observation, reward, terminated, info = await env.step()
+        assert "Username" in (observation.text or "")
+        assert (observation.screenshot or "").startswith("iVBOR")  # a PNG, as base64
+        assert (reward, terminated, info.get("error")) == (0.0, False, None)
+        assert await env.evaluate() == 0.0
+        await env.step([{"type": "type", "selector": "#user", "text": "test"}])
+        await env.step([{"type": "click", "selector": "button"}])
+        assert await env.evaluate() == 1.0
+        assert set(await env.get_urls()) == {"url", "live_url"}
+        await env.close()
+        await env.close()
+    assert env.reward == 1.0
+
+
+@pytest.mark.anyio
+async def test_a_set_of_hud_s_platform_says_how_to_get_it() -> None:
+    """Document 002, "Loading a TaskSet": the name is known, and its rows are not shipped."""
+    left = run_block("""
+        from hud_mcp import load_taskset
+
+        async def load():
+            taskset = await load_taskset("OSWorld-Ubuntu")
+            print(f"Number of tasks: {len(taskset)}") # TaskSet acts like a list
+
+            first_task = taskset[0]
+        """)
+    with pytest.raises(SourceNotFound, match=r"github\.com/xlang-ai/OSWorld"):
+        await left["load"]()
 
 
 @pytest.mark.parametrize(

@@ -96,6 +96,7 @@ TESTS: tuple[tuple[Callable[[], bool], Need], ...] = (
             ("chromium", "a Chromium with windows", "chromium", "chromium"),
             ("ssh", "an OpenSSH client", "openssh-client", "openssh-clients"),
             ("curl", "curl", "curl", "curl"),
+            ("openssl", "OpenSSL", "openssl", "openssl"),
         )
         if ON_LINUX
     ),

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from hud_mcp.errors import InvalidTask, SourceNotFound
+from hud_mcp.errors import InvalidTask, SourceNotFound, did_you_mean
 from hud_mcp.source import gymnasium_source, lasting_source, shipped_environments
 from hud_mcp.taskset import Taskset
 from hud_mcp.types import why_remote
@@ -43,7 +43,8 @@ def find_sources(given: Sequence[str], tasks: Taskset, folder: Path) -> list[str
             where = tasks.place_of(first[name]) or tasks.name
             raise SourceNotFound(
                 f"{where} needs environment {name!r}, which is not shipped "
-                f"({', '.join(shipped)}); say where it is with --env path/to/env.py."
+                f"({', '.join(shipped)}).{did_you_mean(name, shipped)} Say where it is with "
+                "--env path/to/env.py."
             )
     return list(dict.fromkeys(found))
 

@@ -15,7 +15,9 @@ import threading
 import time
 
 _GRACE_S = 30.0
-_LOOK_S = 0.02
+_DRAIN_S = 1.0
+_LOOK_S = 0.01
+_CHUNK_BYTES = 65536
 
 
 def _end_with(pipe: int, left: threading.Event) -> None:
@@ -23,24 +25,41 @@ def _end_with(pipe: int, left: threading.Event) -> None:
         while os.read(pipe, 4096):
             pass
     finally:
+        for descriptor in (1, 2):
+            _outlive_reader(descriptor)
         left.set()
         os.kill(os.getpid(), signal.SIGTERM)
-        _outlive_readers(time.monotonic() + _GRACE_S)
+        time.sleep(_GRACE_S)
         _end_group()
         os._exit(1)
 
 
-def _outlive_readers(until_s: float) -> None:
-    """Wait; what hooks print goes nowhere once nobody reads it, and is no error to them."""
-    watch = select.poll()
-    for descriptor in (1, 2):
-        watch.register(descriptor, 0)  # errors alone: that the other end is closed
-    while time.monotonic() < until_s:
-        for descriptor, _event in watch.poll(0):
-            watch.unregister(descriptor)
-            nothing = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(nothing, descriptor)
-            os.close(nothing)
+_relayed: list[int] = []
+"""Where what hooks print waits to be passed on."""
+
+
+def _outlive_reader(descriptor: int) -> None:
+    """Take what is printed, and pass it on while somebody reads: that nobody does, is no error."""
+    reader, writer = os.pipe()
+    outside = os.dup(descriptor)
+    os.dup2(writer, descriptor)
+    os.close(writer)
+    _relayed.append(reader)
+    threading.Thread(target=_relay, args=(reader, outside), daemon=True).start()
+
+
+def _relay(reader: int, outside: int) -> None:
+    while chunk := os.read(reader, _CHUNK_BYTES):
+        try:
+            os.write(outside, chunk)
+        except OSError:  # nobody reads any more; it is taken all the same
+            continue
+
+
+def _drain() -> None:
+    """Wait a moment until what was printed has been passed on."""
+    until_s = time.monotonic() + _DRAIN_S
+    while _relayed and time.monotonic() < until_s and select.select(_relayed, [], [], 0)[0]:
         time.sleep(_LOOK_S)
 
 
@@ -52,6 +71,7 @@ def _end_group() -> None:
 def _end_group_if(left: threading.Event) -> None:
     """Nobody is there any more to end what the server has started."""
     if left.is_set():
+        _drain()
         _end_group()
 
 

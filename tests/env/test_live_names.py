@@ -25,6 +25,7 @@ pytestmark = pytest.mark.anyio
         ("hud_mcp", "CLA Client CustomGym FunctionConfig FunctionConfigs Gym HudStyleConfigs"),
         ("hud_mcp", "Response Task TaskSet"),
         ("hud_mcp.adapters", "CLA ResponseAction"),
+        ("hud_mcp.agents.types", "EvaluationResult"),
         ("hud_mcp.adapters.common", "CLA"),
         ("hud_mcp.adapters.common.types", "CLA ClickAction Point ResponseAction TypeAction"),
         ("hud_mcp.env", "Client Environment Observation TaskResult"),

@@ -204,7 +204,9 @@ async def test_functions_are_given_the_answer_and_what_was_done() -> None:
 
 async def test_a_function_that_raises_is_named_with_its_file_and_line() -> None:
     """Grading failed; it is no reward of 0."""
-    with pytest.raises(GradingFailed, match=r"test_calls\.py:\d+: broken: KeyError: 'its own bug'"):
+    with pytest.raises(
+        GradingFailed, match=r"test_bound_calls\.py:\d+: broken: KeyError: 'its own bug'"
+    ):
         await of(("returned", 1), ("broken",))
 
 
@@ -240,7 +242,7 @@ async def test_what_cannot_be_a_function_is_refused_where_it_is_declared(functio
     with pytest.raises(InvalidEnvironment) as caught:
         declared.function(**options)(made)
     assert said in str(caught.value)
-    assert "test_calls.py:" in str(caught.value) or "answers.py:" in str(caught.value)
+    assert "test_bound_calls.py:" in str(caught.value) or "answers.py:" in str(caught.value)
     assert set(declared.functions) == set(Environment("bare").functions)
 
 

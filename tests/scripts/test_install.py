@@ -20,9 +20,9 @@ pytestmark = [
 ]
 
 SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "install.py"
-PACKAGES = "bubblewrap tigervnc-standalone-server chromium openssh-client curl"
-WHAT = "bubblewrap, Xvnc, a Chromium with windows, an OpenSSH client, curl"
-PROGRAMS = "bwrap Xvnc chromium ssh curl"
+PACKAGES = "bubblewrap tigervnc-standalone-server chromium openssh-client curl openssl"
+WHAT = "bubblewrap, Xvnc, a Chromium with windows, an OpenSSH client, curl, OpenSSL"
+PROGRAMS = "bwrap Xvnc chromium ssh curl openssl"
 
 
 class Machine:

@@ -194,12 +194,13 @@ def _kept(token: str, folder: str) -> Path:
     return secret
 
 
-def over_http(url: str, *, token: str | None) -> Open:
+def over_http(url: str, *, token: str | None, call_s: float = _START_S) -> Open:
     """A server that runs, over streamable HTTP.
 
     Args:
         url: Where it answers, with its `/mcp`.
-        token: The operator's, which is also a bearer token there.
+        token: A bearer token there, as the operator's is; or None.
+        call_s: How long one call may take.
     """
 
     @asynccontextmanager
@@ -212,7 +213,7 @@ def over_http(url: str, *, token: str | None) -> Open:
         timeout = httpx2.Timeout(30, read=None)
         async with httpx2.AsyncClient(headers=headers, timeout=timeout) as web:
             client = SdkClient(
-                streamable_http_client(url, http_client=web), read_timeout_seconds=_START_S
+                streamable_http_client(url, http_client=web), read_timeout_seconds=call_s
             )
             try:
                 await client.__aenter__()

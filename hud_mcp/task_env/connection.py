@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hud_mcp.caller import OPERATOR_TOKEN
+from hud_mcp.env.mcp_client import over_http
 from hud_mcp.errors import EnvironmentFailed, sole_cause
 
 if TYPE_CHECKING:
@@ -165,30 +166,4 @@ def remote_server(url: str, token: str | None) -> OpenClient:
         url: Where it answers, with its `/mcp`.
         token: What it requires, or None.
     """
-
-    @asynccontextmanager
-    async def connect() -> "AsyncGenerator[Client]":
-        import httpx2  # noqa: PLC0415  # the SDK's HTTP client
-        from mcp.client.client import Client  # noqa: PLC0415  # half a second to load
-        from mcp.client.streamable_http import streamable_http_client  # noqa: PLC0415
-
-        headers = {} if token is None else {"Authorization": f"Bearer {token}"}
-        timeout = httpx2.Timeout(30, read=None)
-        async with httpx2.AsyncClient(headers=headers, timeout=timeout) as web:
-            client = Client(
-                streamable_http_client(url, http_client=web), read_timeout_seconds=_CALL_S
-            )
-            try:
-                await client.__aenter__()
-            except Exception as exc:
-                cause = sole_cause(exc)
-                raise EnvironmentFailed(
-                    f"No server answers at {url}: {type(cause).__name__}: {cause}. Is the address "
-                    "that of its /mcp, and the token right?"
-                ) from exc
-            try:
-                yield client
-            finally:
-                await client.__aexit__(None, None, None)
-
-    return connect
+    return over_http(url, token=token, call_s=_CALL_S)

@@ -7,7 +7,7 @@ from typing import Any
 from pydantic_core import to_jsonable_python
 
 from hud_mcp import __version__
-from hud_mcp.grade import Outcome
+from hud_mcp.grade import Outcome, cause_of
 from hud_mcp.keeper import Ending
 from hud_mcp.replay import submitted_answer
 from hud_mcp.store.held import HeldSession
@@ -42,6 +42,7 @@ def make_receipt(
         task=task.id,
         template=task.template,
         outcome=ending.outcome,
+        cause=cause_of(ending.outcome, ending.cause),
         reward=grade.reward if grade else None,
         subscores=grade.subscores if grade else (),
         content=grade.content if grade else None,

@@ -11,6 +11,7 @@ from typing import Any, cast
 __all__ = [
     "ActionFailed",
     "AlreadyAnswered",
+    "BrokenByAgent",
     "CapabilityNotFound",
     "EnvironmentFailed",
     "GraderFailed",
@@ -76,6 +77,14 @@ class CapabilityNotFound(HudMcpError, KeyError):
 
 class ActionFailed(HudMcpError):
     """The world refused an action. What the actions before it did, stands."""
+
+
+class BrokenByAgent(ActionFailed):
+    """What the agent did keeps the world from this. Its session lives on, and can be answered.
+
+    A template that asks the world meanwhile may catch it and grade what there is; one that
+    does not is graded 0.0, with the reason, as the agent's doing.
+    """
 
 
 class NoScreen(ActionFailed):

@@ -16,7 +16,7 @@ from pydantic_core import PydanticSerializationError, to_jsonable_python
 from hud_mcp.action import Value
 from hud_mcp.errors import GradingFailed
 
-__all__ = ["Grade", "Outcome", "SubScore", "read_grade"]
+__all__ = ["Cause", "Grade", "Outcome", "SubScore", "cause_of", "read_grade"]
 
 
 class Outcome(StrEnum):
@@ -28,6 +28,34 @@ class Outcome(StrEnum):
     ENVIRONMENT_FAILED = "environment_failed"
     GRADING_FAILED = "grading_failed"
     LOST = "lost"
+
+
+class Cause(StrEnum):
+    """Whose doing the end of a session was.
+
+    The agent's is its result, and is not tried again. The machine's and the operator's are
+    nobody's result: they are in no mean and in no rate.
+    """
+
+    AGENT = "agent"
+    MACHINE = "machine"
+    OPERATOR = "operator"
+
+
+_MACHINES = frozenset({Outcome.ENVIRONMENT_FAILED, Outcome.GRADING_FAILED, Outcome.LOST})
+
+
+def cause_of(outcome: Outcome, named: Cause | None = None) -> Cause:
+    """Whose doing an end was.
+
+    Args:
+        outcome: How it ended.
+        named: What its receipt says; None in one of before causes were recorded, which reads as
+            it was counted then: what was cancelled or expired is the agent's.
+    """
+    if named is not None:
+        return named
+    return Cause.MACHINE if outcome in _MACHINES else Cause.AGENT
 
 
 def _without_none(default: Any) -> BeforeValidator:

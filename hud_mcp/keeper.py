@@ -18,8 +18,14 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, cast
 
-from hud_mcp.errors import EnvironmentFailed, GradingFailed, HudMcpError, InvalidTemplate
-from hud_mcp.grade import Grade, Outcome, read_grade
+from hud_mcp.errors import (
+    BrokenByAgent,
+    EnvironmentFailed,
+    GradingFailed,
+    HudMcpError,
+    InvalidTemplate,
+)
+from hud_mcp.grade import Cause, Grade, Outcome, read_grade
 from hud_mcp.log import current_log, current_name
 from hud_mcp.template import Prompt, Template, read_prompt
 
@@ -70,6 +76,7 @@ class Ending:
         error: For the record: everything that is known, with file and line.
         told: For the agent: nothing that an author wrote.
         parked: Whether it only ends here, and goes on in another server process.
+        cause: Whose doing it is; None for what its outcome is by itself, as `cause_of` has it.
     """
 
     outcome: Outcome
@@ -77,6 +84,7 @@ class Ending:
     error: str | None = None
     told: str | None = None
     parked: bool = False
+    cause: Cause | None = None
 
 
 @dataclass(frozen=True)
@@ -241,12 +249,22 @@ class Keeper:
                     f"{self._template.where}: a timeout of the template's own ended it."
                 )
             return self._interrupted()
-        except EnvironmentFailed as exc:
-            return Ending(Outcome.ENVIRONMENT_FAILED, error=self._describe(exc), told=str(exc))
         except (Exception, SystemExit, BaseExceptionGroup) as exc:  # noqa: BLE001  # the keeper attributes every failure of the author's code
-            return _ungraded(self._describe(exc))
+            return self._broke_in_grading(exc)
         self._decided = Ending(Outcome.GRADED, grade=grade)
         return await self._run_out(generator) or self._decided
+
+    def _broke_in_grading(self, exc: BaseException) -> Ending:
+        """How it ends where the template raised: by whom the grader could not look."""
+        error = self._describe(exc)
+        if isinstance(exc, BrokenByAgent):
+            self._log(f"graded 0, by the agent's own doing: {error}")
+            grade = Grade(reward=0.0, content=str(exc))
+            self._decided = Ending(Outcome.GRADED, grade=grade, cause=Cause.AGENT)
+            return self._decided
+        if isinstance(exc, EnvironmentFailed):
+            return Ending(Outcome.ENVIRONMENT_FAILED, error=error, told=str(exc))
+        return _ungraded(error)
 
     async def _run_out(self, generator: AsyncGenerator[Any, Any]) -> Ending | None:
         """Let the template clean up; a third value makes the grade ambiguous."""

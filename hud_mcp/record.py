@@ -10,7 +10,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from hud_mcp.action import Point, Value
-from hud_mcp.grade import Outcome, SubScore
+from hud_mcp.grade import Cause, Outcome, SubScore, cause_of
 from hud_mcp.observation import Screenshot
 from hud_mcp.task import Task
 
@@ -130,6 +130,11 @@ class Receipt(Value):
     task: str = Field(description="The task's id.")
     template: str
     outcome: Outcome
+    cause: Cause | None = Field(
+        default=None,
+        description="Whose doing the end was; None in receipts of before it was recorded. "
+        "`cause_of` reads either.",
+    )
     reward: float | None = Field(description="None unless the outcome is `graded`.")
     subscores: tuple[SubScore, ...] = ()
     content: str | None = None
@@ -139,6 +144,21 @@ class Receipt(Value):
     )
     error: str | None = Field(default=None, description="Why there is no grade, or None.")
     told: str | None = Field(default=None, description="What the agent was told of that.")
+    attempt: int | None = Field(
+        default=None,
+        ge=1,
+        description="Which of its principal's starts of this task it was, from 1; None in "
+        "receipts of before that was counted.",
+    )
+    notes: tuple[str, ...] = Field(
+        default=(), description="What else is true of it, such as steps without a snapshot."
+    )
+    waited_s: float = Field(
+        default=0.0,
+        ge=0,
+        description="Seconds that the server itself waited for a processor or a lock meanwhile; "
+        "they were added to its limits.",
+    )
     started_at: datetime
     ended_at: datetime
     reward_policy: str
@@ -168,6 +188,11 @@ class Record(Value):
     def outcome(self) -> Outcome | None:
         """How it ended; None while it goes on."""
         return self.receipt.outcome if self.receipt else None
+
+    @property
+    def cause(self) -> Cause | None:
+        """Whose doing its end was; None while it goes on."""
+        return cause_of(self.receipt.outcome, self.receipt.cause) if self.receipt else None
 
     @property
     def reward(self) -> float | None:

@@ -14,10 +14,11 @@ from pydantic import Field
 
 from hud_mcp.action import Value
 from hud_mcp.bootstrap import Column, bootstrap
-from hud_mcp.grade import Outcome
+from hud_mcp.grade import Cause, Outcome
 
 __all__ = [
     "INFRASTRUCTURE",
+    "INTERRUPTED",
     "NOT_BEGUN",
     "OUTCOME_CLASSES",
     "PASS_REWARD",
@@ -47,17 +48,21 @@ UNFINISHED = "unfinished"
 NOT_BEGUN = "not_begun"
 """The class of a run that the job is to have and that was never started."""
 
+INTERRUPTED = "interrupted"
+"""The class of a run that its operator or the machine ended before the agent had come to an end."""
+
 INFRASTRUCTURE = frozenset(
     {
         Outcome.ENVIRONMENT_FAILED.value,
         Outcome.GRADING_FAILED.value,
         Outcome.LOST.value,
         UNFINISHED,
+        INTERRUPTED,
     }
 )
 """Classes that say nothing of the agent: they are in no mean and in no rate."""
 
-OUTCOME_CLASSES = (*(outcome.value for outcome in Outcome), UNFINISHED, NOT_BEGUN)
+OUTCOME_CLASSES = (*(outcome.value for outcome in Outcome), INTERRUPTED, UNFINISHED, NOT_BEGUN)
 
 _EVERY_K = 8
 """Up to this group size each k has a row; above, the powers of two and the size itself."""
@@ -79,6 +84,11 @@ class Run(Protocol):
     @property
     def outcome(self) -> Outcome | None:
         """How it ended; None while it goes on."""
+        ...
+
+    @property
+    def cause(self) -> Cause | None:
+        """Whose doing its end was; None while it goes on."""
         ...
 
     @property
@@ -214,13 +224,17 @@ _NOTES = {
     Outcome.GRADED.value: "in the mean",
     Outcome.CANCELLED.value: "not passed; not in the mean",
     Outcome.EXPIRED.value: "not passed; not in the mean",
+    INTERRUPTED: "ended by its operator or the machine: in no mean and in no pass rate",
     UNFINISHED: "no end yet: in no mean and in no pass rate",
     NOT_BEGUN: "never started: in no mean and in no pass rate",
 }
 
 
+_UNGRADED = frozenset({Outcome.CANCELLED, Outcome.EXPIRED})
+
+
 def outcome_class(run: Run) -> str:
-    """The class that a run is counted in: its outcome's name, or `unfinished`.
+    """The class that a run is counted in: its outcome's name, `interrupted` or `unfinished`.
 
     A record that says graded and has no finite reward counts as `grading_failed`: it has
     no number to count.
@@ -229,6 +243,8 @@ def outcome_class(run: Run) -> str:
         return UNFINISHED
     if run.outcome is Outcome.GRADED and not _has_reward(run):
         return Outcome.GRADING_FAILED.value
+    if run.outcome in _UNGRADED and run.cause is not Cause.AGENT:
+        return INTERRUPTED
     return run.outcome.value
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import Field
 
 from hud_mcp.action import Value
-from hud_mcp.grade import Outcome
+from hud_mcp.grade import Cause, Outcome, cause_of
 from hud_mcp.record import Receipt, Record, ScreenshotRecord, TrajectoryStep, utc_now
 from hud_mcp.task import Task
 from hud_mcp.transcript import transcript_html, transcript_text
@@ -66,6 +66,11 @@ class TrajectorySummary(Value):
     def outcome(self) -> Outcome | None:
         """How it ended; None while it goes on."""
         return self.receipt.outcome if self.receipt else None
+
+    @property
+    def cause(self) -> Cause | None:
+        """Whose doing its end was; None while it goes on."""
+        return cause_of(self.receipt.outcome, self.receipt.cause) if self.receipt else None
 
     @property
     def reward(self) -> float | None:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import combinations, product
 from statistics import fmean
@@ -12,9 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hud_mcp.grade import Outcome
+from hud_mcp.grade import Cause, Outcome, cause_of
 from hud_mcp.statistics import (
     INFRASTRUCTURE,
+    INTERRUPTED,
     OUTCOME_CLASSES,
     JobStatistics,
     PassRate,
@@ -41,6 +42,12 @@ class Try:
     outcome: Outcome | None
     reward: float | None
     started_at: datetime
+    named: Cause | None = None
+
+    @property
+    def cause(self) -> Cause | None:
+        """Whose doing its end was."""
+        return cause_of(self.outcome, self.named) if self.outcome else None
 
 
 End = float | Outcome | None
@@ -164,11 +171,17 @@ def test_a_grade_without_a_number_is_a_failed_grading() -> None:
 
 def test_the_mean_is_over_graded_runs_alone() -> None:
     """Whatever has no grade stands beside it, counted by class; all classes make the whole."""
-    ends = [[1.0], [0.5], [Outcome.CANCELLED], [Outcome.EXPIRED], *([b] for b in BROKEN)]
+    ends: list[list[End]] = [
+        [1.0],
+        [0.5],
+        [Outcome.CANCELLED],
+        [Outcome.EXPIRED],
+        *([b] for b in BROKEN),
+    ]
     found = statistics(*ends)
     assert found.mean is not None
     assert (found.mean.value, found.mean.runs, found.mean.tasks) == (0.75, 2, 2)
-    assert found.outcomes == dict(zip(OUTCOME_CLASSES, (2, 1, 1, 1, 1, 1, 1, 0), strict=True))
+    assert found.outcomes == dict(zip(OUTCOME_CLASSES, (2, 1, 1, 1, 1, 1, 0, 1, 0), strict=True))
     assert (found.wanted, found.ended, found.infrastructure) == (8, 7, 3)
 
 
@@ -343,7 +356,7 @@ def test_the_text_says_every_denominator() -> None:
     assert "cancelled           1  not passed; not in the mean" in lines
     assert "lost                1  infrastructure: in no mean and in no pass rate" in lines
     assert "unfinished          1  no end yet: in no mean and in no pass rate" in lines
-    assert [line.split()[0] for line in lines[-8:]] == list(OUTCOME_CLASSES)
+    assert [line.split()[0] for line in lines[-9:]] == list(OUTCOME_CLASSES)
 
 
 def test_figures_are_json() -> None:
@@ -354,5 +367,22 @@ def test_figures_are_json() -> None:
 
 
 def test_infrastructure_is_what_says_nothing_of_the_agent() -> None:
-    """Four classes; what an agent causes is none of them."""
-    assert {"environment_failed", "grading_failed", "lost", "unfinished"} == INFRASTRUCTURE
+    """Five classes; what an agent causes is none of them."""
+    assert {
+        "environment_failed",
+        "grading_failed",
+        "lost",
+        "interrupted",
+        "unfinished",
+    } == INFRASTRUCTURE
+
+
+@pytest.mark.parametrize("outcome", [Outcome.CANCELLED, Outcome.EXPIRED])
+@pytest.mark.parametrize("cause", [Cause.OPERATOR, Cause.MACHINE])
+def test_what_the_agent_did_not_end_is_not_held_against_it(outcome: Outcome, cause: Cause) -> None:
+    """It is interrupted: in no rate, and the plan has it again; the agent's own counts."""
+    (run,) = tries("a", outcome)
+    stopped = replace(run, named=cause)
+    assert (outcome_class(stopped), outcome_class(run)) == (INTERRUPTED, outcome.value)
+    assert plan(["a"], [stopped], 1) == {"a": 1}
+    assert plan(["a"], [run], 1) == {}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from hud_mcp.errors import StoreFailed
-from hud_mcp.grade import Outcome
+from hud_mcp.grade import Cause, Outcome, cause_of
 from hud_mcp.job import Job
 from hud_mcp.store.damage import UNKNOWN, read_value, sound_json
 from hud_mcp.task import Task
@@ -36,6 +36,7 @@ class RunRow:
         id: The trajectory's id.
         task_id: The task's id.
         outcome: How it ended; None while it goes on.
+        cause: Whose doing that was; None while it goes on.
         reward: None unless it was graded.
         started_at: When it began.
         damaged: Whether something of its row cannot be read; what that is, is absent here.
@@ -44,6 +45,7 @@ class RunRow:
     id: str
     task_id: str
     outcome: Outcome | None
+    cause: Cause | None
     reward: float | None
     started_at: datetime
     damaged: bool
@@ -166,6 +168,7 @@ def load_runs(connection: "Connection", job_id: str) -> tuple[list[str], list[Ru
         sound_json(connection, sessions.c.task)["id"].label("task_id"),
         sessions.c.receipt.is_not(None).label("has_receipt"),
         receipt["outcome"].label("outcome"),
+        receipt["cause"].label("cause"),
         receipt["reward"].label("reward"),
     )
     rows = connection.execute(fields.where(sessions.c.job_id == job_id))
@@ -198,10 +201,13 @@ def _run_row(row: Any) -> RunRow:
     numeric = row.reward is None or isinstance(row.reward, int | float)
     timed = isinstance(row.started_at, datetime)
     named = isinstance(row.task_id, str)
+    outcome = Outcome(row.outcome) if known and numeric else None
+    cause = Cause(row.cause) if row.cause in list(Cause) else None
     return RunRow(
         id=row.id,
         task_id=row.task_id if named else row.id,
-        outcome=Outcome(row.outcome) if known and numeric else None,
+        outcome=outcome,
+        cause=cause_of(outcome, cause) if outcome else None,
         reward=row.reward if known and numeric else None,
         started_at=row.started_at if timed else UNKNOWN,
         damaged=not (timed and named and ((known and numeric) or not row.has_receipt)),

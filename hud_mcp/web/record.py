@@ -19,7 +19,14 @@ from hud_mcp.errors import InvalidAction
 from hud_mcp.generalisation import generalisation
 from hud_mcp.grade import Outcome, SubScore
 from hud_mcp.job import Job
-from hud_mcp.statistics import NOT_BEGUN, UNFINISHED, Estimate, JobStatistics, job_statistics
+from hud_mcp.statistics import (
+    INTERRUPTED,
+    NOT_BEGUN,
+    UNFINISHED,
+    Estimate,
+    JobStatistics,
+    job_statistics,
+)
 from hud_mcp.task import Task
 from hud_mcp.trajectory import (
     Receipt,
@@ -108,8 +115,9 @@ def job_data(
     for row in rows:
         row["earlier"] = row["id"] not in counted
     outcomes = dict(figures.outcomes)
-    if not outcomes[NOT_BEGUN]:
-        del outcomes[NOT_BEGUN]
+    for rare in (INTERRUPTED, NOT_BEGUN):
+        if not outcomes[rare]:
+            del outcomes[rare]
     return {
         **head,
         "mean": figures.mean.value if figures.mean else None,
@@ -128,6 +136,7 @@ class _Run:
         self.id = found.id
         self.task_id = found.task.id
         self.outcome = found.outcome
+        self.cause = found.cause
         self.reward = found.reward
         self.started_at = found.started_at
         self.task = found.task

@@ -30,8 +30,10 @@ async def test_runs_in_short_agree_with_the_summaries(store: Store) -> None:
     task_ids, rows = await store.load_runs(job.id)
     _, tasks, summaries = await store.load_job_summary(job.id)
     assert task_ids == [t.id for t in tasks] == [t.id for t in TASKS]
-    brief = {(r.id, r.task_id, r.outcome, r.reward, r.started_at) for r in rows}
-    assert brief == {(s.id, s.task_id, s.outcome, s.reward, s.started_at) for s in summaries}
+    brief = {(r.id, r.task_id, r.outcome, r.cause, r.reward, r.started_at) for r in rows}
+    assert brief == {
+        (s.id, s.task_id, s.outcome, s.cause, s.reward, s.started_at) for s in summaries
+    }
     assert len(rows) == len(ends)
     assert not any(r.damaged for r in rows)
     assert await store.load_runs("job-none") == ([], [])

@@ -13,6 +13,7 @@ from pydantic import AnyHttpUrl
 from starlette.routing import BaseRoute
 
 from hud_mcp.errors import HudMcpError
+from hud_mcp.web.gate import PlainHosts
 from hud_mcp.web.listener import WebServer, is_loopback, listen, shown_host
 
 __all__ = ["PATH", "serve_http"]
@@ -68,7 +69,7 @@ async def serve_http(
     )
     app.router.routes.extend(beside)
     url = f"http://{shown_host(host)}:{bound}{PATH}"
-    web = WebServer(app, on_ready=lambda: announce(url), on_stop=on_stop, lifespan=True)
+    web = WebServer(PlainHosts(app), on_ready=lambda: announce(url), on_stop=on_stop, lifespan=True)
     with listener:
         await web.serve(sockets=[listener])
     return web.signal

@@ -6,6 +6,7 @@ name of its own that resolves there (DNS rebinding). It cannot choose the Host h
 
 import hashlib
 import ipaddress
+import re
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from hud_mcp.web.listener import is_loopback
 from hud_mcp.web.pages import POLICY
 
-__all__ = ["Gate", "Hosts"]
+__all__ = ["Gate", "Hosts", "PlainHosts"]
 
 _HEADERS = {
     "content-security-policy": POLICY,
@@ -29,6 +30,12 @@ _HEADERS = {
 }
 _OPEN = ("/live/", "/assets/")
 """Paths that need no token: a live page's address is one itself."""
+
+
+_HOST = re.compile(
+    r"(?:\[(?P<address>[0-9a-f:.]+)\]|(?P<name>[a-z0-9_.-]+))(?::(?P<port>[0-9]{1,5}|\*))?"
+)
+"""A name or an address with its port, and nothing else; `*` stands for any in an option."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +53,8 @@ class Hosts:
     def allows(self, header: str) -> bool:
         """Whether a Host header names this server."""
         name, port = _split(header.lower())
+        if not name:
+            return False
         if is_loopback(name) or name == self.bound.lower():
             return True
         if not is_loopback(self.bound) and _is_address(name):
@@ -128,12 +137,37 @@ def _same(given: str | None, wanted: str) -> bool:
 
 
 def _split(header: str) -> tuple[str, str]:
-    """A name or an address, and the port as it is written."""
-    if header.startswith("["):
-        name, _, rest = header[1:].partition("]")
-        return name, rest.removeprefix(":")
-    name, _, port = header.partition(":")
-    return name, port
+    """A name or an address, and its port; the name is empty where it is not written as one is."""
+    found = _HOST.fullmatch(header)
+    if found is None:
+        return "", ""
+    return found["address"] or found["name"], found["port"] or ""
+
+
+class PlainHosts:
+    """An ASGI app that refuses a Host or an Origin that is not written as one is.
+
+    The SDK compares both by what they begin with: `127.0.0.1:80@evil.example` begins as a
+    loopback address does, and names another machine.
+
+    Args:
+        app: What answers the rest, and sees to whether they are this server's.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        if scope["type"] == "http":
+            headers = Request(scope).headers
+            origin = headers.get("origin", "").partition("://")[2]
+            for what, given in (("Host", headers.get("host", "")), ("Origin", origin)):
+                if given and not _split(given.lower())[0]:
+                    refusal = PlainTextResponse(f"{given[:200]!r} is no {what}.", 421)
+                    await refusal(scope, receive, send)
+                    return
+        await self._app(scope, receive, send)
 
 
 def _is_address(name: str) -> bool:

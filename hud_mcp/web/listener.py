@@ -8,13 +8,15 @@ import socket
 import threading
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 from types import FrameType
-from typing import Any
+from typing import Any, cast
 
 import anyio
 import uvicorn
 
 from hud_mcp.errors import HudMcpError
+from hud_mcp.web.connections import BoundedProtocol, Connections, admitting
 
 __all__ = ["WebServer", "base_url", "is_loopback", "listen", "serving", "shown_host"]
 
@@ -37,6 +39,7 @@ class WebServer(uvicorn.Server):
         on_stop: Called at the end, while what is under way can still be answered.
         lifespan: Whether the app has a lifespan.
         signals: Whether SIGINT and SIGTERM end it; else only `should_exit` does.
+        connections: What bounds its connections; the usual bounds where it is None.
 
     Attributes:
         signal: The signal that ended it, or None.
@@ -51,9 +54,13 @@ class WebServer(uvicorn.Server):
         on_stop: Callable[[], Awaitable[None]] | None = None,
         lifespan: bool = False,
         signals: bool = True,
+        connections: Connections | None = None,
     ) -> None:
+        protocol = partial(BoundedProtocol, connections or Connections())
         config = uvicorn.Config(
-            app,
+            admitting(app),
+            http=cast("Any", protocol),
+            ws="none",  # nothing here speaks it
             log_config=None,
             access_log=False,
             lifespan="on" if lifespan else "off",
@@ -122,7 +129,9 @@ class WebServer(uvicorn.Server):
 
 
 @asynccontextmanager
-async def serving(app: Any, listener: socket.socket) -> AsyncGenerator[None]:
+async def serving(
+    app: Any, listener: socket.socket, *, connections: Connections | None = None
+) -> AsyncGenerator[None]:
     """Serve while the body runs, and end at once, whoever is still connected.
 
     Who connects earlier waits: the listener has taken its port already.
@@ -130,8 +139,9 @@ async def serving(app: Any, listener: socket.socket) -> AsyncGenerator[None]:
     Args:
         app: What answers.
         listener: From `listen`; it is closed at the end.
+        connections: What bounds its connections; the usual bounds where it is None.
     """
-    web = WebServer(app, on_ready=lambda: None, signals=False)
+    web = WebServer(app, on_ready=lambda: None, signals=False, connections=connections)
     task = asyncio.create_task(web.serve(sockets=[listener]))
     try:
         yield

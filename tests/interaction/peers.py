@@ -97,15 +97,22 @@ class HttpServer:
 
 @contextmanager
 def http_server(
-    folder: Path, sources: Sequence[str], *options: str, env: Mapping[str, str] | None = None
+    folder: Path,
+    sources: Sequence[str],
+    *options: str,
+    env: Mapping[str, str] | None = None,
+    within: Sequence[str] = (),
 ) -> Iterator[HttpServer]:
-    """Start a server over HTTP, and kill it at the end if it still runs."""
+    """Start a server over HTTP, and kill it at the end if it still runs.
+
+    `within` is a command that runs what follows it.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     store, log = folder / "store.sqlite3", folder / "stderr.log"
     arguments = serve_arguments(sources, store, "--http", "127.0.0.1:0", *options)
     with log.open("wb") as errors:
         process = subprocess.Popen(
-            [sys.executable, *arguments],
+            [*within, sys.executable, *arguments],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=errors,

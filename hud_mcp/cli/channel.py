@@ -12,6 +12,7 @@ from hud_mcp.cli.operator import read_operator_token
 from hud_mcp.cli.process import raise_file_limit
 from hud_mcp.cli.serve import leave, load, only_environment, private_stdout, read_limits
 from hud_mcp.cli.startup import without_collecting
+from hud_mcp.cli.tokens import read_one_token, token_file_option
 from hud_mcp.errors import HudMcpError
 from hud_mcp.log import LineStream, configure_logging
 
@@ -33,6 +34,7 @@ def command() -> None:
     envvar="HUD_MCP_CHANNEL_TOKEN",
     help="What peers must send as `token` in their first frame; HUD's own clients send none.",
 )
+@token_file_option
 @click.option(
     "--operator-token-file",
     metavar="FILE",
@@ -80,6 +82,7 @@ def serve_command(**options: Any) -> None:
 
 async def _serve(options: dict[str, Any], printed: Any) -> int:
     operator_token = read_operator_token(options["operator_token_file"])
+    token = read_one_token(options["token"], options["token_file"], check=False)
     source = f"{options['source']}:{options['name']}" if options["name"] else options["source"]
     with without_collecting():
         from hud_mcp.channel.server import CHANNEL_LIMITS, serve  # noqa: PLC0415  # loads when used
@@ -112,7 +115,7 @@ async def _serve(options: dict[str, Any], printed: Any) -> int:
         announce=announce,
         sessions=sessions,
         closes_sessions=True,
-        token=options["token"],
+        token=token,
         operator_token=operator_token,
         idle_s=options["idle_s"],
     )

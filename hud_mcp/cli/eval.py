@@ -37,6 +37,7 @@ from hud_mcp.rollout.server import RunServer, run_server
 from hud_mcp.source import load_environments
 from hud_mcp.statistics import NOT_BEGUN
 from hud_mcp.store import Store
+from hud_mcp.store.private import make_private_file, make_private_folder
 from hud_mcp.taskset import Taskset
 from hud_mcp.web.report import write_report
 
@@ -205,6 +206,7 @@ async def _evaluate(
     progress = Progress(console, len(prepared.planned), group=job.group, verbose=options["verbose"])
     lost: str | None = None
     if prepared.planned:
+        make_private_file(log_path)
         with log_path.open("a" if options["resume"] else "w") as log:
             lost = await _run(store, prepared, progress, interruption, log)
     results = await _load(store, prepared, progress)
@@ -224,7 +226,7 @@ async def _evaluate(
 def _place_of_report(given: Path | None, job: Job) -> Path:
     place = given or user_data_path("hud-mcp") / "reports" / f"{job.id}.html"
     try:
-        place.parent.mkdir(parents=True, exist_ok=True)
+        make_private_folder(place.parent)
     except OSError as exc:
         raise HudMcpError(
             f"The report cannot be written to {place}: {exc.strerror}. No run has begun; name "

@@ -16,12 +16,12 @@ import anyio
 import click
 from pydantic import ValidationError
 
-from hud_mcp.caller import OPERATOR
 from hud_mcp.cli.bridges import is_bridged, listed_by, offer_published, open_bridges
 from hud_mcp.cli.hosts import allow_option, read_hosts
 from hud_mcp.cli.operator import read_operator_token
 from hud_mcp.cli.process import raise_file_limit
 from hud_mcp.cli.startup import without_collecting
+from hud_mcp.cli.tokens import read_tokens, token_file_option, with_operator
 from hud_mcp.errors import HudMcpError, did_you_mean
 from hud_mcp.limits import Limits
 from hud_mcp.log import LineStream, configure_logging
@@ -32,10 +32,8 @@ __all__ = ["command"]
 logger = logging.getLogger(__name__)
 
 _LAST_PORT = 65_535
-_TOKEN_CHARS = 8
-"""Shorter secrets are guessed."""
-_NAMED_TOKEN = re.compile(r"([A-Za-z0-9_-]+)=([^=].*)")
-"""What follows the first = is a secret, unless it is the padding of one in base64."""
+_HOST = re.compile(r"[A-Za-z0-9_.-]*|\[?[0-9a-fA-F:.]+(%[A-Za-z0-9_.-]+)?\]?")
+"""A name or an address, with or without brackets, or nothing."""
 
 _SIGNALLED = {"sigint": 130, "sigterm": 143}
 _LEAVE_S = 0.3
@@ -67,7 +65,13 @@ def _public_url(_ctx: click.Context, _param: click.Parameter, value: str | None)
     if value is None:
         return None
     parts = urlsplit(value)
-    if parts.scheme not in ("http", "https") or not parts.netloc or parts.query or parts.fragment:
+    if (
+        "@" in parts.netloc
+        or parts.scheme not in ("http", "https")
+        or not parts.hostname
+        or parts.query
+        or parts.fragment
+    ):
         raise click.BadParameter(f"{value!r} is not like https://tasks.example.com.")
     return value.rstrip("/")
 
@@ -89,6 +93,7 @@ def _public_url(_ctx: click.Context, _param: click.Parameter, value: str | None)
     envvar="HUD_MCP_TOKEN",
     help="Require a bearer token over HTTP; each NAME sees only its own sessions.",
 )
+@token_file_option
 @click.option("--allow-host", "hosts", multiple=True, metavar="HOST", help="Answer this Host too.")
 @click.option(
     "--public-url",
@@ -186,6 +191,7 @@ def private_stdout() -> TextIO:
 
 async def _serve(options: dict[str, Any], streams: Any, printed: Any) -> int:
     operator_token = read_operator_token(options["operator_token_file"])
+    options["tokens"] = read_tokens(options["tokens"], options["token_file"])
     # Imported here: an error in an option is told before half a second of imports.
     with without_collecting():
         from hud_mcp.operations import Operations  # noqa: PLC0415
@@ -341,7 +347,7 @@ async def _serve_http(
         server,
         host=host,
         port=port,
-        tokens=_with_operator(read_tokens(options["tokens"]), options["operator_token"]),
+        tokens=with_operator(options["tokens"], options["operator_token"]),
         allowed_hosts=options["hosts"],
         announce=announce,
         on_stop=sessions.close,
@@ -414,43 +420,6 @@ def read_address(given: str, *, option: str = "--http") -> tuple[str, int]:
         HudMcpError: It is neither.
     """
     host, _, port = given.rpartition(":")
-    if not port.isdigit() or int(port) > _LAST_PORT:
+    if not _HOST.fullmatch(host) or not port.isdigit() or int(port) > _LAST_PORT:
         raise HudMcpError(f"{option} {given}: write HOST:PORT, such as 127.0.0.1:8000.")
     return host.strip("[]") or "127.0.0.1", int(port)
-
-
-def _with_operator(tokens: dict[str, str], token: str | None) -> dict[str, str]:
-    """Bearer tokens with the operator's, where any are asked for: one credential is enough.
-
-    Raises:
-        HudMcpError: An agent has the operator's.
-    """
-    if token is None or not tokens:
-        return tokens
-    if token in tokens:
-        raise HudMcpError(
-            f"{tokens[token]!r} has the operator's token as its --token; give agents another one."
-        )
-    return {**tokens, token: OPERATOR}
-
-
-def read_tokens(given: Sequence[str]) -> dict[str, str]:
-    """Read `[NAME=]SECRET` tokens into secret to principal.
-
-    Raises:
-        HudMcpError: A secret is too short to be one.
-    """
-    tokens: dict[str, str] = {}
-    for item in given:
-        named = _NAMED_TOKEN.fullmatch(item)  # a secret may hold = itself, as base64 does
-        name, secret = (named[1], named[2]) if named else ("token", item)
-        if len(secret) < _TOKEN_CHARS:
-            raise HudMcpError(
-                f"A --token needs at least {_TOKEN_CHARS} characters; make one with `openssl rand "
-                "-hex 32`."
-            )
-        if tokens.setdefault(secret, name) != name:
-            raise HudMcpError(
-                f"{tokens[secret]!r} and {name!r} have the same --token; give each one."
-            )
-    return tokens

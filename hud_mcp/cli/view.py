@@ -8,6 +8,7 @@ import anyio
 import click
 
 from hud_mcp.cli.process import raise_file_limit
+from hud_mcp.cli.tokens import read_one_token, token_file_option
 from hud_mcp.errors import HudMcpError
 from hud_mcp.log import configure_logging
 
@@ -15,9 +16,6 @@ __all__ = ["command"]
 
 PORT = 8199
 """Taken where none is named, if it is free; else any."""
-
-_TOKEN_CHARS = 8
-"""Shorter secrets are guessed."""
 
 
 @click.command()
@@ -31,6 +29,7 @@ _TOKEN_CHARS = 8
     envvar="HUD_MCP_VIEW_TOKEN",
     help="Required of whoever looks; needed where HOST is not loopback.",
 )
+@token_file_option
 @click.option("--allow-host", "hosts", multiple=True, metavar="HOST", help="Answer this Host too.")
 @click.option(
     "--live-log", is_flag=True, help="Show logs on live pages; agents can read them there."
@@ -47,12 +46,8 @@ async def _view(options: dict[str, Any]) -> int:
     from hud_mcp.web.listener import WebServer, base_url, is_loopback  # noqa: PLC0415  # the same
     from hud_mcp.web.viewer import viewer_app  # noqa: PLC0415  # the same
 
-    host, token, store = options["host"], options["token"], Store(options["store"])
-    if token is not None and len(token) < _TOKEN_CHARS:
-        raise HudMcpError(
-            f"The --token needs at least {_TOKEN_CHARS} characters; make one with `openssl rand "
-            "-hex 32`."
-        )
+    host, store = options["host"], Store(options["store"])
+    token = read_one_token(options["token"], options["token_file"])
     if token is None and not is_loopback(host):
         raise HudMcpError(
             f"{host} can be reached from other machines, and the page shows everything; give a "

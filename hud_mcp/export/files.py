@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from hud_mcp.errors import OutputExists
+from hud_mcp.store.private import make_private_file, make_private_folder
 
 __all__ = ["MANIFEST", "new_file", "new_folder", "write_whole"]
 
@@ -33,8 +34,9 @@ def new_file(path: Path, *, force: bool) -> Generator[Path]:
     Where the body fails or is cancelled, nothing of it stays, and what was there is as before.
     """
     _refuse(path, force=force, folder=False)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_private_folder(path.parent)
     temporary = _beside(path)
+    make_private_file(temporary)
     try:
         yield temporary
         _sync(temporary)
@@ -63,11 +65,12 @@ def new_folder(path: Path, *, force: bool) -> Generator[Path]:
     Where the body fails or is cancelled, nothing of it stays, and what was there is as before.
     """
     _refuse(path, force=force, folder=True)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_private_folder(path.parent)
     temporary, former = _beside(path), _beside(path)
-    temporary.mkdir()
+    make_private_folder(temporary)
     try:
         yield temporary
+        _close_to_others(temporary)
         _refuse(path, force=force, folder=True)
         if path.exists():
             path.rename(former)
@@ -89,8 +92,9 @@ def write_whole(path: Path, data: bytes) -> None:
     Raises:
         OSError: It cannot be written; nothing of it stays.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_private_folder(path.parent)
     temporary = _beside(path)
+    make_private_file(temporary)
     try:
         temporary.write_bytes(data)
         temporary.replace(path)
@@ -99,8 +103,15 @@ def write_whole(path: Path, data: bytes) -> None:
 
 
 def _beside(path: Path) -> Path:
-    # Not from tempfile: its files are readable by their owner alone, and an export is passed on.
     return path.with_name(f".{path.name[:100]}.{secrets.token_hex(4)}.partial")
+
+
+def _close_to_others(folder: Path) -> None:
+    """Have what was written into a folder be its owner's alone, wherever it is moved to."""
+    for root, folders, files in os.walk(folder):
+        for names, mode in ((folders, 0o700), (files, 0o600)):
+            for name in names:
+                Path(root, name).chmod(mode)
 
 
 def _refuse(path: Path, *, force: bool, folder: bool) -> None:

@@ -104,7 +104,8 @@ class Database:
                 with self._open().connect() as connection:
                     return read(connection)
             except (SQLAlchemyError, OSError) as exc:
-                logger.exception("cannot read %s", self._shown)
+                logger.error("cannot read %s: %s", self._shown, why(exc))  # noqa: TRY400  # the text says everything
+                logger.debug("it cannot be read", exc_info=True)
                 raise StoreFailed(f"The record cannot be read: {why(exc)}.") from exc
 
         return await anyio.to_thread.run_sync(run)

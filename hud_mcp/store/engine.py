@@ -1,17 +1,21 @@
 """Opening a database: how SQLite is set up, what version the tables have, and migrating them."""
 
 import errno
+import logging
 import os
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from hud_mcp.errors import StoreFailed
+from hud_mcp.store.private import is_open_to_others, make_private_file, make_private_folder
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
 
 __all__ = ["begin_write", "concerns_all", "open_engine", "passes", "remedy", "why"]
+
+logger = logging.getLogger(__name__)
 
 _BUSY_S = 15
 """How long a commit waits for another process's lock on a SQLite file."""
@@ -40,7 +44,10 @@ def open_engine(url: str, path: Path | None) -> "Engine":
     from hud_mcp.store.columns import to_json  # noqa: PLC0415  # the same
 
     if path is not None:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_private_folder(path.parent)
+        # SQLite gives its -wal and -shm the mode of the file itself.
+        if not make_private_file(path) and is_open_to_others(path):
+            logger.warning("others on this machine may read %s; chmod 600 keeps it yours", path)
     elif url.startswith(("sqlite:", "sqlite+pysqlite:")):
         raise StoreFailed(
             "The store cannot be opened: a database in memory keeps nothing. Give a file's path."
@@ -190,8 +197,9 @@ def _prepare_tables(engine: "Engine") -> None:
 
     with engine.connect() as connection:
         version = _version(connection)
-        if version == VERSION:
-            return  # as nearly always; nothing is locked for it
+        if version == VERSION:  # as nearly always; nothing is locked for it
+            _check_columns(connection)
+            return
     sqlite = engine.dialect.name == "sqlite"
     remakes = sqlite and version is not None
     with engine.connect() as connection:
@@ -248,6 +256,31 @@ def _version(connection: "Connection") -> int | None:
             f"({', '.join(sorted(taken))}). Give hud-mcp a database of its own."
         )
     return cast("int", rows[0][0])
+
+
+def _check_columns(connection: "Connection") -> None:
+    """See to it that every table and column is there that this version has.
+
+    Raises:
+        StoreFailed: One is missing; the text names it.
+    """
+    from sqlalchemy import inspect  # noqa: PLC0415  # SQLAlchemy loads here
+
+    from hud_mcp.store import schema  # noqa: PLC0415  # the same
+
+    found = inspect(connection).get_multi_columns(filter_names=list(schema.metadata.tables))
+    there = {name: {column["name"] for column in of} for (_, name), of in found.items()}
+    missing: list[str] = []
+    for name, table in schema.metadata.tables.items():
+        if name not in there:
+            missing.append(f"table {name}")
+        else:
+            missing += [f"column {c}" for c in table.columns if c.name not in there[name]]
+    if missing:
+        raise StoreFailed(
+            f"The store is damaged: it has no {' and no '.join(missing[:3])}. Restore it from a "
+            "copy, or name another store with --store. It was left as it is."
+        )
 
 
 def _migrate(connection: "Connection", version: int) -> None:

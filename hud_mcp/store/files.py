@@ -6,6 +6,8 @@ import os
 import tempfile
 from pathlib import Path
 
+from hud_mcp.store.private import make_private_folder
+
 __all__ = ["read_file", "save_file"]
 
 logger = logging.getLogger(__name__)
@@ -38,7 +40,7 @@ def save_file(path: Path, data: bytes) -> None:
             return
     except FileNotFoundError:
         pass
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_private_folder(path.parent)
     handle, temporary = tempfile.mkstemp(dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:

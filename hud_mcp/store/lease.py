@@ -17,6 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hud_mcp.store.private import make_private_folder
 from hud_mcp.trajectory import utc_now
 
 if TYPE_CHECKING:
@@ -70,8 +71,8 @@ class Lease:
 
         # Never an id that was used before: somebody may just be burying it.
         self.server_id = _new_id()
-        self._folder.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(self._path(self.server_id), thread_local=False)
+        make_private_folder(self._folder)
+        lock = FileLock(self._path(self.server_id), thread_local=False, mode=0o600)
         lock.acquire(timeout=0)
         self._lock = lock
         self._insert(connection)
@@ -263,7 +264,7 @@ def _is_free(path: Path) -> bool:
 
     if not path.exists():
         return False
-    lock = FileLock(path, thread_local=False)
+    lock = FileLock(path, thread_local=False, mode=0o600)
     try:
         lock.acquire(timeout=0)
     except Timeout:

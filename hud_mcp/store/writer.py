@@ -158,7 +158,8 @@ class Writer:
     def _fail(self, batch: list[Write], error: Exception) -> None:
         if not isinstance(error, StoreFailed | SessionTaken):
             # The place is for the log: who reads the error may be an agent elsewhere.
-            logger.error("cannot write to %s: %s", self._shown, error)
+            logger.error("cannot write to %s: %s", self._shown, why(error))
+            logger.debug("it cannot be written", exc_info=error)
             error = StoreFailed(
                 f"The record could not be written: {why(error)}. Nothing of this call was "
                 f"recorded; {remedy(error)}, then call again."

@@ -18,6 +18,7 @@ import anyio.to_thread
 from hud_mcp.errors import DamagedRecord
 from hud_mcp.job import Job
 from hud_mcp.store import Store
+from hud_mcp.store.private import make_private_file, make_private_folder
 from hud_mcp.task import Task
 from hud_mcp.trajectory import ScreenshotRecord, Trajectory, TrajectorySummary
 from hud_mcp.web.pages import report_page
@@ -63,8 +64,10 @@ async def write_report(
 
     def write() -> None:
         html = render_report(job, trajectories, picture, tasks=tasks, expected=expected)
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_private_folder(path.parent)
         partial_path = path.with_name(f".{path.name}.partial")
+        partial_path.unlink(missing_ok=True)  # of a process that was killed
+        make_private_file(partial_path)
         try:
             partial_path.write_text(html, encoding="utf-8")
             partial_path.replace(path)

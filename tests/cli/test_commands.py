@@ -2,12 +2,13 @@
 
 import base64
 import secrets
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from hud_mcp.cli import main
-from hud_mcp.cli.serve import read_tokens
+from hud_mcp.cli.tokens import read_one_token, read_tokens
 from hud_mcp.errors import HudMcpError
 
 
@@ -39,8 +40,8 @@ def test_a_secret_may_be_padded_base64() -> None:
     """What follows its first = is padding, and no secret of a principal's."""
     for size in (16, 17, 18, 32):
         secret = base64.b64encode(secrets.token_bytes(size)).decode()
-        assert read_tokens([secret]) == {secret: "token"}
-        assert read_tokens([f"ann={secret}"]) == {secret: "ann"}
+        assert read_tokens([secret], None) == {secret: "token"}
+        assert read_tokens([f"ann={secret}"], None) == {secret: "ann"}
 
 
 @pytest.mark.parametrize(
@@ -54,5 +55,37 @@ def test_a_secret_may_be_padded_base64() -> None:
 def test_secrets_that_protect_nobody_are_refused(given: list[str], said: str) -> None:
     """Without showing them."""
     with pytest.raises(HudMcpError, match=said) as got:
-        read_tokens(given)
+        read_tokens(given, None)
     assert "the-same-secret" not in str(got.value)
+
+
+def test_tokens_come_from_a_file(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """One a line, beside those of the command line; one that others may read is named."""
+    file = tmp_path / "tokens"
+    file.write_text("# who may come in\nann=the-secret-of-ann\n\nthe-secret-of-others\n")
+    file.chmod(0o600)
+    found = read_tokens(["bob=the-secret-of-bob"], str(file))
+    assert found == {
+        "the-secret-of-bob": "bob",
+        "the-secret-of-ann": "ann",
+        "the-secret-of-others": "token",
+    }
+    assert not caplog.records
+    file.write_text("only-this-one\n")
+    file.chmod(0o644)
+    assert read_one_token(None, str(file)) == "only-this-one"
+    assert "chmod 600" in caplog.text
+    with pytest.raises(HudMcpError, match="There are 2 tokens"):
+        read_one_token("the-other-one", str(file))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"), [("# nothing\n", "holds no token"), ("abc", "at least 8")]
+)
+def test_a_file_without_a_secret_is_refused(tmp_path: Path, text: str, said: str) -> None:
+    """It would open the server to nobody, or to who guesses."""
+    file = tmp_path / "tokens"
+    file.write_text(text)
+    file.chmod(0o600)
+    with pytest.raises(HudMcpError, match=said):
+        read_tokens([], str(file))

@@ -234,6 +234,8 @@ CANNOT_START: list[tuple[tuple[str, ...], str]] = [
     (("--limit", "queue=0"), "--limit queue"),
     (("--http", "0.0.0.0:0"), "give a --token"),
     (("--http", "127.0.0.1:http"), "HOST:PORT"),
+    (("--http", "127.0.0.1:80@evil.example:8000"), "HOST:PORT"),
+    (("--token-file", "nowhere.tokens"), "--token-file nowhere.tokens cannot be read"),
     (("--http", "127.0.0.1:0", "--token", "ann=short"), "at least 8 characters"),
     (("--taskset", "nowhere.jsonl"), "nowhere.jsonl"),
 ]

@@ -280,3 +280,25 @@ async def test_a_database_of_another_program_is_refused(
     with pytest.raises(StoreFailed, match=r"tables of another program .* a database of its own"):
         await open_store().add_job(Job(name="a"))
     assert execute(url, f"SELECT * FROM {made.split()[2]}") == inside
+
+
+@pytest.mark.parametrize(
+    ("statement", "named"),
+    [
+        ("DROP TABLE steps", "no table steps"),
+        ("ALTER TABLE sessions DROP COLUMN receipt", "no column sessions.receipt"),
+    ],
+)
+async def test_a_store_that_lacks_a_part_is_named_before_anything_runs(
+    url: str, open_store: Callable[..., Store], statement: str, named: str
+) -> None:
+    """It cannot be half used: what begins in it would come to no end."""
+    store = open_store()
+    await store.add_job(Job(name="a"))
+    await store.close()
+    execute(url, statement)
+    damaged = open_store()
+    for use in (damaged.list_jobs(), damaged.add_job(Job(name="b"))):
+        with pytest.raises(StoreFailed, match=f"The store is damaged: it has {named}") as got:
+            await use
+        assert "name another store with --store" in str(got.value)

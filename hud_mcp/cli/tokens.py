@@ -1,0 +1,113 @@
+"""Bearer tokens: from options, the environment or a file, and whom each one names."""
+
+import logging
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from hud_mcp.caller import OPERATOR
+from hud_mcp.errors import HudMcpError
+
+__all__ = ["read_one_token", "read_tokens", "token_file_option", "with_operator"]
+
+logger = logging.getLogger(__name__)
+
+_TOKEN_CHARS = 8
+"""Shorter secrets are guessed."""
+_NAMED_TOKEN = re.compile(r"([A-Za-z0-9_-]+)=([^=].*)")
+"""What follows the first = is a secret, unless it is the padding of one in base64."""
+
+token_file_option = click.option(
+    "--token-file",
+    metavar="FILE",
+    help="Take --token from FILE, one a line: others can read what is on a command line.",
+)
+"""The option; the same for each command that asks for tokens."""
+
+
+def read_tokens(given: Sequence[str], file: str | None) -> dict[str, str]:
+    """Read `[NAME=]SECRET` tokens into secret to principal.
+
+    Args:
+        given: On the command line or in the environment.
+        file: One that holds more, one a line, or None.
+
+    Raises:
+        HudMcpError: A secret is too short to be one, two have one, or the file cannot be read.
+    """
+    tokens: dict[str, str] = {}
+    for item in (*given, *_lines(file)):
+        named = _NAMED_TOKEN.fullmatch(item)  # a secret may hold = itself, as base64 does
+        name, secret = (named[1], named[2]) if named else ("token", item)
+        _check_length(secret)
+        if tokens.setdefault(secret, name) != name:
+            raise HudMcpError(
+                f"{tokens[secret]!r} and {name!r} have the same --token; give each one."
+            )
+    return tokens
+
+
+def read_one_token(given: str | None, file: str | None, *, check: bool = True) -> str | None:
+    """Read the one token that a command takes; None where none is given.
+
+    Args:
+        given: On the command line or in the environment.
+        file: A file that holds it, or None.
+        check: Whether it must be long enough not to be guessed.
+
+    Raises:
+        HudMcpError: It is given twice or too short, or the file cannot be read.
+    """
+    found = [*([given] if given is not None else []), *_lines(file)]
+    if len(found) > 1:
+        raise HudMcpError(
+            f"There are {len(found)} tokens, and this command takes one: give --token, its "
+            "environment variable or a --token-file of one line."
+        )
+    if found and check:
+        _check_length(found[0])
+    return found[0] if found else None
+
+
+def with_operator(tokens: dict[str, str], token: str | None) -> dict[str, str]:
+    """Bearer tokens with the operator's, where any are asked for: one credential is enough.
+
+    Raises:
+        HudMcpError: An agent has the operator's.
+    """
+    if token is None or not tokens:
+        return tokens
+    if token in tokens:
+        raise HudMcpError(
+            f"{tokens[token]!r} has the operator's token as its --token; give agents another one."
+        )
+    return {**tokens, token: OPERATOR}
+
+
+def _lines(file: str | None) -> list[str]:
+    """The tokens of a file: one a line; what begins with # is none."""
+    if file is None:
+        return []
+    from hud_mcp.store.private import is_open_to_others  # noqa: PLC0415  # loads the store
+
+    try:
+        lines = [line.strip() for line in Path(file).read_text(encoding="utf-8").splitlines()]
+        is_open = is_open_to_others(Path(file))
+    except (OSError, UnicodeDecodeError) as exc:
+        raise HudMcpError(f"--token-file {file} cannot be read: {exc}.") from None
+    found = [line for line in lines if line and not line.startswith("#")]
+    if not found:
+        raise HudMcpError(f"--token-file {file} holds no token; write one a line: [NAME=]SECRET.")
+    if is_open:
+        logger.warning("others on this machine may read %s; chmod 600 keeps it yours", file)
+    return found
+
+
+def _check_length(secret: str) -> None:
+    if len(secret) < _TOKEN_CHARS:
+        raise HudMcpError(
+            f"A --token needs at least {_TOKEN_CHARS} characters; make one with `openssl rand "
+            "-hex 32`."
+        )

@@ -90,7 +90,7 @@ async def test_a_new_file_may_be_opened_by_many_at_once(tmp_path: Path, journal:
 @pytest.mark.parametrize(
     ("place", "why"),
     [
-        ("file/store.sqlite3", "File exists"),
+        ("file/store.sqlite3", "Not a directory"),
         ("file/deeper/store.sqlite3", "Not a directory"),
         (".", "unable to open database file"),
     ],

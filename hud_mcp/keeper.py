@@ -18,6 +18,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, cast
 
+from hud_mcp.contention import Contention
 from hud_mcp.errors import (
     BrokenByAgent,
     EnvironmentFailed,
@@ -111,6 +112,7 @@ class Keeper:
         grade_s: The longest that grading may take.
         name: The session's short name.
         log: Takes a line for its log.
+        contention: What the machine takes, which is added to both bounds.
     """
 
     def __init__(
@@ -128,6 +130,7 @@ class Keeper:
         grade_s: float,
         name: str,
         log: Callable[[str], None],
+        contention: Contention,
     ) -> None:
         self._template = template
         self._open_generator = open_generator
@@ -141,6 +144,7 @@ class Keeper:
         self._grade_s = grade_s
         self._name = name
         self._log = log
+        self._contention = contention
         self._inbox: asyncio.Queue[_Submit | Ending] = asyncio.Queue()
         self._overran: str | None = None
         self._stop: Ending | None = None
@@ -347,8 +351,16 @@ class Keeper:
     def _bound(self, seconds: float, phase: str) -> Generator[None]:
         """Cancel the keeper's task from outside when the time is up."""
         loop = asyncio.get_running_loop()
-        handle = loop.call_later(seconds, self._overrun, phase, _CANCEL_TRIES)
-        self._timer = handle
+        left = self._contention.countdown(seconds)
+
+        def look() -> None:
+            left_s = left()
+            if left_s > 0:
+                self._timer = loop.call_later(left_s, look)
+            else:
+                self._overrun(phase, _CANCEL_TRIES)
+
+        self._timer = loop.call_later(seconds, look)
         try:
             yield
         finally:

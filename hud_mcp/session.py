@@ -177,6 +177,7 @@ class Session:
             over=self._over_text,
             name=self.name,
             log=self.log,
+            contention=shared.contention,
         )
         self._keeper = Keeper(
             self.template,
@@ -191,6 +192,7 @@ class Session:
             grade_s=limits.grade_s,
             name=self.name,
             log=self.log,
+            contention=shared.contention,
         )
 
     @property

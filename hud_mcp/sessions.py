@@ -308,6 +308,7 @@ class Sessions:
         if self._reaper is not None:
             self._reaper.cancel()
             self._reaper = None
+        self._shared.contention.stop()
         deadline = anyio.current_time() + _CLOSE_S
         with anyio.move_on_after(_FINISH_S, shield=True):
             for close in self._doors:
@@ -371,6 +372,7 @@ class Sessions:
 
     def _enter(self, session: Session) -> None:
         self._sessions[session.secret_digest] = session
+        self._shared.contention.start()
         self._watch()
 
     async def _make_ready(self, environment: Environment, caller: Caller) -> None:
@@ -433,6 +435,8 @@ class Sessions:
                     await _settle(session)
             self._failed = {s for s in self._failed if s.owes or not s.is_closed}
             ended = [k for k, s in self._sessions.items() if s.is_over]
+            if len(ended) == len(self._sessions):
+                self._shared.contention.stop()  # an idle server wakes for nothing
             for key in ended[: max(0, len(ended) - _REMEMBERED)]:
                 del self._sessions[key]
             if self._adopts and time.monotonic() >= self._look_s:
@@ -440,9 +444,9 @@ class Sessions:
                 await self._recovery.look(self.limits)
 
     def _expiry(self, session: Session) -> str | None:
-        now = time.monotonic()
-        idle = now - session.touched_s
-        if now - session.begun_s > self.limits.total_s:
+        now, waited_since = time.monotonic(), self._shared.contention.waited_since
+        idle = now - session.touched_s - waited_since(session.touched_s)
+        if now - session.begun_s - waited_since(session.begun_s) > self.limits.total_s:
             return f"It was open for {self.limits.total_s:g} s, the longest allowed."
         if session.busy:
             return None

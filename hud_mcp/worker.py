@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 import anyio
 
+from hud_mcp.contention import Contention
 from hud_mcp.errors import (
     ActionFailed,
     EnvironmentFailed,
@@ -51,12 +52,14 @@ class Worker:
         over: Says that the session is over, and how it ended.
         name: The session's short name.
         log: Takes a line for its log.
+        contention: What the machine takes, which no call pays for.
     """
 
     def __init__(
         self,
         *,
         queue: int,
+        contention: Contention,
         on_broken: Callable[[EnvironmentFailed], Awaitable[None]],
         over: Callable[[], str],
         name: str,
@@ -67,6 +70,7 @@ class Worker:
         self._over = over
         self._name = name
         self._log = log
+        self._contention = contention
         self._task: asyncio.Task[None] | None = None
         self._broken = False
         self.calls = 0
@@ -148,7 +152,7 @@ class Worker:
             try:
                 if not command.scope.cancel_called:
                     with command.scope:
-                        command.result = await _bounded(command)
+                        command.result = await self._bounded(command)
             except EnvironmentFailed as exc:
                 command.error = exc
                 self._broken = True
@@ -166,13 +170,13 @@ class Worker:
             finally:
                 command.finished.set()
 
-
-async def _bounded(command: _Command) -> Any:
-    try:
-        with anyio.fail_after(command.limit_s):
+    async def _bounded(self, command: _Command) -> Any:
+        before_s = self._contention.waited_s
+        with self._contention.bound(command.limit_s):
             return await command.run()
-    except TimeoutError:
+        waited_s = self._contention.waited_s - before_s
+        slow = f", beside {waited_s:.0f} s that the machine was busy," if waited_s >= 1 else ""
         raise LimitReached(
-            f"This call took longer than {command.limit_s:g} s and was stopped; what it had done "
-            "stands. Look, then go on in smaller steps."
-        ) from None
+            f"This call took longer than {command.limit_s:g} s{slow} and was stopped; what it had "
+            "done stands. Look, then go on in smaller steps."
+        )

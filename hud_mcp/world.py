@@ -15,6 +15,7 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 import anyio
 
 from hud_mcp.action import Action, ActionEffect
+from hud_mcp.contention import Contention
 from hud_mcp.context import ContextSpace
 from hud_mcp.errors import ActionFailed
 from hud_mcp.observation import Look, Observation
@@ -207,9 +208,14 @@ ServiceT = TypeVar("ServiceT", bound=SharedService)
 
 
 class Shared:
-    """The services that the worlds of one process share, opened when first asked for."""
+    """The services that the worlds of one process share, opened when first asked for.
+
+    Attributes:
+        contention: How long this process and its browsers waited for a processor or a lock.
+    """
 
     def __init__(self) -> None:
+        self.contention = Contention()
         self._services: dict[str, SharedService] = {}
         self._locks: dict[str, anyio.Lock] = {}
         self._closed = False

@@ -24,6 +24,7 @@ LAYERS = (
     (
         "action",
         "call",
+        "contention",
         "types",
         "replaced",
         "observation",

@@ -66,7 +66,6 @@ async def write_report(
         html = render_report(job, trajectories, picture, tasks=tasks, expected=expected)
         make_private_folder(path.parent)
         partial_path = path.with_name(f".{path.name}.partial")
-        partial_path.unlink(missing_ok=True)  # of a process that was killed
         make_private_file(partial_path)
         try:
             partial_path.write_text(html, encoding="utf-8")

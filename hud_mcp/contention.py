@@ -1,0 +1,196 @@
+"""Seconds that this process and its browsers waited for a processor or a lock.
+
+On an overloaded machine an agent's time limit runs out while nothing of its own moves. What
+the machine took is measured here, added to the limits, and recorded. Linux counts, for each
+thread, how long it was ready to run and did not (`/proc/PID/schedstat`, see
+Documentation/scheduler/sched-stats.rst); everywhere, a timer that comes late tells of locks.
+"""
+
+import asyncio
+import os
+import time
+from collections import deque
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+import anyio
+
+__all__ = ["MOST", "Contention"]
+
+MOST = 4.0
+"""So many times its length a limit is stretched at the most: a load may be the agent's own."""
+
+_TICK_S = 0.25
+_LATE_S = 0.05
+"""A timer that is less late tells nothing: a loop that works is always a little."""
+_SOON_S = 0.01
+_LOOK_S = 2.0
+"""How often to look for new browser processes."""
+_HISTORY = 4096
+"""Moments that are remembered, each a second of waiting after the one before."""
+_BROWSERS = ("chrom", "headless_shell", "node")
+"""How the names of processes begin that work for this one, and not for an agent."""
+_PROC = Path("/proc")
+_NANO = 1e-9
+
+
+class Contention:
+    """A measure of what the machine took. It counts from `start` to `stop`.
+
+    Attributes:
+        waited_s: Seconds of waiting so far, never more than have passed.
+    """
+
+    def __init__(self) -> None:
+        self.waited_s = 0.0
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._due_s = 0.0
+        self._last_s = 0.0
+        self._looked_s = 0.0
+        self._delays: dict[int, float] = {}
+        self._history: deque[tuple[float, float]] = deque([(0.0, 0.0)], maxlen=_HISTORY)
+
+    def waited_since(self, moment_s: float) -> float:
+        """How much of the time since a moment was waiting, to about a second.
+
+        Args:
+            moment_s: By the clock of `time.monotonic`.
+        """
+        before = next((waited for at, waited in reversed(self._history) if at <= moment_s), 0.0)
+        return max(0.0, self.waited_s - before)
+
+    def start(self) -> None:
+        """Begin to measure, on the running event loop; again is no error."""
+        if self._timer is not None:
+            return
+        self._loop = asyncio.get_running_loop()
+        self._last_s = self._loop.time()
+        self._looked_s = 0.0
+        self._delays = {}
+        self._read_delays(self._last_s)
+        self._wait()
+
+    def stop(self) -> None:
+        """Measure no more; again is no error."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def countdown(self, limit_s: float) -> Callable[[], float]:
+        """Count down from a limit, and not while this process waits; `MOST` times at most.
+
+        Returns:
+            What says how many seconds are left; 0 where there are none.
+        """
+        began_s, waited_s = time.monotonic(), self.waited_s
+
+        def left() -> float:
+            self._sample()
+            passed_s = time.monotonic() - began_s
+            used_s = passed_s - (self.waited_s - waited_s)
+            left_s = min(limit_s - used_s, MOST * limit_s - passed_s)
+            return max(left_s, _SOON_S) if left_s > 0 else 0.0
+
+        return left
+
+    @contextmanager
+    def bound(self, limit_s: float) -> Generator[anyio.CancelScope]:
+        """Cancel the body after so many seconds, and those that it waited; `MOST` times at most.
+
+        Args:
+            limit_s: The limit on a machine that has time for it.
+
+        Yields:
+            The scope; its `cancelled_caught` says afterwards whether the limit was reached.
+        """
+        loop = asyncio.get_running_loop()
+        scope = anyio.CancelScope()
+        left = self.countdown(limit_s)
+
+        def look() -> None:
+            nonlocal timer
+            left_s = left()
+            if left_s > 0:
+                timer = loop.call_later(left_s, look)
+            else:
+                scope.cancel()
+
+        timer = loop.call_later(limit_s, look)
+        try:
+            with scope:
+                yield scope
+        finally:
+            timer.cancel()
+
+    def _wait(self) -> None:
+        if self._loop is not None:
+            self._due_s = self._loop.time() + _TICK_S
+            self._timer = self._loop.call_at(self._due_s, self._tick)
+
+    def _tick(self) -> None:
+        self._sample()
+        self._wait()
+
+    def _sample(self) -> None:
+        """Add what was waited for since the last time."""
+        if self._timer is None or self._loop is None:
+            return
+        now_s = self._loop.time()
+        late_s = now_s - max(self._due_s, self._last_s)
+        lag_s = late_s if late_s > _LATE_S else 0.0
+        waited_s = max(lag_s, self._read_delays(now_s))
+        self.waited_s += min(waited_s, max(0.0, now_s - self._last_s))
+        if self.waited_s - self._history[-1][1] >= 1:
+            self._history.append((time.monotonic(), self.waited_s))
+        self._last_s = now_s
+
+    def _read_delays(self, now_s: float) -> float:
+        """How long the process that waited longest was ready and did not run, since last time."""
+        if now_s - self._looked_s >= _LOOK_S:
+            self._looked_s = now_s
+            known = self._delays
+            self._delays = {pid: known.get(pid, -1.0) for pid in (os.getpid(), *_browsers())}
+        most = 0.0
+        for pid, before in list(self._delays.items()):
+            delay = _delay(pid)
+            if delay is None:
+                del self._delays[pid]
+                continue
+            if before >= 0:
+                most = max(most, delay - before)
+            self._delays[pid] = delay
+        return most
+
+
+def _delay(pid: int) -> float | None:
+    """How long a process's first thread was ready and did not run; None where nothing tells."""
+    try:
+        fields = (_PROC / str(pid) / "schedstat").read_bytes().split()
+        return int(fields[1]) * _NANO
+    except (OSError, IndexError, ValueError):
+        return None
+
+
+def _browsers() -> list[int]:
+    """The browser processes that this one has started, and their drivers."""
+    found: list[int] = []
+    unseen = _children(os.getpid())
+    while unseen:
+        pid = unseen.pop()
+        try:
+            name = (_PROC / str(pid) / "comm").read_text(errors="replace")
+        except OSError:
+            continue
+        if name.startswith(_BROWSERS):
+            found.append(pid)
+            unseen += _children(pid)
+    return found
+
+
+def _children(pid: int) -> list[int]:
+    try:
+        return [int(p) for p in (_PROC / f"{pid}/task/{pid}/children").read_text().split()]
+    except (OSError, ValueError):
+        return []

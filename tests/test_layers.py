@@ -66,6 +66,7 @@ LAYERS = (
         "log",
         "limits",
         "caller",
+        "credential",
         "hooks",
         "measuring",
         "recorder",

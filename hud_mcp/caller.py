@@ -1,8 +1,8 @@
 """Who makes a call."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-__all__ = ["CREDENTIAL", "OPERATOR", "OPERATOR_TOKEN", "Caller"]
+__all__ = ["CREDENTIAL", "ONLY", "OPERATOR", "OPERATOR_TOKEN", "Caller"]
 
 OPERATOR = "#operator"
 """The principal of whoever runs agents and grades them; no token can name it."""
@@ -10,6 +10,10 @@ OPERATOR = "#operator"
 CREDENTIAL = "hud-mcp/operator"
 """Under this name the operator's token comes with a call: in the `_meta` of a tool call, among
 the parameters of a channel's request."""
+
+ONLY = "hud-mcp/only"
+"""In the `_meta` of a request: the id of the only session that it may be about. Whoever speaks for
+an agent on a connection of its own sends it, and needs no credential to give some of it up."""
 
 OPERATOR_TOKEN = "HUD_MCP_OPERATOR_TOKEN"  # noqa: S105  # the name of one
 """The environment variable that holds the operator's token."""
@@ -24,10 +28,26 @@ class Caller:
             principal answers to no other.
         connection: What identifies the caller's connection, where something does: the
             process on stdio, the session header on 2025-era HTTP. None otherwise.
+        session: The digest of the only session that it may work on, as an agent that a run
+            starts; None for every session of its principal's, and for new ones.
     """
 
     principal: str | None = None
     connection: str | None = None
+    session: str | None = None
+
+    @property
+    def is_agent(self) -> bool:
+        """Whether it has one session to work on, and may begin none."""
+        return self.session is not None
+
+    def only(self, session: str) -> "Caller":
+        """The same caller with one session alone; one that has one already keeps it."""
+        return self if self.is_agent else replace(self, session=session)
+
+    def sees(self, session: str) -> bool:
+        """Whether it may work on a session, by the digest of its id, as far as that says."""
+        return self.session is None or self.session == session
 
     def is_same(self, other: "Caller") -> bool:
         """Whether both are known to be one: by principal where there is one, else by connection."""

@@ -7,6 +7,7 @@ from typing import Any
 from pydantic_core import to_jsonable_python
 
 from hud_mcp import __version__
+from hud_mcp.caller import Caller
 from hud_mcp.grade import Outcome, cause_of
 from hud_mcp.keeper import Ending
 from hud_mcp.replay import submitted_answer
@@ -14,11 +15,34 @@ from hud_mcp.store.held import HeldSession
 from hud_mcp.task import Task
 from hud_mcp.trajectory import Receipt, utc_now
 
-__all__ = ["NEXT", "digest", "ended_how", "ended_text", "make_receipt", "receipt_of_held"]
+__all__ = [
+    "DONE",
+    "NEXT",
+    "digest",
+    "ended_how",
+    "ended_text",
+    "make_receipt",
+    "next_step",
+    "receipt_of_held",
+    "told_to",
+]
 
 
 NEXT = "start_task begins another."
-"""What an agent does after the end."""
+"""What a caller does after the end."""
+
+DONE = "Nothing is left to do."
+"""The same for an agent that has this session alone."""
+
+
+def next_step(caller: Caller) -> str:
+    """What a caller can do after the end of a session."""
+    return DONE if caller.is_agent else NEXT
+
+
+def told_to(caller: Caller, text: str) -> str:
+    """The text of an error as a caller can act on it."""
+    return text.replace(NEXT, DONE) if caller.is_agent else text
 
 
 def make_receipt(
@@ -32,6 +56,7 @@ def make_receipt(
     reward_policy: str,
     started_at: datetime,
     ended_at: datetime,
+    attempt: int | None = None,
 ) -> Receipt:
     """The receipt of a session that ends now."""
     grade = ending.grade
@@ -50,6 +75,7 @@ def make_receipt(
         answer_digest=None if answer is None else digest(answer),
         error=ending.error or (None if grade else ending.told),
         told=None if grade else ending.told,
+        attempt=attempt,
         started_at=started_at,
         ended_at=ended_at,
         reward_policy=reward_policy,
@@ -72,6 +98,7 @@ def receipt_of_held(held: HeldSession, ending: Ending) -> Receipt:
         reward_policy=held.reward_policy,
         started_at=begun.started_at,
         ended_at=utc_now(),
+        attempt=held.attempt,
     )
 
 

@@ -16,7 +16,7 @@ from hud_mcp.cells import Shape, range_text, shape_of
 from hud_mcp.context import Scalar
 from hud_mcp.contexts import base_task, split_of
 from hud_mcp.grade import Outcome
-from hud_mcp.statistics import CONFIDENCE, Estimate, Run, choose_runs, outcome_class
+from hud_mcp.statistics import CONFIDENCE, Estimate, Run, choose_runs, counting, outcome_class
 from hud_mcp.task import Task
 
 __all__ = [
@@ -173,7 +173,7 @@ class _Run:
 
 def _counted(runs: Iterable[ContextualRun], group: int) -> list[_Run]:
     of_task: dict[str, list[ContextualRun]] = {}
-    for run in runs:
+    for run in counting(runs):
         of_task.setdefault(run.task_id, []).append(run)
     chosen = [run for tries in of_task.values() for run in choose_runs(tries, group)[0]]
     has_train = any(split_of(run.task) == TRAIN for run in chosen)

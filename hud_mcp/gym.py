@@ -53,7 +53,7 @@ async def make(
         job_id = current.id if current else job_id
         asked = {"task": task.row, "job_id": job_id, "metadata": metadata}
         if current is not None:
-            asked["job"] = current.model_dump(mode="json", exclude={"damage"})
+            asked["job"] = current.model_dump(mode="json", exclude={"damage", "planned"})
         begun = await client.call("hud-mcp/start", asked)
     except HudMcpError as exc:
         await _give_up(client)

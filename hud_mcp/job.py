@@ -15,7 +15,7 @@ from pydantic import Field, PrivateAttr
 
 from hud_mcp.action import Value
 from hud_mcp.errors import DamagedRecord, InvalidEnvironment
-from hud_mcp.statistics import PASS_REWARD, JobStatistics, job_statistics
+from hud_mcp.statistics import PASS_REWARD, JobStatistics, counting, job_statistics
 from hud_mcp.task import Task
 from hud_mcp.taskset import Taskset
 from hud_mcp.trajectory import Trajectory, utc_now
@@ -56,6 +56,11 @@ class Job(Value):
         description="What went wrong on the runner's side, a row each: `task_id`, `type`, `error`, "
         "`timestamp`, and `step` where it was in one.",
     )
+    planned: bool | None = Field(
+        default=False,
+        description="Whether it has a plan, so that only runs of that count; else every session "
+        "that was begun in it does. None of a job that was recorded before there were plans.",
+    )
     _place: "Place" = PrivateAttr(default=None)
     _runs: "list[Run]" = PrivateAttr(default_factory=list["Run"])
 
@@ -69,6 +74,7 @@ class Job(Value):
         metadata: Mapping[str, Any] | None = None,
         tasks: Iterable[Task] = (),
         group: int = 1,
+        planned: bool = False,
         store: "Place" = None,
     ) -> Self:
         """Record a job that begins.
@@ -80,6 +86,8 @@ class Job(Value):
             metadata: Anything that is JSON.
             tasks: What it is to run, in order; those of the taskset where none are given.
             group: How many runs each task is to have.
+            planned: Whether only runs count that are added to its plan; the first one that is
+                added gives it a plan in any case.
             store: Where to record it: an open store, which stays open, or its path or URL;
                 the default store where it is None.
 
@@ -90,7 +98,12 @@ class Job(Value):
         if isinstance(taskset, Taskset):
             given, taskset = given or list(taskset), taskset.name
         job = cls(
-            name=name, taskset=taskset, agent=agent, metadata=dict(metadata or {}), group=group
+            name=name,
+            taskset=taskset,
+            agent=agent,
+            metadata=dict(metadata or {}),
+            group=group,
+            planned=planned,
         ).kept_in(store)
         await job.begin(given)
         return job
@@ -104,15 +117,19 @@ class Job(Value):
         async with _opened(self._place) as store:
             await store.add_job(self, list(tasks))
 
-    async def load_trajectories(self) -> list[Trajectory]:
+    async def load_trajectories(self, *, foreign: bool = False) -> list[Trajectory]:
         """Read its trajectories, in the order in which they began; those that go on too.
+
+        Args:
+            foreign: Whether to read, in their place, those that are not in its plan.
 
         Raises:
             SourceNotFound: The store does not have this job.
             StoreFailed: The store cannot be read, or a row of the job is damaged.
         """
         async with _opened(self._place) as store:
-            return (await store.load_job(self.id))[1]
+            found = (await store.load_job(self.id))[1]
+        return [trajectory for trajectory in found if trajectory.foreign is foreign]
 
     async def get_analytics(self) -> dict[str, Any]:
         """Sum its trajectories up as the HUD SDK does; `statistics` says how sure that is.
@@ -126,7 +143,8 @@ class Job(Value):
             SourceNotFound, StoreFailed: As for `load_trajectories`.
         """
         async with _opened(self._place) as store:
-            _, tasks, runs = await store.load_job_summary(self.id)
+            _, tasks, every = await store.load_job_summary(self.id)
+        runs = counting(every)
         rewards = [run.reward for run in runs if run.reward is not None]
         ended = [run for run in runs if run.outcome is not None]
         passed = sum(reward >= PASS_REWARD for reward in rewards)
@@ -181,7 +199,13 @@ class Job(Value):
         """
         async with _opened(self._place) as store:
             job, tasks, runs = await store.load_job_summary(self.id)
-        compute = partial(job_statistics, group=job.group, threshold=threshold, seed=seed)
+        compute = partial(
+            job_statistics,
+            group=job.group,
+            threshold=threshold,
+            seed=seed,
+            planned=job.planned,
+        )
         return await anyio.to_thread.run_sync(compute, [task.id for task in tasks], runs)
 
     @property

@@ -16,7 +16,7 @@ from pydantic_core import to_jsonable_python
 from hud_mcp.action import parse_actions
 from hud_mcp.call import FunctionConfig, read_json_calls
 from hud_mcp.caller import OPERATOR, Caller
-from hud_mcp.ending import NEXT, ended_text
+from hud_mcp.ending import NEXT, digest, ended_text
 from hud_mcp.environment import Environment
 from hud_mcp.environment.calls import Phase, bind_calls
 from hud_mcp.errors import (
@@ -243,8 +243,16 @@ class Operations:
         return job_id
 
     async def _begin(self, task: Task, job_id: str | None) -> Session:
+        session_id = f"sess-{secrets.token_hex(16)}"
+        if job_id is not None:
+            await self._sessions.store.plan_run(job_id, digest(session_id))
         return await self._sessions.start(
-            task, caller=self._caller, job_id=job_id, environment=self._environment
+            task,
+            caller=self._caller,
+            session_id=session_id,
+            drawn=True,
+            job_id=job_id,
+            environment=self._environment,
         )
 
     def _begun(self, session: Session) -> Json:

@@ -183,6 +183,10 @@ class Record(Value):
     receipt: Receipt | None = None
     started_at: datetime
     ended_at: datetime | None = None
+    foreign: bool = Field(
+        default=False,
+        description="Whether its job has a plan, and it is not in it: then it counts nowhere.",
+    )
 
     @property
     def outcome(self) -> Outcome | None:

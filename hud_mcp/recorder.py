@@ -134,6 +134,7 @@ class Recorder:
         snapshot_step: After which step the last snapshot was taken; None without one.
         is_behind: Whether something may have been done in the world that no step and no
             snapshot has.
+        attempt: The how manieth start of its task it is, once that is known.
     """
 
     def __init__(
@@ -147,11 +148,12 @@ class Recorder:
         self._line_count = lines
         self._receipt: Receipt | None = None
         self._lock = anyio.Lock(fast_acquire=True)  # nearly always free: no turn of the loop
-        self._beginning: asyncio.Future[None] | None = None
+        self._beginning: asyncio.Future[int] | None = None
         self.count = steps
         self.taken = False
         self.snapshot_step: int | None = None
         self.is_behind = False
+        self.attempt: int | None = None
 
     async def begin(
         self,
@@ -162,13 +164,16 @@ class Recorder:
         reward_policy: str,
         environment_digest: str,
         live_token: str | None,
+        start_key: str = "",
+        tries: int | None = None,
     ) -> None:
         """Make the beginning durable, once: what a second call is given changes nothing.
 
         It happens even if the wait is cancelled.
 
         Raises:
-            StoreFailed: It was not written, and will not be.
+            LimitReached: It is a start too many. It was not written, and will not be.
+            StoreFailed: The same, for another reason.
         """
         if self._beginning is None:
             writing = self._store.add_session(
@@ -178,9 +183,11 @@ class Recorder:
                 reward_policy=reward_policy,
                 environment_digest=environment_digest,
                 live_token=live_token,
+                start_key=start_key,
+                tries=tries,
             )
             self._beginning = asyncio.ensure_future(writing)
-        await asyncio.shield(self._beginning)
+        self.attempt = await asyncio.shield(self._beginning)
 
     async def ask(self, prompt: str) -> None:
         """Make durable what the session asks.

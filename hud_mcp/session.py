@@ -29,6 +29,7 @@ from hud_mcp.errors import (
     GradingFailed,
     HudMcpError,
     InvalidTask,
+    LimitReached,
     NoScreen,
     SessionBusy,
     SessionEnded,
@@ -87,6 +88,8 @@ class Session:
         held: The record of a session that another server process began, to go on with.
         session_id: The id that its caller chose for it; one is drawn where it is None.
         local_hosts: Hosts that any row may open, of this machine and of private networks too.
+        start_key: By what the starts of its task are counted.
+        tries: How many of them there may be; None for any number.
         is_left: Whether the program that it is part of ends, and does not close it.
     """
 
@@ -105,6 +108,8 @@ class Session:
         held: HeldSession | None = None,
         session_id: str | None = None,
         local_hosts: Sequence[str] = (),
+        start_key: str = "",
+        tries: int | None = None,
         is_left: Callable[[], bool] = lambda: False,
     ) -> None:
         begun = held.trajectory if held else None
@@ -134,6 +139,8 @@ class Session:
         self._local_hosts = tuple(local_hosts)
         self._replayable = environment.replays(task)
         self._job_id = job_id
+        self._start_key = start_key
+        self._tries = tries
         self._held = held
         self._settling: asyncio.Future[None] | None = None
         self._seed = begun.seed if begun else self._choose_seed()
@@ -146,6 +153,7 @@ class Session:
             steps=len(begun.steps) if begun else 0,
             lines=held.lines if held else 0,
         )
+        self._recorder.attempt = held.attempt if held else None
         self._world = HeldWorld(
             environment, replayable=self._replayable, over=self._over_text, log=self.log
         )
@@ -249,6 +257,7 @@ class Session:
         Raises:
             EnvironmentFailed: The setup failed; the session has ended and is recorded.
             InvalidContext: The context is not one of the environment's. Nothing was opened.
+            LimitReached: The task was started as often as it may be.
             StoreFailed: The record could not be written. Nothing was opened, or it is closed again.
 
         If this call is cancelled, the half-made session ends as cancelled.
@@ -263,7 +272,7 @@ class Session:
             else:
                 self._settling = asyncio.ensure_future(self._settle(ending))
             raise
-        except StoreFailed:
+        except (StoreFailed, LimitReached):
             if self._keeper.started:
                 text = "It was not recorded."
                 self._keeper.abort(Ending(Outcome.ENVIRONMENT_FAILED, told=text))
@@ -320,6 +329,8 @@ class Session:
             reward_policy=self.reward_policy,
             environment_digest=self.environment.digest,
             live_token=self.live_token,
+            start_key=self._start_key,
+            tries=self._tries,
         )
 
     async def resume(self) -> None:
@@ -732,6 +743,13 @@ class Session:
 
     async def _record_end(self, ending: Ending) -> None:
         self.ended_at = utc_now()
+        try:
+            if self._held is None:
+                await self._enter()
+        except (StoreFailed, LimitReached) as exc:  # nobody was told of it: nothing is to be ended
+            logger.error("%s", exc)  # noqa: TRY400  # its text says everything
+            self.state = "ended"
+            return
         receipt = make_receipt(
             ending,
             trajectory=self.trajectory_id,
@@ -742,16 +760,10 @@ class Session:
             reward_policy=self.reward_policy,
             started_at=self.started_at,
             ended_at=self.ended_at,
+            attempt=self._recorder.attempt,
         )
         if ending.error:
             logger.warning("%s: %s", ending.outcome, ending.error)
-        try:
-            if self._held is None:
-                await self._enter()
-        except StoreFailed as exc:  # nobody was told of it, and there is nothing to end
-            logger.error("%s", exc)  # noqa: TRY400  # its text says everything
-            self.state = "ended"
-            return
         try:
             await self._recorder.end(receipt)
         except (StoreFailed, SessionTaken) as exc:

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Iterable
 
 import anyio
 
-from hud_mcp.caller import Caller
+from hud_mcp.caller import OPERATOR, Caller
 from hud_mcp.catalogue import Catalogue
 from hud_mcp.ending import digest, ended_text
 from hud_mcp.environment import Environment
@@ -28,6 +28,7 @@ from hud_mcp.recovery import Recovery
 from hud_mcp.session import Session
 from hud_mcp.store import Store
 from hud_mcp.store.held import HeldSession
+from hud_mcp.store.plans import start_key
 from hud_mcp.task import Task
 from hud_mcp.taskset import Taskset
 from hud_mcp.trajectory import Receipt
@@ -64,6 +65,8 @@ class Sessions:
         reward_policy: Who sees rewards; None for the templates' and environments' own
             defaults, then `on_submit`.
         job_id: The job that every session belongs to, or None.
+        tries: How often one principal may start the same task, in a job or in none; None for any
+            number. The operator may as often as it likes.
         adopts: Whether it sees to what other servers on this store left without a grade or an
             end; where not, only sessions that are asked for are brought back.
         local_hosts: Hosts that the row of any task may open, of this machine and of private
@@ -87,6 +90,7 @@ class Sessions:
         limits: Limits | None = None,
         reward_policy: str | None = None,
         job_id: str | None = None,
+        tries: int | None = None,
         adopts: bool = True,
         local_hosts: Iterable[str] = (),
     ) -> None:
@@ -101,6 +105,8 @@ class Sessions:
         self.limits = limits or Limits()
         self.reward_policy = reward_policy
         self.job_id = job_id
+        self._tries = tries
+        self._listed = frozenset(task.asked() for task in catalogue.tasks)
         self._local_hosts = tuple(local_hosts)
         self._shared = Shared()
         self._sessions: dict[str, Session] = {}
@@ -169,12 +175,14 @@ class Sessions:
             InvalidTask, InvalidContext: The task does not fit its environment. Nothing ran.
             SessionEnded, SessionBusy: The chosen id is of a session that has ended, or that
                 cannot be had here now.
-            LimitReached: Too many sessions are open.
+            LimitReached: Too many sessions are open, or the task was started as often as it may be.
             EnvironmentFailed: The setup failed; that is recorded.
             StoreFailed: Nothing can be recorded, so nothing was started.
 
         If this call is cancelled, the half-made session ends as cancelled.
         """
+        if caller.is_agent:
+            raise InvalidTask("This credential is of one session, and begins no other.")
         environment = environment or self.environment_of(task)
         task = environment.bind(task)
         template = environment.template_of(task)
@@ -182,6 +190,11 @@ class Sessions:
             begun = await self._begun(session_id, task, caller)
             if begun is not None:
                 return begun
+        job_id = job_id or self.job_id
+        key = start_key(caller.principal, job_id, task, self._listed)
+        tries = None if caller.principal == OPERATOR else self._tries
+        if tries is not None:  # also here: nothing is opened for a start too many
+            await self.store.check_tries(key, tries)
         await self._make_ready(environment, caller)  # last: nothing else may start in between
         session = Session(
             environment,
@@ -191,9 +204,11 @@ class Sessions:
             shared=self._shared,
             limits=self.limits,
             reward_policy=self._policy(environment, template.reward),
-            job_id=job_id or self.job_id,
+            job_id=job_id,
             provisional=provisional,
             session_id=session_id,
+            start_key=key,
+            tries=tries,
             local_hosts=self._local_hosts,
             is_left=self._is_left,
         )
@@ -244,22 +259,26 @@ class Sessions:
             SessionBusy: Another server process runs it.
             SessionEnded: Its server has ended, and it could not be brought back.
         """
+        if not session_id and caller.session is not None:
+            return self.here(None, caller) or await self._find_stored(caller.session, caller, "")
         if not session_id:
             return self._only(caller)
         here = self.here(session_id, caller)
         if here is not None:
             return here
-        stored = await self.store.find_session(digest(session_id), principal=caller.principal)
+        if not caller.sees(named := digest(session_id)):
+            raise _not_found(caller)
+        return await self._find_stored(named, caller, session_id)
+
+    async def _find_stored(self, named: str, caller: Caller, session_id: str) -> Session | Receipt:
+        stored = await self.store.find_session(named, principal=caller.principal)
         if stored is None:
-            raise SessionNotFound(
-                "There is no such session. Pass the `session` that start_task returned, or call "
-                "start_task to begin a new one."
-            )
+            raise _not_found(caller)
         trajectory_id, receipt = stored
         if receipt is not None:
             return receipt
         found = await self._recovery.bring_back(trajectory_id, connection=caller.connection)
-        if isinstance(found, Session):
+        if isinstance(found, Session) and session_id:
             found.id = session_id
         return found
 
@@ -278,7 +297,10 @@ class Sessions:
 
     def here(self, session_id: str | None, caller: Caller) -> Session | None:
         """Return a caller's session by its id, if this process runs it or ended it; else None."""
-        session = self._sessions.get(digest(session_id)) if session_id else None
+        named = digest(session_id) if session_id else caller.session
+        if named is None or not caller.sees(named):
+            return None
+        session = self._sessions.get(named)
         if session is None or session.caller.principal != caller.principal:
             return None
         if session.state == "parked" or session.taken:
@@ -288,7 +310,11 @@ class Sessions:
 
     def held(self, caller: Caller) -> list[Session]:
         """The sessions that this caller can be recognised to have started and that live."""
-        return [s for s in self._sessions.values() if s.caller.is_same(caller) and not s.is_over]
+        return [
+            s
+            for s in self._sessions.values()
+            if s.caller.is_same(caller) and caller.sees(s.secret_digest) and not s.is_over
+        ]
 
     def untouched(self, task: Task, caller: Caller) -> Session | None:
         """A session of this caller for the same task that nobody has acted on, or None."""
@@ -455,6 +481,15 @@ class Sessions:
         if idle > self.limits.idle_s:
             return f"It was idle for {self.limits.idle_s:g} s."
         return None
+
+
+def _not_found(caller: Caller) -> SessionNotFound:
+    if caller.is_agent:
+        return SessionNotFound("There is no such session. Leave `session` out: you have just one.")
+    return SessionNotFound(
+        "There is no such session. Pass the `session` that start_task returned, or call "
+        "start_task to begin a new one."
+    )
 
 
 async def _end(session: Session, ending: Ending) -> None:

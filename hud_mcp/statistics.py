@@ -29,6 +29,7 @@ __all__ = [
     "Run",
     "TaskStatistics",
     "choose_runs",
+    "counting",
     "is_infrastructure",
     "job_statistics",
     "outcome_class",
@@ -158,6 +159,14 @@ class JobStatistics(Value):
     passes: tuple[PassRate, ...]
     outcomes: dict[str, int] = Field(description="How many of the wanted runs, by class.")
     earlier_tries: int = Field(description="Runs that a later one stands in for.")
+    foreign: int = Field(
+        default=0, description="Sessions that are not in the job's plan: they count nowhere."
+    )
+    planned: bool | None = Field(
+        default=None,
+        description="Whether the job has a plan. False: every session begun in it counts. None "
+        "of a job that was recorded before there were plans, where every one counts too.",
+    )
     tasks: tuple[TaskStatistics, ...]
 
     @property
@@ -217,6 +226,13 @@ class JobStatistics(Value):
         if self.earlier_tries:
             tries = "earlier tries".ljust(18)
             lines.append(f"{tries}  {self.earlier_tries:>{digits}}  later runs stand in for them")
+        if self.foreign:
+            label = "foreign".ljust(18)
+            lines.append(
+                f"{label}  {self.foreign:>{digits}}  not in the job's plan: counted nowhere"
+            )
+        if self.planned is False:
+            lines.append("unplanned: the job has no plan, so every session begun in it counts")
         return lines
 
 
@@ -246,6 +262,11 @@ def outcome_class(run: Run) -> str:
     if run.outcome in _UNGRADED and run.cause is not Cause.AGENT:
         return INTERRUPTED
     return run.outcome.value
+
+
+def counting(runs: Iterable[RunT]) -> list[RunT]:
+    """The runs that count at all: not those that are foreign to the plan of their job."""
+    return [run for run in runs if not getattr(run, "foreign", False)]
 
 
 def is_infrastructure(run: Run) -> bool:
@@ -289,7 +310,7 @@ def plan(task_ids: Iterable[str], runs: Iterable[Run], group: int) -> dict[str, 
         in it.
     """
     missing = dict.fromkeys(task_ids, group)
-    for run in runs:
+    for run in counting(runs):
         if run.task_id in missing and not is_infrastructure(run):
             missing[run.task_id] -= 1
     return {task_id: number for task_id, number in missing.items() if number > 0}
@@ -331,6 +352,7 @@ def job_statistics(
     threshold: float = PASS_REWARD,
     intervals: bool = True,
     seed: int = 0,
+    planned: bool | None = None,
 ) -> JobStatistics:
     """Compute what the runs of a job amount to.
 
@@ -346,7 +368,11 @@ def job_statistics(
         threshold: The reward from which on a run passes.
         intervals: Whether to compute them, which is most of the time.
         seed: Of the bootstrap; the same seed and runs give the same intervals.
+        planned: Whether the job has a plan; None where that was not recorded. What a run says of
+            itself decides whether it counts: a `foreign` one is a number beside the others.
     """
+    every = list(runs)
+    runs = counting(every)
     of_task: dict[str, list[Run]] = {task_id: [] for task_id in task_ids}
     for run in runs:
         of_task.setdefault(run.task_id, []).append(run)
@@ -376,6 +402,8 @@ def job_statistics(
         passes=tuple(PassRate(k=k, pass_at_k=at, pass_hat_k=hat) for k, at, hat in pairs),
         outcomes=outcomes,
         earlier_tries=sum(len(row.earlier) for row in rows),
+        foreign=len(every) - len(runs),
+        planned=planned,
         tasks=tuple(rows),
     )
 

@@ -209,6 +209,19 @@ class Task(Value):
         row = self.model_dump(mode="json")
         return hashlib.sha256(_canonical(_digested(row))).hexdigest()
 
+    def asked(self, *, fixed: bool = True) -> str:
+        """The SHA-256 of what it asks, whatever it is called and described as: 64 hex digits.
+
+        Args:
+            fixed: Whether its context and its seed are part of that.
+        """
+        calls = [
+            [call.model_dump(mode="json") for call in of] for of in (self.setup, self.evaluate)
+        ]
+        where = [self.context, self.seed] if fixed else [{}, None]
+        asked = [self.env, self.template, self.args, self.prompt, *calls, *where]
+        return hashlib.sha256(_canonical(asked)).hexdigest()
+
     @property
     def row(self) -> dict[str, Any]:
         """It as JSON for files, without what equals its default or follows from the rest.

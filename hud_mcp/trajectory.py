@@ -53,6 +53,10 @@ class TrajectorySummary(Value):
     live_token: str | None = Field(default=None, repr=False)
     started_at: datetime
     ended_at: datetime | None = None
+    foreign: bool = Field(
+        default=False,
+        description="Whether its job has a plan, and it is not in it: then it counts nowhere.",
+    )
     damage: str | None = Field(
         default=None, description="What of its row cannot be read, and is left out here; or None."
     )

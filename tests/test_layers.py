@@ -67,6 +67,7 @@ LAYERS = (
         "log",
         "limits",
         "caller",
+        "credential",
         "hooks",
         "measuring",
         "recorder",

@@ -12,10 +12,13 @@ import orjson
 
 from hud_mcp.agents.agent import Agent
 from hud_mcp.caller import OPERATOR_TOKEN
+from hud_mcp.credential import session_token
 from hud_mcp.task import Task
 
 __all__ = ["CommandAgent", "command_name", "missing_program"]
 
+_SECRETS = frozenset({OPERATOR_TOKEN, "HUD_MCP_CHANNEL_TOKEN"})
+"""What this process may have in its environment, and no agent may."""
 _OUTPUT_LINES = 400
 _LINE_CHARS = 2_000
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
@@ -65,13 +68,15 @@ class CommandAgent:
 
     The command's environment has `HUD_MCP_CONFIG` (the path of an MCP client
     configuration, `{"mcpServers": {"hud-mcp": {"type": "http", "url", "headers"}}}`),
-    `HUD_MCP_URL`, `HUD_MCP_TOKEN`, `HUD_MCP_SESSION` (the session that waits for it),
+    `HUD_MCP_URL`, `HUD_MCP_TOKEN` (which opens the session that waits for it, and nothing else),
+    `HUD_MCP_SESSION` (that session's id),
     `HUD_MCP_PROMPT` and `HUD_MCP_TASK`.
 
     Args:
         command: Given to the shell.
         url: Where the server listens.
-        token: Its bearer token.
+        token: The run's bearer token, which no command is given: each gets the token of its own
+            session, made from it.
         folder: Where it runs; where this process does if it is None.
     """
 
@@ -91,24 +96,25 @@ class CommandAgent:
         """
         with tempfile.TemporaryDirectory(prefix="hud-mcp-") as folder:
             config = Path(folder) / "mcp.json"
-            config.write_bytes(orjson.dumps(self._configuration()))
+            token = session_token(self._token, agent.session)
+            config.write_bytes(orjson.dumps(self._configuration(token)))
             config.chmod(0o600)
             environment = {
-                **{k: v for k, v in os.environ.items() if k != OPERATOR_TOKEN},
+                **{k: v for k, v in os.environ.items() if k not in _SECRETS},
                 "HUD_MCP_CONFIG": str(config),
                 "HUD_MCP_URL": self._url,
-                "HUD_MCP_TOKEN": self._token,
+                "HUD_MCP_TOKEN": token,
                 "HUD_MCP_SESSION": agent.session,
                 "HUD_MCP_PROMPT": agent.prompt,
                 "HUD_MCP_TASK": task.id,
             }
             await self._run(environment, agent)
 
-    def _configuration(self) -> dict[str, object]:
+    def _configuration(self, token: str) -> dict[str, object]:
         server = {
             "type": "http",
             "url": self._url,
-            "headers": {"Authorization": f"Bearer {self._token}"},
+            "headers": {"Authorization": f"Bearer {token}"},
         }
         return {"mcpServers": {"hud-mcp": server}}
 

@@ -21,7 +21,7 @@ from hud_mcp.cli.hosts import allow_option
 from hud_mcp.cli.interruption import Interruption, watched_signals
 from hud_mcp.cli.output import cell, make_console
 from hud_mcp.cli.prepared import Prepared, begin_job, resume_job
-from hud_mcp.cli.process import raise_file_limit
+from hud_mcp.cli.process import keep_to_itself, raise_file_limit
 from hud_mcp.cli.progress import Progress
 from hud_mcp.cli.results import Results, load_results, print_results
 from hud_mcp.contexts import SELECTORS
@@ -141,6 +141,7 @@ def command(ctx: click.Context, **options: Any) -> None:
     _check_usage(ctx, options)
     configure_logging("error")
     raise_file_limit()
+    keep_to_itself()
     sys.exit(anyio.run(_main, options))
 
 
@@ -264,6 +265,7 @@ async def _run(
                         bounds=Bounds(how.timeout_s, how.max_steps),
                         max_concurrent=how.max_concurrent,
                         retries=how.retries,
+                        job_id=prepared.job.id,
                         on_start=progress.on_start,
                         on_end=progress.on_end,
                     )

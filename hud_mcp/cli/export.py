@@ -88,6 +88,10 @@ async def _export(source_id: str, kind: str, out: Path | None, options: dict[str
         ) from exc
     finally:
         await store.close()
+    if selection.foreign:
+        these = "1 session that is" if selection.foreign == 1 else f"{selection.foreign} that are"
+        text = f"Left out: {these} not in the job's plan. Export it by its own id."
+        click.echo(text, err=True)
     for line in summary.damaged:
         click.echo(f"Left out: {line}", err=True)
     click.echo(f"{summary.path}: {summary}")

@@ -71,7 +71,12 @@ async def _list(store: Store, options: dict[str, Any]) -> None:
     for job in jobs:
         task_ids, runs = await store.load_runs(job.id)
         figures = job_statistics(
-            task_ids, runs, group=job.group, threshold=options["threshold"], intervals=False
+            task_ids,
+            runs,
+            group=job.group,
+            threshold=options["threshold"],
+            intervals=False,
+            planned=job.planned,
         )
         rows.append((job, figures, sum(run.damaged for run in runs)))
     if options["as_json"]:
@@ -93,6 +98,8 @@ def _listed(job: Job, figures: JobStatistics, damaged: int) -> dict[str, Any]:
         "outcomes": figures.outcomes,
         "infrastructure": figures.infrastructure,
         "earlier_tries": figures.earlier_tries,
+        "foreign": figures.foreign,
+        "planned": figures.planned,
         "damaged": damaged,
     }
 
@@ -122,12 +129,22 @@ def _print_list(rows: list[tuple[Job, JobStatistics, int]], *, more: bool) -> No
     console.print(text, style="dim")
     if more:
         console.print(f"These are the newest {len(rows)}; --limit shows more.", style="dim")
-    for job, _, damaged in rows:
+    for job, figures, damaged in rows:
+        if figures.foreign:
+            console.print(cell(f"{job.id}: {_foreign(figures.foreign)}", "yellow"))
+        if figures.planned is False:
+            told = f"{job.id}: unplanned; every session begun in it counts."
+            console.print(cell(told, "dim"))
         if job.damage:
             console.print(cell(job.damage, "red"))
         elif damaged:
             rows_of = f"{damaged} damaged {'row' if damaged == 1 else 'rows'}"
             console.print(cell(f"{job.id}: {rows_of}; `hud-mcp jobs {job.id}` says which.", "red"))
+
+
+def _foreign(number: int) -> str:
+    these = "1 session is" if number == 1 else f"{number} sessions are"
+    return f"{these} foreign to its plan, and counted nowhere."
 
 
 # One job.
@@ -136,7 +153,11 @@ def _print_list(rows: list[tuple[Job, JobStatistics, int]], *, more: bool) -> No
 async def _show(store: Store, job_id: str, options: dict[str, Any]) -> None:
     job, tasks, runs = await store.load_job_summary(job_id)
     figures = job_statistics(
-        [task.id for task in tasks], runs, group=job.group, threshold=options["threshold"]
+        [task.id for task in tasks],
+        runs,
+        group=job.group,
+        threshold=options["threshold"],
+        planned=job.planned,
     )
     by_id = {run.id: run for run in runs}
     if options["as_json"]:
@@ -145,6 +166,7 @@ async def _show(store: Store, job_id: str, options: dict[str, Any]) -> None:
             "job": job.model_dump(mode="json"),
             "statistics": figures.model_dump(mode="json", exclude={"tasks"}),
             "tasks": rows,
+            "foreign": [{"task": run.task_id, **_run_fields(run)} for run in runs if run.foreign],
         }
         click.echo(_json(whole))
         return
@@ -186,6 +208,9 @@ def _print_job(job: Job, figures: JobStatistics, by_id: dict[str, TrajectorySumm
     for row in figures.tasks:
         for number_, line in enumerate(_lines(row, by_id)):
             table.add_row(cell(row.task) if number_ == 0 else "", *line)
+    for run in by_id.values():
+        if run.foreign:
+            table.add_row(cell(run.task_id, "dim"), *_line(run, label="foreign, not counted"))
     console.print(table)
     console.print("`hud-mcp trace TRAJECTORY` shows one.", style="dim")
     for damage in (job.damage, *(run.damage for run in by_id.values())):
@@ -196,22 +221,23 @@ def _print_job(job: Job, figures: JobStatistics, by_id: dict[str, TrajectorySumm
 def _lines(row: TaskStatistics, by_id: dict[str, TrajectorySummary]) -> Iterable[list[Text]]:
     """One task's runs: those that count, then what is missing, then the earlier tries."""
     for run_id in row.runs:
-        yield _line(by_id[run_id], earlier=False)
+        yield _line(by_id[run_id])
     if row.not_begun:
         times = f", {row.not_begun} runs" if row.not_begun > 1 else ""
         yield [Text(), Text(f"{NOT_BEGUN}{times}", style="yellow"), Text(), Text(), Text()]
     for run_id in row.earlier:
-        yield _line(by_id[run_id], earlier=True)
+        yield _line(by_id[run_id], label="an earlier try")
 
 
-def _line(run: TrajectorySummary, *, earlier: bool) -> list[Text]:
+def _line(run: TrajectorySummary, *, label: str = "") -> list[Text]:
+    """A run's cells; one that does not count is dim, and its label says why."""
     outcome = outcome_class(run)
     colour = "red" if is_infrastructure(run) else "" if outcome == "graded" else "yellow"
-    style = "dim" if earlier else colour
+    style = "dim" if label else colour
     seconds = _seconds(run)
     return [
         Text(number(run.reward), style=style),
-        Text(f"{outcome}, an earlier try" if earlier else outcome, style=style),
+        Text(f"{outcome}, {label}" if label else outcome, style=style),
         Text(str(run.step_count), style=style),
         Text("" if seconds is None else f"{seconds:.1f}", style=style),
         cell(run.id, style),

@@ -16,6 +16,7 @@ from hud_mcp.job import Job
 from hud_mcp.rollout.plan import PlannedRun, RunOptions, plan_runs
 from hud_mcp.rollout.run import end_as_lost
 from hud_mcp.source import find_taskset, load_environments
+from hud_mcp.statistics import counting
 from hud_mcp.store import Store
 from hud_mcp.task import Task
 from hud_mcp.taskset import Taskset
@@ -88,6 +89,7 @@ async def begin_job(store: Store, options: Mapping[str, Any]) -> Prepared:
         taskset=tasks.name,
         agent=agent,
         group=options["group"],
+        planned=True,
         metadata={"options": how.model_dump(mode="json", exclude_none=True)},
     )
     await store.add_job(job, list(chosen))
@@ -110,7 +112,7 @@ async def resume_job(store: Store, options: Mapping[str, Any]) -> Prepared:
         how = how.model_copy(
             update={"sources": tuple(lasting_source(s) for s in options["sources"])}
         )
-    for run in runs:
+    for run in counting(runs):
         text = "The evaluation that it belongs to ended before it did."
         if run.outcome is None and not await end_as_lost(store, run.id, text):
             raise HudMcpError(

@@ -24,7 +24,7 @@ from hud_mcp.rollout.plan import RunOptions
 from hud_mcp.rollout.regrade import LIVE_WORLD, NO_ANSWER, Regraded, Regrader
 from hud_mcp.sessions import Sessions
 from hud_mcp.source import find_taskset, load_environments
-from hud_mcp.statistics import choose_runs, outcome_class
+from hud_mcp.statistics import choose_runs, counting, outcome_class
 from hud_mcp.store import Store
 from hud_mcp.task import Task
 from hud_mcp.taskset import Taskset
@@ -73,6 +73,7 @@ async def _run(options: dict[str, Any]) -> int:
             taskset=old.taskset,
             agent=old.agent,
             group=old.group,
+            planned=True,
             metadata={"regrade_of": old.id},
         )
         sessions = Sessions(
@@ -102,7 +103,7 @@ async def _load(
     """The job, what its answers are graded by, and the runs of it that count."""
     job, tasks, runs = await store.load_job_summary(await store.find_job_id(options["job"]))
     of_task: dict[str, list[TrajectorySummary]] = {task.id: [] for task in tasks}
-    for run in runs:
+    for run in counting(runs):
         of_task.setdefault(run.task_id, []).append(run)
     counted = [run for all_of in of_task.values() for run in choose_runs(all_of, job.group)[0]]
     if not counted:

@@ -106,7 +106,9 @@ async def load_results(
     job, tasks, runs = await store.load_job_summary(job_id)
     return Results(
         job=job,
-        figures=job_statistics([task.id for task in tasks], runs, group=job.group),
+        figures=job_statistics(
+            [task.id for task in tasks], runs, group=job.group, planned=job.planned
+        ),
         runs={run.id: run for run in runs},
         expected={task.id: _expected(task, agent) for task in tasks},
         failed_agents=failed_agents,

@@ -19,7 +19,7 @@ from pydantic import ValidationError
 from hud_mcp.cli.bridges import is_bridged, listed_by, offer_published, open_bridges
 from hud_mcp.cli.hosts import allow_option, read_hosts
 from hud_mcp.cli.operator import read_operator_token
-from hud_mcp.cli.process import raise_file_limit
+from hud_mcp.cli.process import keep_to_itself, raise_file_limit
 from hud_mcp.cli.startup import without_collecting
 from hud_mcp.cli.tokens import read_tokens, token_file_option, with_operator
 from hud_mcp.errors import HudMcpError, did_you_mean
@@ -112,6 +112,12 @@ def _public_url(_ctx: click.Context, _param: click.Parameter, value: str | None)
 @click.option(
     "--image", type=click.Choice(["jpeg", "png"]), default="jpeg", help="Format of pictures."
 )
+@click.option(
+    "--tries",
+    type=click.IntRange(1),
+    metavar="N",
+    help="How often one caller may start the same task; as often as it likes by default.",
+)
 @click.option("--limit", "limits", multiple=True, metavar="NAME=VALUE", help="Change a limit.")
 @click.option(
     "--live",
@@ -146,6 +152,9 @@ def _public_url(_ctx: click.Context, _param: click.Parameter, value: str | None)
     "--end-with-stdin", is_flag=True, hidden=True, help="Over HTTP: end once stdin is closed."
 )
 @click.option(
+    "--token-from-stdin", is_flag=True, hidden=True, help="Over HTTP: the first line is a token."
+)
+@click.option(
     "--log-level",
     type=click.Choice(["debug", "info", "warning", "error"]),
     default="info",
@@ -160,6 +169,9 @@ def command(**options: Any) -> None:
     too: tcp://host:port is a running one, hud:path/to/env.py one that is run as long as needed.
     """
     if options["http"]:
+        if options["token_from_stdin"]:
+            keep_to_itself()
+            options["tokens"] = (*options["tokens"], _read_token())
         sys.exit(_run(options, None))
     with claim_stdio() as streams:
         code = _run(options, streams)
@@ -216,6 +228,7 @@ async def _serve(options: dict[str, Any], streams: Any, printed: Any) -> int:
         limits=read_limits(options["limits"]),
         reward_policy=options["reward"],
         job_id=options["job"],
+        tries=options["tries"],
         local_hosts=read_hosts(options["allow"]),
     )
     sessions.begin()
@@ -313,6 +326,14 @@ async def _live_pages(options: dict[str, Any], sessions: Any) -> AsyncGenerator[
     routes = live_routes(sessions.store, hosts=Hosts(host), log=options["live_log"])
     async with serving(Router(routes), listener):
         yield
+
+
+def _read_token() -> str:
+    """The first line of stdin, and not a byte of what follows."""
+    line = bytearray()
+    while (byte := os.read(0, 1)) not in (b"", b"\n"):
+        line += byte
+    return line.decode().strip()
 
 
 def _end_with_stdin() -> None:

@@ -69,21 +69,26 @@ def _count(trajectory: Trajectory, pictures: Pictures) -> None:
 
 async def _write_part(store: Store, selection: Selection, path: Path) -> None:
     """Write the page on what was selected alone: as a job in a store that holds nothing else."""
-    fields = selection.job.model_dump() if selection.job else {"name": selection.id}
+    fields = (
+        selection.job.model_dump() if selection.job else {"name": selection.id, "planned": None}
+    )
     job = Job.model_validate(fields)
     with tempfile.TemporaryDirectory(prefix="hud-mcp-") as folder:
         part = Store(Path(folder) / "store.sqlite3", screenshots=store.screenshots)
         try:
             await part.add_job(job)
             async for trajectory in read(store, selection, Tally(), None):
-                await _copy(trajectory.model_copy(update={"job_id": job.id}), part)
+                copy = trajectory.model_copy(update={"job_id": job.id})
+                await _copy(copy, part, planned=bool(job.planned))
             await write_report(part, job.id, path)
         finally:
             await part.close()
 
 
-async def _copy(trajectory: Trajectory, part: Store) -> None:
+async def _copy(trajectory: Trajectory, part: Store, *, planned: bool) -> None:
     digest = hashlib.sha256(trajectory.id.encode()).hexdigest()
+    if planned and trajectory.job_id is not None:
+        await part.plan_run(trajectory.job_id, digest)
     await part.add_session(trajectory, secret_digest=digest, principal=None)
     if trajectory.prompt is not None:
         await part.set_prompt(trajectory.id, trajectory.prompt)

@@ -21,12 +21,14 @@ class Selection:
         job: The job; None for a trajectory that belongs to none.
         trajectory_ids: In the order in which they began.
         whole_job: Whether a job was asked for, and not one trajectory.
+        foreign: How many are left out, as they are not in the job's plan.
     """
 
     id: str
     job: Job | None
     trajectory_ids: tuple[str, ...]
     whole_job: bool
+    foreign: int = 0
 
 
 async def select(store: Store, source_id: str) -> Selection:
@@ -41,9 +43,10 @@ async def select(store: Store, source_id: str) -> Selection:
     except SourceNotFound as no_job:
         return await _select_one(store, source_id, no_job)
     job, ids = await store.load_job_ids(job_id)
+    foreign = (await store.load_job_ids(job_id, foreign=True))[1]
     if not ids:
         raise SourceNotFound(f"Job {job_id!r} has no trajectories yet; there is nothing to export.")
-    return Selection(job_id, job, tuple(ids), whole_job=True)
+    return Selection(job_id, job, tuple(ids), whole_job=True, foreign=len(foreign))
 
 
 async def _select_one(store: Store, text: str, no_job: SourceNotFound) -> Selection:

@@ -98,16 +98,17 @@ class Attempt:
         server: Reaches the servers.
         store: Where they record.
         bounds: What the agent may use.
+        job_id: The job whose plan it is added to before it begins; None for none.
     """
 
     def __init__(
         self, planned: PlannedRun, *, solver: Solver, server: RunServer, store: Store,
-        bounds: Bounds,
+        bounds: Bounds, job_id: str | None = None,
     ) -> None:  # fmt: skip
         self.planned = planned
         remote = solver.is_remote
         self.conversation = Conversation(
-            server, store, max_steps=None if remote else bounds.max_steps
+            server, store, job_id=job_id, max_steps=None if remote else bounds.max_steps
         )
         self._solver = solver
         self._server = server

@@ -109,6 +109,7 @@ async def run_job(  # noqa: PLR0917  # HUD's order
         taskset=tasks,
         agent=agent_cls.__name__,
         metadata=job_metadata,
+        planned=True,
         store=store,
     )
 

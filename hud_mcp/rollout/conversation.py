@@ -10,6 +10,7 @@ from typing import Any
 
 import anyio
 
+from hud_mcp.caller import ONLY
 from hud_mcp.ending import digest
 from hud_mcp.errors import HudMcpError
 from hud_mcp.rollout.link import ConnectionLost, Reply
@@ -22,8 +23,8 @@ __all__ = ["AgentStopped", "Conversation"]
 CHOSEN_SESSION = "hud-mcp/session"
 """The key of a request's `_meta` under which a client chooses a session's id."""
 
-_REPEATABLE = frozenset({"start_task", "response", "task_status", "cancel_task", "list_tasks"})
-"""A start has an id of ours, an answer is graded once, and the others change nothing twice."""
+_REPEATABLE = frozenset({"response", "task_status", "cancel_task"})
+"""An answer is graded once, and the others change nothing twice."""
 _LOSSES = 3
 """A call that meets more deaths than this in a row may be what kills its servers."""
 _PAUSE_S = 0.05
@@ -39,6 +40,7 @@ class Conversation:
     Args:
         server: Reaches the servers.
         store: Where they record.
+        job_id: The job whose plan its session is in; None where it is in none.
         max_steps: How many steps its agent may take; None for any number.
 
     Attributes:
@@ -48,11 +50,20 @@ class Conversation:
         is_over: Whether the server has said that it has ended.
     """
 
-    def __init__(self, server: RunServer, store: Store, *, max_steps: int | None = None) -> None:
+    def __init__(
+        self,
+        server: RunServer,
+        store: Store,
+        *,
+        job_id: str | None = None,
+        max_steps: int | None = None,
+    ) -> None:
         self.session = f"sess-{secrets.token_hex(16)}"
         self.trajectory_id: str | None = None
         self.stopped: str | None = None
         self.is_over = False
+        self._only = {ONLY: self.session}
+        self._job_id = job_id
         self._server = server
         self._store = store
         self._max_steps = max_steps
@@ -60,11 +71,14 @@ class Conversation:
         self._turn = anyio.Lock()
 
     async def start(self, task_id: str, *, seed: int | None) -> Reply:
-        """Start the session.
+        """Start the session, once the job's plan has it.
 
         Raises:
             ServerLost: There is no server any more.
+            StoreFailed: The plan cannot be written. Nothing was started.
         """
+        if self._job_id is not None:
+            await self._store.plan_run(self._job_id, digest(self.session))
         arguments: dict[str, Any] = {"task": task_id}
         if seed is not None:
             arguments["seed"] = seed
@@ -74,14 +88,14 @@ class Conversation:
         return reply
 
     async def __call__(self, name: str, arguments: dict[str, Any]) -> Reply:
-        """Call a tool, as an agent does.
+        """Call a tool, as an agent does: this session is the only one that the call may be about.
 
         Raises:
             AgentStopped: It would be a step too many. It was not performed.
             ServerLost: There is no server any more, or each one dies of this session.
         """
         if name in _REPEATABLE:
-            reply = await self._repeat(name, arguments)
+            reply = await self._repeat(name, arguments, self._only)
             self.is_over |= reply.structured.get("state") == "ended"
             if name == "response":
                 self._steps = None
@@ -134,7 +148,7 @@ class Conversation:
         losses = 0
         while True:
             try:
-                reply = await self._server.call(name, arguments)
+                reply = await self._server.call(name, arguments, self._only)
             except ConnectionLost as exc:
                 losses += 1
                 await _lose(exc, losses)

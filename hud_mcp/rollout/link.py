@@ -9,7 +9,7 @@ import secrets
 import subprocess
 import sys
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
@@ -32,6 +32,7 @@ _CALL_S = 600.0
 """How long one call may take; the server bounds its own work below that."""
 _STOP_S = 10.0
 """How long a server may take to end in order."""
+_TOKENS = frozenset({OPERATOR_TOKEN, "HUD_MCP_TOKEN", "HUD_MCP_CHANNEL_TOKEN"})
 _BREAKS = 3
 """A connection that breaks this often in a row, to a process that lives, is no connection."""
 
@@ -204,14 +205,15 @@ async def http_link(command: ServerCommand, address: Address) -> AsyncGenerator[
     process = await anyio.open_process(
         [
             *(sys.executable, *command.arguments()),
-            *("--http", f"127.0.0.1:{address.port}", "--end-with-stdin"),
+            *("--http", f"127.0.0.1:{address.port}", "--end-with-stdin", "--token-from-stdin"),
         ],
         stdin=subprocess.PIPE,  # which closes with this process, and ends the server too
         stderr=command.log,
-        env={**_own_environment(), "HUD_MCP_TOKEN": address.token},
+        env=_own_environment(),
         start_new_session=True,  # Ctrl-C is for the run, which then stops its server in order
     )
     async with _stopped_at_the_end(process), anyio.create_task_group() as group:
+        await _hand_over(process, address.token)
         stdout = TextReceiveStream(_pipe(process))
         address.url = await _announced_url(stdout, command)
         address.port = int(address.url.rpartition(":")[2].partition("/")[0])
@@ -254,8 +256,16 @@ async def _watch(process: "Process", link: Link) -> None:
 
 
 def _own_environment() -> dict[str, str]:
-    """What a server of a run finds in its environment: no operator's token, as agents reach it."""
-    return {k: v for k, v in os.environ.items() if k != OPERATOR_TOKEN}
+    """What a server of a run finds in its environment: no token, as agents may read it there."""
+    return {k: v for k, v in os.environ.items() if k not in _TOKENS}
+
+
+async def _hand_over(process: "Process", token: str) -> None:
+    """Give a server its token where no other process finds it: not in its environment."""
+    if process.stdin is None:
+        raise EnvironmentFailed("The server was started without a pipe to give it its token.")
+    with suppress(anyio.BrokenResourceError, BrokenPipeError):  # a dead one is found out below
+        await process.stdin.send(f"{token}\n".encode())
 
 
 async def _drain(stdout: TextReceiveStream) -> None:

@@ -16,7 +16,7 @@ from hud_mcp.action import Value
 from hud_mcp.errors import HudMcpError
 from hud_mcp.job import Job
 from hud_mcp.observation import ImageFormat
-from hud_mcp.statistics import is_infrastructure, plan
+from hud_mcp.statistics import counting, is_infrastructure, plan
 from hud_mcp.task import Task
 from hud_mcp.trajectory import TrajectorySummary
 
@@ -95,7 +95,7 @@ def plan_runs(
         One run of each task after the other, then the next of each: what is cut short has
         seen most tasks.
     """
-    begun = list(runs)
+    begun = counting(runs)
     missing = plan([task.id for task in tasks], begun, group)
     done: dict[str, Counter[int | None]] = {}
     for run in begun:

@@ -183,6 +183,8 @@ class Regrader:
             How it ended, and what it asked.
         """
         session_id = f"sess-{secrets.token_hex(16)}"
+        if copy.job_id is not None:
+            await self._store.plan_run(copy.job_id, digest(session_id))
         await self._store.add_session(
             copy,
             secret_digest=digest(session_id),

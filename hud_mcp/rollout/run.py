@@ -36,6 +36,7 @@ class Runs:
         bounds: What the agent may use for each.
         max_concurrent: How many at once.
         retries: How often a run is tried again that failed for infrastructure.
+        job_id: The job whose plan each try is added to before it begins; None for none.
         on_start: Called as a try begins.
         on_end: Called as a try ends, and whether another one follows.
 
@@ -51,6 +52,7 @@ class Runs:
         bounds: Bounds,
         max_concurrent: int,
         retries: int = 0,
+        job_id: str | None = None,
         on_start: Callable[[PlannedRun], None] = lambda _run: None,
         on_end: Callable[[Rollout, bool], None] = lambda _done, _again: None,
     ) -> None:
@@ -60,6 +62,7 @@ class Runs:
         self._bounds = bounds
         self._max_concurrent = max_concurrent
         self._retries = retries
+        self._job_id = job_id
         self._on_start = on_start
         self._on_end = on_end
         self._under_way: set[Attempt] = set()
@@ -111,8 +114,9 @@ class Runs:
     async def _try(self, planned: PlannedRun, server: RunServer) -> Rollout | None:
         """One try; None where there is no server any more."""
         attempt = Attempt(
-            planned, solver=self._solver, server=server, store=self._store, bounds=self._bounds
-        )
+            planned, solver=self._solver, server=server, store=self._store, bounds=self._bounds,
+            job_id=self._job_id,
+        )  # fmt: skip
         self._on_start(planned)
         self._under_way.add(attempt)
         try:

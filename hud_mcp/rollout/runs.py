@@ -221,7 +221,13 @@ async def run_tasks(
     placed = runtime or LocalRuntime()
     repeats = group if group is not None else job.group if job is not None else 1
     is_new = job is None
-    job = job or Job(name=tasks.name, taskset=tasks.name, agent=type(agent).__name__, group=repeats)
+    job = job or Job(
+        name=tasks.name,
+        taskset=tasks.name,
+        agent=type(agent).__name__,
+        group=repeats,
+        planned=True,
+    )
     limiter = anyio.Semaphore(max_concurrent or max(1, len(tasks) * repeats))
     runs = [Run(task) for task in tasks for _ in range(repeats)]
     timeout_s = _agent_timeout(agent)

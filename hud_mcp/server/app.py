@@ -8,28 +8,32 @@ import logging
 import secrets
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any, cast
 
 import mcp_types as types
 from mcp.server.auth.middleware.auth_context import get_access_token
 from mcp.server.caching import CacheHint
-from mcp.server.context import ServerRequestContext
+from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.lowlevel.server import Server
 from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from pydantic import BaseModel
 
 from hud_mcp import __version__
-from hud_mcp.caller import CREDENTIAL
+from hud_mcp.caller import CREDENTIAL, ONLY
+from hud_mcp.ending import digest, told_to
 from hud_mcp.errors import HudMcpError, InvalidTask, LimitReached, sole_cause
 from hud_mcp.operations import OPERATIONS, Operations
 from hud_mcp.server.arguments import clean_arguments
 from hud_mcp.server.call import Call, Pictures
-from hud_mcp.server.calls import CALLS, call_environment_tool, environment_tools
+from hud_mcp.server.calls import AGENT_CALLS, CALLS, call_environment_tool, environment_tools
 from hud_mcp.server.prompts import Prompts
 from hud_mcp.server.resources import Resources
 from hud_mcp.server.results import error_result, structured_result
-from hud_mcp.server.schemas import SESSION, core_tools, instructions, make_tool
+from hud_mcp.server.schemas import OWN_SESSION, SESSION, core_tools, instructions, make_tool
+from hud_mcp.server.tokens import caller_of_token
 from hud_mcp.session import Caller
 from hud_mcp.sessions import Sessions
 from hud_mcp.tool import Tool
@@ -39,6 +43,9 @@ __all__ = ["build_server"]
 logger = logging.getLogger(__name__)
 
 Context = ServerRequestContext[str, Any]
+
+_INTRODUCTIONS = frozenset({"initialize", "server/discover"})
+"""What a client asks first, of either era."""
 
 
 def build_server(
@@ -61,11 +68,12 @@ def build_server(
         title="hud-mcp",
         instructions="\n".join([instructions(sessions.environments.values()), *sessions.notes()]),
         lifespan=_lifespan,
+        # Private: an agent of one session and its principal are told different lists.
         cache_hints={
-            "tools/list": CacheHint(ttl_ms=60_000, scope="public"),
-            "prompts/list": CacheHint(ttl_ms=60_000, scope="public"),
-            "resources/list": CacheHint(ttl_ms=60_000, scope="public"),
-            "resources/templates/list": CacheHint(ttl_ms=60_000, scope="public"),
+            "tools/list": CacheHint(ttl_ms=60_000, scope="private"),
+            "prompts/list": CacheHint(ttl_ms=60_000, scope="private"),
+            "resources/list": CacheHint(ttl_ms=60_000, scope="private"),
+            "resources/templates/list": CacheHint(ttl_ms=60_000, scope="private"),
         },
         on_list_tools=surface.list_tools,
         on_call_tool=surface.call_tool,
@@ -76,6 +84,7 @@ def build_server(
         on_read_resource=surface.read_resource,
         on_completion=surface.complete,
     )
+    server.middleware.append(surface.introduce)
     return server
 
 
@@ -91,14 +100,22 @@ def caller_of(ctx: Context) -> Caller:
     The session header is only believed on the 2025-era leg of HTTP, where the SDK has
     checked it; on modern requests a client may send anything.
     """
-    token = get_access_token()
-    principal = None if token is None else f"{token.client_id}"
+    caller = caller_of_token(get_access_token())
+    if (only := _only_session(ctx)) is not None:
+        caller = caller.only(digest(only))
     if ctx.request is None:
-        return Caller(principal=principal, connection=ctx.lifespan_context)
+        return replace(caller, connection=ctx.lifespan_context)
     if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
-        return Caller(principal=principal)
+        return caller
     header = ctx.request.headers.get("mcp-session-id")
-    return Caller(principal=principal, connection=f"http:{header}" if header else None)
+    return replace(caller, connection=f"http:{header}") if header else caller
+
+
+def _only_session(ctx: Context) -> str | None:
+    """The session that a request says is the only one it may be about."""
+    meta = (ctx.params or {}).get("_meta")
+    only = cast("Mapping[str, Any]", meta).get(ONLY) if isinstance(meta, Mapping) else None
+    return only if isinstance(only, str) else None
 
 
 class _Surface:
@@ -113,16 +130,30 @@ class _Surface:
         self._prompts = Prompts(sessions)
         self._resources = Resources(sessions)
         self._own = environment_tools(sessions)
-        core = core_tools(sessions.environments.values())
+        environments = list(sessions.environments.values())
+        core = core_tools(environments)
+        for_agents = core_tools(environments, one_session=True)
         # What is not of these environments is refused by the session, which knows why.
         self._schemas: dict[str, Mapping[str, Any]] = {t.name: t.input_schema for t in core_tools()}
         own = [_declare(name, tool) for name, (_, tool) in self._own.items()]
         self._tools = types.ListToolsResult(tools=[*core, *own])
+        own = [_declare(name, tool, OWN_SESSION) for name, (_, tool) in self._own.items()]
+        self._agent_tools = types.ListToolsResult(tools=[*for_agents, *own])
+        self._agent_instructions = instructions(environments, one_session=True)
+
+    async def introduce(self, ctx: Context, call_next: CallNext) -> HandlerResult:
+        """What a connection begins with says, to an agent of one session, only what it can do."""
+        result = await call_next(ctx)
+        if ctx.method not in _INTRODUCTIONS or not caller_of(ctx).is_agent:
+            return result
+        told = _plain(result)
+        shown = {k: v for k, v in told["capabilities"].items() if k != "prompts"}
+        return {**told, "capabilities": shown, "instructions": self._agent_instructions}
 
     async def list_tools(
-        self, _ctx: Context, _params: types.PaginatedRequestParams | None
+        self, ctx: Context, _params: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
-        return self._tools
+        return self._agent_tools if caller_of(ctx).is_agent else self._tools
 
     async def call_tool(self, ctx: Context, params: types.CallToolRequestParams) -> Any:
         name = params.name
@@ -136,27 +167,29 @@ class _Surface:
         self, ctx: Context, params: types.CallToolRequestParams, meta: Mapping[str, Any]
     ) -> Any:
         name = params.name
-        if name not in CALLS and name not in self._own:
+        caller = caller_of(ctx)
+        calls = AGENT_CALLS if caller.is_agent else CALLS
+        if name not in calls and name not in self._own:
             raise MCPError(code=INVALID_PARAMS, message=f"Unknown tool: {name}")
         try:
             call = Call(
                 sessions=self._sessions,
-                caller=caller_of(ctx),
+                caller=caller,
                 arguments=self._arguments(name, params.arguments or {}),
                 progress=_progress(ctx),
                 pictures=self._pictures,
                 meta=meta,
             )
-            if name in CALLS:
-                return await CALLS[name](call)
+            if name in calls:
+                return await calls[name](call)
             return await call_environment_tool(call, *self._own[name])
         except HudMcpError as exc:
-            return error_result(str(exc))
+            return error_result(told_to(caller, str(exc)))
         except BaseExceptionGroup as group:
             # A task group somewhere below wraps what its body raised.
             inner = sole_cause(group)
             if isinstance(inner, HudMcpError):
-                return error_result(str(inner))
+                return error_result(told_to(caller, str(inner)))
             logger.exception("tool %s failed", name)
             return error_result(f"{name} failed inside the server; its log says why.")
         except Exception:  # the boundary of a tool call: a model must be told something
@@ -170,8 +203,10 @@ class _Surface:
         return self._operations if self._operations.admits(meta.get(CREDENTIAL)) else None
 
     async def list_prompts(
-        self, _ctx: Context, _params: types.PaginatedRequestParams | None
+        self, ctx: Context, _params: types.PaginatedRequestParams | None
     ) -> types.ListPromptsResult:
+        if caller_of(ctx).is_agent:  # a prompt begins a session
+            return types.ListPromptsResult(prompts=[])
         return types.ListPromptsResult(prompts=self._prompts.declared())
 
     async def get_prompt(
@@ -180,8 +215,10 @@ class _Surface:
         return await self._prompts.get(params.name, params.arguments or {}, caller_of(ctx))
 
     async def list_resources(
-        self, _ctx: Context, _params: types.PaginatedRequestParams | None
+        self, ctx: Context, _params: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
+        if caller_of(ctx).is_agent:  # manifests are of what can be begun
+            return types.ListResourcesResult(resources=[])
         return types.ListResourcesResult(resources=self._resources.declared())
 
     async def list_resource_templates(
@@ -197,11 +234,13 @@ class _Surface:
     async def complete(
         self, ctx: Context, params: types.CompleteRequestParams
     ) -> types.CompleteResult:
-        typed = params.argument.value
-        if isinstance(params.ref, types.PromptReference):
-            values = self._prompts.complete(params.ref.name, params.argument.name, typed)
+        typed, caller = params.argument.value, caller_of(ctx)
+        if not isinstance(params.ref, types.PromptReference):
+            values = self._resources.complete(typed, caller)
+        elif caller.is_agent:
+            values = []
         else:
-            values = self._resources.complete(typed, caller_of(ctx))
+            values = self._prompts.complete(params.ref.name, params.argument.name, typed)
         shown = values[:100]
         completion = types.Completion(
             values=shown, total=len(values), has_more=len(shown) < len(values)
@@ -235,9 +274,9 @@ async def _operate(
         return error_result(f"{name} failed inside the server; its log says why.")
 
 
-def _declare(name: str, tool: Tool) -> types.Tool:
+def _declare(name: str, tool: Tool, session: Mapping[str, Any] = SESSION) -> types.Tool:
     schema = tool.arguments.schema
-    properties = {**schema["properties"], "session": SESSION}
+    properties = {**schema["properties"], "session": session}
     description = tool.description or f"{tool.name}: a tool of the environment's own."
     return make_tool(
         name,
@@ -248,6 +287,13 @@ def _declare(name: str, tool: Tool) -> types.Tool:
         destructive=not tool.read_only,
         idempotent=tool.read_only,
     )
+
+
+def _plain(result: HandlerResult) -> dict[str, Any]:
+    """A result as it goes over the wire."""
+    if isinstance(result, BaseModel):
+        return result.model_dump(by_alias=True, mode="json", exclude_none=True)
+    return dict(result or {})
 
 
 def _progress(ctx: Context) -> Any:

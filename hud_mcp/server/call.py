@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from hud_mcp.caller import Caller
-from hud_mcp.ending import ended_text
+from hud_mcp.ending import ended_text, next_step
 from hud_mcp.errors import InvalidTask, SessionEnded
 from hud_mcp.observation import ImageFormat, Look
 from hud_mcp.session import Session
@@ -64,6 +64,11 @@ class Call:
     progress: Progress
     pictures: Pictures
     meta: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    @property
+    def then(self) -> str:
+        """What the caller can do after the end of a session."""
+        return next_step(self.caller)
 
     async def session(self) -> Session:
         """The session that the call means."""

@@ -12,7 +12,7 @@ from hud_mcp.action import (
     parse_action,
     parse_actions,
 )
-from hud_mcp.ending import digest, ended_text
+from hud_mcp.ending import digest, ended_text, told_to
 from hud_mcp.environment import Environment
 from hud_mcp.errors import InvalidTask, SessionEnded, did_you_mean
 from hud_mcp.grade import Outcome
@@ -26,6 +26,7 @@ from hud_mcp.server.results import (
     step_result,
     structured_result,
 )
+from hud_mcp.server.schemas import BEGINNING
 from hud_mcp.session import Session
 from hud_mcp.sessions import Sessions
 from hud_mcp.task import Task
@@ -33,7 +34,7 @@ from hud_mcp.taskset import is_like
 from hud_mcp.tool import Tool
 from hud_mcp.trajectory import Receipt, live_url
 
-__all__ = ["CALLS", "begun_text", "call_environment_tool", "environment_tools"]
+__all__ = ["AGENT_CALLS", "CALLS", "begun_text", "call_environment_tool", "environment_tools"]
 
 CHOSEN_SESSION = "hud-mcp/session"
 _SCHEMA_CHARS = 4000
@@ -159,7 +160,7 @@ async def response(call: Call) -> dict[str, Any]:
         return _stored_receipt(call, found, answer)
     with call.heartbeat("grading"):
         receipt = await found.respond(answer, wait_s=call.sessions.limits.reply_s)
-    return _graded(found, receipt)
+    return _graded(found, receipt, call.then)
 
 
 async def task_status(call: Call) -> dict[str, Any]:
@@ -167,14 +168,15 @@ async def task_status(call: Call) -> dict[str, Any]:
     found = await call.find()
     if isinstance(found, Receipt):
         ended = {
-            "session": call.arguments["session"],  # a receipt is found by it alone
+            "session": call.arguments.get("session", ""),
             "state": "ended",
             "task": found.task,
             "environment": found.environment,
             "receipt": receipt_view(found, found.reward_policy),
         }
         graded = found.outcome is Outcome.GRADED
-        text = receipt_text(found, found.reward_policy) if graded else ended_text(found)
+        ended_so = told_to(call.caller, ended_text(found))
+        text = receipt_text(found, found.reward_policy, call.then) if graded else ended_so
         return structured_result(ended, f"Task {found.task}: ended.\n{text}")
     value: dict[str, Any] = {
         "session": found.id,
@@ -188,7 +190,7 @@ async def task_status(call: Call) -> dict[str, Any]:
     lines = [f"Task {found.task.id}: {found.state}, {found.steps} steps."]
     if found.receipt is not None:
         value["receipt"] = receipt_view(found.receipt, found.reward_policy)
-        lines.append(_ended_line(found))
+        lines.append(_ended_line(found, call.then))
     elif found.state == "grading":
         value["next"] = "The answer is being graded; call task_status again in a few seconds."
         lines.append(value["next"])
@@ -208,7 +210,7 @@ async def cancel_task(call: Call) -> dict[str, Any]:
         outcome = found.receipt.outcome if found.receipt else Outcome.CANCELLED
     name = outcome.value if outcome else "ended"
     text = "Cancelled." if outcome is Outcome.CANCELLED else f"It had ended already: {name}."
-    return structured_result({"outcome": name}, f"{text} start_task begins another.")
+    return structured_result({"outcome": name}, f"{text} {call.then}")
 
 
 CALLS: Mapping[str, Callable[[Call], Awaitable[dict[str, Any]]]] = {
@@ -216,6 +218,9 @@ CALLS: Mapping[str, Callable[[Call], Awaitable[dict[str, Any]]]] = {
     for f in (list_tasks, start_task, step, act, screenshot, response, task_status, cancel_task)
 }
 """The core tools by name."""
+
+AGENT_CALLS = {name: CALLS[name] for name in CALLS if name not in BEGINNING}
+"""Those for working on a session, which are all that an agent of one session has."""
 
 
 def environment_tools(sessions: Sessions) -> dict[str, tuple[Environment, Tool]]:
@@ -345,28 +350,32 @@ async def _step(
             return step_result(stepped, session, tail=tail)
         answer = next(a.text for a in actions if isinstance(a, ResponseAction))
         receipt = await session.respond(answer, wait_s=call.sessions.limits.reply_s)
-    return step_result(stepped, session, tail=_graded_line(session, receipt))
+    return step_result(stepped, session, tail=_graded_line(session, receipt, call.then))
 
 
-def _graded(session: Session, receipt: Receipt | None) -> dict[str, Any]:
+def _graded(session: Session, receipt: Receipt | None, then: str) -> dict[str, Any]:
     if receipt is None:
-        value = {"session": session.id, "state": "grading", "next": _graded_line(session, None)}
+        value = {
+            "session": session.id,
+            "state": "grading",
+            "next": _graded_line(session, None, then),
+        }
         return structured_result(value, value["next"])
     shown = receipt_view(receipt, session.reward_policy)
-    text = receipt_text(receipt, session.reward_policy)
+    text = receipt_text(receipt, session.reward_policy, then)
     return structured_result({"session": session.id, "state": "ended", **shown}, text)
 
 
-def _graded_line(session: Session, receipt: Receipt | None) -> str:
+def _graded_line(session: Session, receipt: Receipt | None, then: str) -> str:
     if receipt is None:
         return "Your answer is being graded, which takes a while; call task_status for the result."
-    return receipt_text(receipt, session.reward_policy)
+    return receipt_text(receipt, session.reward_policy, then)
 
 
-def _ended_line(session: Session) -> str:
+def _ended_line(session: Session, then: str) -> str:
     receipt = session.receipt
     if receipt is not None and receipt.outcome is Outcome.GRADED:
-        return receipt_text(receipt, session.reward_policy)
+        return receipt_text(receipt, session.reward_policy, then)
     why = f": {session.told}" if session.told else "."
     return f"It ended without a grade ({receipt.outcome.value if receipt else 'ended'}){why}"
 
@@ -376,6 +385,6 @@ def _stored_receipt(call: Call, receipt: Receipt, answer: str) -> dict[str, Any]
         raise SessionEnded(ended_text(receipt))
     shown = receipt_view(receipt, receipt.reward_policy)
     return structured_result(
-        {"session": call.arguments["session"], "state": "ended", **shown},
-        receipt_text(receipt, receipt.reward_policy),
+        {"session": call.arguments.get("session", ""), "state": "ended", **shown},
+        receipt_text(receipt, receipt.reward_policy, call.then),
     )

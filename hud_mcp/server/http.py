@@ -1,11 +1,9 @@
 """Streamable HTTP: both protocol eras on one path, closed to everyone else by default."""
 
-import secrets
 import signal
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
-from mcp.server.auth.provider import AccessToken
 from mcp.server.auth.settings import AuthSettings
 from mcp.server.lowlevel.server import Server
 from mcp.server.transport_security import TransportSecuritySettings
@@ -14,6 +12,7 @@ from starlette.routing import BaseRoute
 
 from hud_mcp.errors import HudMcpError
 from hud_mcp.web.gate import PlainHosts
+from hud_mcp.server.tokens import Tokens
 from hud_mcp.web.listener import WebServer, is_loopback, listen, shown_host
 
 __all__ = ["PATH", "serve_http"]
@@ -75,26 +74,11 @@ async def serve_http(
     return web.signal
 
 
-class _Tokens:
-    """Static bearer tokens, compared in constant time."""
-
-    def __init__(self, tokens: Mapping[str, str]) -> None:
-        self._tokens = tokens
-
-    async def verify_token(self, token: str) -> AccessToken | None:
-        """Return whom a token names, or None."""
-        found = None
-        for secret, principal in self._tokens.items():
-            if secrets.compare_digest(secret.encode(), token.encode()):
-                found = AccessToken(token=token, client_id=principal, scopes=[], subject=principal)
-        return found
-
-
 def _authentication(tokens: Mapping[str, str], url: str) -> dict[str, Any]:
     if not tokens:
         return {}
     auth = AuthSettings(issuer_url=AnyHttpUrl(url), resource_server_url=None)
-    return {"auth": auth, "token_verifier": _Tokens(tokens)}
+    return {"auth": auth, "token_verifier": Tokens(tokens)}
 
 
 def _security(host: str, port: int, more: tuple[str, ...]) -> TransportSecuritySettings:

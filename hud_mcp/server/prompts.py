@@ -79,6 +79,8 @@ class Prompts:
         """
         from mcp.shared.exceptions import MCPError  # noqa: PLC0415  # loads with the server only
 
+        if caller.is_agent:
+            raise MCPError(code=INVALID_PARAMS, message=f"Unknown prompt: {name}.")
         try:
             task = self._task(name, arguments)
             session = self._sessions.untouched(task, caller)

@@ -72,7 +72,7 @@ class Resources:
         Raises:
             MCPError: -32602 with the URI where there is none.
         """
-        if found := _ENVIRONMENT.fullmatch(uri):
+        if not caller.is_agent and (found := _ENVIRONMENT.fullmatch(uri)):
             environment = self._environments.get(found[1])
             if environment is not None:
                 return _json(uri, environment.manifest())

@@ -130,9 +130,12 @@ def receipt_view(receipt: Receipt, policy: str) -> dict[str, Any]:
         "task": receipt.task,
         "environment": receipt.environment,
         "trajectory": receipt.trajectory,
+        "attempt": receipt.attempt,
         "started_at": receipt.started_at.isoformat(timespec="seconds"),
         "ended_at": receipt.ended_at.isoformat(timespec="seconds"),
     }
+    if receipt.attempt is None:
+        del shown["attempt"]
     if policy == "hidden" or receipt.outcome is not Outcome.GRADED:
         return shown
     shown["reward"] = receipt.reward
@@ -143,16 +146,18 @@ def receipt_view(receipt: Receipt, policy: str) -> dict[str, Any]:
     return shown
 
 
-def receipt_text(receipt: Receipt, policy: str) -> str:
-    """A receipt in a sentence or two."""
+def receipt_text(receipt: Receipt, policy: str, then: str) -> str:
+    """A receipt in a sentence or two, and what its caller can do then."""
     shown = receipt_view(receipt, policy)
     if "reward" not in shown:
-        return "Your answer was received and graded; the task is over. start_task begins another."
+        return f"Your answer was received and graded; the task is over. {then}"
     parts = [f"Graded: reward {receipt.reward:g}."]
     if receipt.content:
         parts.append(receipt.content)
     parts.extend(f"- {s.name}: {s.value:g}" for s in receipt.subscores)
-    parts.append("The task is over. start_task begins another.")
+    if receipt.attempt is not None and receipt.attempt > 1:
+        parts.append(f"This was try {receipt.attempt} of the task.")
+    parts.append(f"The task is over. {then}")
     return "\n".join(parts)
 
 

@@ -14,18 +14,25 @@ import mcp_types as types
 from hud_mcp.action import ACTION_TYPES, MAX_WAIT_MS, flat_fields
 from hud_mcp.environment import Environment
 
-__all__ = ["SESSION", "core_tools", "instructions", "make_tool"]
+__all__ = ["BEGINNING", "OWN_SESSION", "SESSION", "core_tools", "instructions", "make_tool"]
 
 _INSTRUCTIONS = """\
-hud-mcp holds tasks in environments (web pages, questions, games) and grades them.
-1. list_tasks shows what there is; start_task begins a task and returns its prompt and a \
-`session` id. Keep the id, and pass it to every other tool.
+{beginning}
 2. step performs actions and shows the result as text{picture}; with no actions it only \
 looks. act performs one action and returns text alone, which is quicker.{screenshot}
 {acting}4. Finish with response: it submits your final answer, once, and the task is graded. \
 Submit even where the work itself is the answer. task_status tells where a session stands; \
 cancel_task gives one up.
 An error says what to do next, and leaves the session as it was."""
+
+_ANY_SESSION = """\
+hud-mcp holds tasks in environments (web pages, questions, games) and grades them.
+1. list_tasks shows what there is; start_task begins a task and returns its prompt and a \
+`session` id. Keep the id, and pass it to every other tool."""
+_ONE_SESSION = """\
+hud-mcp holds one task for you in an environment (a web page, a question, a game) and grades it.
+1. The task has begun, and you may leave `session` out of every call. task_status repeats its \
+prompt."""
 
 _REFS = """\
 3. Elements in the text have refs such as [ref=e12]: `{"type": "click", "ref": "e12"}` is surer \
@@ -40,6 +47,15 @@ SESSION: dict[str, Any] = {
     "type": "string",
     "description": "The id that start_task returned. May be left out if you hold just one.",
 }
+
+
+OWN_SESSION: dict[str, Any] = {
+    "type": "string",
+    "description": "Your session's id. May be left out: you have just one.",
+}
+
+BEGINNING = frozenset({"list_tasks", "start_task"})
+"""The tools that an agent of one session does not have."""
 
 
 def _object(properties: dict[str, Any], *required: str) -> dict[str, Any]:
@@ -175,15 +191,17 @@ def _of(name: str, what: Mapping[str, Any]) -> str:
     return f"{name}: {what.get('description', 'see there.')}"
 
 
-def instructions(environments: Iterable[Environment] = ()) -> str:
+def instructions(environments: Iterable[Environment] = (), *, one_session: bool = False) -> str:
     """What a client tells its model of the server as a whole.
 
     Args:
         environments: Those that are served; none for any.
+        one_session: Whether it is for an agent that has one session, and begins none.
     """
     served = _Served(environments)
     acting = _REFS if served.points else _CUSTOM if "custom" in served.types else ""
-    text = _INSTRUCTIONS.replace("{acting}", acting)
+    beginning = _ONE_SESSION if one_session else _ANY_SESSION
+    text = _INSTRUCTIONS.replace("{beginning}", beginning).replace("{acting}", acting)
     text = text.replace("{picture}", " and picture" if served.screen else "")
     text = text.replace("{screenshot}", " screenshot only looks." if served.screen else "")
     return text if acting else text.replace("\n4. ", "\n3. ")
@@ -217,17 +235,21 @@ def make_tool(  # noqa: D103  # private to the package; its arguments are the to
     )
 
 
-def core_tools(environments: Iterable[Environment] = ()) -> list[types.Tool]:
+def core_tools(
+    environments: Iterable[Environment] = (), *, one_session: bool = False
+) -> list[types.Tool]:
     """The tools that every server has, whatever its environments.
 
     Args:
         environments: Those that are served, whose actions are described; none for all actions.
+        one_session: Whether they are for an agent that has one session, and begins none.
     """
     served = _Served(environments)
     action = served.action()
     refs = " with refs" if served.points else ""
     picture = ", and a picture where the environment has a screen" if served.screen else ""
-    return [
+    session = OWN_SESSION if one_session else SESSION
+    tools = [
         make_tool(
             "list_tasks",
             "List tasks",
@@ -277,7 +299,7 @@ def core_tools(environments: Iterable[Environment] = ()) -> list[types.Tool]:
                 {
                     "actions": _list(_object(action, "type"), "In order; at most 50."),
                     "observe": _OBSERVE,
-                    "session": SESSION,
+                    "session": session,
                 }
             ),
             destructive=True,
@@ -293,7 +315,7 @@ def core_tools(environments: Iterable[Environment] = ()) -> list[types.Tool]:
                 if served.screen
                 else ". Call step for several, response when done."
             ),
-            _object({**action, "observe": _OBSERVE, "session": SESSION}, "type"),
+            _object({**action, "observe": _OBSERVE, "session": session}, "type"),
             destructive=True,
             open_world=True,
         ),
@@ -307,7 +329,7 @@ def core_tools(environments: Iterable[Environment] = ()) -> list[types.Tool]:
                     "format": _string(
                         "jpeg or png; the server's choice by default.", enum=["jpeg", "png"]
                     ),
-                    "session": SESSION,
+                    "session": session,
                 }
             ),
             read_only=True,
@@ -318,14 +340,15 @@ def core_tools(environments: Iterable[Environment] = ()) -> list[types.Tool]:
             "Submit the answer",
             "Submit your final answer: the task ends and is graded, exactly once. The same answer "
             "again returns the same receipt; another one is refused. Submit also where the work "
-            "itself is the answer. Call start_task afterwards for another task.",
+            "itself is the answer."
+            + ("" if one_session else " Call start_task afterwards for another task."),
             _object(
                 {
                     "answer": _string(
                         "The answer alone, without explanation; JSON where the task asks for a "
                         "type. May be empty where the work is the answer."
                     ),
-                    "session": SESSION,
+                    "session": session,
                 },
                 "answer",
             ),
@@ -336,17 +359,18 @@ def core_tools(environments: Iterable[Environment] = ()) -> list[types.Tool]:
             "Where a task stands",
             "Tell where a session stands: open, being graded, or how it ended, with its receipt. "
             "It repeats the prompt. Change nothing.",
-            _object({"session": SESSION}),
+            _object({"session": session}),
             read_only=True,
             idempotent=True,
         ),
         make_tool(
             "cancel_task",
             "Give a task up",
-            "End a session without a grade. One that has ended stays as it is. Call start_task "
-            "for another.",
-            _object({"session": SESSION}),
+            "End a session without a grade. One that has ended stays as it is."
+            + ("" if one_session else " Call start_task for another."),
+            _object({"session": session}),
             destructive=True,
             idempotent=True,
         ),
     ]
+    return [tool for tool in tools if not (one_session and tool.name in BEGINNING)]

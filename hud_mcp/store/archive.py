@@ -113,6 +113,8 @@ class Archive:
     async def load_job(self, job_id: str) -> tuple[Job, list[Trajectory]]:
         """Return a job and its trajectories, in the order in which they began.
 
+        Those that are not in its plan are among them, and marked `foreign`.
+
         Raises:
             SourceNotFound: There is no such job.
             StoreFailed: The store cannot be read, or a row of the job is damaged.
@@ -126,6 +128,7 @@ class Archive:
     ) -> tuple[Job, list[Task], list[TrajectorySummary]]:
         """Return a job, the tasks that it is to run, and its trajectories in short.
 
+        Those that are not in its plan are among them, and marked `foreign`.
         Where rows of it are damaged, those that are not are there: `damage` says so, of the
         job for itself and its tasks, and of each trajectory.
 
@@ -179,14 +182,20 @@ class Archive:
             lambda c: reading.find_id(c, "trajectory", text, try_next=hint)
         )
 
-    async def load_job_ids(self, job_id: str) -> tuple[Job, list[str]]:
+    async def load_job_ids(self, job_id: str, *, foreign: bool = False) -> tuple[Job, list[str]]:
         """Return a job and the ids of its trajectories, in the order in which they began.
+
+        Args:
+            job_id: The job.
+            foreign: Whether to return, in their place, those that are not in its plan.
 
         Raises:
             SourceNotFound: There is no such job.
             StoreFailed: The store cannot be read, or the job's row is damaged.
         """
-        return await self._read_job(job_id, lambda c: reading.trajectory_ids(c, job_id))
+        return await self._read_job(
+            job_id, lambda c: reading.trajectory_ids(c, job_id, foreign=foreign)
+        )
 
     async def list_jobs(self, limit: int = 1000) -> list[Job]:
         """Return the newest jobs, newest first.

@@ -34,6 +34,7 @@ class HeldSession:
         snapshot_step: The index of the step after which it was taken; -1 before any; `BEHIND`
             where the world was used since in a way that no step repeats.
         lines: How many lines its own log has.
+        attempt: Which of its principal's starts of the task it is; None of before it was counted.
     """
 
     trajectory: Trajectory
@@ -45,6 +46,7 @@ class HeldSession:
     snapshot: bytes | None
     snapshot_step: int
     lines: int
+    attempt: int | None = None
 
 
 @dataclass(frozen=True)
@@ -87,6 +89,7 @@ def hold(connection: "Connection", screenshots: Path, trajectory_id: str) -> Hel
         snapshot=data,
         snapshot_step=step,
         lines=_count_lines(connection, trajectory_id),
+        attempt=row.attempt,
     )
 
 

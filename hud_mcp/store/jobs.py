@@ -11,6 +11,7 @@ from hud_mcp.errors import StoreFailed
 from hud_mcp.grade import Cause, Outcome, cause_of
 from hud_mcp.job import Job
 from hud_mcp.store.damage import UNKNOWN, read_value, sound_json
+from hud_mcp.store.plans import is_foreign
 from hud_mcp.task import Task
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ class RunRow:
         reward: None unless it was graded.
         started_at: When it began.
         damaged: Whether something of its row cannot be read; what that is, is absent here.
+        foreign: Whether its job has a plan, and it is not in it.
     """
 
     id: str
@@ -49,6 +51,7 @@ class RunRow:
     reward: float | None
     started_at: datetime
     damaged: bool
+    foreign: bool = False
 
 
 def insert_job(connection: "Connection", job: Job, tasks: Sequence[Task]) -> None:
@@ -56,7 +59,9 @@ def insert_job(connection: "Connection", job: Job, tasks: Sequence[Task]) -> Non
     from hud_mcp.store import schema  # noqa: PLC0415  # SQLAlchemy loads here
 
     connection.execute(
-        schema.jobs.insert().values(id=job.id, created_at=job.created_at, row=_row(job))
+        schema.jobs.insert().values(
+            id=job.id, created_at=job.created_at, row=_row(job), planned=job.planned
+        )
     )
     rows = [
         {"job_id": job.id, "position": i, "row": t.model_dump(mode="json")}
@@ -75,7 +80,10 @@ def update_job(connection: "Connection", job: Job) -> bool:
 
 
 def count_rewards(connection: "Connection") -> dict[str | None, tuple[int, int, float | None]]:
-    """Of each job, and of the sessions without one: how many, how many graded, the mean reward."""
+    """Of each job, and of the sessions without one: how many, how many graded, the mean reward.
+
+    What is foreign to a job's plan is in none of them.
+    """
     from sqlalchemy import case, func, select  # noqa: PLC0415  # SQLAlchemy loads here
 
     from hud_mcp.store.schema import sessions  # noqa: PLC0415  # the same
@@ -83,12 +91,16 @@ def count_rewards(connection: "Connection") -> dict[str | None, tuple[int, int, 
     receipt = sound_json(connection, sessions.c.receipt)
     outcome, reward = (receipt[name] for name in ("outcome", "reward"))
     graded = outcome.as_string() == Outcome.GRADED.value
-    query = select(
-        sessions.c.job_id,
-        func.count(),
-        func.count(case((graded, 1))),
-        func.avg(case((graded, reward.as_float()))),
-    ).group_by(sessions.c.job_id)
+    query = (
+        select(
+            sessions.c.job_id,
+            func.count(),
+            func.count(case((graded, 1))),
+            func.avg(case((graded, reward.as_float()))),
+        )
+        .where(~is_foreign())
+        .group_by(sessions.c.job_id)
+    )
     return {job: (all_of, some, mean) for job, all_of, some, mean in connection.execute(query)}
 
 
@@ -98,8 +110,8 @@ def load_job(connection: "Connection", job_id: str) -> Job | None:
 
     from hud_mcp.store.schema import jobs  # noqa: PLC0415  # the same
 
-    row = connection.execute(select(jobs.c.row).where(jobs.c.id == job_id)).scalar_one_or_none()
-    return None if row is None else read_value(Job, row, f"job {job_id}")
+    row = connection.execute(select(jobs).where(jobs.c.id == job_id)).first()
+    return None if row is None else _read_job(row)
 
 
 def list_jobs(connection: "Connection", limit: int) -> list[Job]:
@@ -170,22 +182,28 @@ def load_runs(connection: "Connection", job_id: str) -> tuple[list[str], list[Ru
         receipt["outcome"].label("outcome"),
         receipt["cause"].label("cause"),
         receipt["reward"].label("reward"),
+        is_foreign().label("foreign"),
     )
     rows = connection.execute(fields.where(sessions.c.job_id == job_id))
     return [t for t in task_ids if isinstance(t, str)], [_run_row(row) for row in rows]
 
 
 def _row(job: Job) -> dict[str, Any]:
-    return job.model_dump(mode="json", exclude={"damage"})
+    return job.model_dump(mode="json", exclude={"damage", "planned"})
+
+
+def _read_job(row: "Row[Any]") -> Job:
+    found = read_value(Job, row.row, f"job {row.id}")
+    return found.model_copy(update={"planned": row.planned})
 
 
 def _listed_job(row: "Row[Any]") -> Job:
     """A job for a list; where its row is damaged, that it is there."""
     try:
-        return read_value(Job, row.row, f"job {row.id}")
+        return _read_job(row)
     except StoreFailed as exc:
         at = row.created_at if isinstance(row.created_at, datetime) else UNKNOWN
-        return Job(id=row.id, name="(damaged)", created_at=at, damage=str(exc))
+        return Job(id=row.id, name="(damaged)", created_at=at, damage=str(exc), planned=row.planned)
 
 
 def _known_by_id(row: Any) -> list[Task]:
@@ -211,4 +229,5 @@ def _run_row(row: Any) -> RunRow:
         reward=row.reward if known and numeric else None,
         started_at=row.started_at if timed else UNKNOWN,
         damaged=not (timed and named and ((known and numeric) or not row.has_receipt)),
+        foreign=bool(row.foreign),
     )

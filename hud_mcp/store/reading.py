@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from hud_mcp.errors import SourceNotFound, did_you_mean
 from hud_mcp.store.characters import printable
 from hud_mcp.store.damage import UNKNOWN, damage, first_fault, read_value, sound_json
+from hud_mcp.store.plans import is_foreign
 from hud_mcp.task import Task
 from hud_mcp.trajectory import Receipt, Trajectory, TrajectoryStep, TrajectorySummary
 
@@ -70,7 +71,7 @@ def load_summaries(
     last = select(func.max(steps.c.step)).where(steps.c.session_id == sessions.c.id)
     count = func.coalesce(last.scalar_subquery() + 1, 0)
     started = sessions.c.started_at
-    query = select(sessions, count.label("step_count")).order_by(
+    query = select(sessions, count.label("step_count"), is_foreign().label("foreign")).order_by(
         *((started.desc(), sessions.c.id.desc()) if newest_first else (started, sessions.c.id))
     )
     if live_token is not None:
@@ -86,13 +87,15 @@ def load_summaries(
     return [_summary(row) for row in connection.execute(query.limit(limit))]
 
 
-def trajectory_ids(connection: "Connection", job_id: str) -> list[str]:
-    """The ids of a job's trajectories, in the order in which they began."""
+def trajectory_ids(connection: "Connection", job_id: str, *, foreign: bool = False) -> list[str]:
+    """The ids of a job's trajectories, or of those foreign to it, in the order they began."""
     from sqlalchemy import select  # noqa: PLC0415  # SQLAlchemy loads here
 
     from hud_mcp.store.schema import sessions  # noqa: PLC0415  # the same
 
-    query = select(sessions.c.id).where(sessions.c.job_id == job_id)
+    query = select(sessions.c.id).where(
+        sessions.c.job_id == job_id, is_foreign() if foreign else ~is_foreign()
+    )
     return list(connection.execute(query.order_by(sessions.c.started_at, sessions.c.id)).scalars())
 
 
@@ -155,7 +158,8 @@ def load_trajectories(
     from hud_mcp.store.schema import logs, sessions, steps  # noqa: PLC0415  # the same
 
     wanted = sessions.c.job_id == job_id if ids is None else sessions.c.id.in_(list(ids))
-    rows = connection.execute(select(sessions).where(wanted).order_by(sessions.c.started_at)).all()
+    query = select(sessions, is_foreign().label("foreign"))
+    rows = connection.execute(query.where(wanted).order_by(sessions.c.started_at)).all()
     step_rows: dict[str, list[TrajectoryStep]] = {row.id: [] for row in rows}
     lines: dict[str, list[str]] = {row.id: [] for row in rows}
     chosen: Select[Any] = select(sessions.c.id).where(wanted)
@@ -210,6 +214,7 @@ def _read_trajectory(row: "Row[Any]", steps: list[TrajectoryStep], lines: list[s
         "receipt": read_receipt(row),
         "started_at": row.started_at,
         "ended_at": row.ended_at,
+        "foreign": bool(row.foreign),
     }
     return read_value(Trajectory, fields, f"session {row.id}")
 
@@ -230,6 +235,7 @@ def _summary(row: "Row[Any]") -> TrajectorySummary:
         "live_token": row.live_token,
         "started_at": row.started_at,
         "ended_at": row.ended_at,
+        "foreign": bool(row.foreign),
     }
     try:
         return TrajectorySummary.model_validate(fields)

@@ -6,6 +6,7 @@ compares what the revisions make with what is declared.
 
 from sqlalchemy import (
     BigInteger,
+    Boolean,
     Column,
     Float,
     ForeignKey,
@@ -24,6 +25,7 @@ from hud_mcp.store.columns import Id, Json, Utc
 
 __all__ = [
     "VERSION",
+    "job_runs",
     "job_tasks",
     "jobs",
     "logs",
@@ -35,7 +37,7 @@ __all__ = [
     "versions",
 ]
 
-VERSION = 2
+VERSION = 3
 """Of the tables' form, and the number of the newest revision; a store of a newer one is refused."""
 
 metadata = MetaData()
@@ -58,6 +60,7 @@ jobs = Table(
     Column("id", Id(64), primary_key=True),
     Column("created_at", Utc, nullable=False),
     Column("row", Json, nullable=False),  # the Job
+    Column("planned", Boolean),  # whether only runs of its plan count; none of before there were
 )
 
 job_tasks = Table(
@@ -66,6 +69,13 @@ job_tasks = Table(
     Column("job_id", Id(64), ForeignKey("jobs.id"), primary_key=True),
     Column("position", Integer, primary_key=True),
     Column("row", Json, nullable=False),  # the Task
+)
+
+job_runs = Table(
+    "job_runs",
+    metadata,
+    Column("job_id", Id(64), ForeignKey("jobs.id"), primary_key=True),
+    Column("run", Id(64), primary_key=True),  # the SHA-256 of a session's id, before it begins
 )
 
 sessions = Table(
@@ -83,6 +93,8 @@ sessions = Table(
     Column("seed", BigInteger),
     Column("prompt", Text),
     Column("reward_policy", String(16)),
+    Column("start_key", Id(64)),  # of whose start of what in which job it is
+    Column("attempt", Integer),  # and the how manieth, from 1
     Column("live_token", Id(64)),  # opens the live page, and nothing else
     Column("owner", Id(64)),  # the server that runs it, or ended it; none where it waits
     Column("answered_at", Utc),
@@ -94,6 +106,7 @@ sessions = Table(
     UniqueConstraint("live_token", name="sessions_live"),
     # A list is in the order of start, and all that go on are found among many that have ended.
     Index("sessions_job", "job_id", "started_at", "id"),
+    Index("sessions_start", "start_key", "attempt"),
     Index(
         "sessions_going_on",
         "owner",

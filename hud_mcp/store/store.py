@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from hud_mcp.errors import SessionTaken, SourceNotFound
 from hud_mcp.job import Job
 from hud_mcp.observation import Screenshot
-from hud_mcp.store import held, jobs, reading, writing
+from hud_mcp.store import held, jobs, plans, reading, writing
 from hud_mcp.store.archive import Archive, no_trajectory
 from hud_mcp.store.characters import storable
 from hud_mcp.store.database import Database, default_store_url
@@ -63,6 +63,19 @@ class Store(Archive):
         """
         await self._database.write(lambda c: jobs.insert_job(c, job, tasks))
 
+    async def plan_run(self, job_id: str, run: str) -> None:
+        """Add a run to a job's plan, before it begins: from then on only planned runs count.
+
+        Args:
+            job_id: The job.
+            run: The SHA-256 of the session id that was chosen for the run.
+
+        Raises:
+            SourceNotFound: There is no such job.
+            StoreFailed: Nothing was written.
+        """
+        await self._database.write(lambda c: plans.add_run(c, job_id, run))
+
     async def update_job(self, job: Job) -> None:
         """Record what has changed of a job: its name, its metadata, how it ended.
 
@@ -84,16 +97,33 @@ class Store(Archive):
         reward_policy: str = "on_submit",
         environment_digest: str = "",
         live_token: str | None = None,
-    ) -> None:
+        start_key: str = "",
+        tries: int | None = None,
+    ) -> int:
         """Record that a session begins, as this server's, with its prompt where that is known.
 
+        Args:
+            trajectory: What is known of it.
+            secret_digest: The SHA-256 of its id.
+            principal: Whose it is.
+            reward_policy: The one that it is started under.
+            environment_digest: Of the source that it is started with.
+            live_token: Of its live page.
+            start_key: By what its starts are counted; its own id by default, so that it is one.
+            tries: How many starts there may be; None for any number.
+
+        Returns:
+            The how manieth start it is, from 1.
+
         Raises:
+            LimitReached: There are as many starts as there may be. Nothing was written.
             StoreFailed: Nothing was written.
         """
 
-        def run(connection: "Connection") -> None:
-            from hud_mcp.store import schema  # noqa: PLC0415  # SQLAlchemy loads here
-
+        def run(connection: "Connection") -> int:
+            key = start_key or secret_digest
+            if tries is not None:
+                plans.check_tries(connection, key, tries)
             self._database.lease.enter(connection)
             row = {
                 "id": trajectory.id,
@@ -111,10 +141,12 @@ class Store(Archive):
                 "prompt": None if trajectory.prompt is None else storable(trajectory.prompt),
                 "owner": self._database.lease.server_id,
                 "started_at": trajectory.started_at,
+                "start_key": key,
+                "new_start_key": key,
             }
-            connection.execute(schema.sessions.insert(), row)
+            return connection.execute(plans.insert_session(), row).scalar_one()
 
-        await self._database.write(run)
+        return await self._database.write(run)
 
     async def set_prompt(self, trajectory_id: str, prompt: str) -> None:
         """Record what a session asks.
@@ -277,6 +309,16 @@ class Store(Archive):
         if found is None:
             raise no_trajectory(trajectory_id)
         return found
+
+    async def check_tries(self, start_key: str, tries: int) -> None:
+        """Refuse a start too many before anything is opened for it.
+
+        Raises:
+            LimitReached: There are as many starts as there may be.
+            StoreFailed: The store cannot be read.
+        """
+        if self.exists:
+            await self._database.read(lambda c: plans.check_tries(c, start_key, tries))
 
     async def find_session(
         self, secret_digest: str, *, principal: str | None

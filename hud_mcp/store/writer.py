@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import anyio.to_thread
 
-from hud_mcp.errors import SessionTaken, StoreFailed
+from hud_mcp.errors import HudMcpError, StoreFailed
 from hud_mcp.store.engine import begin_write, concerns_all, passes, remedy, why
 from hud_mcp.store.files import save_file
 from hud_mcp.store.lease import Lease
@@ -156,7 +156,7 @@ class Writer:
                 self._fail([write], alone)
 
     def _fail(self, batch: list[Write], error: Exception) -> None:
-        if not isinstance(error, StoreFailed | SessionTaken):
+        if not isinstance(error, HudMcpError):
             # The place is for the log: who reads the error may be an agent elsewhere.
             logger.error("cannot write to %s: %s", self._shown, why(error))
             logger.debug("it cannot be written", exc_info=error)

@@ -109,11 +109,12 @@ def job_data(
             "contexts": None,
         }
     runs = [_Run(t) for t in found]
-    figures = job_statistics((t.id for t in tasks), runs, group=job.group)
+    figures = job_statistics((t.id for t in tasks), runs, group=job.group, planned=job.planned)
     by_context = generalisation(runs, group=job.group)
     counted = {run for task in figures.tasks for run in task.runs}
     for row in rows:
-        row["earlier"] = row["id"] not in counted
+        row["earlier"] = row["id"] not in counted and not row["foreign"]
+        row["surprise"] = row["surprise"] and not row["foreign"]
     outcomes = dict(figures.outcomes)
     for rare in (INTERRUPTED, NOT_BEGUN):
         if not outcomes[rare]:
@@ -141,6 +142,7 @@ class _Run:
         self.started_at = found.started_at
         self.task = found.task
         self.context = found.context
+        self.foreign = found.foreign
 
 
 def _figures(figures: JobStatistics) -> list[Json]:
@@ -155,6 +157,10 @@ def _figures(figures: JobStatistics) -> list[Json]:
             told.append(_figure(f"pass^{rate.k}", rate.pass_hat_k))
     if figures.earlier_tries:
         told.append({"name": "earlier tries, not counted", "value": figures.earlier_tries})
+    if figures.foreign:
+        told.append({"name": "foreign to the plan, not counted", "value": figures.foreign})
+    if figures.planned is False:
+        told.append({"name": "unplanned", "value": "every session begun in it counts"})
     return told
 
 
@@ -214,6 +220,7 @@ def trajectory_row(
         "seconds": _seconds(found.started_at, ended) if ended else None,
         "step_count": step_count,
         "earlier": False,
+        "foreign": found.foreign,
         "damage": getattr(found, "damage", None),
     }
 

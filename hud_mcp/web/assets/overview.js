@@ -15,7 +15,7 @@ export class Overview {
     this.table = new Table({
       columns: COLUMNS, noun: 'run', sort: 'number',
       ids: { columns: 'columns', rows: 'rows', shown: 'shown', sort: 'sort' },
-      rowClass: ({ trajectory }) => [trajectory.surprise && 'surprise', trajectory.earlier && 'earlier'].filter(Boolean).join(' ') || null,
+      rowClass: ({ trajectory }) => [trajectory.surprise && 'surprise', (trajectory.earlier || trajectory.foreign) && 'earlier'].filter(Boolean).join(' ') || null,
     });
     this.table.filter = row => this.isWanted(row);
     $('filters').addEventListener('submit', event => event.preventDefault());
@@ -80,8 +80,8 @@ export class Overview {
   }
 
   drawPlot() {
-    // A try that a later one stands in for is in the table alone.
-    const rows = (this.job?.trajectories ?? []).map((row, index) => ({ ...row, number: index + 1 })).filter(row => !row.earlier);
+    // A try that a later one stands in for, or that no plan has, is in the table alone.
+    const rows = (this.job?.trajectories ?? []).map((row, index) => ({ ...row, number: index + 1 })).filter(row => !row.earlier && !row.foreign);
     $('chart').hidden = rows.length === 0;
     drawPlot({ node: $('plot'), legend: $('legend'), rows, choose: bar => this.pick(bar) });
   }
@@ -176,7 +176,8 @@ function searchText(trajectory) {
 function taskCell(trajectory) {
   const brief = [wordsOf(trajectory.outcome), trajectory.environment,
     plural(trajectory.step_count, 'step'), secondsText(trajectory.seconds)].join(' · ');
-  const notes = [trajectory.earlier && 'an earlier try, not counted', trajectory.damage && `damaged: ${trajectory.damage}`];
+  const notes = [trajectory.earlier && 'an earlier try, not counted',
+    trajectory.foreign && 'foreign to the plan, not counted', trajectory.damage && `damaged: ${trajectory.damage}`];
   return [el('a', { href: linkTo(trajectory) }, titleOf(trajectory)), el('span', { class: 'brief' }, brief),
     ...notes.filter(Boolean).map(words => el('span', { class: 'note' }, words))];
 }

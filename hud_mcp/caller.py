@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-__all__ = ["CREDENTIAL", "ONLY", "OPERATOR", "OPERATOR_TOKEN", "Caller"]
+__all__ = ["CAUSE", "CREDENTIAL", "ONLY", "OPERATOR", "OPERATOR_TOKEN", "REASON", "Caller"]
 
 OPERATOR = "#operator"
 """The principal of whoever runs agents and grades them; no token can name it."""
@@ -14,6 +14,10 @@ the parameters of a channel's request."""
 ONLY = "hud-mcp/only"
 """In the `_meta` of a request: the id of the only session that it may be about. Whoever speaks for
 an agent on a connection of its own sends it, and needs no credential to give some of it up."""
+
+REASON = "hud-mcp/reason"
+CAUSE = "hud-mcp/cause"
+"""In the `_meta` of a cancel_task of whoever runs an agent: why, and whose doing it is."""
 
 OPERATOR_TOKEN = "HUD_MCP_OPERATOR_TOKEN"  # noqa: S105  # the name of one
 """The environment variable that holds the operator's token."""

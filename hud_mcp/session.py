@@ -36,7 +36,7 @@ from hud_mcp.errors import (
     SessionTaken,
     StoreFailed,
 )
-from hud_mcp.grade import Grade, Outcome
+from hud_mcp.grade import Cause, Grade, Outcome
 from hud_mcp.held_world import HeldWorld
 from hud_mcp.keeper import Ending, Keeper
 from hud_mcp.limits import Limits
@@ -266,7 +266,8 @@ class Session:
         try:
             prompt = await self._ask()
         except asyncio.CancelledError:
-            ending = Ending(Outcome.CANCELLED, told="Its start was cancelled.")
+            told = "Its start was cancelled."
+            ending = Ending(Outcome.CANCELLED, told=told, cause=Cause.OPERATOR)
             if self._keeper.started:
                 self._keeper.abort(ending)
             else:
@@ -594,8 +595,12 @@ class Session:
         """Take the snapshot that is missing after its world was used directly, if one is."""
         await self._visits.catch_up()
 
-    async def cancel(self) -> None:
+    async def cancel(self, *, reason: str | None = None, cause: Cause = Cause.AGENT) -> None:
         """End the session without a grade; one that has ended stays as it is.
+
+        Args:
+            reason: Why, for the record.
+            cause: Whose doing it is.
 
         Raises:
             SessionBusy: It is being graded.
@@ -604,7 +609,8 @@ class Session:
             return
         if self.state == "grading":
             raise SessionBusy("The task is being graded; it ends with its grade.")
-        await self.finish(Ending(Outcome.CANCELLED, told="It was cancelled by the client."))
+        told = "It was cancelled by the client."
+        await self.finish(Ending(Outcome.CANCELLED, error=reason, told=told, cause=cause))
 
     @property
     def can_park(self) -> bool:

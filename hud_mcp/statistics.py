@@ -29,6 +29,7 @@ __all__ = [
     "Run",
     "TaskStatistics",
     "choose_runs",
+    "class_of",
     "counting",
     "is_infrastructure",
     "job_statistics",
@@ -255,13 +256,24 @@ def outcome_class(run: Run) -> str:
     A record that says graded and has no finite reward counts as `grading_failed`: it has
     no number to count.
     """
-    if run.outcome is None:
+    return class_of(run.outcome, run.cause, run.reward)
+
+
+def class_of(outcome: Outcome | None, cause: Cause | None, reward: float | None) -> str:
+    """The class of an end; see `outcome_class`.
+
+    Args:
+        outcome: How it ended; None while it goes on.
+        cause: Whose doing that was.
+        reward: What it was graded with, or None.
+    """
+    if outcome is None:
         return UNFINISHED
-    if run.outcome is Outcome.GRADED and not _has_reward(run):
+    if outcome is Outcome.GRADED and (reward is None or not math.isfinite(reward)):
         return Outcome.GRADING_FAILED.value
-    if run.outcome in _UNGRADED and run.cause is not Cause.AGENT:
+    if outcome in _UNGRADED and cause is not Cause.AGENT:
         return INTERRUPTED
-    return run.outcome.value
+    return outcome.value
 
 
 def counting(runs: Iterable[RunT]) -> list[RunT]:
@@ -406,10 +418,6 @@ def job_statistics(
         planned=planned,
         tasks=tuple(rows),
     )
-
-
-def _has_reward(run: Run) -> bool:
-    return run.reward is not None and math.isfinite(run.reward)
 
 
 def _has_failed(name: str) -> bool:

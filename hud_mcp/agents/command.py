@@ -13,17 +13,25 @@ import orjson
 from hud_mcp.agents.agent import Agent
 from hud_mcp.caller import OPERATOR_TOKEN
 from hud_mcp.credential import session_token
+from hud_mcp.errors import HudMcpError
 from hud_mcp.task import Task
 
-__all__ = ["CommandAgent", "command_name", "missing_program"]
+__all__ = ["CommandAgent", "CommandDied", "command_name", "missing_program"]
 
 _SECRETS = frozenset({OPERATOR_TOKEN, "HUD_MCP_CHANNEL_TOKEN"})
 """What this process may have in its environment, and no agent may."""
+_LAST_LINES = 5
+_LAST_CHARS = 400
+"""Of what a command said last, where it died."""
 _OUTPUT_LINES = 400
 _LINE_CHARS = 2_000
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 _PLAIN = re.compile(r"[\w./+@%:,-]+")
 """A word that the shell takes as it is."""
+
+
+class CommandDied(HudMcpError):
+    """An agent's command ended with another status than 0; the text has its last lines."""
 
 
 def command_name(command: str, folder: Path) -> str:
@@ -92,6 +100,9 @@ class CommandAgent:
     async def solve(self, agent: Agent, task: Task) -> None:
         """Run the command and wait for it; its exit status and its output are logged.
 
+        Raises:
+            CommandDied: Its exit status is not 0.
+
         If this call is cancelled, it is killed, with everything that it started.
         """
         with tempfile.TemporaryDirectory(prefix="hud-mcp-") as folder:
@@ -135,10 +146,24 @@ class CommandAgent:
                     async for chunk in process.stdout:
                         output += chunk
                 await process.wait()
-            status = f"exit status {process.returncode}"
+            status = _shown_status(process.returncode)
         finally:
             _kill_group(process.pid)
             _log(agent, status, bytes(output))
+        if process.returncode:
+            raise CommandDied(f"Its command ended with {status}{_last_said(bytes(output))}")
+
+
+def _shown_status(status: int | None) -> str:
+    """An exit status as shells say it: 128 and the signal's number for one that was killed."""
+    number = status or 0
+    return f"exit status {number if number >= 0 else 128 - number}"
+
+
+def _last_said(output: bytes) -> str:
+    lines = [line.strip() for line in output.decode(errors="replace").splitlines()]
+    said = " / ".join([line for line in lines if line][-_LAST_LINES:])
+    return f" and said last: {said[-_LAST_CHARS:]}" if said else ", and said nothing."
 
 
 def _log(agent: Agent, status: str, output: bytes) -> None:

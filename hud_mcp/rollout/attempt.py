@@ -9,12 +9,15 @@ from typing import Protocol
 import anyio
 
 from hud_mcp.agents.agent import Agent
+from hud_mcp.agents.command import CommandDied
+from hud_mcp.contention import Contention
 from hud_mcp.errors import HudMcpError, sole_cause
-from hud_mcp.grade import Outcome
+from hud_mcp.grade import Cause, Outcome, cause_of
 from hud_mcp.rollout.conversation import AgentStopped, Conversation
 from hud_mcp.rollout.plan import PlannedRun
 from hud_mcp.rollout.server import RunServer, ServerLost
-from hud_mcp.statistics import INFRASTRUCTURE, NOT_BEGUN, UNFINISHED
+from hud_mcp.rollout.signs import FirstSigns
+from hud_mcp.statistics import INFRASTRUCTURE, NOT_BEGUN, UNFINISHED, class_of
 from hud_mcp.store import Store
 from hud_mcp.task import Task
 from hud_mcp.trajectory import Receipt, utc_now
@@ -98,12 +101,14 @@ class Attempt:
         server: Reaches the servers.
         store: Where they record.
         bounds: What the agent may use.
+        signs: What is known of the agent's command.
+        contention: What the machine takes, which is added to the agent's time.
         job_id: The job whose plan it is added to before it begins; None for none.
     """
 
     def __init__(
         self, planned: PlannedRun, *, solver: Solver, server: RunServer, store: Store,
-        bounds: Bounds, job_id: str | None = None,
+        bounds: Bounds, signs: FirstSigns, contention: Contention, job_id: str | None = None,
     ) -> None:  # fmt: skip
         self.planned = planned
         remote = solver.is_remote
@@ -114,6 +119,9 @@ class Attempt:
         self._server = server
         self._store = store
         self._bounds = bounds
+        self._signs = signs
+        self._contention = contention
+        self._died: str | None = None
         self._began_s = time.monotonic()
         self._error: str | None = None
         self._lines: list[str] = []
@@ -170,7 +178,7 @@ class Attempt:
         """Let the agent work, within its bounds; what goes wrong with it is its own."""
         timeout_s = self._bounds.timeout_s
         try:
-            with anyio.move_on_after(timeout_s) as scope:
+            with self._contention.bound(timeout_s) as scope:
                 await self._work(agent)
             if scope.cancelled_caught:
                 self.conversation.stopped = f"after {timeout_s:g} s (--timeout)"
@@ -178,6 +186,8 @@ class Attempt:
             logger.debug("%s", exc)  # the conversation knows why
         except ServerLost:
             raise
+        except CommandDied as exc:
+            self._died = str(exc)
         except HudMcpError as exc:
             self._error = str(exc)
         except Exception as exc:  # an agent's own failure is attributed to it, and recorded
@@ -217,32 +227,38 @@ class Attempt:
         """Wait for a grading that is under way; end a session that nobody answered."""
         pause_s = 0.05
         while not self.conversation.is_over:
-            state = (await self.conversation.status()).structured.get("state")
+            status = (await self.conversation.status()).structured
+            state = status.get("state")
             if state == "grading":
                 await anyio.sleep(pause_s)
                 pause_s = min(1.0, 2 * pause_s)
                 continue
             if state in ("open", "starting"):
-                session = self.conversation.session
-                await self.conversation("cancel_task", {"session": session})
+                says_nothing = self._signs.note(self._died, steps=int(status.get("steps", 0)))
+                cause = Cause.OPERATOR if says_nothing else Cause.AGENT
+                await self.conversation.cancel(reason=self._why_ended(), cause=cause)
                 self._unanswered = True
             return
+        self._signs.note(None, steps=0)
+
+    def _why_ended(self) -> str:
+        """Why the agent's work ended without an answer."""
+        if self.conversation.stopped is not None:
+            return f"The agent was stopped {self.conversation.stopped}."
+        if self._error is not None or self._died is not None:
+            return f"The agent failed: {self._error or self._died}"
+        return "The agent ended without an answer."
 
     async def _result(self, refused: str | None) -> Rollout:
         receipt = await self.conversation.find_receipt()
         outcome = _class_of(receipt, begun=self.conversation.trajectory_id is not None)
-        stopped, error = self.conversation.stopped, self._error
         if outcome in INFRASTRUCTURE:
-            error = None  # what the agent made of that is not its failure
-        if stopped is not None:
-            self._lines.append(f"agent stopped {stopped}")
-            error = f"The agent was stopped {stopped}."
-        elif error is not None:
-            self._lines.append(f"agent failed: {error}")
-            error = f"The agent failed: {error}"
-        elif self._unanswered:
-            self._lines.append("agent ended without an answer")
-            error = "The agent ended without an answer."
+            self._error = None  # what the agent made of that is not its failure
+        error: str | None = None
+        if self.conversation.stopped is not None or self._error is not None or self._unanswered:
+            error = self._why_ended()
+            said = error.removesuffix(".").removeprefix("The ").removeprefix("agent was ")
+            self._lines.append(said if said.startswith("agent") else f"agent {said}")
         await self.keep_lines()
         recorded = receipt.error if receipt is not None else None
         return Rollout(
@@ -258,5 +274,5 @@ class Attempt:
 
 def _class_of(receipt: Receipt | None, *, begun: bool) -> str:
     if receipt is not None:
-        return receipt.outcome.value
+        return class_of(receipt.outcome, cause_of(receipt.outcome, receipt.cause), receipt.reward)
     return UNFINISHED if begun else NOT_BEGUN

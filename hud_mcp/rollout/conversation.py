@@ -10,9 +10,10 @@ from typing import Any
 
 import anyio
 
-from hud_mcp.caller import ONLY
+from hud_mcp.caller import CAUSE, ONLY, REASON
 from hud_mcp.ending import digest
 from hud_mcp.errors import HudMcpError
+from hud_mcp.grade import Cause
 from hud_mcp.rollout.link import ConnectionLost, Reply
 from hud_mcp.rollout.server import RunServer, ServerLost
 from hud_mcp.store import Store
@@ -110,6 +111,19 @@ class Conversation:
             ServerLost: There is no server any more.
         """
         return await self("task_status", {"session": self.session})
+
+    async def cancel(self, *, reason: str | None = None, cause: Cause = Cause.AGENT) -> None:
+        """End the session without a grade.
+
+        Args:
+            reason: Why, for the record.
+            cause: Whose doing it is.
+
+        Raises:
+            ServerLost: There is no server any more.
+        """
+        meta = {CAUSE: cause.value, **({REASON: reason} if reason else {})}
+        await self._repeat("cancel_task", {"session": self.session}, meta)
 
     async def steps(self) -> int:
         """How many steps the server says there are; 0 where it does not say.

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import anyio
 
+from hud_mcp.contention import Contention
 from hud_mcp.ending import receipt_of_held
 from hud_mcp.errors import HudMcpError
 from hud_mcp.grade import Outcome
@@ -16,6 +17,7 @@ from hud_mcp.keeper import Ending
 from hud_mcp.rollout.attempt import Attempt, Bounds, Rollout, Solver
 from hud_mcp.rollout.plan import PlannedRun
 from hud_mcp.rollout.server import RunServer, ServerLost
+from hud_mcp.rollout.signs import FirstSigns
 from hud_mcp.statistics import UNFINISHED
 from hud_mcp.store import Store
 
@@ -41,7 +43,7 @@ class Runs:
         on_end: Called as a try ends, and whether another one follows.
 
     Attributes:
-        lost: Why the server cannot be had any more, or None.
+        lost: Why no other run can be begun, or None.
     """
 
     def __init__(
@@ -57,6 +59,8 @@ class Runs:
         on_end: Callable[[Rollout, bool], None] = lambda _done, _again: None,
     ) -> None:
         self.lost: str | None = None
+        self._signs = FirstSigns()
+        self._contention = Contention()
         self._solver = solver
         self._store = store
         self._bounds = bounds
@@ -74,9 +78,13 @@ class Runs:
         grade; the rest stays under way, for `settle`.
         """
         queue = iter(planned)
-        async with anyio.create_task_group() as group:
-            for _ in range(min(self._max_concurrent, len(planned))):
-                group.start_soon(self._work, queue, server)
+        self._contention.start()
+        try:
+            async with anyio.create_task_group() as group:
+                for _ in range(min(self._max_concurrent, len(planned))):
+                    group.start_soon(self._work, queue, server)
+        finally:
+            self._contention.stop()
 
     async def settle(self, reason: str) -> int:
         """Record what is still under way as lost; call it once the server has ended.
@@ -106,7 +114,8 @@ class Runs:
                 done = await self._try(planned, server)
                 if done is None:
                     return
-                again = left > 0 and done.is_infrastructure
+                self.lost = self.lost or self._signs.verdict
+                again = left > 0 and done.is_infrastructure and self.lost is None
                 self._on_end(done, again)
                 if not again:
                     break
@@ -115,7 +124,7 @@ class Runs:
         """One try; None where there is no server any more."""
         attempt = Attempt(
             planned, solver=self._solver, server=server, store=self._store, bounds=self._bounds,
-            job_id=self._job_id,
+            job_id=self._job_id, signs=self._signs, contention=self._contention,
         )  # fmt: skip
         self._on_start(planned)
         self._under_way.add(attempt)

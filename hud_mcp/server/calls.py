@@ -12,10 +12,11 @@ from hud_mcp.action import (
     parse_action,
     parse_actions,
 )
+from hud_mcp.caller import CAUSE, REASON
 from hud_mcp.ending import digest, ended_text, told_to
 from hud_mcp.environment import Environment
 from hud_mcp.errors import InvalidTask, SessionEnded, did_you_mean
-from hud_mcp.grade import Outcome
+from hud_mcp.grade import Cause, Outcome
 from hud_mcp.observation import ImageFormat
 from hud_mcp.server.call import VALUES, Call, one_of
 from hud_mcp.server.names import safe_names
@@ -206,11 +207,21 @@ async def cancel_task(call: Call) -> dict[str, Any]:
     found = await call.find()
     outcome = found.outcome if isinstance(found, Receipt) else None
     if isinstance(found, Session):
-        await found.cancel()
+        reason, cause = _why_cancelled(call)
+        await found.cancel(reason=reason, cause=cause)
         outcome = found.receipt.outcome if found.receipt else Outcome.CANCELLED
     name = outcome.value if outcome else "ended"
     text = "Cancelled." if outcome is Outcome.CANCELLED else f"It had ended already: {name}."
     return structured_result({"outcome": name}, f"{text} {call.then}")
+
+
+def _why_cancelled(call: Call) -> tuple[str | None, Cause]:
+    """What whoever runs an agent says of it; an agent itself says nothing here."""
+    reason, cause = call.meta.get(REASON), call.meta.get(CAUSE)
+    if call.caller.is_agent:
+        return None, Cause.AGENT
+    by = Cause(cause) if cause in list(Cause) else Cause.AGENT
+    return reason if isinstance(reason, str) else None, by
 
 
 CALLS: Mapping[str, Callable[[Call], Awaitable[dict[str, Any]]]] = {

@@ -1,0 +1,50 @@
+"""Whether an agent's command works at all: one that dies before its first call says nothing.
+
+A command that cannot even reach its task is its operator's to mend. It would fail every task of
+a job alike, and each of those zeros would count.
+"""
+
+__all__ = ["FirstSigns"]
+
+_ENOUGH = 3
+"""Runs in a row from the first one on, that are no accident."""
+
+
+class FirstSigns:
+    """What is known of an agent's command from the first runs of a job.
+
+    Attributes:
+        alive: Whether a run of it has called a tool, or ended in order.
+    """
+
+    def __init__(self) -> None:
+        self.alive = False
+        self._deaths: list[str] = []
+
+    def note(self, death: str | None, *, steps: int) -> bool:
+        """Take note of a run that has come to its end.
+
+        Args:
+            death: How the command died; None where it did not.
+            steps: How many steps it had taken.
+
+        Returns:
+            Whether the end says nothing of the agent: it died, and no run of it has ever lived.
+        """
+        if death is None or steps:
+            self.alive = True
+        if self.alive or death is None:
+            return False
+        self._deaths.append(death)
+        return True
+
+    @property
+    def verdict(self) -> str | None:
+        """Why no other run is begun; None as long as there is hope."""
+        if self.alive or len(self._deaths) < _ENOUGH:
+            return None
+        return (
+            f"The job was stopped: the agent's command died in each of its first "
+            f"{len(self._deaths)} runs, before it called a tool. {self._deaths[-1]} Mend the "
+            "command, then resume the job."
+        )

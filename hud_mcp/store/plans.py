@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from hud_mcp.task import Task
 
-__all__ = ["add_run", "check_tries", "insert_session", "is_foreign", "start_key"]
+__all__ = ["add_run", "check_tries", "insert_session", "is_foreign", "lock_starts", "start_key"]
 
 
 def add_run(connection: "Connection", job_id: str, run: str) -> None:
@@ -103,6 +103,14 @@ def insert_session() -> "Insert":
     return insert.returning(sessions.c.attempt)
 
 
+def lock_starts(connection: "Connection", key: str) -> None:
+    """See to it that nobody else numbers a start of this key before this transaction ends."""
+    from sqlalchemy import func, select  # noqa: PLC0415  # SQLAlchemy loads here
+
+    if connection.dialect.name == "postgresql":  # SQLite has one writer, and it is this
+        connection.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(key, 0))))
+
+
 def check_tries(connection: "Connection", key: str, tries: int) -> None:
     """Refuse a start too many.
 
@@ -111,14 +119,11 @@ def check_tries(connection: "Connection", key: str, tries: int) -> None:
     Raises:
         LimitReached: As many have begun as there may be.
     """
-    from sqlalchemy import exists, func, select  # noqa: PLC0415  # SQLAlchemy loads here
+    from sqlalchemy import exists, select  # noqa: PLC0415  # SQLAlchemy loads here
 
     from hud_mcp.store.damage import sound_json  # noqa: PLC0415  # the same
     from hud_mcp.store.schema import sessions, steps  # noqa: PLC0415  # the same
 
-    if connection.dialect.name == "postgresql":  # SQLite has one writer, and it is this
-        number = int(key[:15], 16)
-        connection.execute(select(func.pg_advisory_xact_lock(number)))
     receipt = sound_json(connection, sessions.c.receipt)
     used = exists().where(steps.c.session_id == sessions.c.id)
     query = select(

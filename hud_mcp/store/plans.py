@@ -14,7 +14,7 @@ from hud_mcp.errors import LimitReached, SourceNotFound
 from hud_mcp.grade import Cause, Outcome, cause_of
 
 if TYPE_CHECKING:
-    from collections.abc import Container
+    from collections.abc import Mapping
 
     from sqlalchemy import ColumnElement, Connection, Insert
 
@@ -66,22 +66,20 @@ def is_foreign() -> "ColumnElement[bool]":
 
 
 def start_key(
-    principal: str | None, job_id: str | None, task: "Task", listed: "Container[str]"
+    principal: str | None, job_id: str | None, task: "Task", listed: "Mapping[str, str]"
 ) -> str:
     """By what the starts of a task are counted: whose they are, in which job, and what is asked.
 
-    A listed row is itself. Of what a caller makes from a template or from a row, its context and
-    its seed are left out, so that another seed does not make it another task.
+    A listed row is itself, under whatever context and seed. Of what a caller makes from a template
+    these are left out, so that another seed does not make it another task.
 
     Args:
         principal: Who starts it.
         job_id: The job that it belongs to.
         task: What is asked.
-        listed: What each row that is offered asks, as `Task.asked` says it.
+        listed: What each row that is offered asks, as `Task.asked` says, by its id and by itself.
     """
-    asked = task.asked()
-    if asked not in listed:
-        asked = task.asked(fixed=False)
+    asked = listed.get(task.asked()) or listed.get(task.id) or task.asked(fixed=False)
     return hashlib.sha256(orjson.dumps([principal, job_id, asked])).hexdigest()
 
 

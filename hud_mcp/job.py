@@ -1,5 +1,6 @@
 """One run of a taskset by one agent: its trajectories, and what they amount to."""
 
+import hashlib
 import inspect
 import secrets
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
@@ -237,6 +238,22 @@ class Job(Value):
         row: dict[str, Any] = {"task_id": task_id, "type": kind}
         row |= {} if step is None else {"step": step}
         self.errors.append({**row, "error": text, "timestamp": utc_now().isoformat()})
+
+    async def plan_run(self, session: str) -> None:
+        """Add a run to its plan, before it begins; from then on only runs of its plan count.
+
+        `Task.run`, `Taskset.run`, `run_job` and `gym.make` do so.
+
+        Args:
+            session: The id that was chosen for the run's session; whoever has it can begin the
+                run, so no agent may have it before.
+
+        Raises:
+            SourceNotFound: The store does not have this job.
+            StoreFailed: Nothing was written.
+        """
+        async with _opened(self._place) as store:
+            await store.plan_run(self.id, hashlib.sha256(session.encode()).hexdigest())
 
     async def save(self) -> None:
         """Record its row as it is now.

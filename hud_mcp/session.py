@@ -20,7 +20,7 @@ import anyio
 from hud_mcp.action import Action
 from hud_mcp.call import FunctionConfig
 from hud_mcp.caller import OPERATOR, Caller
-from hud_mcp.ending import digest, ended_text, make_receipt
+from hud_mcp.ending import DONE, NEXT, digest, ended_text, make_receipt
 from hud_mcp.environment import Environment
 from hud_mcp.environment.calls import Measurement, task_hosts
 from hud_mcp.errors import (
@@ -809,7 +809,10 @@ class Session:
             raise AlreadyAnswered(self._already_answered())
 
     def _refuse_visits(self) -> None:
-        self._refuse_if_over()
+        try:
+            self._refuse_if_over()
+        except SessionEnded as exc:  # whoever is in its world has this session alone
+            raise SessionEnded(str(exc).replace(NEXT, DONE)) from None
         if self.state == "starting":
             raise SessionBusy("The task is being started; wait for its prompt, then try again.")
 

@@ -106,7 +106,8 @@ class Sessions:
         self.reward_policy = reward_policy
         self.job_id = job_id
         self._tries = tries
-        self._listed = frozenset(task.asked() for task in catalogue.tasks)
+        asked = {task.id: task.asked() for task in catalogue.tasks}
+        self._listed = asked | {each: each for each in asked.values()}
         self._local_hosts = tuple(local_hosts)
         self._shared = Shared()
         self._sessions: dict[str, Session] = {}

@@ -218,8 +218,8 @@ class Task(Value):
         calls = [
             [call.model_dump(mode="json") for call in of] for of in (self.setup, self.evaluate)
         ]
-        where = [self.context, self.seed] if fixed else [{}, None]
-        asked = [self.env, self.template, self.args, self.prompt, *calls, *where]
+        asked: list[Any] = [self.env, self.template, self.args, self.prompt, *calls]
+        asked += [self.context, self.seed] if fixed else [{}, None]
         return hashlib.sha256(_canonical(asked)).hexdigest()
 
     @property

@@ -3,14 +3,15 @@
 import asyncio
 import itertools
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 from urllib.parse import unquote, urlsplit
 
 from hud_mcp.agents.agent import answer_text
 from hud_mcp.channel.frames import FRAME_BYTES, BadFrame, FrameReader, encode_frame
 from hud_mcp.channel.tunnel import splice
+from hud_mcp.credential import session_token
 from hud_mcp.ending import digest
 from hud_mcp.errors import HudMcpError
 
@@ -27,6 +28,7 @@ _CONNECT_S = 10.0
 _REPLY_S = 30.0
 _TASK_S = 900.0
 _CLOSE_S = 2.0
+_NO_METHOD = -32601
 
 
 class ChannelFailed(HudMcpError):
@@ -127,6 +129,7 @@ class ChannelClient:
         self._ids = itertools.count(1)
         self._lock = asyncio.Lock()
         self._replies: dict[Any, dict[str, Any]] = {}
+        self._is_lent = False
 
     @classmethod
     @asynccontextmanager
@@ -198,6 +201,33 @@ class ChannelClient:
         except (KeyError, TypeError) as exc:
             raise ChannelFailed(f"What answers at {self.place} is no channel: {exc!r}.") from None
 
+    @asynccontextmanager
+    async def for_agent(self) -> AsyncGenerator["ChannelClient"]:
+        """A connection for an agent of the session that this one holds, while the block runs.
+
+        It has a token of that session alone, and can start, grade and list nothing. A server that
+        knows no such tokens, or asks for none, is reached over this connection, which then sends
+        nothing but what an agent may ask.
+
+        Raises:
+            ChannelFailed: The server cannot be reached any more.
+        """
+        token = self.place.token
+        if token is not None and self.is_ours:
+            own = replace(self.place, token=session_token(token, self.session_id))
+            async with AsyncExitStack() as stack:
+                client: ChannelClient | None = None
+                with suppress(ChannelRefused):
+                    client = await stack.enter_async_context(ChannelClient.connect(own))
+                if client is not None:
+                    yield client
+                    return
+        self._is_lent = True
+        try:
+            yield self
+        finally:
+            self._is_lent = False
+
     async def list_tasks(self) -> list[dict[str, Any]]:
         """Return what can be started: each an `id`, a `description` and the schema of its `args`.
 
@@ -242,6 +272,7 @@ class ChannelClient:
         """
         if self.graded is not None:
             raise self.graded
+        self._refuse_if_lent("tasks.cancel")
         request_id = self._write("tasks.cancel", {})
         async with self._lock:  # the call that is cut off is answered first
             _result("tasks.cancel", await self._reply(request_id, _REPLY_S))
@@ -312,7 +343,12 @@ class ChannelClient:
             if carried:
                 await asyncio.wait(carried, timeout=_CLOSE_S)
 
+    def _refuse_if_lent(self, method: str) -> None:
+        if self._is_lent:
+            raise ChannelRefused(method, _NO_METHOD, f"method not found: {method}")
+
     async def _call(self, method: str, params: dict[str, Any], within_s: float) -> dict[str, Any]:
+        self._refuse_if_lent(method)
         if self.graded is not None:
             raise self.graded
         async with self._lock:

@@ -14,6 +14,7 @@ from hud_mcp.channel.frames import FRAME_BYTES, BadFrame, FrameReader, encode_fr
 from hud_mcp.channel.greeting import WrongGreeting, check_greeting
 from hud_mcp.channel.held import Held, HeldTasks, NotHeld
 from hud_mcp.channel.words import in_hud_words
+from hud_mcp.credential import read_session_token
 from hud_mcp.environment import Environment
 from hud_mcp.errors import HudMcpError, InvalidContext, InvalidTask
 from hud_mcp.grade import Outcome
@@ -22,7 +23,7 @@ from hud_mcp.session import Session
 from hud_mcp.template import Prompt
 from hud_mcp.trajectory import Receipt
 
-__all__ = ["Connection", "RpcError", "Service"]
+__all__ = ["Connection", "RpcError", "Service", "read_request"]
 
 logger = logging.getLogger(__name__)
 
@@ -70,6 +71,13 @@ class Service:
     argument_bytes: int
     calls: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]])
     operations: Operations | None = None
+
+    def session_of(self, params: Mapping[str, Any]) -> str | None:
+        """The session that a token of one opens, by its id's digest; None for any other token."""
+        if self.token is None:
+            return None
+        read = read_session_token(params.get("token"), [self.token])
+        return None if read is None else read[1]
 
     def check_token(self, params: Mapping[str, Any]) -> None:
         """Let in whoever knows the token.
@@ -176,7 +184,7 @@ class Connection:
             await self._send_error(None, _INVALID_REQUEST, "an id is a whole number or a string")
             return True
         try:
-            method, given = _read(frame)
+            method, given = read_request(frame)
             if not self._known:
                 self._service.check_token(given)
                 self._known = True
@@ -356,7 +364,7 @@ class Connection:
         return True
 
 
-def _read(frame: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+def read_request(frame: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     """A request's method and parameters.
 
     Raises:

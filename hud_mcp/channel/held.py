@@ -161,6 +161,10 @@ class HeldTasks:
         self._held[held.id] = held
         return held
 
+    def find(self, named: str) -> Held | None:
+        """The HUD session whose id has this digest; None where this process knows none."""
+        return next((held for held in self._held.values() if digest(held.id) == named), None)
+
     def park(self, held: Held, speaker: Speaker) -> None:
         """Note that a connection is gone; what its session holds stays.
 

@@ -24,6 +24,7 @@ from hud_mcp.channel.frames import (
     FrameReader,
     encode_frame,
 )
+from hud_mcp.channel.guest import Guest
 from hud_mcp.channel.held import Held, HeldTasks
 from hud_mcp.channel.tunnel import TunnelRefused, dial, splice
 from hud_mcp.environment import Environment
@@ -206,6 +207,8 @@ class Channel:
             first = await frames.read(first_s=self._first_s)
             if first is not None and first.get("method") == _TUNNEL:
                 await self._tunnel(service, first, frames, reader, writer)
+            elif first is not None and (session := service.session_of(_params(first))) is not None:
+                await Guest(service, frames, writer, session=session).run(first)
             elif first is not None:
                 await Connection(service, frames, writer).run(first)
         except BadFrame as exc:
@@ -226,10 +229,10 @@ class Channel:
         writer: asyncio.StreamWriter,
     ) -> None:
         request_id = first.get("id")
-        params = first.get("params")
-        given = cast("dict[str, Any]", params) if isinstance(params, dict) else {}
+        given = _params(first)
         try:
-            service.check_token(given)
+            if service.session_of(given) is None:
+                service.check_token(given)
             capability = await self._find(given.get("capability"))
             far = await dial(capability)
         except RpcError as exc:
@@ -254,6 +257,11 @@ class Channel:
             return own
         known = ", ".join(c.name for c in published) or "none"
         raise RpcError(-32000, f"unknown capability: {name!r}; there are: {known}")
+
+
+def _params(frame: dict[str, Any]) -> dict[str, Any]:
+    params = frame.get("params")
+    return cast("dict[str, Any]", params) if isinstance(params, dict) else {}
 
 
 async def bind(

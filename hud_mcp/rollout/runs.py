@@ -130,8 +130,8 @@ class Run:
         task: The task.
         slug: Its id.
         prompt: What is asked: a text, or a list of messages.
-        client: The connection to the environment, while the agent works; it knows the published
-            capabilities, and carries connections to them.
+        client: A connection to the environment, while the agent works; it knows the published
+            capabilities, and carries connections to them. It begins and grades nothing.
         trace: What the agent did; it leaves its answer in `trace.content`.
         grade: What it is worth; an error until it is graded.
         runtime: Where it runs.
@@ -238,7 +238,7 @@ async def run_tasks(
 
         async def one(run: Run) -> None:
             async with limiter:
-                rollout = _Rollout(run, agent, places[run.task.env], timeout_s=timeout_s)
+                rollout = _Rollout(run, agent, places[run.task.env], job, timeout_s=timeout_s)
                 await rollout.run(knows_rows=placed.knows_rows, bound_s=rollout_timeout)
 
         async with anyio.create_task_group() as tasks_under_way:
@@ -256,12 +256,14 @@ class _Rollout:
         run: Run,
         agent: Callable[[Run], Awaitable[Any]],
         place: Place,
+        job: Job,
         *,
         timeout_s: float | None,
     ) -> None:
         self._run = run
         self._agent = agent
         self._place = place
+        self._job = job
         self._timeout_s = timeout_s
         self._phase = "connecting"
         run.runtime = f"tcp://{place.host}:{place.port}"
@@ -286,7 +288,7 @@ class _Rollout:
     async def _drive(self, *, knows_rows: bool) -> None:
         run = self._run
         async with ChannelClient.connect(self._place) as client:
-            run.client = client
+            await self._job.plan_run(client.session_id)
             name, args = started_by(run.task, knows_rows=knows_rows)
             self._phase, began = "starting", utc_now()
             run.started = await client.start(name, args)
@@ -294,7 +296,9 @@ class _Rollout:
             self._record("setup", args, run.started, began.isoformat())
             run.record(RunStep("user", messages=run.prompt_messages))
             try:
-                await self._work()
+                async with client.for_agent() as run.client:
+                    await self._work()
+                run.client = None
                 self._phase, began = "grading", utc_now()
                 frame = await client.grade(run.trace.content)
             except anyio.get_cancelled_exc_class():

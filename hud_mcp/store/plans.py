@@ -14,13 +14,13 @@ from hud_mcp.errors import LimitReached, SourceNotFound
 from hud_mcp.grade import Cause, Outcome, cause_of
 
 if TYPE_CHECKING:
-    from collections.abc import Container
+    from collections.abc import Mapping
 
     from sqlalchemy import ColumnElement, Connection, Insert
 
     from hud_mcp.task import Task
 
-__all__ = ["add_run", "check_tries", "insert_session", "is_foreign", "start_key"]
+__all__ = ["add_run", "check_tries", "insert_session", "is_foreign", "lock_starts", "start_key"]
 
 
 def add_run(connection: "Connection", job_id: str, run: str) -> None:
@@ -66,22 +66,20 @@ def is_foreign() -> "ColumnElement[bool]":
 
 
 def start_key(
-    principal: str | None, job_id: str | None, task: "Task", listed: "Container[str]"
+    principal: str | None, job_id: str | None, task: "Task", listed: "Mapping[str, str]"
 ) -> str:
     """By what the starts of a task are counted: whose they are, in which job, and what is asked.
 
-    A listed row is itself. Of what a caller makes from a template or from a row, its context and
-    its seed are left out, so that another seed does not make it another task.
+    A listed row is itself, under whatever context and seed. Of what a caller makes from a template
+    these are left out, so that another seed does not make it another task.
 
     Args:
         principal: Who starts it.
         job_id: The job that it belongs to.
         task: What is asked.
-        listed: What each row that is offered asks, as `Task.asked` says it.
+        listed: What each row that is offered asks, as `Task.asked` says, by its id and by itself.
     """
-    asked = task.asked()
-    if asked not in listed:
-        asked = task.asked(fixed=False)
+    asked = listed.get(task.asked()) or listed.get(task.id) or task.asked(fixed=False)
     return hashlib.sha256(orjson.dumps([principal, job_id, asked])).hexdigest()
 
 
@@ -103,6 +101,14 @@ def insert_session() -> "Insert":
     return insert.returning(sessions.c.attempt)
 
 
+def lock_starts(connection: "Connection", key: str) -> None:
+    """See to it that nobody else numbers a start of this key before this transaction ends."""
+    from sqlalchemy import func, select  # noqa: PLC0415  # SQLAlchemy loads here
+
+    if connection.dialect.name == "postgresql":  # SQLite has one writer, and it is this
+        connection.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(key, 0))))
+
+
 def check_tries(connection: "Connection", key: str, tries: int) -> None:
     """Refuse a start too many.
 
@@ -111,14 +117,11 @@ def check_tries(connection: "Connection", key: str, tries: int) -> None:
     Raises:
         LimitReached: As many have begun as there may be.
     """
-    from sqlalchemy import exists, func, select  # noqa: PLC0415  # SQLAlchemy loads here
+    from sqlalchemy import exists, select  # noqa: PLC0415  # SQLAlchemy loads here
 
     from hud_mcp.store.damage import sound_json  # noqa: PLC0415  # the same
     from hud_mcp.store.schema import sessions, steps  # noqa: PLC0415  # the same
 
-    if connection.dialect.name == "postgresql":  # SQLite has one writer, and it is this
-        number = int(key[:15], 16)
-        connection.execute(select(func.pg_advisory_xact_lock(number)))
     receipt = sound_json(connection, sessions.c.receipt)
     used = exists().where(steps.c.session_id == sessions.c.id)
     query = select(

@@ -122,6 +122,7 @@ class Store(Archive):
 
         def run(connection: "Connection") -> int:
             key = start_key or secret_digest
+            plans.lock_starts(connection, key)
             if tries is not None:
                 plans.check_tries(connection, key, tries)
             self._database.lease.enter(connection)

@@ -279,14 +279,14 @@ def test_nested_subscores_are_shown_without_their_info() -> None:
 
 def test_the_text_of_a_receipt_follows_the_policy_too() -> None:
     """What is hidden in the data is not told in words."""
-    told = receipt_text(receipt(), "on_submit")
+    told = receipt_text(receipt(), "on_submit", "What is next.")
     assert told.splitlines() == [
         "Graded: reward 8128.5.",
         "reason-of-the-grade",
         "- subscore-name: 0.5",
-        "The task is over. start_task begins another.",
+        "The task is over. What is next.",
     ]
-    hidden = receipt_text(receipt(), "hidden")
+    hidden = receipt_text(receipt(), "hidden", "What is next.")
     assert hidden.startswith("Your answer was received and graded; the task is over.")
     assert not [secret for secret in SECRETS if secret in hidden]
 

@@ -72,6 +72,7 @@ LAYERS = (
         "worker",
         "keeper",
         "ending",
+        "deaths",
         "pointer",
         "replay",
         "held_world",

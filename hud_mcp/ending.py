@@ -128,6 +128,8 @@ def ended_how(receipt: Receipt, told: str | None = None) -> str:
         Outcome.LOST: f"was lost {at}",
     }[receipt.outcome]
     told = told or receipt.told
+    if receipt.outcome is not Outcome.GRADED and receipt.said_cause:
+        how = f"{how}, {receipt.said_cause}"
     if receipt.outcome is Outcome.GRADED and told:
         how = f"ended {at} by its agent's doing"
     return f"{how}{_because(told)}"

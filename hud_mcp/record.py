@@ -162,7 +162,10 @@ class Receipt(Value):
     answer_digest: str | None = Field(
         default=None, description="The SHA-256 of the answer; None where none was submitted."
     )
-    error: str | None = Field(default=None, description="Why there is no grade, or None.")
+    error: str | None = Field(
+        default=None,
+        description="Why there is no grade; of one by the agent's doing, why there was no look.",
+    )
     told: str | None = Field(default=None, description="What the agent was told of that.")
     attempt: int | None = Field(
         default=None,
@@ -185,6 +188,25 @@ class Receipt(Value):
     package_version: str
     task_digest: str
     environment_digest: str
+
+    @property
+    def is_by_agent(self) -> bool:
+        """Whether it is graded 0 because the agent's own doing made it impossible to look."""
+        return self.outcome is Outcome.GRADED and self.error is not None
+
+    @property
+    def said_cause(self) -> str:
+        """Whose doing the end was, in words; empty where the outcome says that by itself."""
+        if self.is_by_agent:
+            return "by the agent's doing"
+        cause = cause_of(self.outcome, self.cause)
+        if self.outcome is Outcome.GRADED or cause is cause_of(self.outcome):
+            return ""
+        return {
+            Cause.AGENT: "by the agent's doing",
+            Cause.MACHINE: "by no doing of the agent's",
+            Cause.OPERATOR: "by its operator",
+        }[cause]
 
 
 class Record(Value):

@@ -69,7 +69,15 @@ from hud_mcp.visits import Visit, Visits
 from hud_mcp.worker import Worker
 from hud_mcp.world import Opening, Placed, Shared, World, current_world
 
-__all__ = ["GRADED_AGAIN", "Caller", "Session", "SessionState", "Stepped"]
+__all__ = [
+    "BROUGHT_BACK",
+    "GRADED_AGAIN",
+    "STOPPED",
+    "Caller",
+    "Session",
+    "SessionState",
+    "Stepped",
+]
 
 logger = logging.getLogger(__name__)
 
@@ -78,6 +86,10 @@ T = TypeVar("T")
 
 GRADED_AGAIN = "its answer is graded again, as its server ended before it had a grade"
 """The line of a session's log by which such gradings are counted."""
+
+BROUGHT_BACK = "brought back after"
+STOPPED = "its server was stopped, and the session waits in its record"
+"""Lines of a session's log: where the last of them is `STOPPED`, its server did not die."""
 
 
 _LEFT = Ending(Outcome.LOST, told="Its program ended without closing it.")
@@ -190,7 +202,7 @@ class Session:
             visits=self._visits,
             rewards_shown=self.reward_policy == "per_step" or self.is_operated,
             hand_over=self._hand_over,
-            comes_back=lambda: self.can_park and self._recorder.is_complete,
+            comes_back=self._can_come_back,
             measuring=self._measuring,
             operated=self.is_operated,
             log=self.log,
@@ -384,7 +396,7 @@ class Session:
             raise SessionEnded(ended_text(self.receipt, self.told)) from exc
         self._resuming, self._died = False, None
         took_s = time.monotonic() - began_s
-        self.log(f"brought back after {len(steps)} steps in {took_s:.1f} s")
+        self.log(f"{BROUGHT_BACK} {len(steps)} steps in {took_s:.1f} s")
         answer = submitted_answer(steps)
         if answer is not None:
             if not died:
@@ -635,6 +647,10 @@ class Session:
             and self._world.can_come_back(self._recorder.changed, self._recorder.snapshot_step)
         )
 
+    def _can_come_back(self) -> bool:
+        """Whether its world, if it dies now, can be brought back from what is recorded."""
+        return self.can_park and self._recorder.is_complete and not self.taken
+
     async def finish(self, ending: Ending, *, abort: bool = False) -> None:
         """End the session with a given ending, and wait until its world is closed."""
         if self.receipt is None:
@@ -688,7 +704,7 @@ class Session:
     def _hand_over(self, answer: str, *, died: bool = False) -> None:
         self._answer, self._answered_at = answer, utc_now()
         self.state = "grading"
-        if died and self.can_park and self._recorder.is_complete:
+        if died and self._can_come_back():
             self._revive(self._world.died or "It could not be looked at.")
         else:
             self._keeper.submit(answer)
@@ -838,6 +854,7 @@ class Session:
         try:
             if ending.parked:
                 self.state = "parked"
+                self.log(STOPPED)
             else:
                 await self._record_end(ending)
         finally:  # whatever happens: nobody waits for ever
@@ -855,7 +872,7 @@ class Session:
         logs = (self._held.trajectory.logs if self._held else None) or ""
         if DIED_IN_GRADING in logs:
             return died_again(reason) if self._recorder.changed else ending
-        if self._answer is not None and self.can_park and self._recorder.is_complete:
+        if self._answer is not None and self._can_come_back():
             self.log(DIED_IN_GRADING)
             self._come_back_soon(reason)
             return Ending(Outcome.LOST, parked=True)

@@ -509,3 +509,79 @@ async def answer(session: Session, text: str, way: str):  # noqa: ANN201
     receipt = await session.respond(text)
     assert receipt is not None
     return receipt
+
+
+class Gated(SlateSpec):
+    """Slates of which every one but the first waits to be opened."""
+
+    def __init__(self, faults: Faults) -> None:
+        super().__init__(faults, replayable=True)
+        self.waits = anyio.Event()
+        self.gate = anyio.Event()
+
+    async def open(self, opening: Opening) -> Slate:
+        """Take one; a later one, when it is let through."""
+        if self.faults.opened:
+            self.waits.set()
+            await self.gate.wait()
+        return await super().open(opening)
+
+
+@pytest.mark.parametrize("end", ["cancel", "close"])
+async def test_a_session_can_be_ended_while_its_world_is_brought_back(
+    tmp_path: Path, end: str
+) -> None:
+    """A cancelled one has that outcome; one whose server stops goes on in the next one."""
+    world = Gated(Faults(act=once("drop")))
+    env = Environment("slates", world=world)
+
+    @env.template(id="sum")
+    async def total(slate: Slate):  # noqa: ANN202
+        answer = yield "Fill the slate; answer with the sum."
+        yield float(answer == str(sum(slate.numbers)))
+
+    store = Store(tmp_path / "s.sqlite3")
+    sessions = Sessions([env], store=store)
+    said: list[str] = []
+    with anyio.fail_after(30):
+        session = await begin(sessions)
+        await add(session, 1)
+
+        async def call() -> None:
+            try:
+                await add(session, 2, "drop")
+            except (SessionEnded, WorldDied) as exc:
+                said.append(str(exc))
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(call)
+            await world.waits.wait()
+            assert session.busy
+            if end == "cancel":
+                await session.cancel()
+            else:
+                await sessions.close()
+        (told,) = said
+        if end == "cancel":
+            assert session.receipt is not None
+            assert (session.receipt.outcome, session.receipt.cause) == ("cancelled", Cause.AGENT)
+            assert "was cancelled" in told
+            await sessions.close()
+            return
+        assert "The session waits in its record" in told
+    async with registry(tmp_path, Faults()) as later:
+        found = await later.find(session.id, Caller(connection="d"))
+        assert isinstance(found, Session)
+        assert await add(found, 2) == "[1, 2]"
+
+
+async def test_a_death_leaves_what_others_hold_of_the_session_as_it_was(tmp_path: Path) -> None:
+    """Whoever holds the session, holds the one that goes on: id, prompt, seed and start."""
+    async with registry(tmp_path, Faults(act=once("drop"))) as sessions:
+        session = await begin(sessions)
+        before = (session.id, session.prompt, session.started_at, session.trajectory_id)
+        with pytest.raises(WorldDied):
+            await add(session, 2, "drop")
+        found = await sessions.find(session.id, Caller(connection="c"))
+        assert found is session
+        assert (session.id, session.prompt, session.started_at, session.trajectory_id) == before

@@ -10,11 +10,11 @@ import anyio
 
 from hud_mcp.agents.agent import Agent
 from hud_mcp.errors import HudMcpError, sole_cause
-from hud_mcp.grade import Outcome
+from hud_mcp.grade import Cause, Outcome, cause_of
 from hud_mcp.rollout.conversation import AgentStopped, Conversation
 from hud_mcp.rollout.plan import PlannedRun
 from hud_mcp.rollout.server import RunServer, ServerLost
-from hud_mcp.statistics import INFRASTRUCTURE, NOT_BEGUN, UNFINISHED
+from hud_mcp.statistics import INFRASTRUCTURE, INTERRUPTED, NOT_BEGUN, UNFINISHED
 from hud_mcp.store import Store
 from hud_mcp.task import Task
 from hud_mcp.trajectory import Receipt, utc_now
@@ -244,6 +244,8 @@ class Attempt:
             error = "The agent ended without an answer."
         await self.keep_lines()
         recorded = receipt.error if receipt is not None else None
+        if receipt is not None and recorded and receipt.said_cause:
+            recorded = f"{receipt.said_cause}: {recorded}"
         return Rollout(
             planned=self.planned,
             trajectory_id=self.conversation.trajectory_id,
@@ -257,5 +259,7 @@ class Attempt:
 
 def _class_of(receipt: Receipt | None, *, begun: bool) -> str:
     if receipt is not None:
-        return receipt.outcome.value
+        cause = cause_of(receipt.outcome, receipt.cause)
+        cut_short = receipt.outcome in (Outcome.CANCELLED, Outcome.EXPIRED)
+        return INTERRUPTED if cut_short and cause is not Cause.AGENT else receipt.outcome.value
     return UNFINISHED if begun else NOT_BEGUN

@@ -272,6 +272,8 @@ class Keeper:
         """How it ends where the template raised: by whom the grader could not look."""
         error = self._describe(exc)
         broken = broken_world(exc)
+        if broken is not None and str(broken) not in error:
+            error = f"{error} {broken}"
         if isinstance(broken, BrokenByAgent):
             self._log(f"graded 0, by the agent's own doing: {error}")
             self._decided = Ending.by_agent(str(broken), error=error)

@@ -175,6 +175,7 @@ class Session:
         self._parks = False
         self._resuming = held is not None
         self._died: str | None = None
+        self._died_in_grading = False
         self._revival: asyncio.Task[None] | None = None
         self._lays_down_world = False
         self._ends_meanwhile: Ending | None = None
@@ -399,9 +400,10 @@ class Session:
         self.log(f"{BROUGHT_BACK} {len(steps)} steps in {took_s:.1f} s")
         answer = submitted_answer(steps)
         if answer is not None:
-            if not died:
+            if died is None:
                 self.log(GRADED_AGAIN)
-            await self._recorder.note()  # before: it is how gradings that end servers are counted
+                # Before it is graded: it is how gradings that end servers are counted.
+                await self._recorder.note()
             self._hand_over(answer)
             self._answered_at = steps[-1].ended_at
         elif self.state == "starting":
@@ -870,9 +872,10 @@ class Session:
             return ending
         reason = self._world.died or ending.told or "It cannot be used."
         logs = (self._held.trajectory.logs if self._held else None) or ""
-        if DIED_IN_GRADING in logs:
+        if self._died_in_grading or DIED_IN_GRADING in logs:
             return died_again(reason) if self._recorder.changed else ending
         if self._answer is not None and self._can_come_back():
+            self._died_in_grading = True  # also where the store takes no line just now
             self.log(DIED_IN_GRADING)
             self._come_back_soon(reason)
             return Ending(Outcome.LOST, parked=True)

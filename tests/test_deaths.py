@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,12 +17,14 @@ from hud_mcp.errors import (
     BrokenByAgent,
     DestroyedByAgent,
     EnvironmentFailed,
+    GraderFailed,
     SessionEnded,
     WorldDied,
 )
 from hud_mcp.grade import Cause, Outcome
 from hud_mcp.limits import Limits
 from hud_mcp.observation import Look, Observation
+from hud_mcp.server.results import receipt_text, receipt_view
 from hud_mcp.session import Caller, Session
 from hud_mcp.sessions import Sessions
 from hud_mcp.store import Store
@@ -124,7 +126,12 @@ class SlateSpec:
 
 @asynccontextmanager
 async def registry(
-    folder: Path, faults: Faults, *, replayable: bool = True, **limits: float
+    folder: Path,
+    faults: Faults,
+    *,
+    replayable: bool = True,
+    policy: str | None = None,
+    **limits: float,
 ) -> AsyncGenerator[Sessions]:
     """Sessions on slates, closed at the end; `sum` grades 1.0 where the slate has what it says."""
     env = Environment("slates", world=SlateSpec(faults, replayable=replayable))
@@ -137,7 +144,10 @@ async def registry(
         yield float(answer == str(sum(slate.numbers)) and seen == str(slate.numbers))
 
     sessions = Sessions(
-        [env], store=Store(folder / "s.sqlite3"), limits=Limits.model_validate(limits)
+        [env],
+        store=Store(folder / "s.sqlite3"),
+        limits=Limits.model_validate(limits),
+        reward_policy=policy,
     )
     try:
         with anyio.fail_after(60):
@@ -585,3 +595,80 @@ async def test_a_death_leaves_what_others_hold_of_the_session_as_it_was(tmp_path
         found = await sessions.find(session.id, Caller(connection="c"))
         assert found is session
         assert (session.id, session.prompt, session.started_at, session.trajectory_id) == before
+
+
+@pytest.mark.parametrize(
+    ("how", "reward", "error"),
+    [
+        ("catches", 0.5, None),
+        ("passes_on", 0.0, "The slate's frame is gone."),
+        ("wraps", 0.0, "The slate's frame is gone."),
+        ("groups", 0.0, "The slate's frame is gone."),
+        ("fails_itself", None, "the grader's own bug"),
+    ],
+)
+async def test_a_template_is_told_what_the_agent_broke_and_grades_what_there_is(
+    tmp_path: Path, how: str, reward: float | None, error: str | None
+) -> None:
+    """Its own grade is an ordinary one; what it does not catch is 0.0; its own fault none."""
+
+    def broken(slate: Slate) -> None:
+        if slate.numbers:
+            raise BrokenByAgent("The slate's frame is gone.")
+
+    env = Environment("slates", world=SlateSpec(Faults(look=broken), replayable=True))
+
+    @env.template(id="sum")
+    async def total(slate: Slate):  # noqa: ANN202
+        yield "Fill the slate."
+        try:
+            if how == "groups":
+                async with anyio.create_task_group() as group:
+                    group.start_soon(slate.observe, LOOK)
+            await slate.observe(LOOK)
+        except BrokenByAgent as exc:
+            if how == "passes_on":
+                raise
+            if how == "wraps":
+                raise GraderFailed("The grader cannot run.") from exc
+            if how == "fails_itself":
+                raise ValueError("the grader's own bug") from exc
+        yield 0.5
+
+    sessions = Sessions([env], store=Store(tmp_path / "s.sqlite3"))
+    with anyio.fail_after(20):
+        session = await begin(sessions)
+        await session.step((CustomAction(action="add", args={"number": 4}),), LOOK)
+        with suppress(SessionEnded):
+            await session.respond("4")
+        receipt = session.receipt
+        await sessions.close()
+    assert receipt is not None
+    failed = reward is None
+    assert receipt.outcome == ("grading_failed" if failed else "graded")
+    assert receipt.reward == reward
+    assert receipt.cause is (Cause.MACHINE if failed else Cause.AGENT)
+    assert receipt.is_by_agent == (reward == 0.0)
+    assert (receipt.error or "").endswith(error or "")
+    assert (error is None) == (receipt.error is None)
+
+
+async def test_a_death_is_not_answered_with_a_reward_where_rewards_are_hidden(
+    tmp_path: Path,
+) -> None:
+    """The agent learns why its session is over, and of no number."""
+    async with registry(tmp_path, Faults(act=always("drop")), policy="hidden") as sessions:
+        session = await begin(sessions)
+        with pytest.raises(WorldDied):
+            await add(session, 2, "drop")
+        with pytest.raises(SessionEnded) as told:
+            await add(session, 2, "drop")
+        receipt = session.receipt
+    assert receipt is not None
+    for said in (str(told.value), receipt_text(receipt, "hidden")):
+        assert "Its world died a second time" in said
+        assert "reward" not in said
+        assert "0.0" not in said
+    assert "reward" not in receipt_view(receipt, "hidden")
+    shown = receipt_text(receipt, "on_submit")
+    assert shown.startswith("Graded: reward 0, by the agent's doing.")

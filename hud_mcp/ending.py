@@ -14,11 +14,23 @@ from hud_mcp.store.held import HeldSession
 from hud_mcp.task import Task
 from hud_mcp.trajectory import Receipt, utc_now
 
-__all__ = ["NEXT", "digest", "ended_how", "ended_text", "make_receipt", "receipt_of_held"]
+__all__ = [
+    "NEXT",
+    "NOTHING_DONE",
+    "digest",
+    "ended_how",
+    "ended_text",
+    "make_receipt",
+    "receipt_of_held",
+]
 
 
 NEXT = "start_task begins another."
 """What an agent does after the end."""
+
+
+NOTHING_DONE = "Nothing of this call was done"
+"""Of a call that found its world dead: what a program reads to make the same call again."""
 
 
 def make_receipt(
@@ -95,7 +107,7 @@ def died_text(reason: str, *, was_dead: bool = False, is_back: bool = True) -> s
         was_dead: Whether that was before the call, which then did nothing.
         is_back: Whether it is there again already.
     """
-    what = "Nothing of this call was done" if was_dead else "What this call did is undone"
+    what = NOTHING_DONE if was_dead else "What this call did is undone"
     said = reason if reason.endswith((".", "!", "?")) else f"{reason}."
     back = "has been" if is_back else "is being"
     return (

@@ -231,8 +231,8 @@ class Attempt:
         receipt = await self.conversation.find_receipt()
         outcome = _class_of(receipt, begun=self.conversation.trajectory_id is not None)
         stopped, error = self.conversation.stopped, self._error
-        if outcome in INFRASTRUCTURE:
-            error = None  # what the agent made of that is not its failure
+        if outcome in INFRASTRUCTURE or (receipt is not None and receipt.is_by_agent):
+            error = None  # what the agent made of that is not its failure, or says less
         if stopped is not None:
             self._lines.append(f"agent stopped {stopped}")
             error = f"The agent was stopped {stopped}."

@@ -39,9 +39,9 @@ if TYPE_CHECKING:
     from hud_mcp.context import Context, ContextFeature, ContextSpace
     from hud_mcp.env.client import Client
     from hud_mcp.environment import Environment
-    from hud_mcp.errors import GymMakeException
+    from hud_mcp.errors import BrokenByAgent, GymMakeException
     from hud_mcp.function import History, Phase
-    from hud_mcp.grade import Grade, Outcome, SubScore
+    from hud_mcp.grade import Cause, Grade, Outcome, SubScore
     from hud_mcp.graders.bash import BashGrader
     from hud_mcp.graders.combination import combine, combine_all, combine_any
     from hud_mcp.graders.grader import Grader
@@ -85,12 +85,12 @@ _HOMES = {
     "agents.agent": "Agent",
     "call": "FunctionConfig FunctionConfigs HudStyleConfigs",
     "env.client": "Client",
-    "errors": "GymMakeException",
+    "errors": "BrokenByAgent GymMakeException",
     "capability": "Capability",
     "context": "Context ContextFeature ContextSpace",
     "environment": "Environment",
     "function": "History Phase",
-    "grade": "Grade Outcome SubScore",
+    "grade": "Cause Grade Outcome SubScore",
     "graders.bash": "BashGrader",
     "graders.combination": "combine combine_all combine_any",
     "graders.grader": "Grader",
@@ -127,9 +127,11 @@ __all__ = [
     "Agent",
     "Answer",
     "BashGrader",
+    "BrokenByAgent",
     "Browser",
     "BrowserWorld",
     "Capability",
+    "Cause",
     "ClickAction",
     "Client",
     "CommandResult",

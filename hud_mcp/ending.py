@@ -18,6 +18,7 @@ from hud_mcp.trajectory import Receipt, utc_now
 __all__ = [
     "DONE",
     "NEXT",
+    "NOTHING_DONE",
     "digest",
     "ended_how",
     "ended_text",
@@ -43,6 +44,10 @@ def next_step(caller: Caller) -> str:
 def told_to(caller: Caller, text: str) -> str:
     """The text of an error as a caller can act on it."""
     return text.replace(NEXT, DONE) if caller.is_agent else text
+
+
+NOTHING_DONE = "Nothing of this call was done"
+"""Of a call that found its world dead: what a program reads to make the same call again."""
 
 
 def make_receipt(
@@ -74,7 +79,7 @@ def make_receipt(
         info=info,
         answer_digest=None if answer is None else digest(answer),
         error=ending.error or (None if grade else ending.told),
-        told=None if grade else ending.told,
+        told=ending.told,
         attempt=attempt,
         started_at=started_at,
         ended_at=ended_at,
@@ -102,6 +107,35 @@ def receipt_of_held(held: HeldSession, ending: Ending) -> Receipt:
     )
 
 
+def died_again(reason: str) -> Ending:
+    """How a session ends whose world died, was brought back, and died of the same again."""
+    text = f"Its world died a second time of the same: {reason}"
+    return Ending.by_agent(text, told=text)
+
+
+def destroyed(reason: str) -> Ending:
+    """How a session ends whose world the agent has ended, and which cannot come back."""
+    text = f"Its agent ended its world, which cannot come back: {reason}"
+    return Ending.by_agent(text, told=text)
+
+
+def died_text(reason: str, *, was_dead: bool = False, is_back: bool = True) -> str:
+    """What a call is told whose world died, and comes back.
+
+    Args:
+        reason: What it died of.
+        was_dead: Whether that was before the call, which then did nothing.
+        is_back: Whether it is there again already.
+    """
+    what = NOTHING_DONE if was_dead else "What this call did is undone"
+    said = reason if reason.endswith((".", "!", "?")) else f"{reason}."
+    back = "has been" if is_back else "is being"
+    return (
+        f"The world of this session died: {said} It {back} brought back to how it was after the "
+        f"last reply. {what}; look, then go on."
+    )
+
+
 def digest(text: str) -> str:
     """The SHA-256 of a text: 64 hex digits."""
     return hashlib.sha256(text.encode()).hexdigest()
@@ -126,7 +160,11 @@ def ended_how(receipt: Receipt, told: str | None = None) -> str:
         Outcome.LOST: f"was lost {at}",
     }[receipt.outcome]
     told = told or receipt.told
-    return f"{how}{_because(None if receipt.outcome is Outcome.GRADED else told)}"
+    if receipt.outcome is not Outcome.GRADED and receipt.said_cause:
+        how = f"{how}, {receipt.said_cause}"
+    if receipt.outcome is Outcome.GRADED and told:
+        how = f"ended {at} by its agent's doing"
+    return f"{how}{_because(told)}"
 
 
 def _because(told: str | None) -> str:

@@ -13,6 +13,7 @@ __all__ = [
     "AlreadyAnswered",
     "BrokenByAgent",
     "CapabilityNotFound",
+    "DestroyedByAgent",
     "EnvironmentFailed",
     "GraderFailed",
     "GradingFailed",
@@ -35,6 +36,8 @@ __all__ = [
     "SessionTaken",
     "SourceNotFound",
     "StoreFailed",
+    "WorldDied",
+    "broken_world",
     "did_you_mean",
     "sole_cause",
 ]
@@ -87,12 +90,26 @@ class BrokenByAgent(ActionFailed):
     """
 
 
+class WorldDied(ActionFailed):
+    """The world died, and is back as it was after the last reply. Nothing of this call stands."""
+
+
 class NoScreen(ActionFailed):
     """A picture was asked of a world that has no screen."""
 
 
 class EnvironmentFailed(HudMcpError):
-    """The world broke, or could not be opened. Its session has ended and has no grade."""
+    """The world broke, or could not be opened.
+
+    Its session is brought back where its record can do that; else it ends without a grade.
+    """
+
+
+class DestroyedByAgent(EnvironmentFailed):
+    """The world broke, and it knows that the agent's own doing has ended it.
+
+    Where the session cannot be brought back, it is graded 0.0 as the agent's doing.
+    """
 
 
 class GradingFailed(HudMcpError):
@@ -170,6 +187,14 @@ def sole_cause(error: BaseException) -> BaseException:
     group = cast("BaseExceptionGroup[BaseException]", error)
     inner, *others = group.exceptions
     return group if others else sole_cause(inner)
+
+
+def broken_world(error: BaseException) -> "BrokenByAgent | EnvironmentFailed | None":
+    """What a world told a grader that failed by it; None where the grader failed by itself."""
+    found: BaseException | None = sole_cause(error)
+    while isinstance(found, GraderFailed | GradingFailed):
+        found = found.__cause__
+    return found if isinstance(found, BrokenByAgent | EnvironmentFailed) else None
 
 
 def did_you_mean(given: object, known: Iterable[str]) -> str:

@@ -12,19 +12,31 @@ import anyio
 import anyio.to_thread
 
 from hud_mcp.action import Action, ActionEffect, scale_action
+from hud_mcp.deaths import kept
 from hud_mcp.environment import Environment
 from hud_mcp.errors import EnvironmentFailed, HudMcpError, SessionEnded
 from hud_mcp.observation import Look, Observation, Screenshot, clip_text, fit_screenshot
 from hud_mcp.pointer import Pointer, aimed
 from hud_mcp.replay import bring_back, can_come_back
 from hud_mcp.store.held import HeldSession
+from hud_mcp.template_process import TemplateProcess
 from hud_mcp.tool import Tool
-from hud_mcp.world import ActsAtOnce, Elsewhere, Opening, Restorable, SharedService, World
+from hud_mcp.world import (
+    ActsAtOnce,
+    Elsewhere,
+    Mortal,
+    Opening,
+    Restorable,
+    SharedService,
+    World,
+)
 
 __all__ = ["HeldWorld"]
 
 _CLOSE_S = 2.0
 """How long what the tools opened may take to close, all together."""
+_ASK_S = 5.0
+"""How long a world may take to show whether it lives."""
 _RECORD_QUALITY = 60
 """JPEG quality of pictures that only the record keeps."""
 
@@ -42,6 +54,7 @@ class HeldWorld:
         scale: How many of the world's pixels are one of the picture that the agent was shown.
         latest: The picture of the last observation, or None.
         services: What the session's tools have opened, by name; closed with the world.
+        template_process: The template's own process, which uses it; closed before it.
         pointer: Where the pointer was put last.
     """
 
@@ -60,6 +73,7 @@ class HeldWorld:
         self._world: World | None = None
         self._tools_replay = True
         self.services: dict[str, SharedService] = {}
+        self.template_process: TemplateProcess | None = None
         self.scale = 1.0
         self.latest: Screenshot | None = None
         self.pointer = Pointer()
@@ -75,6 +89,13 @@ class HeldWorld:
 
     async def close(self) -> None:
         """Close it, if it is open. Closing twice is no error."""
+        if self.template_process is not None:
+            try:
+                await self.template_process.aclose()
+            finally:
+                self.template_process = None
+                await self.close()
+            return
         world, self._world = self._world, None
         services, self.services = list(self.services.values()), {}
         if services:
@@ -97,6 +118,28 @@ class HeldWorld:
         if self._world is None:
             raise SessionEnded(self._over())
         return self._world
+
+    @property
+    def died(self) -> str | None:
+        """Why it is broken, where it says so without being asked to do anything."""
+        world = self._world
+        return world.died if isinstance(world, Mortal) else None
+
+    async def is_dead(self) -> bool:
+        """Whether it can be used no more. One that does not say in time counts as alive."""
+        if self._world is None or self.died is not None:
+            return True
+        if isinstance(self._world, Mortal):
+            return False
+        look = asyncio.ensure_future(self._world.observe(Look()))
+        try:
+            done, _ = await asyncio.wait({look}, timeout=_ASK_S)
+        finally:
+            look.cancel()
+        if not done:
+            look.add_done_callback(lambda late: late.cancelled() or late.exception())
+            return False
+        return not look.cancelled() and isinstance(look.exception(), EnvironmentFailed)
 
     async def act(self, actions: Sequence[Action], keep: Callable[[ActionEffect], None]) -> None:
         """Perform actions until the episode ends, in one go where the world can.
@@ -169,16 +212,23 @@ class HeldWorld:
             EnvironmentFailed: The world broke.
         """
         world = self.live
-        replays = self._replayable and self._tools_replay
-        if replays or not isinstance(world, Restorable):
+        if self.replays or not isinstance(world, Restorable):
             return None
         try:
             return await world.snapshot()
-        except EnvironmentFailed:
-            raise
+        except EnvironmentFailed as exc:
+            if not isinstance(world, Mortal) or world.died is not None:
+                raise
+            self._log(f"no snapshot after step {after}: {exc}")
+            return None
         except HudMcpError as exc:
             self._log(f"no snapshot after step {after}: {exc}")
             return None
+
+    @property
+    def replays(self) -> bool:
+        """Whether a replay of its record brings it back."""
+        return self._replayable and self._tools_replay
 
     def note_tool(self, tool: Tool) -> None:
         """Take into account that a tool is called: some must not be called again in a replay."""
@@ -192,7 +242,7 @@ class HeldWorld:
         """Whether another server process could bring it to where it is now.
 
         Args:
-            steps: How many steps were recorded.
+            steps: How many steps were recorded, up to the last that may have changed it.
             snapshot_step: After which of them the last snapshot was taken; None without one.
         """
         return can_come_back(
@@ -206,7 +256,7 @@ class HeldWorld:
             WorldLost: It cannot be.
             EnvironmentFailed: The world broke.
         """
-        steps = held.trajectory.steps
+        steps = kept(held.trajectory.steps)
         await bring_back(
             self.live,
             steps,

@@ -16,15 +16,17 @@ import traceback
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, Self, cast
 
 from hud_mcp.contention import Contention
 from hud_mcp.errors import (
     BrokenByAgent,
+    DestroyedByAgent,
     EnvironmentFailed,
     GradingFailed,
     HudMcpError,
     InvalidTemplate,
+    broken_world,
 )
 from hud_mcp.grade import Cause, Grade, Outcome, read_grade
 from hud_mcp.log import current_log, current_name
@@ -86,6 +88,18 @@ class Ending:
     told: str | None = None
     parked: bool = False
     cause: Cause | None = None
+
+    @classmethod
+    def by_agent(cls, reason: str, *, error: str | None = None, told: str | None = None) -> Self:
+        """How it ends where the agent's own doing has made it impossible to look.
+
+        Args:
+            reason: A sentence that explains the grade.
+            error: For the record, where more is known.
+            told: What the agent is told, where it has not answered.
+        """
+        grade = Grade(reward=0.0, content=reason)
+        return cls(Outcome.GRADED, grade=grade, error=error or reason, told=told, cause=Cause.AGENT)
 
 
 @dataclass(frozen=True)
@@ -261,13 +275,16 @@ class Keeper:
     def _broke_in_grading(self, exc: BaseException) -> Ending:
         """How it ends where the template raised: by whom the grader could not look."""
         error = self._describe(exc)
-        if isinstance(exc, BrokenByAgent):
+        broken = broken_world(exc)
+        if broken is not None and str(broken) not in error:
+            error = f"{error} {broken}"
+        if isinstance(broken, BrokenByAgent):
             self._log(f"graded 0, by the agent's own doing: {error}")
-            grade = Grade(reward=0.0, content=str(exc))
-            self._decided = Ending(Outcome.GRADED, grade=grade, cause=Cause.AGENT)
+            self._decided = Ending.by_agent(str(broken), error=error)
             return self._decided
-        if isinstance(exc, EnvironmentFailed):
-            return Ending(Outcome.ENVIRONMENT_FAILED, error=error, told=str(exc))
+        if broken is not None:
+            cause = Cause.AGENT if isinstance(broken, DestroyedByAgent) else None
+            return Ending(Outcome.ENVIRONMENT_FAILED, error=error, told=str(broken), cause=cause)
         return _ungraded(error)
 
     async def _run_out(self, generator: AsyncGenerator[Any, Any]) -> Ending | None:

@@ -7,16 +7,20 @@ is the grade when it closes the session. All of it is in the record, and is read
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from hud_mcp.deaths import kept
 from hud_mcp.environment.calls import Measurement
 from hud_mcp.function import History
-from hud_mcp.grade import Grade, Outcome
+from hud_mcp.grade import Cause, Grade, Outcome
 from hud_mcp.keeper import Ending
 from hud_mcp.record import TARGETS, TrajectoryStep
 
-__all__ = ["FINAL_RESPONSE", "Measuring"]
+__all__ = ["BY_AGENT", "FINAL_RESPONSE", "Measuring"]
 
 FINAL_RESPONSE = "hud-mcp/final_response"
 """In a step's `info`: the answer that is kept for the operator's `evaluate`, and not graded yet."""
+
+BY_AGENT = "hud-mcp/by_agent"
+"""In a measurement's `info`: that the agent's own doing kept it from looking."""
 
 
 class Measuring:
@@ -31,6 +35,7 @@ class Measuring:
             where it had no number.
         is_done: Whether there is such a measurement.
         failure: Why the last one by the task's own `evaluate` gave none; None where it did.
+        is_agents: Whether that was the agent's own doing.
     """
 
     def __init__(self, *, keeps_history: bool) -> None:
@@ -41,6 +46,7 @@ class Measuring:
         self.grade: Grade | None = None
         self.is_done = False
         self.failure: str | None = None
+        self.is_agents = False
 
     @property
     def history(self) -> History:
@@ -59,9 +65,9 @@ class Measuring:
         """Keep a measurement by the task's own `evaluate`."""
         self.grade, self.is_done, self.failure = measured.grade, True, None
 
-    def fail(self, why: str | None) -> None:
+    def fail(self, why: str | None, *, by_agent: bool = False) -> None:
         """Note that the task's own `evaluate` gave nothing: why, or None where it was cut off."""
-        self.grade, self.is_done, self.failure = None, False, why
+        self.grade, self.is_done, self.failure, self.is_agents = None, False, why, by_agent
 
     def forget(self) -> None:
         """Forget what was measured and said: the task begins anew."""
@@ -71,11 +77,14 @@ class Measuring:
 
     def ending(self) -> Ending:
         """How the session ends when its operator closes it now."""
+        if self.failure is not None and self.is_agents:
+            return Ending.by_agent(self.failure)
         if self.failure is not None:
             text = "Its `evaluate` could not run, so it has no reward."
             return Ending(Outcome.GRADING_FAILED, error=self.failure, told=text)
         if not self.is_done:
-            return Ending(Outcome.CANCELLED, told="Its operator closed it without a measurement.")
+            told = "Its operator closed it without a measurement."
+            return Ending(Outcome.CANCELLED, told=told, cause=Cause.OPERATOR)
         if self.grade is None:
             text = "What its `evaluate` returned is no number, so it has no reward."
             return Ending(Outcome.GRADING_FAILED, error=text, told=text)
@@ -83,7 +92,7 @@ class Measuring:
 
     def restore(self, steps: Sequence[TrajectoryStep]) -> None:
         """Read it back from the record."""
-        for step in steps:
+        for step in kept(steps):
             if step.kind == "reset":
                 self.forget()
             elif step.kind == "evaluate":
@@ -96,7 +105,8 @@ class Measuring:
         if step.info.get("override"):
             return
         if step.error is not None:
-            self.fail(None if step.interrupted else step.error)
+            by_agent = step.info.get(BY_AGENT) is True
+            self.fail(None if step.interrupted else step.error, by_agent=by_agent)
             return
         grade = step.info.get("grade")
         self.grade = None if grade is None else Grade.model_validate(grade)

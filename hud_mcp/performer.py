@@ -5,9 +5,9 @@ Every call is recorded durably before it returns, with what it did, also where i
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
 from pydantic_core import to_jsonable_python
@@ -18,6 +18,8 @@ from hud_mcp.environment import Environment
 from hud_mcp.environment.calls import Measurement, combination, measure, prepare
 from hud_mcp.errors import (
     ActionFailed,
+    BrokenByAgent,
+    EnvironmentFailed,
     HudMcpError,
     InvalidAction,
     LimitReached,
@@ -26,7 +28,7 @@ from hud_mcp.errors import (
 from hud_mcp.function import Situation
 from hud_mcp.held_world import HeldWorld
 from hud_mcp.limits import Limits
-from hud_mcp.measuring import FINAL_RESPONSE, Measuring
+from hud_mcp.measuring import BY_AGENT, FINAL_RESPONSE, Measuring
 from hud_mcp.observation import (
     Look,
     Observation,
@@ -43,6 +45,13 @@ from hud_mcp.visits import Visits
 __all__ = ["Performer", "Stepped"]
 
 logger = logging.getLogger(__name__)
+T = TypeVar("T")
+
+_LOOK_S = 5.0
+"""How long a world may take to be looked at as it is answered: the answer does not wait longer."""
+_KEEP_S = 20.0
+"""The same for its snapshot, which the grade does not need."""
+_LET_GO_S = 0.5
 
 
 @dataclass(frozen=True)
@@ -74,9 +83,12 @@ class Performer:
         recorder: Takes every step.
         visits: Who else uses the world.
         rewards_shown: Whether the agent is told the reward of a step.
-        hand_over: Takes the answer, once the step that submits it is recorded.
+        hand_over: Takes the answer, once the step that submits it is recorded; and `died`, whether
+            the world could not be looked at then, as it is dead.
+        comes_back: Whether the world, if it dies now, can be brought back from the record.
         measuring: Takes what is done and measured.
         operated: Whether an answer is kept for an operator's `evaluate`, and not handed over.
+        log: Takes a line for the session's log.
     """
 
     def __init__(
@@ -88,9 +100,11 @@ class Performer:
         recorder: Recorder,
         visits: Visits,
         rewards_shown: bool,
-        hand_over: Callable[[str], None],
+        hand_over: Callable[..., None],
+        comes_back: Callable[[], bool],
         measuring: Measuring,
         operated: bool,
+        log: Callable[[str], None],
     ) -> None:
         self._measuring = measuring
         self._operated = operated
@@ -101,6 +115,10 @@ class Performer:
         self._visits = visits
         self._rewards_shown = rewards_shown
         self._hand_over = hand_over
+        self._comes_back = comes_back
+        self._log = log
+        self._was_dead = False
+        self._could_come_back = False
 
     def check_actions(self, actions: Sequence[Action]) -> None:
         """Refuse actions that cannot be performed here.
@@ -156,13 +174,18 @@ class Performer:
             kind, [a.model_dump(mode="json", exclude_none=True) for a in actions], look
         )
         draft.delivered_image = deliver_image and self._environment.world.has_screen
+        died = False
         try:
             answer = await self._act(actions, draft)
-            draft.observation = await self._world.observe(look, deliver_image=deliver_image)
-            draft.snapshot = await self._snapshot(answers=answer is not None)
+            if answer is not None:
+                died = await self._look_for_answer(draft, look, deliver_image=deliver_image)
+            else:
+                await self._look(draft, look, deliver_image=deliver_image)
+                draft.snapshot = await self._snapshot(answers=False)
         except BaseException as exc:
             draft.error = _why_stopped(exc, f"after {draft.performed} of {len(actions)} actions")
             draft.interrupted = not isinstance(exc, HudMcpError)
+            self._undo_if_dead(draft, exc)
             self._note(draft)  # what was done before it stopped, was done
             await self._recorder.keep(draft)
             raise
@@ -172,7 +195,7 @@ class Performer:
         elif self._operated:
             await self._keep_answer(answer, draft)
         else:
-            await self._submit(answer, draft)
+            await self._submit(answer, draft, died=died)
         return self._shown(draft, deliver_image=deliver_image, answered=answer is not None)
 
     async def measure(self, task: Task, calls: Sequence[FunctionConfig] | None) -> Measurement:
@@ -203,8 +226,12 @@ class Performer:
         except BaseException as exc:
             draft.error = _why_stopped(exc, "while it was evaluated")
             draft.interrupted = isinstance(exc, asyncio.CancelledError)
-            if own:
-                self._measuring.fail(None if draft.interrupted else draft.error)
+            if isinstance(exc, BrokenByAgent):
+                draft.info[BY_AGENT] = True
+            self._undo_if_dead(draft, exc)
+            if own and not isinstance(exc, EnvironmentFailed):
+                failure = None if draft.interrupted else draft.error
+                self._measuring.fail(failure, by_agent=isinstance(exc, BrokenByAgent))
             await self._recorder.keep(draft)
             raise
         grade = measured.grade
@@ -236,6 +263,7 @@ class Performer:
         except BaseException as exc:
             draft.error = _why_stopped(exc, "while it was set up")
             draft.interrupted = isinstance(exc, asyncio.CancelledError)
+            self._undo_if_dead(draft, exc)
             await self._recorder.keep(draft)
             if isinstance(exc, HudMcpError) or not isinstance(exc, Exception):
                 raise
@@ -266,6 +294,7 @@ class Performer:
             # A tool that leaves with SystemExit is not the server's end.
             theirs = isinstance(exc, Exception | SystemExit)
             ours = isinstance(exc, HudMcpError) or not theirs
+            self._undo_if_dead(draft, exc)
             if not ours:
                 draft.error = f"{tool.name} failed: {draft.error}"
                 logger.exception("tool %s raised", tool.name)
@@ -279,17 +308,64 @@ class Performer:
         return Stepped(result=TaskResult(observation=shown), performed=1)
 
     async def respond(self, answer: str) -> None:
-        """Submit an answer, with what the world looks like.
+        """Submit an answer, with what the world looks like, if it shows that.
 
         Raises:
             StoreFailed: It could not be recorded, and was not submitted.
-            EnvironmentFailed, SessionTaken: The same.
+            SessionTaken: The same.
         """
         look = Look()
         draft = self._draft("response", [{"type": "response", "text": answer}], look)
-        draft.observation = await self._world.observe(look, deliver_image=False)
-        draft.snapshot = await self._snapshot(answers=True)
-        await self._submit(answer, draft)
+        died = await self._look_for_answer(draft, look, deliver_image=False)
+        await self._submit(answer, draft, died=died)
+
+    async def _look(self, draft: Draft, look: Look, *, deliver_image: bool) -> None:
+        """Look at the world after what was done; where the agent's doing prevents that, say so."""
+        try:
+            draft.observation = await self._world.observe(look, deliver_image=deliver_image)
+        except BrokenByAgent as exc:
+            if draft.error is None and not draft.performed:
+                raise
+            said = f"{draft.error} " if draft.error else ""
+            draft.error = f"{said}What was done stands, but it cannot be looked at: {exc}"
+
+    async def _look_for_answer(self, draft: Draft, look: Look, *, deliver_image: bool) -> bool:
+        """Look at the world as it is answered, and keep its state: neither may stop the answer.
+
+        Returns:
+            Whether the world is dead.
+
+        Raises:
+            EnvironmentFailed: It died of what this call did before the answer, and it is better
+                undone than answered.
+        """
+        if getattr(self._environment.world, "opens_nothing", False):
+            draft.observation = await self._world.observe(look, deliver_image=deliver_image)
+            return False
+        step_s = self._limits.step_s
+        try:
+            draft.observation = await _within(
+                min(_LOOK_S, step_s / 4),
+                self._world.observe(look, deliver_image=deliver_image),
+            )
+        except EnvironmentFailed as exc:
+            if draft.performed and self._comes_back() and not self._world.replays:
+                raise
+            draft.error = f"Nothing was seen as it was answered: {exc}"
+            return True
+        except Exception as exc:  # noqa: BLE001  # whatever a world raises, the answer stands
+            draft.error = f"Nothing was seen as it was answered: {_why(exc)}"
+        try:
+            draft.snapshot = await _within(min(_KEEP_S, step_s / 2), self._snapshot(answers=True))
+        except Exception as exc:  # noqa: BLE001  # the same
+            self._log(f"no snapshot of what was answered: {_why(exc)}")
+        return False
+
+    def _undo_if_dead(self, draft: Draft, exc: BaseException) -> None:
+        """Where the world died and can come back, nothing of the call stands."""
+        if isinstance(exc, EnvironmentFailed) and self._could_come_back:
+            draft.undo(was_dead=self._was_dead)
+            draft.error = self._world.died or str(exc)
 
     async def _snapshot(self, *, answers: bool) -> bytes | None:
         """The world's state: where it is answered as it is, else not in the middle of a visit."""
@@ -323,7 +399,7 @@ class Performer:
                 info=draft.info,
             ),
             performed=draft.performed,
-            error=draft.error,
+            error=None if answered else draft.error,
             notes=tuple(draft.notes),
             answered=answered,
         )
@@ -336,7 +412,7 @@ class Performer:
         self._measuring.final_response = answer
         await self._recorder.add(draft)
 
-    async def _submit(self, answer: str, draft: Draft) -> None:
+    async def _submit(self, answer: str, draft: Draft, *, died: bool) -> None:
         """Record the step that answers, and only then hand the answer over."""
         draft.performed += 1
         draft.answers = True
@@ -356,7 +432,7 @@ class Performer:
                 f"{exc.__cause__}{done}"
             ) from None
         self._measuring.note_actions(draft.actions[draft.performed - 1 : draft.performed])
-        self._hand_over(answer)
+        self._hand_over(answer, died=died)
 
     def _note(self, draft: Draft) -> None:
         """Add what was performed to what functions may ask for."""
@@ -366,7 +442,40 @@ class Performer:
         draft = Draft(kind, actions)
         draft.scale = self._world.scale
         draft.look = look.model_dump(mode="json", exclude_defaults=True)
+        self._was_dead = self._world.died is not None
+        self._could_come_back = self._comes_back()  # before the call adds what no replay repeats
         return draft
+
+
+async def _within(seconds: float, work: Awaitable[T]) -> T:
+    """Wait for work so long, and let go of it then, whether or not it lets itself be cancelled.
+
+    Raises:
+        TimeoutError: It took longer.
+    """
+    task = asyncio.ensure_future(work)
+    try:
+        done, _ = await asyncio.wait({task}, timeout=seconds)
+    except asyncio.CancelledError:
+        task.cancel()
+        raise
+    if not done:
+        task.cancel()
+        task.add_done_callback(_see)
+        await asyncio.wait({task}, timeout=_LET_GO_S)
+        raise TimeoutError(f"it took longer than {seconds:g} s")
+    return task.result()
+
+
+def _see(task: "asyncio.Future[Any]") -> None:
+    """Take note of how work ended that nobody waits for any more."""
+    if not task.cancelled() and (exc := task.exception()) is not None:
+        logger.debug("what was let go of failed: %s", exc)
+
+
+def _why(exc: Exception) -> str:
+    known = isinstance(exc, HudMcpError | TimeoutError)
+    return str(exc) if known else f"{type(exc).__name__}: {exc}"
 
 
 def _as_actions(calls: Sequence[FunctionConfig]) -> list[dict[str, Any]]:

@@ -17,6 +17,7 @@ from hud_mcp.task import Task
 __all__ = [
     "BEHIND",
     "TARGETS",
+    "UNDONE",
     "Receipt",
     "Record",
     "ScreenshotRecord",
@@ -30,6 +31,11 @@ that no step repeats, and there is no snapshot. -1 is before any step."""
 
 TARGETS = "hud-mcp/targets"
 """In a step's `info`: what each performed action hit, which functions may ask for."""
+
+
+UNDONE = "hud-mcp/undone"
+"""In a step's `info`, where its world died and is brought back to before it: whether that was
+`during` the call, or had been `before` it."""
 
 
 def utc_now() -> datetime:
@@ -102,14 +108,28 @@ class TrajectoryStep(Value):
     terminated: bool = False
     truncated: bool = False
     info: dict[str, Any] = Field(default_factory=dict)
-    error: str | None = Field(default=None, description="What the agent was told, or None.")
+    error: str | None = Field(
+        default=None, description="What the agent was told, or why an answer's look failed."
+    )
     started_at: datetime
     ended_at: datetime
 
     @property
     def shown_info(self) -> dict[str, Any]:
         """Its info, without what only functions read."""
-        return {name: value for name, value in self.info.items() if name != TARGETS}
+        return {name: value for name, value in self.info.items() if name not in (TARGETS, UNDONE)}
+
+    @property
+    def undone(self) -> bool:
+        """Whether its world died, so that nothing of it stands: no replay repeats it."""
+        return UNDONE in self.info
+
+    @property
+    def changes_world(self) -> bool:
+        """Whether its world may be another one after it: not where it only answers."""
+        done = self.actions[: self.performed]
+        only_answers = bool(done) and all(action.get("type") == "response" for action in done)
+        return not (self.undone or self.kind == "response" or only_answers)
 
     @property
     def start_timestamp(self) -> str:
@@ -142,7 +162,10 @@ class Receipt(Value):
     answer_digest: str | None = Field(
         default=None, description="The SHA-256 of the answer; None where none was submitted."
     )
-    error: str | None = Field(default=None, description="Why there is no grade, or None.")
+    error: str | None = Field(
+        default=None,
+        description="Why there is no grade; of one by the agent's doing, why there was no look.",
+    )
     told: str | None = Field(default=None, description="What the agent was told of that.")
     attempt: int | None = Field(
         default=None,
@@ -165,6 +188,25 @@ class Receipt(Value):
     package_version: str
     task_digest: str
     environment_digest: str
+
+    @property
+    def is_by_agent(self) -> bool:
+        """Whether it is graded 0 because the agent's own doing made it impossible to look."""
+        return self.outcome is Outcome.GRADED and self.error is not None
+
+    @property
+    def said_cause(self) -> str:
+        """Whose doing the end was, in words; empty where the outcome says that by itself."""
+        if self.is_by_agent:
+            return "by the agent's doing"
+        cause = cause_of(self.outcome, self.cause)
+        if self.outcome is Outcome.GRADED or cause is cause_of(self.outcome):
+            return ""
+        return {
+            Cause.AGENT: "by the agent's doing",
+            Cause.MACHINE: "by no doing of the agent's",
+            Cause.OPERATOR: "by its operator",
+        }[cause]
 
 
 class Record(Value):

@@ -5,6 +5,7 @@ A write that fails is kept and made good with the next one: a full disk loses no
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, cast
@@ -13,9 +14,10 @@ import anyio
 from pydantic_core import to_jsonable_python
 
 from hud_mcp.action import ActionEffect, Point
+from hud_mcp.deaths import trail
 from hud_mcp.errors import SessionTaken, StoreFailed
 from hud_mcp.observation import Observation, Screenshot
-from hud_mcp.record import BEHIND, TARGETS
+from hud_mcp.record import BEHIND, TARGETS, UNDONE
 from hud_mcp.store import Store
 from hud_mcp.trajectory import Receipt, ScreenshotRecord, Trajectory, TrajectoryStep, utc_now
 
@@ -54,6 +56,17 @@ class Draft:
         self.interrupted = False
         self.answers = False
         self.snapshot: bytes | None = None
+
+    def undo(self, *, was_dead: bool) -> None:
+        """Note that the world died, and is brought back: nothing of the call stands.
+
+        Args:
+            was_dead: Whether it had died before the call began.
+        """
+        self.performed, self.rewards, self.places, self.targets = 0, [], [], []
+        self.terminated = self.truncated = self.interrupted = False
+        self.snapshot = self.observation = None
+        self.info = {UNDONE: "before" if was_dead else "during"}
 
     @property
     def reward(self) -> float | None:
@@ -125,12 +138,14 @@ class Recorder:
         store: Where to.
         trajectory_id: The record's id.
         log_lines: How many lines of log are kept.
-        steps: How many steps the record has already.
+        recorded: The steps that the record has already.
         lines: How many lines of log it has already.
 
     Attributes:
         count: How many steps there are.
         taken: Whether another server has taken the session over: nothing is written from then on.
+        changed: How many there are up to the last one that may have changed the world.
+        deaths: The calls since the last step that stands, each of which met a dead world.
         snapshot_step: After which step the last snapshot was taken; None without one.
         is_behind: Whether something may have been done in the world that no step and no
             snapshot has.
@@ -138,7 +153,13 @@ class Recorder:
     """
 
     def __init__(
-        self, store: Store, trajectory_id: str, *, log_lines: int, steps: int = 0, lines: int = 0
+        self,
+        store: Store,
+        trajectory_id: str,
+        *,
+        log_lines: int,
+        recorded: Sequence[TrajectoryStep] = (),
+        lines: int = 0,
     ) -> None:
         self._store = store
         self._id = trajectory_id
@@ -149,7 +170,9 @@ class Recorder:
         self._receipt: Receipt | None = None
         self._lock = anyio.Lock(fast_acquire=True)  # nearly always free: no turn of the loop
         self._beginning: asyncio.Future[int] | None = None
-        self.count = steps
+        self.count = len(recorded)
+        self.changed = max((step.index + 1 for step in recorded if step.changes_world), default=0)
+        self.deaths = trail(recorded)
         self.taken = False
         self.snapshot_step: int | None = None
         self.is_behind = False
@@ -235,18 +258,27 @@ class Recorder:
     def owe(self, draft: Draft) -> None:
         """Keep a step, to be written with the next one."""
         shot = draft.observation.image if draft.observation else None
-        owed = _Owed(draft.step(self.count), shot, draft.answers, draft.snapshot)
-        self._steps.append(owed)
+        step = draft.step(self.count)
+        self._steps.append(_Owed(step, shot, draft.answers, draft.snapshot))
+        self.deaths = [*self.deaths, step] if step.undone else []
+        if step.changes_world:
+            self.changed = step.index + 1
         if draft.snapshot is not None:
             self.snapshot_step = self.count
             self.is_behind = False
         self.count += 1
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every step is written."""
+        return not self._steps
 
     def withdraw(self) -> None:
         """Take the last step back, if it is not written yet: what it says was not done."""
         if self._steps:
             self._steps.pop()
             self.count -= 1
+            self.changed = min(self.changed, self.count)
 
     async def end(self, receipt: Receipt) -> None:
         """Make the end durable, with everything that is still owed.

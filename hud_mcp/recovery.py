@@ -15,11 +15,11 @@ from hud_mcp.caller import Caller
 from hud_mcp.ending import ended_text, receipt_of_held
 from hud_mcp.environment import Environment
 from hud_mcp.errors import HudMcpError, SessionBusy, SessionEnded
-from hud_mcp.grade import Outcome
+from hud_mcp.grade import Cause, Outcome
 from hud_mcp.keeper import Ending
 from hud_mcp.limits import Limits
 from hud_mcp.replay import submitted_answer
-from hud_mcp.session import GRADED_AGAIN, Session
+from hud_mcp.session import BROUGHT_BACK, GRADED_AGAIN, STOPPED, Session
 from hud_mcp.store import Store
 from hud_mcp.store.held import HeldSession, WaitingSession
 from hud_mcp.trajectory import Receipt, utc_now
@@ -175,7 +175,9 @@ class Recovery:
 
     async def _end_held(self, held: HeldSession, outcome: Outcome, reason: str) -> Receipt:
         """End a session that is this server's and whose world is not open."""
-        receipt = receipt_of_held(held, Ending(outcome, error=reason, told=reason))
+        cause = _who_left(held) if outcome is Outcome.EXPIRED else None
+        ending = Ending(outcome, error=reason, told=reason, cause=cause)
+        receipt = receipt_of_held(held, ending)
         await self._store.end_session(receipt.trajectory, receipt)
         logger.warning("%s of %s: %s", outcome, receipt.trajectory, reason)
         return receipt
@@ -200,6 +202,13 @@ def _overdue(found: WaitingSession, limits: Limits) -> tuple[Outcome, str] | Non
         text = f"Its server ended, and nobody went on with it for {limits.idle_s:g} s."
         return Outcome.EXPIRED, text
     return None
+
+
+def _who_left(held: HeldSession) -> Cause:
+    """Whose doing it is that nobody could reach a session: who stopped its server, or its death."""
+    logs = held.trajectory.logs or ""
+    stopped = logs.rfind(STOPPED) > logs.rfind(BROUGHT_BACK)
+    return Cause.OPERATOR if stopped else Cause.MACHINE
 
 
 def _changed(environment: Environment, held: HeldSession) -> str | None:

@@ -12,6 +12,7 @@ import anyio
 
 from hud_mcp.action import Action, ResponseAction, parse_actions, scale_action
 from hud_mcp.call import FunctionConfig
+from hud_mcp.deaths import DiedAgain, kept
 from hud_mcp.environment.calls import prepare
 from hud_mcp.errors import ActionFailed, EnvironmentFailed, HudMcpError, InvalidAction
 from hud_mcp.function import Function, Situation
@@ -42,7 +43,7 @@ def can_come_back(
     """Whether a world can be brought back from its record.
 
     Args:
-        steps: How many steps were recorded.
+        steps: How many steps were recorded, up to the last that may have changed it.
         snapshot_step: After which of them the last snapshot was taken; None without one.
         replayable: Whether the same actions and looks bring back the same state.
         tools_replay: Whether every tool that was called may be called again.
@@ -51,7 +52,7 @@ def can_come_back(
         return True
     if not steps:
         return True
-    return snapshot_step == steps - 1
+    return snapshot_step is not None and snapshot_step >= steps - 1
 
 
 async def bring_back(
@@ -80,11 +81,14 @@ async def bring_back(
     Raises:
         WorldLost: It cannot be, or it differs from its record.
         EnvironmentFailed: The world broke.
+        DiedAgain: It did so as the last of what changed it was repeated.
     """
     if snapshot_step == BEHIND:
         raise WorldLost(
             "its agent used its world directly, and there is no snapshot of what it did there last"
         )
+    steps = kept(steps)
+    last = max((step.index for step in steps if step.changes_world), default=-1)
     if not steps:
         return
     once = [name for s in steps if (name := _tool_name(s)) and not _replays(tools, name)]
@@ -93,7 +97,7 @@ async def bring_back(
         await _replay(world, steps, tools, functions, pointer)
     elif snapshot is None and all(s.kind in ("response", "evaluate") for s in steps):
         return  # nothing was done in it, as where there are no steps
-    elif snapshot is None or snapshot_step != steps[-1].index:
+    elif snapshot is None or snapshot_step < last:
         raise WorldLost(
             f"the tool {once[0]!r} was called, which must not be called again"
             if replayable and once
@@ -130,23 +134,30 @@ async def _replay(
 ) -> None:
     seen: str | None = None
     checked: TrajectoryStep | None = None
-    for step in steps:
-        if step.kind == "tool":
-            await _call_again(world, step, tools)
-            continue
-        if step.kind == "evaluate":  # it looked, and changed nothing
-            continue
-        if step.kind == "reset":
-            await _set_up_again(world, step, functions)
-        else:
-            await _act_again(world, step, pointer)
-        look = Look.model_validate(step.look).model_copy(update={"image": None})
-        if look.text and step.observation_text is not None:
-            seen, checked = (await world.observe(look)).text, step
-        else:
-            checked = None
-    if checked is not None:
-        await _check(world, checked, seen)
+    last = max((step.index for step in steps if step.changes_world), default=-1)
+    step = steps[0]
+    try:
+        for step in steps:
+            if step.kind == "tool":
+                await _call_again(world, step, tools)
+                continue
+            if step.kind == "evaluate":  # it looked, and changed nothing
+                continue
+            if step.kind == "reset":
+                await _set_up_again(world, step, functions)
+            else:
+                await _act_again(world, step, pointer)
+            look = Look.model_validate(step.look).model_copy(update={"image": None})
+            if look.text and step.observation_text is not None:
+                seen, checked = (await world.observe(look)).text, step
+            else:
+                checked = None
+        if checked is not None:
+            await _check(world, checked, seen)
+    except EnvironmentFailed as exc:
+        if last >= 0 and step.index >= last:
+            raise DiedAgain(str(exc)) from exc
+        raise
 
 
 async def _act_again(world: World, step: TrajectoryStep, pointer: Pointer) -> None:

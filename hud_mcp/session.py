@@ -12,6 +12,7 @@ import secrets
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, Literal, TypeVar
 
@@ -20,11 +21,22 @@ import anyio
 from hud_mcp.action import Action
 from hud_mcp.call import FunctionConfig
 from hud_mcp.caller import OPERATOR, Caller
-from hud_mcp.ending import DONE, NEXT, digest, ended_text, make_receipt
+from hud_mcp.deaths import DIED_IN_GRADING, DiedAgain, whose_doing
+from hud_mcp.ending import (
+    DONE,
+    NEXT,
+    destroyed,
+    died_again,
+    died_text,
+    digest,
+    ended_text,
+    make_receipt,
+)
 from hud_mcp.environment import Environment
 from hud_mcp.environment.calls import Measurement, task_hosts
 from hud_mcp.errors import (
     AlreadyAnswered,
+    DestroyedByAgent,
     EnvironmentFailed,
     GradingFailed,
     HudMcpError,
@@ -35,6 +47,7 @@ from hud_mcp.errors import (
     SessionEnded,
     SessionTaken,
     StoreFailed,
+    WorldDied,
 )
 from hud_mcp.grade import Cause, Grade, Outcome
 from hud_mcp.held_world import HeldWorld
@@ -44,6 +57,7 @@ from hud_mcp.log import take_rest
 from hud_mcp.measuring import Measuring
 from hud_mcp.observation import Look, Screenshot
 from hud_mcp.performer import Performer, Stepped
+from hud_mcp.record import UNDONE
 from hud_mcp.recorder import Recorder, StepKind
 from hud_mcp.replay import WorldLost, submitted_answer
 from hud_mcp.store import Store
@@ -58,7 +72,15 @@ from hud_mcp.visits import Visit, Visits
 from hud_mcp.worker import Worker
 from hud_mcp.world import Opening, Placed, Shared, World, current_world
 
-__all__ = ["GRADED_AGAIN", "Caller", "Session", "SessionState", "Stepped"]
+__all__ = [
+    "BROUGHT_BACK",
+    "GRADED_AGAIN",
+    "STOPPED",
+    "Caller",
+    "Session",
+    "SessionState",
+    "Stepped",
+]
 
 logger = logging.getLogger(__name__)
 
@@ -67,6 +89,10 @@ T = TypeVar("T")
 
 GRADED_AGAIN = "its answer is graded again, as its server ended before it had a grade"
 """The line of a session's log by which such gradings are counted."""
+
+BROUGHT_BACK = "brought back after"
+STOPPED = "its server was stopped, and the session waits in its record"
+"""Lines of a session's log: where the last of them is `STOPPED`, its server did not die."""
 
 
 _LEFT = Ending(Outcome.LOST, told="Its program ended without closing it.")
@@ -146,15 +172,29 @@ class Session:
         self._seed = begun.seed if begun else self._choose_seed()
         self._answer: str | None = None
         self._answered_at: datetime | None = None
+        self._is_left = is_left
+        self._store = store
         self._recorder = Recorder(
             store,
             self.trajectory_id,
             log_lines=limits.log_lines,
-            steps=len(begun.steps) if begun else 0,
+            recorded=begun.steps if begun else (),
             lines=held.lines if held else 0,
         )
         self._recorder.attempt = held.attempt if held else None
-        self._world = HeldWorld(
+        self._parks = False
+        self._resuming = held is not None
+        self._died: str | None = None
+        self._died_in_grading = False
+        self._revival: asyncio.Task[None] | None = None
+        self._lays_down_world = False
+        self._ends_meanwhile: Ending | None = None
+        self._equip()
+
+    def _equip(self) -> None:
+        """Make what one life of its world needs: each is used for one life only."""
+        environment, limits = self.environment, self.limits
+        world = self._world = HeldWorld(
             environment, replayable=self._replayable, over=self._over_text, log=self.log
         )
         self._visits = Visits(
@@ -171,36 +211,35 @@ class Session:
             limits=limits,
             recorder=self._recorder,
             visits=self._visits,
-            rewards_shown=reward_policy == "per_step" or self.is_operated,
+            rewards_shown=self.reward_policy == "per_step" or self.is_operated,
             hand_over=self._hand_over,
+            comes_back=self._can_come_back,
             measuring=self._measuring,
             operated=self.is_operated,
+            log=self.log,
         )
-        self._process: TemplateProcess | None = None
-        self._parks = False
-        self._resuming = held is not None
         self._worker = Worker(
             queue=limits.queue,
             on_broken=self._on_broken,
             over=self._over_text,
             name=self.name,
             log=self.log,
-            contention=shared.contention,
+            contention=self._shared.contention,
         )
         self._keeper = Keeper(
             self.template,
             open_generator=self._open,
             unwind=self._worker.stop,
             settle=self._settle,
-            close_world=self._close_world,
+            close_world=world.close,
             leave=self._leave,
             cut_off=self._cut_off,
-            left=lambda: _LEFT if is_left() else None,
+            left=lambda: _LEFT if self._is_left() else None,
             setup_s=limits.setup_s,
             grade_s=limits.grade_s,
             name=self.name,
             log=self.log,
-            contention=shared.contention,
+            contention=self._shared.contention,
         )
 
     @property
@@ -236,7 +275,9 @@ class Session:
     @property
     def busy(self) -> bool:
         """Whether a call is under way, or the task is being graded."""
-        return self._worker.calls > 0 or self.state == "grading" or self._visits.under_way > 0
+        if self._revival is not None or self.state == "grading":
+            return True
+        return self._worker.calls > 0 or self._visits.under_way > 0
 
     def _choose_seed(self) -> int | None:
         """The task's; where it has none and a replay must give the same, one drawn now."""
@@ -335,7 +376,9 @@ class Session:
         )
 
     async def resume(self) -> None:
-        """Go on with a session that another server process began; it is this one's already.
+        """Go on with a session that another server process began, or whose world died.
+
+        It is this process's already.
 
         The world is opened anew under the same context and seed, the template is run to its
         prompt, then the world is brought to the last recorded step. An answer that was
@@ -346,8 +389,8 @@ class Session:
         """
         held = self._held
         if held is None:
-            raise ValueError("only a session that another server began is resumed")
-        steps = held.trajectory.steps
+            raise ValueError("only a session that has a record is resumed")
+        steps, died = held.trajectory.steps, self._died
         began_s = time.monotonic()
         self._keeper.start()
         try:
@@ -367,13 +410,15 @@ class Session:
         except HudMcpError as exc:
             await self.finish(Ending(Outcome.LOST, error=str(exc), told=str(exc)), abort=True)
             raise SessionEnded(ended_text(self.receipt, self.told)) from exc
-        self._resuming = False
+        self._resuming, self._died = False, None
         took_s = time.monotonic() - began_s
-        self.log(f"brought back after {len(steps)} steps in {took_s:.1f} s")
+        self.log(f"{BROUGHT_BACK} {len(steps)} steps in {took_s:.1f} s")
         answer = submitted_answer(steps)
         if answer is not None:
-            self.log(GRADED_AGAIN)
-            await self._recorder.note()  # before: it is how gradings that end servers are counted
+            if died is None:
+                self.log(GRADED_AGAIN)
+                # Before it is graded: it is how gradings that end servers are counted.
+                await self._recorder.note()
             self._hand_over(answer)
             self._answered_at = steps[-1].ended_at
         elif self.state == "starting":
@@ -552,6 +597,7 @@ class Session:
 
         A task that is being graded is waited for: it ends with its grade.
         """
+        await self._until_back()
         if self.state == "grading":
             await self.ended.wait()
         if not self.is_over:
@@ -619,14 +665,22 @@ class Session:
             self.prompt is not None
             and not self.provisional
             and not self.is_behind
-            and self._world.can_come_back(self.steps, self._recorder.snapshot_step)
+            and self._world.can_come_back(self._recorder.changed, self._recorder.snapshot_step)
         )
+
+    def _can_come_back(self) -> bool:
+        """Whether its world, if it dies now, can be brought back from what is recorded."""
+        return self.can_park and self._recorder.is_complete and not self.taken
 
     async def finish(self, ending: Ending, *, abort: bool = False) -> None:
         """End the session with a given ending, and wait until its world is closed."""
         if self.receipt is None:
             self.told = ending.told  # for the calls that this cuts off
             self._parks = ending.parked
+        if self._revival is not None and self._died is not None and not self._resuming:
+            self._ends_meanwhile = self._ends_meanwhile or ending
+            await asyncio.wait({self._revival})
+            return
         if abort or self.state == "starting":
             self._keeper.abort(ending)
         else:
@@ -636,10 +690,13 @@ class Session:
     @property
     def is_closed(self) -> bool:
         """Whether its world is closed and its record complete, as far as it could be written."""
+        if self._revival is not None:
+            return False
         return self._keeper.closed.is_set() or not self._keeper.started
 
     async def closed(self) -> None:
         """Wait until the world is closed."""
+        await self._until_back()
         await self._keeper.closed.wait()
 
     @property
@@ -665,19 +722,102 @@ class Session:
         self._refuse_if_over()
         await self._performer.respond(answer)
 
-    def _hand_over(self, answer: str) -> None:
+    def _hand_over(self, answer: str, *, died: bool = False) -> None:
         self._answer, self._answered_at = answer, utc_now()
         self.state = "grading"
-        self._keeper.submit(answer)
+        if died and self._can_come_back():
+            self._revive(self._world.died or "It could not be looked at.")
+        else:
+            self._keeper.submit(answer)
 
     async def _come_back(self, held: HeldSession) -> None:
         await self._world.come_back(held)
         self._measuring.restore(held.trajectory.steps)
         self._recorder.snapshot_step = held.snapshot_step if held.snapshot is not None else None
 
-    async def _on_broken(self, exc: EnvironmentFailed) -> None:
-        self._keeper.end(Ending(Outcome.ENVIRONMENT_FAILED, error=str(exc), told=str(exc)))
+    async def _on_broken(self, exc: EnvironmentFailed) -> HudMcpError | None:
+        """Bring the world back where its record can; return what its caller is told instead."""
+        reason, deaths = self._world.died or str(exc), self._recorder.deaths
+        if self._resuming:
+            if isinstance(exc, DiedAgain) and self._died is not None:
+                self._keeper.end(died_again(reason))
+            else:
+                self._keeper.end(Ending(Outcome.ENVIRONMENT_FAILED, error=reason, told=reason))
+            await self.ended.wait()
+            return None
+        undone = bool(deaths) and deaths[-1].index == self._recorder.count - 1
+        cause = whose_doing(deaths, has_acted=self._recorder.changed > 0) if undone else None
+        if cause is Cause.AGENT or (not undone and isinstance(exc, DestroyedByAgent)):
+            self._keeper.end(died_again(reason) if undone else destroyed(reason))
+        elif undone and cause is None:
+            self._revive(reason)
+            with anyio.move_on_after(self.limits.reply_s):
+                await self._until_back()
+            if not self.is_over:
+                was_dead = deaths[-1].info[UNDONE] == "before"
+                return WorldDied(
+                    died_text(reason, was_dead=was_dead, is_back=self._revival is None)
+                )
+        else:
+            self._keeper.end(Ending(Outcome.ENVIRONMENT_FAILED, error=str(exc), told=str(exc)))
         await self.ended.wait()
+        if self.receipt is None or self.receipt.outcome is not Outcome.ENVIRONMENT_FAILED:
+            return SessionEnded(self._over_text())
+        return EnvironmentFailed(self.told or reason)
+
+    def _revive(self, reason: str) -> None:
+        """Bring the world back, once the template was told to let go of it."""
+        self._keeper.end(Ending(Outcome.LOST, parked=True))
+        self._come_back_soon(reason)
+
+    def _come_back_soon(self, reason: str) -> None:
+        """Begin to bring the world back; every call waits for that from now on."""
+        self._died = reason
+        self.log(f"its world died: {reason}")
+        self._lays_down_world = True
+        if self.state == "open":
+            self.state = "starting"
+        self._revival = asyncio.get_running_loop().create_task(
+            self._run_revival(self._keeper), name=f"revival {self.name}"
+        )
+
+    async def _run_revival(self, keeper: Keeper) -> None:
+        """Bring the world back from the record, once the old one is closed."""
+        try:
+            await keeper.closed.wait()
+            self._lays_down_world = False
+            if self.is_over:  # it was being graded already, and has its end
+                return
+            ending = self._ends_meanwhile
+            if ending is None:
+                try:
+                    self._held = await self._store.hold(self.trajectory_id)
+                except HudMcpError as exc:
+                    ending = self._not_back(str(exc))
+            if ending is not None or self._ends_meanwhile is not None:
+                await self._settle(self._ends_meanwhile or ending or _LEFT)
+                await self._leave()
+                return
+            self._resuming = True
+            self._measuring = Measuring(keeps_history=self.task.prompt is not None)
+            self._equip()
+            with suppress(SessionEnded):  # its receipt says how it ended
+                await self.resume()
+        finally:
+            self._revival = None
+
+    async def _until_back(self) -> None:
+        """Wait until the world has been brought back, where it is being."""
+        while (revival := self._revival) is not None:
+            await asyncio.wait({revival})
+
+    def _not_back(self, why: str | None) -> Ending:
+        """How a session ends that could not be brought back."""
+        if self._died is not None:
+            text = f"Its world died ({self._died}), and it could not be brought back: {why}"
+            return Ending(Outcome.ENVIRONMENT_FAILED, error=text, told=text)
+        text = f"Its server ended, and it could not be brought back: {why}"
+        return Ending(Outcome.LOST, error=text, told=text)
 
     # What follows runs in the keeper.
 
@@ -702,7 +842,7 @@ class Session:
         current_world.set(world)
         context = environment.context_space.fill(self.task.context)
         if apart and isinstance(world, Placed) and world.place is not None:
-            self._process = TemplateProcess(
+            process = self._world.template_process = TemplateProcess(
                 environment,
                 self.template,
                 args=self.task.args,
@@ -710,16 +850,8 @@ class Session:
                 place=world.place,
                 shared=self._shared,
             )
-            return self._process
+            return process
         return self.template.run(self.task.args, world, context)
-
-    async def _close_world(self) -> None:
-        """Close the world, after the template's own process, which uses it."""
-        try:
-            if self._process is not None:
-                await self._process.aclose()
-        finally:
-            await self._world.close()
 
     def _cut_off(self) -> None:
         """The template ends the wait for an answer by itself, and may grade now."""
@@ -730,15 +862,20 @@ class Session:
         """Record how the session ended, then tell everyone who waits."""
         await self._worker.stop()
         self._visits.close()
+        if ending.outcome is Outcome.ENVIRONMENT_FAILED and self.state == "grading":
+            ending = await self._after_death_in_grading(ending)
+        if self._lays_down_world and ending.parked:
+            self._worker.refuse_waiting(WorldDied(died_text(self._died or "", was_dead=True)))
+            return
         if (rest := take_rest(self.name)) is not None:
             self.log(rest)
-        if self._resuming and not ending.parked:
-            why = f"Its server ended, and it could not be brought back: {ending.error}"
-            ending = Ending(Outcome.LOST, error=why, told=why)
+        if self._resuming and not ending.parked and ending.cause is None:
+            ending = self._not_back(ending.error)
         self.told = ending.told
         try:
             if ending.parked:
                 self.state = "parked"
+                self.log(STOPPED)
             else:
                 await self._record_end(ending)
         finally:  # whatever happens: nobody waits for ever
@@ -746,6 +883,22 @@ class Session:
             self._world.latest = None
             self.ended.set()
             self._worker.refuse_waiting()
+
+    async def _after_death_in_grading(self, ending: Ending) -> Ending:
+        """How it ends where the world failed its grader: the first time, it is brought back."""
+        by_agent, ending = ending.cause is Cause.AGENT, replace(ending, cause=None)
+        if self._resuming or not await self._world.is_dead():
+            return ending
+        reason = self._world.died or ending.told or "It cannot be used."
+        logs = (self._held.trajectory.logs if self._held else None) or ""
+        if self._died_in_grading or DIED_IN_GRADING in logs:
+            return died_again(reason) if self._recorder.changed else ending
+        if self._answer is not None and self._can_come_back():
+            self._died_in_grading = True  # also where the store takes no line just now
+            self.log(DIED_IN_GRADING)
+            self._come_back_soon(reason)
+            return Ending(Outcome.LOST, parked=True)
+        return destroyed(reason) if by_agent else ending
 
     async def _record_end(self, ending: Ending) -> None:
         self.ended_at = utc_now()
@@ -791,6 +944,7 @@ class Session:
     async def _enqueue(
         self, run: Callable[[], Awaitable[T]], limit_s: float, *, detached: bool = False
     ) -> T:
+        await self._until_back()
         self._refuse_if_over()
         self.touched_s = time.monotonic()
         self.provisional = False

@@ -20,7 +20,7 @@ from hud_mcp.errors import (
     SessionNotFound,
     StoreFailed,
 )
-from hud_mcp.grade import Outcome
+from hud_mcp.grade import Cause, Outcome
 from hud_mcp.hooks import Hooks
 from hud_mcp.keeper import Ending
 from hud_mcp.limits import Limits
@@ -409,7 +409,7 @@ class Sessions:
     async def _make_room(self, caller: Caller) -> None:
         while (untouched := self._in_the_way(caller)) is not None:
             text = "It was untouched, and its place was needed."
-            await _end(untouched, Ending(Outcome.EXPIRED, told=text))
+            await _end(untouched, Ending(Outcome.EXPIRED, told=text, cause=Cause.OPERATOR))
 
     def _in_the_way(self, caller: Caller) -> Session | None:
         """The session that must go first; None where there is room.
@@ -453,7 +453,7 @@ class Sessions:
             for session in list(self._sessions.values()):
                 text = None if session.state != "open" else self._expiry(session)
                 if text is not None:
-                    ending = Ending(Outcome.EXPIRED, told=text)
+                    ending = Ending(Outcome.EXPIRED, told=text, cause=Cause.AGENT)
                     task = asyncio.get_running_loop().create_task(_end(session, ending))
                     self._endings.add(task)
                     task.add_done_callback(self._endings.discard)
@@ -509,7 +509,8 @@ async def _leave(session: Session) -> None:
     with anyio.move_on_after(_FINISH_S):
         await session.catch_up()
     if session.provisional:
-        ending = Ending(Outcome.EXPIRED, told="The server was stopped before anybody acted on it.")
+        told = "The server was stopped before anybody acted on it."
+        ending = Ending(Outcome.EXPIRED, told=told, cause=Cause.OPERATOR)
     elif session.can_park:
         ending = Ending(Outcome.LOST, parked=True)
     else:

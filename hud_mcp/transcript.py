@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
-from hud_mcp.grade import SubScore
+from hud_mcp.grade import SubScore, cause_of
 from hud_mcp.record import Receipt, Record, TrajectoryStep
 from hud_mcp.task import Task
 
@@ -125,8 +125,9 @@ def transcript(record: Record, *, full: bool = False) -> Iterator[Line]:
 def _ending(record: Record) -> str:
     if record.receipt is None:
         return "unfinished"
-    reward = record.receipt.reward
-    return record.receipt.outcome.value + ("" if reward is None else f" {reward:g}")
+    receipt, reward = record.receipt, record.receipt.reward
+    parts = [receipt.outcome.value, "" if reward is None else f"{reward:g}", receipt.said_cause]
+    return " ".join(part for part in parts if part)
 
 
 def _facts(record: Record) -> list[tuple[str, str]]:
@@ -184,6 +185,7 @@ def _step_facts(step: TrajectoryStep) -> list[tuple[str, str]]:
         ("reward", "" if step.reward is None else f"{step.reward:g}"),
         ("ended", "terminated" if step.terminated else "truncated" if step.truncated else ""),
         ("interrupted", "an action may have been cut off half-way" if step.interrupted else ""),
+        ("undone", "its world died, and was brought back to before it" if step.undone else ""),
         ("info", _json(step.shown_info) if step.shown_info else ""),
     ]
     return [(name, value) for name, value in facts if value]
@@ -198,6 +200,7 @@ def _state(step: TrajectoryStep, number: int) -> str:
 def _receipt_lines(receipt: Receipt, *, full: bool) -> Iterator[Line]:
     facts = [
         ("outcome", receipt.outcome.value),
+        ("cause", cause_of(receipt.outcome, receipt.cause).value),
         ("reward", "none" if receipt.reward is None else f"{receipt.reward:g}"),
         ("ended", f"{receipt.ended_at:%Y-%m-%d %H:%M:%S} UTC"),
         ("policy", f"reward {receipt.reward_policy}"),

@@ -48,7 +48,8 @@ class Worker:
 
     Args:
         queue: How many calls may wait.
-        on_broken: Called when the world is broken; returns when the session has ended.
+        on_broken: Called when the world is broken; returns what to tell the caller in place of
+            that, once the session has ended, or has another worker.
         over: Says that the session is over, and how it ended.
         name: The session's short name.
         log: Takes a line for its log.
@@ -60,7 +61,7 @@ class Worker:
         *,
         queue: int,
         contention: Contention,
-        on_broken: Callable[[EnvironmentFailed], Awaitable[None]],
+        on_broken: Callable[[EnvironmentFailed], Awaitable[HudMcpError | None]],
         over: Callable[[], str],
         name: str,
         log: Callable[[str], None],
@@ -139,11 +140,11 @@ class Worker:
         if self._task is not None and not self._broken:
             self._task.cancel()
 
-    def refuse_waiting(self) -> None:
-        """Tell every call that still waits that the session is over."""
+    def refuse_waiting(self, why: HudMcpError | None = None) -> None:
+        """Tell every call that still waits that the session is over, or why else it is not done."""
         while not self._queue.empty():
             command = self._queue.get_nowait()
-            command.error = SessionEnded(self._over())
+            command.error = why or SessionEnded(self._over())
             command.finished.set()
 
     async def _work(self) -> None:
@@ -156,7 +157,7 @@ class Worker:
             except EnvironmentFailed as exc:
                 command.error = exc
                 self._broken = True
-                await self._on_broken(exc)
+                command.error = await self._on_broken(exc) or exc
                 return
             except HudMcpError as exc:
                 command.error = exc

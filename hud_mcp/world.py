@@ -23,6 +23,7 @@ from hud_mcp.observation import Look, Observation
 __all__ = [
     "ActsAtOnce",
     "Elsewhere",
+    "Mortal",
     "Opening",
     "Place",
     "Placed",
@@ -137,6 +138,19 @@ class Restorable(World, Protocol):
 
         If this call is cancelled, only `close` may be called from now on.
         """
+        ...
+
+
+@runtime_checkable
+class Mortal(World, Protocol):
+    """A world that can die while nobody calls it, as one in another process can.
+
+    A session then knows that a call found it dead, and did not kill it.
+    """
+
+    @property
+    def died(self) -> str | None:
+        """Why only `close` may be called from now on; None while the world can be used."""
         ...
 
 

@@ -74,6 +74,7 @@ LAYERS = (
         "worker",
         "keeper",
         "ending",
+        "deaths",
         "pointer",
         "replay",
         "held_world",

@@ -155,7 +155,7 @@ def test_a_transcript_tells_the_whole_story_in_order() -> None:
         '  info         {"left": 2}',
         "    - heading\n    - button",
         "log\n  03:04:05 one\n  03:04:06 two",
-        "receipt\n  outcome      graded\n  reward       0.5",
+        "receipt\n  outcome      graded\n  cause        agent\n  reward       0.5",
         "  a: 1, weight 1\n    b: 0, weight 1",
         "  content\n    Half right.",
     ]

@@ -17,7 +17,7 @@ from hud_mcp.channel.words import in_hud_words
 from hud_mcp.credential import read_session_token
 from hud_mcp.environment import Environment
 from hud_mcp.errors import HudMcpError, InvalidContext, InvalidTask
-from hud_mcp.grade import Outcome
+from hud_mcp.grade import Cause, Outcome, cause_of
 from hud_mcp.operations import OPERATIONS, Operations
 from hud_mcp.session import Session
 from hud_mcp.template import Prompt
@@ -410,6 +410,8 @@ def _known_of(receipt: Receipt | None) -> dict[str, Any]:
     if receipt is None:
         return {}
     known: dict[str, Any] = {"outcome": receipt.outcome.value}
+    if receipt.said_cause:
+        known["cause"] = cause_of(receipt.outcome, receipt.cause).value
     if receipt.outcome is Outcome.GRADED and receipt.reward is not None:
         known |= {"grade": _graded(receipt), "answer_digest": receipt.answer_digest}
     return known
@@ -418,7 +420,8 @@ def _known_of(receipt: Receipt | None) -> dict[str, Any]:
 def _graded(receipt: Receipt) -> dict[str, Any]:
     """A receipt as the wire has it: `score` is HUD's word for the reward."""
     if receipt.outcome is not Outcome.GRADED or receipt.reward is None:
-        raise RpcError(_FAILED, f"the task ended without a grade: {receipt.outcome.value}")
+        how = " ".join(part for part in (receipt.outcome.value, receipt.said_cause) if part)
+        raise RpcError(_FAILED, f"the task ended without a grade: {how}")
     frame: dict[str, Any] = {
         "score": float(receipt.reward),
         "done": True,
@@ -426,6 +429,8 @@ def _graded(receipt: Receipt) -> dict[str, Any]:
         "trajectory": receipt.trajectory,
         "graded_at": receipt.ended_at.isoformat(),
     }
+    if receipt.is_by_agent:
+        frame["cause"] = Cause.AGENT.value
     if receipt.content is not None:
         frame["content"] = receipt.content
     if receipt.subscores:

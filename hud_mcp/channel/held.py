@@ -23,7 +23,7 @@ from hud_mcp.errors import (
     SessionEnded,
     did_you_mean,
 )
-from hud_mcp.grade import Outcome
+from hud_mcp.grade import Cause, Outcome
 from hud_mcp.keeper import Ending
 from hud_mcp.session import Caller, Session
 from hud_mcp.sessions import Sessions
@@ -464,7 +464,7 @@ def _task_session_id(session_id: str, number: int) -> str:
 
 
 def _cancelled() -> Ending:
-    return Ending(Outcome.CANCELLED, told="It was cancelled by the client.")
+    return Ending(Outcome.CANCELLED, told="It was cancelled by the client.", cause=Cause.AGENT)
 
 
 def _same_answer(receipt: Receipt | None, answer: str) -> Receipt:

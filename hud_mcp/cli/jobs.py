@@ -185,6 +185,7 @@ def _run_fields(run: TrajectorySummary) -> dict[str, Any]:
     return {
         "id": run.id,
         "outcome": outcome_class(run),
+        "cause": run.cause,
         "reward": run.reward,
         "steps": run.step_count,
         "started_at": run.started_at,

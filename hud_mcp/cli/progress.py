@@ -156,7 +156,9 @@ def run_name(run: PlannedRun, group: int) -> str:
 
 def outcome_style(outcome: str) -> str:
     """The colour of an outcome."""
-    known = {"graded": "green", "cancelled": "yellow", "expired": "yellow", "not_begun": "yellow"}
+    known = {"graded": "green"} | dict.fromkeys(
+        ("cancelled", "expired", "interrupted", "not_begun"), "yellow"
+    )
     return known.get(outcome, "red")
 
 

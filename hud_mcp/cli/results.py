@@ -172,9 +172,10 @@ def _outcomes(runs: Sequence[TrajectorySummary], not_begun: int, group: int) -> 
 
 def _why(run: TrajectorySummary) -> str | None:
     receipt = run.receipt
-    if receipt is None or receipt.outcome is Outcome.GRADED or receipt.error is None:
+    if receipt is None or receipt.error is None:
         return None
-    return receipt.error[:_WHY_CHARS]
+    said = receipt.said_cause
+    return f"{f'{said}: ' if said else ''}{receipt.error}"[:_WHY_CHARS]
 
 
 def _mean(values: Sequence[float], digits: int) -> str:

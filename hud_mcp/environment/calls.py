@@ -11,6 +11,7 @@ from pydantic_core import to_jsonable_python
 from hud_mcp.arguments import Arguments
 from hud_mcp.call import FunctionConfig
 from hud_mcp.errors import (
+    BrokenByAgent,
     EnvironmentFailed,
     GradingFailed,
     HudMcpError,
@@ -152,6 +153,7 @@ async def measure(
 
     Raises:
         GradingFailed: A function raised; the text names it, and its file and line.
+        BrokenByAgent: What the agent did kept it from looking.
         EnvironmentFailed: The world broke under it.
     """
     results: list[Any] = []
@@ -160,7 +162,7 @@ async def measure(
         function = functions[call.function]
         try:
             returned = await function.call(call.args, situation)
-        except EnvironmentFailed:
+        except (BrokenByAgent, EnvironmentFailed):
             raise
         except HudMcpError as exc:
             raise GradingFailed(f"{function.where}: {call.function}: {exc}") from exc

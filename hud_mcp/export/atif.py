@@ -201,6 +201,7 @@ def _result(trajectory: Trajectory) -> Json:
     ended = trajectory.ended_at
     return {
         "outcome": trajectory.outcome.value if trajectory.outcome else None,
+        "cause": trajectory.cause.value if trajectory.cause else None,
         "reward": trajectory.reward,
         "subscores": [_subscore(s) for s in receipt.subscores] if receipt else [],
         "duration_s": (ended - trajectory.started_at).total_seconds() if ended else None,

@@ -92,6 +92,7 @@ def _write(
     row: dict[str, Any] = trajectory.model_dump(mode="json", exclude={"steps"})
     job = selection.job.model_dump(mode="json") if selection.job else None
     row |= {"outcome": trajectory.outcome, "reward": trajectory.reward, "error": trajectory.error}
+    row |= {"cause": trajectory.cause}
     row |= {"job": job, "steps": []}
     for step in trajectory.steps:
         made = step.model_dump(mode="json", exclude={"observation_url"})

@@ -252,8 +252,9 @@ class Attempt:
     async def _result(self, refused: str | None) -> Rollout:
         receipt = await self.conversation.find_receipt()
         outcome = _class_of(receipt, begun=self.conversation.trajectory_id is not None)
-        if outcome in INFRASTRUCTURE:
-            self._error = None  # what the agent made of that is not its failure
+        by_agent = receipt is not None and receipt.is_by_agent
+        if outcome in INFRASTRUCTURE or by_agent:
+            self._error = None  # what the agent made of that is not its failure, or says less
         error: str | None = None
         if self.conversation.stopped is not None or self._error is not None or self._unanswered:
             error = self._why_ended()
@@ -261,6 +262,8 @@ class Attempt:
             self._lines.append(said if said.startswith("agent") else f"agent {said}")
         await self.keep_lines()
         recorded = receipt.error if receipt is not None else None
+        if receipt is not None and recorded and receipt.said_cause:
+            recorded = f"{receipt.said_cause}: {recorded}"
         return Rollout(
             planned=self.planned,
             trajectory_id=self.conversation.trajectory_id,

@@ -11,8 +11,8 @@ from typing import Any
 import anyio
 
 from hud_mcp.caller import CAUSE, ONLY, REASON
-from hud_mcp.ending import digest
-from hud_mcp.errors import HudMcpError
+from hud_mcp.ending import NOTHING_DONE, digest
+from hud_mcp.errors import HudMcpError, WorldDied
 from hud_mcp.grade import Cause
 from hud_mcp.rollout.link import ConnectionLost, Reply
 from hud_mcp.rollout.server import RunServer, ServerLost
@@ -28,6 +28,8 @@ _REPEATABLE = frozenset({"response", "task_status", "cancel_task"})
 """An answer is graded once, and the others change nothing twice."""
 _LOSSES = 3
 """A call that meets more deaths than this in a row may be what kills its servers."""
+_DEATHS = 3
+"""So often is a step made again in a row that found its world dead, and did nothing."""
 _PAUSE_S = 0.05
 
 
@@ -159,10 +161,14 @@ class Conversation:
             self.stopped = f"after {before} steps (--max-steps)"
             raise AgentStopped(f"The agent was stopped {self.stopped}.")
         self._steps = None  # until it is known to be done, and recorded
-        losses = 0
+        losses = deaths = 0
         while True:
             try:
                 reply = await self._server.call(name, arguments, self._only)
+                if _found_dead(reply) and deaths < _DEATHS:  # it is back, and nothing was done
+                    deaths += 1
+                    before = await self.steps()
+                    continue
             except ConnectionLost as exc:
                 losses += 1
                 await _lose(exc, losses)
@@ -186,6 +192,12 @@ class Conversation:
             image = await self._store.read_screenshot(step.screenshot)
         text = "\n".join(part for part in (step.error, step.observation_text) if part)
         return Reply(text or "Done.", image, is_error=step.error is not None)
+
+
+def _found_dead(reply: Reply) -> bool:
+    """Whether a call was refused because the world had died before it, and is back now."""
+    known = reply.meta.get("hud-mcp/error") == WorldDied.__name__
+    return reply.is_error and known and NOTHING_DONE in reply.text
 
 
 async def _lose(exc: ConnectionLost, losses: int) -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 import anyio
 
+from hud_mcp.deaths import kept
 from hud_mcp.ending import digest
 from hud_mcp.environment import Environment
 from hud_mcp.errors import HudMcpError, InvalidContext, InvalidTask
@@ -263,13 +264,14 @@ def _answer_alone(step: TrajectoryStep) -> TrajectoryStep:
 
 def _why_not(environment: Environment, held: HeldSession) -> str | None:
     """Why a world cannot be brought to where its record ends; None where that may be tried."""
-    steps = held.trajectory.steps
+    steps = kept(held.trajectory.steps)
     acted = [step for step in steps if step.kind != "response"]
     tools = [str(step.actions[0].get("tool")) for step in steps if step.kind == "tool"]
     once = [name for name in tools if name in environment.tools and not _replays(environment, name)]
     direct = held.snapshot_step == BEHIND or any(step.kind == "direct" for step in steps)
     snapshot_step = held.snapshot_step if held.snapshot is not None else None
-    last = len(steps) if acted or direct else 0
+    changed = max((step.index + 1 for step in steps if step.changes_world), default=0)
+    last = changed if acted or direct else 0
     if can_come_back(
         last,
         snapshot_step,

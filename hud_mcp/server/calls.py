@@ -388,7 +388,10 @@ def _ended_line(session: Session, then: str) -> str:
     if receipt is not None and receipt.outcome is Outcome.GRADED:
         return receipt_text(receipt, session.reward_policy, then)
     why = f": {session.told}" if session.told else "."
-    return f"It ended without a grade ({receipt.outcome.value if receipt else 'ended'}){why}"
+    said = receipt.outcome.value if receipt else "ended"
+    if receipt is not None and receipt.said_cause:
+        said = f"{said} {receipt.said_cause}"
+    return f"It ended without a grade ({said}){why}"
 
 
 def _stored_receipt(call: Call, receipt: Receipt, answer: str) -> dict[str, Any]:

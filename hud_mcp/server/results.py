@@ -9,7 +9,8 @@ from typing import Any, cast
 
 from pydantic_core import to_jsonable_python
 
-from hud_mcp.grade import Outcome, SubScore
+from hud_mcp.ending import NEXT, ended_text
+from hud_mcp.grade import Outcome, SubScore, cause_of
 from hud_mcp.observation import Screenshot
 from hud_mcp.session import Session, Stepped
 from hud_mcp.trajectory import Receipt, Trajectory
@@ -136,7 +137,10 @@ def receipt_view(receipt: Receipt, policy: str) -> dict[str, Any]:
     }
     if receipt.attempt is None:
         del shown["attempt"]
-    if policy == "hidden" or receipt.outcome is not Outcome.GRADED:
+    graded = receipt.outcome is Outcome.GRADED
+    if not graded or (policy != "hidden" and receipt.is_by_agent):
+        shown["cause"] = cause_of(receipt.outcome, receipt.cause).value
+    if policy == "hidden" or not graded:
         return shown
     shown["reward"] = receipt.reward
     if receipt.subscores:
@@ -149,9 +153,12 @@ def receipt_view(receipt: Receipt, policy: str) -> dict[str, Any]:
 def receipt_text(receipt: Receipt, policy: str, then: str) -> str:
     """A receipt in a sentence or two, and what its caller can do then."""
     shown = receipt_view(receipt, policy)
+    if "reward" not in shown and receipt.told:
+        return ended_text(receipt).replace(NEXT, then)
     if "reward" not in shown:
         return f"Your answer was received and graded; the task is over. {then}"
-    parts = [f"Graded: reward {receipt.reward:g}."]
+    said = ", " + receipt.said_cause if receipt.said_cause else ""
+    parts = [f"Graded: reward {receipt.reward:g}{said}."]
     if receipt.content:
         parts.append(receipt.content)
     parts.extend(f"- {s.name}: {s.value:g}" for s in receipt.subscores)

@@ -9,7 +9,13 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
-from hud_mcp.errors import ActionFailed, EnvironmentFailed, InvalidTask, did_you_mean
+from hud_mcp.errors import (
+    ActionFailed,
+    EnvironmentFailed,
+    InvalidTask,
+    WorldDied,
+    did_you_mean,
+)
 from hud_mcp.task_env.connection import Connection, Reply, remote_server, spawned_server
 from hud_mcp.worlds.gymnasium.spaces import (
     PRINTABLE,
@@ -239,7 +245,7 @@ class TaskEnv(gymnasium.Env[Any, Any]):
         )
         if not reply.is_error or (refused and "hud-mcp/step" in reply.meta):
             return reply
-        if "hud-mcp/step" in reply.meta:
+        if "hud-mcp/step" in reply.meta or reply.meta.get("hud-mcp/error") == WorldDied.__name__:
             raise ActionFailed(reply.text)
         if refused:  # what it did not understand is seen, as an agent sees it
             return reply

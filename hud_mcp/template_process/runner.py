@@ -22,7 +22,7 @@ from typing import Any, cast
 
 from hud_mcp import errors
 from hud_mcp.environment import Environment
-from hud_mcp.errors import EnvironmentFailed, HudMcpError, InvalidTemplate
+from hud_mcp.errors import EnvironmentFailed, HudMcpError, InvalidTemplate, broken_world
 from hud_mcp.grade import read_grade
 from hud_mcp.keeper import SessionOver, describe_failure
 from hud_mcp.source import load_environments
@@ -64,12 +64,12 @@ def run(plan: Mapping[str, Any], control: socket.socket, mounts: Mounts | None) 
 
 def _failure(exc: BaseException, where: str) -> dict[str, Any]:
     """What is told of an exception."""
-    known = isinstance(exc, HudMcpError)
+    told = broken_world(exc) or exc
     return {
         "op": "raised",
-        "kind": type(exc).__name__,
-        "text": str(exc),
-        "known": known,
+        "kind": type(told).__name__,
+        "text": str(told),
+        "known": isinstance(told, HudMcpError),
         "described": describe_failure(exc, where),
     }
 

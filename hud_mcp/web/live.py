@@ -330,7 +330,9 @@ def _end(summary: TrajectorySummary) -> Json:
     receipt = summary.receipt
     end: Json = {"outcome": receipt.outcome.value if receipt else "unfinished"}
     policies = {summary.reward_policy or "hidden", receipt.reward_policy if receipt else "hidden"}
-    if receipt is not None and "hidden" not in policies:
+    if receipt is not None and receipt.said_cause and receipt.reward is None:
+        end["content"] = f"It ended {receipt.said_cause}."
+    if receipt is not None and "hidden" not in policies and receipt.reward is not None:
         end |= {"reward": receipt.reward, "content": receipt.content}
     return end
 

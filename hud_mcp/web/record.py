@@ -17,7 +17,7 @@ from hud_mcp import __version__
 from hud_mcp.action import Described, DragAction, Point, Targeted, parse_action
 from hud_mcp.errors import InvalidAction
 from hud_mcp.generalisation import generalisation
-from hud_mcp.grade import Outcome, SubScore
+from hud_mcp.grade import Outcome, SubScore, cause_of
 from hud_mcp.job import Job
 from hud_mcp.statistics import (
     INTERRUPTED,
@@ -26,6 +26,7 @@ from hud_mcp.statistics import (
     Estimate,
     JobStatistics,
     job_statistics,
+    outcome_class,
 )
 from hud_mcp.task import Task
 from hud_mcp.trajectory import (
@@ -145,6 +146,13 @@ class _Run:
         self.foreign = found.foreign
 
 
+def _outcome(found: Trajectory | TrajectorySummary) -> str:
+    """How it ended, as the filter of outcomes has it."""
+    if found.outcome is None:
+        return UNFINISHED
+    return INTERRUPTED if outcome_class(_Run(found)) == INTERRUPTED else found.outcome.value
+
+
 def _figures(figures: JobStatistics) -> list[Json]:
     """What stands below the mean: how sure it is, pass rates, and what was tried before."""
     told: list[Json] = []
@@ -212,7 +220,8 @@ def trajectory_row(
         "description": task.title,
         "environment": found.environment,
         "template": task.template,
-        "outcome": found.outcome.value if found.outcome else UNFINISHED,
+        "outcome": _outcome(found),
+        "cause": found.cause,
         "reward": reward,
         "expected": wanted,
         "surprise": wanted is not None and not met,
@@ -265,6 +274,7 @@ def damaged_detail(
 
 def _receipt(receipt: Receipt) -> Json:
     facts = {
+        "cause": cause_of(receipt.outcome, receipt.cause).value,
         "reward policy": receipt.reward_policy,
         "answer": receipt.answer_digest,
         "task": receipt.task_digest,

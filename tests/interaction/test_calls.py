@@ -231,26 +231,33 @@ async def test_a_refused_action_says_which_and_what_is_true_now(peer: Peer) -> N
 
 
 @pytest.mark.parametrize("how", ["break", "break_later"])
-async def test_a_world_that_breaks_ends_its_session_alone(peer: Peer, how: str) -> None:
-    """The client is told in words, later calls too; the record has the step; others go on."""
+async def test_a_world_that_breaks_comes_back_once_and_disturbs_no_other(
+    peer: Peer, how: str
+) -> None:
+    """The client is told in words; the same again is the agent's doing, and is graded 0."""
     beside = await peer.start("collect", marker="beside")
     task = await peer.start("collect", marker="broken")
+    await peer.ok("act", session=task.session, type="type", text="kept")
     actions = [{"type": "type", "text": "a"}, {"type": "custom", "action": how}]
     told = await peer.error("step", session=task.session, actions=actions)
-    assert "The board fell off the wall. Start the task again." in told
+    assert "The world of this session died: The board fell off the wall." in told
+    assert "What this call did is undone" in told
     status = await peer.ok("task_status", session=task.session)
-    assert "environment" in status.text  # it has ended, on record, when the client is told
-    assert "open" not in status.text
+    assert "open, 2 steps" in status.text
+    assert "typed='kept'" in (await peer.ok("step", session=task.session)).text
+    for _ in range(2):
+        told = await peer.error("step", session=task.session, actions=actions)
+    assert "by its agent's doing: Its world died a second time of the same" in told
     receipt = await peer.ended(task.session)
-    assert receipt["outcome"] == "environment_failed"
-    assert "reward" not in receipt
+    assert (receipt["outcome"], receipt["reward"]) == ("graded", 0.0)
     for tool, more in (("step", {}), ("response", {"answer": "done"})):
         told = await peer.error(tool, session=task.session, **more)
-        assert re.match(r"This session ended at \d\d:\d\d:\d\d UTC, because its environment", told)
+        assert re.match(r"This session ended at \d\d:\d\d:\d\d UTC by its agent's doing", told)
     record = await peer.record(task)
-    assert record.outcome == "environment_failed"
-    assert [s.performed for s in record.steps] == [1 if how == "break" else 2]
-    assert "fell off the wall" in (record.steps[0].error or "")
+    assert (record.outcome, record.reward, record.cause) == ("graded", 0.0, "agent")
+    assert [s.performed for s in record.steps] == [1, 0, 0, 0, 0]
+    assert [s.undone for s in record.steps] == [False, True, False, True, True]
+    assert "fell off the wall" in (record.steps[1].error or "")
     assert "marker=beside" in (await peer.ok("step", session=beside.session)).text
     await peer.ok("cancel_task", session=beside.session)
 

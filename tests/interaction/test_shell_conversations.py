@@ -74,11 +74,12 @@ async def test_a_shell_has_its_tools_and_no_screen(tmp_path: Path) -> None:
         assert "no screen" in await peer.error("screenshot", session=task.session)
 
 
-async def test_a_sandbox_that_is_gone_is_no_reward(tmp_path: Path) -> None:
-    """The environment failed: the session ends without a grade."""
+async def test_a_session_goes_on_whose_sandbox_was_killed(tmp_path: Path) -> None:
+    """It comes back with the files that it had after the last reply, and is told so."""
     with http_server(tmp_path, (WORKSHOP,)) as server:
         async with http_peer(server) as peer:
             task = await peer.start("repair")
+            await peer.ok("write_file", session=task.session, path="mine.txt", content="mine")
             (keeper,) = [
                 each
                 for each in psutil.Process(server.process.pid).children()
@@ -86,7 +87,9 @@ async def test_a_sandbox_that_is_gone_is_no_reward(tmp_path: Path) -> None:
             ]
             keeper.kill()
             said = await peer.error("run_command", session=task.session, command="ls")
-            assert "sandbox" in said.lower()
-            receipt = await peer.ended(task.session)
-            assert receipt["outcome"] == "environment_failed"
-            assert receipt.get("reward") is None
+            assert "The world of this session died: The sandbox has ended." in said
+            ran = await peer.ok("run_command", session=task.session, command="cat mine.txt")
+            assert "mine" in ran.text
+            await peer.ok("cancel_task", session=task.session)
+            record = await peer.record(task)
+            assert (record.outcome, record.cause) == ("cancelled", "agent")

@@ -9,7 +9,7 @@ const MANY = 240;
 
 /** What stands in a column that is too narrow for the word. */
 const LETTERS = {
-  cancelled: 'C', expired: 'X', environment_failed: 'E', grading_failed: 'G', lost: 'L', unfinished: 'U',
+  cancelled: 'C', expired: 'X', environment_failed: 'E', grading_failed: 'G', lost: 'L', interrupted: 'I', unfinished: 'U',
 };
 
 /** Draws into a node that is laid out; `choose` is told which rewards were picked of many. */

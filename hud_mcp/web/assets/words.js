@@ -9,6 +9,7 @@ export const WORDS = {
   environment_failed: 'environment failed',
   grading_failed: 'grading failed',
   lost: 'lost',
+  interrupted: 'interrupted',
   unfinished: 'unfinished',
   not_begun: 'not begun',
 };

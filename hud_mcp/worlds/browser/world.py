@@ -113,6 +113,11 @@ class BrowserWorld:
         self._hit: str | None = None
 
     @property
+    def died(self) -> str | None:
+        """Why its browser or its page is gone; None while they are there."""
+        return self._broken
+
+    @property
     def page(self) -> "Page":
         """Playwright's page that is shown now, for setup and grading beyond `goto` and `text`."""
         return self._tabs.current.page

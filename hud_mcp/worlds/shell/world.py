@@ -75,6 +75,13 @@ class ShellWorld:
         self._check_usable()
         return self._sandbox
 
+    @property
+    def died(self) -> str | None:
+        """Why its sandbox can be used no more; None while it can."""
+        if self._broken:
+            return self._broken
+        return None if self._closed or self._sandbox.alive else "The sandbox has ended."
+
     def note_change(self) -> None:
         """Note that files may have changed, or will, past this object.
 

@@ -32,6 +32,7 @@ __all__ = [
     "SessionBusy",
     "SessionEnded",
     "SessionNotFound",
+    "SessionResuming",
     "SessionTaken",
     "SourceNotFound",
     "StoreFailed",
@@ -113,6 +114,10 @@ class SessionEnded(HudMcpError):
 
 class SessionBusy(HudMcpError):
     """Too many calls already wait on this session. Nothing was done; call again later."""
+
+
+class SessionResuming(SessionBusy):
+    """The session is still being brought back. Nothing was done; call again later."""
 
 
 class SessionTaken(HudMcpError):

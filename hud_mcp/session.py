@@ -32,6 +32,7 @@ from hud_mcp.errors import (
     NoScreen,
     SessionBusy,
     SessionEnded,
+    SessionResuming,
     SessionTaken,
     StoreFailed,
 )
@@ -57,16 +58,21 @@ from hud_mcp.visits import Visit, Visits
 from hud_mcp.worker import Worker
 from hud_mcp.world import Opening, Placed, Shared, World, current_world
 
-__all__ = ["GRADED_AGAIN", "Caller", "Session", "SessionState", "Stepped"]
+__all__ = ["GRADED_AGAIN", "RESUMING", "Caller", "Session", "SessionState", "Stepped"]
 
 logger = logging.getLogger(__name__)
 
-SessionState = Literal["starting", "open", "grading", "parked", "ended"]
+SessionState = Literal["starting", "resuming", "open", "grading", "parked", "ended"]
 T = TypeVar("T")
 
 GRADED_AGAIN = "its answer is graded again, as its server ended before it had a grade"
 """The line of a session's log by which such gradings are counted."""
 
+RESUMING = (
+    "The session is being brought back after its server ended, which takes a while. Nothing was "
+    "done; call again in some seconds with its id."
+)
+"""What a caller is told who does not wait for that any longer."""
 
 _LEFT = Ending(Outcome.LOST, told="Its program ended without closing it.")
 
@@ -122,7 +128,7 @@ class Session:
         self.limits = limits
         self.started_at = begun.started_at if begun else utc_now()
         self.ended_at: datetime | None = None
-        self.state: SessionState = "starting"
+        self.state: SessionState = "resuming" if held else "starting"
         self.prompt: Prompt | None = None
         self.receipt: Receipt | None = None
         self.told: str | None = None
@@ -170,7 +176,6 @@ class Session:
         )
         self._process: TemplateProcess | None = None
         self._parks = False
-        self._resuming = held is not None
         self._worker = Worker(
             queue=limits.queue,
             on_broken=self._on_broken,
@@ -197,6 +202,14 @@ class Session:
     def is_over(self) -> bool:
         """Whether nothing can be done with it here any more."""
         return self.state in ("ended", "parked")
+
+    @property
+    def is_let_go(self) -> bool:
+        """Whether it goes on without this object: it waits in its record, or another server has it.
+
+        One that is being let go of is closed first: `closed` returns when it can be had again.
+        """
+        return self.state == "parked" or self.taken or (self._parks and self.state != "ended")
 
     @property
     def is_operated(self) -> bool:
@@ -327,43 +340,57 @@ class Session:
         prompt, then the world is brought to the last recorded step. An answer that was
         submitted is handed to the template again.
 
+        Until this has returned, nothing else reaches it: its state is `resuming`.
+
         Raises:
             SessionEnded: It cannot come back; it has ended as lost, and is recorded.
+            StoreFailed, SessionTaken: Its record cannot be written. It waits there as it was.
+
+        If this call is cancelled, it waits in its record as it was.
         """
         held = self._held
         if held is None:
             raise ValueError("only a session that another server began is resumed")
-        steps = held.trajectory.steps
         began_s = time.monotonic()
-        self._keeper.start()
+        self._keeper.start(ready=False)
+        answer = submitted_answer(held.trajectory.steps)
         try:
-            prompt = await asyncio.shield(self._keeper.prompt)
-            if held.trajectory.prompt is None:  # nobody was told of it yet
-                await self._recorder.ask(prompt.text)
-            elif storable(prompt.text) != held.trajectory.prompt:
-                raise WorldLost("its template asks something else now")
-            self.prompt = prompt
-            self._worker.start()
-            took_s = sum((s.ended_at - s.started_at).total_seconds() for s in steps)
-            bound_s = self.limits.setup_s + 2 * max(0.0, took_s)
-            await self._worker.call(lambda: self._come_back(held), bound_s)
-        except asyncio.CancelledError:
-            self._keeper.abort(Ending(Outcome.LOST, parked=True))
+            await self._prepare_again(held)
+            took_s = time.monotonic() - began_s
+            self.log(f"brought back after {len(held.trajectory.steps)} steps in {took_s:.1f} s")
+            if answer is not None:
+                self.log(GRADED_AGAIN)
+                await self._recorder.note()  # before: it is how gradings that end it are counted
+        except (StoreFailed, SessionTaken):
+            await self.finish(Ending(Outcome.LOST, parked=True), abort=True)
             raise
         except HudMcpError as exc:
             await self.finish(Ending(Outcome.LOST, error=str(exc), told=str(exc)), abort=True)
             raise SessionEnded(ended_text(self.receipt, self.told)) from exc
-        self._resuming = False
-        took_s = time.monotonic() - began_s
-        self.log(f"brought back after {len(steps)} steps in {took_s:.1f} s")
-        answer = submitted_answer(steps)
+        except BaseException:
+            self._park()
+            raise
+        # From here on nothing waits: who finds it next, finds it as its record says.
+        self.touched_s = time.monotonic()
+        self.state = "open"
+        self._keeper.get_ready()
         if answer is not None:
-            self.log(GRADED_AGAIN)
-            await self._recorder.note()  # before: it is how gradings that end servers are counted
             self._hand_over(answer)
-            self._answered_at = steps[-1].ended_at
-        elif self.state == "starting":
-            self.state = "open"
+            self._answered_at = held.trajectory.steps[-1].ended_at
+
+    async def _prepare_again(self, held: HeldSession) -> None:
+        """Run the template to its prompt, and bring the world to the last recorded step."""
+        prompt = await asyncio.shield(self._keeper.prompt)
+        if held.trajectory.prompt is None:  # nobody was told of it yet
+            await self._recorder.ask(prompt.text)
+        elif storable(prompt.text) != held.trajectory.prompt:
+            raise WorldLost("its template asks something else now")
+        self.prompt = prompt
+        self._worker.start()
+        steps = held.trajectory.steps
+        took_s = sum((s.ended_at - s.started_at).total_seconds() for s in steps)
+        bound_s = self.limits.setup_s + 2 * max(0.0, took_s)
+        await self._worker.call(lambda: self._come_back(held), bound_s)
 
     async def step(
         self,
@@ -538,6 +565,7 @@ class Session:
 
         A task that is being graded is waited for: it ends with its grade.
         """
+        self._refuse_if_resuming()
         if self.state == "grading":
             await self.ended.wait()
         if not self.is_over:
@@ -589,6 +617,7 @@ class Session:
         """
         if self.is_over:
             return
+        self._refuse_if_resuming()
         if self.state == "grading":
             raise SessionBusy("The task is being graded; it ends with its grade.")
         await self.finish(Ending(Outcome.CANCELLED, told="It was cancelled by the client."))
@@ -608,11 +637,16 @@ class Session:
         if self.receipt is None:
             self.told = ending.told  # for the calls that this cuts off
             self._parks = ending.parked
-        if abort or self.state == "starting":
+        if abort or self.state in ("starting", "resuming"):
             self._keeper.abort(ending)
         else:
             self._keeper.end(ending)
         await self._keeper.closed.wait()
+
+    def _park(self) -> None:
+        """Leave it to its record, whatever it does."""
+        self._parks = True
+        self._keeper.abort(Ending(Outcome.LOST, parked=True))
 
     @property
     def is_closed(self) -> bool:
@@ -657,6 +691,8 @@ class Session:
         self._recorder.snapshot_step = held.snapshot_step if held.snapshot is not None else None
 
     async def _on_broken(self, exc: EnvironmentFailed) -> None:
+        if self.state == "resuming":  # who resumes it is told, and ends it
+            return
         self._keeper.end(Ending(Outcome.ENVIRONMENT_FAILED, error=str(exc), told=str(exc)))
         await self.ended.wait()
 
@@ -713,7 +749,7 @@ class Session:
         self._visits.close()
         if (rest := take_rest(self.name)) is not None:
             self.log(rest)
-        if self._resuming and not ending.parked:
+        if self.state == "resuming" and not ending.parked:
             why = f"Its server ended, and it could not be brought back: {ending.error}"
             ending = Ending(Outcome.LOST, error=why, told=why)
         self.told = ending.told
@@ -777,7 +813,7 @@ class Session:
         try:
             return await self._worker.call(run, limit_s, detached=detached)
         except SessionTaken:
-            self._keeper.abort(Ending(Outcome.LOST, parked=True))
+            self._park()
             raise
         finally:
             self.touched_s = time.monotonic()
@@ -785,8 +821,17 @@ class Session:
     def _refuse_if_over(self) -> None:
         if self.is_over:
             raise SessionEnded(self._over_text())
+        self._refuse_if_resuming()
         if self.state == "grading":
             raise AlreadyAnswered(self._already_answered())
+
+    def _refuse_if_resuming(self) -> None:
+        """Refuse whoever would reach a world that is not yet what the record says.
+
+        `Sessions.find` waits for it, so that callers meet it afterwards.
+        """
+        if self.state == "resuming":
+            raise SessionResuming(RESUMING)
 
     def _refuse_visits(self) -> None:
         self._refuse_if_over()

@@ -18,6 +18,7 @@ from hud_mcp.errors import (
     SessionBusy,
     SessionEnded,
     SessionNotFound,
+    SessionResuming,
     StoreFailed,
 )
 from hud_mcp.grade import Outcome
@@ -25,12 +26,13 @@ from hud_mcp.hooks import Hooks
 from hud_mcp.keeper import Ending
 from hud_mcp.limits import Limits
 from hud_mcp.recovery import Recovery
-from hud_mcp.session import Session
+from hud_mcp.session import RESUMING, Session
 from hud_mcp.store import Store
 from hud_mcp.store.held import HeldSession
 from hud_mcp.task import Task
 from hud_mcp.taskset import Taskset
 from hud_mcp.trajectory import Receipt
+from hud_mcp.turns import Turns
 from hud_mcp.world import Shared
 
 __all__ = ["Sessions"]
@@ -111,9 +113,14 @@ class Sessions:
             self.environments,
             make_ready=self._make_ready,
             open_session=self._open_held,
+            find_here=self._find_here,
         )
+        self._searches = Turns[Session | Receipt]()
+        self._starts = Turns[Session]()
+        self._chosen: dict[str, tuple[str | None, Task]] = {}
         self._reaper: asyncio.Task[None] | None = None
         self._endings: set[asyncio.Task[None]] = set()
+        self._looking: asyncio.Task[None] | None = None
         self._closing = False
         self._adopts = adopts
         self._look_s = time.monotonic() + _ADOPT_S
@@ -228,12 +235,18 @@ class Sessions:
             raise SessionBusy("The session is still being prepared; call again.")
         return found
 
-    async def find(self, session_id: str | None, caller: Caller) -> Session | Receipt:
-        """Return a caller's session.
+    async def find(
+        self, session_id: str | None, caller: Caller, *, wait_s: float | None = None
+    ) -> Session | Receipt:
+        """Return a caller's session, whose world is what its record says.
+
+        One that waits in its record is brought back first. Callers who ask meanwhile wait for
+        that, and go on in the order in which they asked.
 
         Args:
             session_id: Its id; None or empty where the caller holds exactly one.
             caller: Who asks.
+            wait_s: How long to wait for it to be brought back; None for as long as that takes.
 
         Returns:
             The session; or its receipt where it ended before this process began.
@@ -242,14 +255,46 @@ class Sessions:
             SessionNotFound: No session of this caller has the id. An unknown id and
                 another caller's give the same text.
             SessionBusy: Another server process runs it.
+            SessionResuming: It is still being brought back.
             SessionEnded: Its server has ended, and it could not be brought back.
+
+        If this call is cancelled, it is brought back nevertheless.
         """
-        if not session_id:
-            return self._only(caller)
-        here = self.here(session_id, caller)
+        key = digest(session_id) if session_id else self._only(caller).secret_digest
+        here = self._here(key, caller)
+        found = here or await self._bring_back(key, caller, wait_s)
+        if session_id and isinstance(found, Session):
+            found.id = session_id
+        return found
+
+    async def current(self, session: Session) -> Session | Receipt:
+        """Return what goes on in a session's place, which this process may have let go of.
+
+        Raises:
+            SessionBusy, SessionEnded: As for `find`.
+        """
+        here = self._here(session.secret_digest, session.caller)
         if here is not None:
             return here
-        stored = await self.store.find_session(digest(session_id), principal=caller.principal)
+        found = await self._bring_back(session.secret_digest, session.caller, None)
+        if isinstance(found, Session):
+            found.id = session.id
+        return found
+
+    async def _bring_back(
+        self, key: str, caller: Caller, wait_s: float | None
+    ) -> Session | Receipt:
+        try:
+            with anyio.fail_after(wait_s):
+                return await self._searches.take(
+                    (key, caller.principal), lambda: self._search(key, caller)
+                )
+        except TimeoutError:
+            raise SessionResuming(RESUMING) from None
+
+    async def _search(self, key: str, caller: Caller) -> Session | Receipt:
+        """Look a session up in the store, and bring it back if it goes on."""
+        stored = await self.store.find_session(key, principal=caller.principal)
         if stored is None:
             raise SessionNotFound(
                 "There is no such session. Pass the `session` that start_task returned, or call "
@@ -258,10 +303,7 @@ class Sessions:
         trajectory_id, receipt = stored
         if receipt is not None:
             return receipt
-        found = await self._recovery.bring_back(trajectory_id, connection=caller.connection)
-        if isinstance(found, Session):
-            found.id = session_id
-        return found
+        return await self._recovery.bring_back(trajectory_id, connection=caller.connection)
 
     async def adopt(self, trajectory_id: str) -> Session:
         """Go on with a session that no server runs, by its record's id.
@@ -278,13 +320,26 @@ class Sessions:
 
     def here(self, session_id: str | None, caller: Caller) -> Session | None:
         """Return a caller's session by its id, if this process runs it or ended it; else None."""
-        session = self._sessions.get(digest(session_id)) if session_id else None
+        session = self._here(digest(session_id), caller) if session_id else None
+        if session is not None:
+            session.id = session.id or session_id or ""
+        return session
+
+    def _here(self, key: str, caller: Caller) -> Session | None:
+        """A session that can be used at once; None where it must be waited for, or is not here."""
+        session = self._sessions.get(key)
         if session is None or session.caller.principal != caller.principal:
             return None
-        if session.state == "parked" or session.taken:
+        if session.is_let_go:
             return session if self._closing else None
-        session.id = session.id or session_id or ""
-        return session
+        # Nobody overtakes those who wait for it.
+        waits = self._searches.waits_for((key, caller.principal))
+        return None if waits or session.state == "resuming" else session
+
+    def _find_here(self, trajectory_id: str) -> Session | None:
+        """What this process has of a session, by its record's id."""
+        every = self._sessions.values()
+        return next((s for s in every if s.trajectory_id == trajectory_id), None)
 
     def held(self, caller: Caller) -> list[Session]:
         """The sessions that this caller can be recognised to have started and that live."""
@@ -305,6 +360,8 @@ class Sessions:
         """
         self._closing = True
         self._recovery.stop()
+        if self._looking is not None:
+            self._looking.cancel()
         if self._reaper is not None:
             self._reaper.cancel()
             self._reaper = None
@@ -437,7 +494,13 @@ class Sessions:
                 del self._sessions[key]
             if self._adopts and time.monotonic() >= self._look_s:
                 self._look_s = time.monotonic() + _ADOPT_S
-                await self._recovery.look(self.limits)
+                self._look()
+
+    def _look(self) -> None:
+        """Go on with what others left, if that is not under way: it takes as long as it takes."""
+        if self._looking is None or self._looking.done():
+            looking = self._recovery.look(self.limits)
+            self._looking = asyncio.get_running_loop().create_task(looking, name="look")
 
     def _expiry(self, session: Session) -> str | None:
         now = time.monotonic()
@@ -460,11 +523,14 @@ async def _end(session: Session, ending: Ending) -> None:
 
 async def _leave(session: Session) -> None:
     """Let a session go on in another process, where it can; else end it as lost."""
-    if session.state != "starting":
+    if session.state not in ("starting", "resuming"):
         with anyio.move_on_after(_FINISH_S):
             while session.busy and not session.is_over:  # noqa: ASYNC110  # half a second, once
                 await anyio.sleep(0.02)
     if session.is_closed:
+        return
+    if session.state == "resuming":
+        await session.finish(Ending(Outcome.LOST, parked=True), abort=True)
         return
     with anyio.move_on_after(_FINISH_S):
         await session.catch_up()

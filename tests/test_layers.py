@@ -81,6 +81,7 @@ LAYERS = (
         "catalogue",
         "recovery",
         "session",
+        "turns",
         "sessions",
         "operations",
     ),

@@ -11,7 +11,7 @@ from typing import Any
 import anyio
 
 from hud_mcp.ending import digest
-from hud_mcp.errors import HudMcpError
+from hud_mcp.errors import HudMcpError, SessionResuming
 from hud_mcp.rollout.link import ConnectionLost, Reply
 from hud_mcp.rollout.server import RunServer, ServerLost
 from hud_mcp.store import Store
@@ -120,10 +120,20 @@ class Conversation:
         losses = 0
         while True:
             try:
-                return await self._server.call(name, arguments, meta)
+                return await self._call(name, arguments, meta)
             except ConnectionLost as exc:
                 losses += 1
                 await _lose(exc, losses)
+
+    async def _call(
+        self, name: str, arguments: dict[str, Any], meta: dict[str, Any] | None = None
+    ) -> Reply:
+        """Call a tool; again where the session is still being brought back, which takes a while."""
+        while True:
+            reply = await self._server.call(name, arguments, meta)
+            if reply.meta.get("hud-mcp/error") != SessionResuming.__name__:
+                return reply
+            await anyio.sleep(_PAUSE_S)
 
     async def _step(self, name: str, arguments: dict[str, Any]) -> Reply:
         before = await self.steps() if self._steps is None else self._steps
@@ -134,7 +144,7 @@ class Conversation:
         losses = 0
         while True:
             try:
-                reply = await self._server.call(name, arguments)
+                reply = await self._call(name, arguments)
             except ConnectionLost as exc:
                 losses += 1
                 await _lose(exc, losses)

@@ -21,7 +21,13 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from hud_mcp import __version__
 from hud_mcp.caller import CREDENTIAL
-from hud_mcp.errors import HudMcpError, InvalidTask, LimitReached, sole_cause
+from hud_mcp.errors import (
+    HudMcpError,
+    InvalidTask,
+    LimitReached,
+    SessionResuming,
+    sole_cause,
+)
 from hud_mcp.operations import OPERATIONS, Operations
 from hud_mcp.server.arguments import clean_arguments
 from hud_mcp.server.call import Call, Pictures
@@ -151,7 +157,9 @@ class _Surface:
                 return await CALLS[name](call)
             return await call_environment_tool(call, *self._own[name])
         except HudMcpError as exc:
-            return error_result(str(exc))
+            # A program calls again by itself where a session only takes its time.
+            waits = isinstance(exc, SessionResuming)
+            return error_result(str(exc), kind=SessionResuming.__name__ if waits else None)
         except BaseExceptionGroup as group:
             # A task group somewhere below wraps what its body raised.
             inner = sole_cause(group)

@@ -18,6 +18,7 @@ __all__ = [
     "GradingFailed",
     "GymMakeException",
     "HudMcpError",
+    "IdTaken",
     "InvalidAction",
     "InvalidContext",
     "InvalidEnvironment",
@@ -27,6 +28,7 @@ __all__ = [
     "NoScreen",
     "NotInstalled",
     "OperatorRefused",
+    "OutOfStep",
     "OutputExists",
     "Replaced",
     "SessionBusy",
@@ -132,8 +134,16 @@ class LimitReached(HudMcpError):
     """A limit was reached; the text names it. What existed before, lives on."""
 
 
+class OutOfStep(HudMcpError):
+    """The session has another number of steps than its caller has seen. Nothing was done."""
+
+
 class StoreFailed(HudMcpError):
     """The record could not be written or read; the text says what is true now."""
+
+
+class IdTaken(StoreFailed):
+    """Another session has the id that was chosen for this one. Nothing was written."""
 
 
 class DamagedRecord(StoreFailed):

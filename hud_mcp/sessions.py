@@ -5,6 +5,7 @@ import logging
 import re
 import time
 from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
 
 import anyio
 
@@ -13,6 +14,7 @@ from hud_mcp.catalogue import Catalogue
 from hud_mcp.ending import digest, ended_text
 from hud_mcp.environment import Environment
 from hud_mcp.errors import (
+    IdTaken,
     InvalidTask,
     LimitReached,
     SessionBusy,
@@ -51,6 +53,11 @@ _ADOPT_S = 10.0
 _FIRST_LOOK_S = 3.0
 """When to look first: the database loads after the first requests are answered."""
 _CHOSEN_ID = re.compile(r"sess-[0-9a-f]{32,64}")
+_OTHER_ID = (
+    "This session id cannot be used for this start. Choose another one, `sess-` and 32 to 64 hex "
+    "digits drawn at random, or leave it out. Nothing was started."
+)
+"""The same whatever is wrong with it: it says nothing of the sessions of others."""
 _REMEMBERED = 1024
 """Ended sessions that are kept in memory; the store knows them all."""
 
@@ -117,7 +124,6 @@ class Sessions:
         )
         self._searches = Turns[Session | Receipt]()
         self._starts = Turns[Session]()
-        self._chosen: dict[str, tuple[str | None, Task]] = {}
         self._reaper: asyncio.Task[None] | None = None
         self._endings: set[asyncio.Task[None]] = set()
         self._looking: asyncio.Task[None] | None = None
@@ -167,28 +173,93 @@ class Sessions:
             provisional: Whether it expires early, and goes first when a limit is
                 reached, until somebody acts on it.
             session_id: An id that the caller chose, so that the same call again, after a reply
-                that was lost, returns the session that the first one began.
+                that was lost, returns the session that the first one began; of several at once,
+                one begins it.
             drawn: Whether that id was drawn for this call alone, so that none can have begun.
             job_id: The job that it belongs to, in place of the registry's.
             environment: The task's, where it is none of the catalogue's.
 
         Raises:
-            InvalidTask, InvalidContext: The task does not fit its environment. Nothing ran.
+            InvalidTask, InvalidContext: The task does not fit its environment, or another id is
+                to be chosen: this one is of another form, caller or task. Nothing ran.
             SessionEnded, SessionBusy: The chosen id is of a session that has ended, or that
                 cannot be had here now.
             LimitReached: Too many sessions are open.
             EnvironmentFailed: The setup failed; that is recorded.
             StoreFailed: Nothing can be recorded, so nothing was started.
 
-        If this call is cancelled, the half-made session ends as cancelled.
+        If this call is cancelled, the half-made session ends as cancelled; where its caller chose
+        the id, the start goes on, and the same call again returns the session.
         """
         environment = environment or self.environment_of(task)
         task = environment.bind(task)
+        begin = partial(
+            self._begin,
+            task,
+            environment,
+            caller=caller,
+            provisional=provisional,
+            session_id=session_id,
+            job_id=job_id,
+        )
+        if session_id is None or drawn:
+            return await begin()
+        if not _CHOSEN_ID.fullmatch(session_id):
+            raise InvalidTask(_OTHER_ID)
+        same_start = (session_id, caller.principal, task.model_dump_json())
+        return await self._starts.take(
+            same_start, lambda: self._begin_once(session_id, task, caller, begin)
+        )
+
+    async def _begin_once(
+        self,
+        session_id: str,
+        task: Task,
+        caller: Caller,
+        begin: Callable[[], Awaitable[Session]],
+    ) -> Session:
+        """Start a session under an id that its caller chose, or return the one that has begun."""
+        if (found := await self._begun(session_id, task, caller)) is not None:
+            return found
+        try:
+            return await begin()
+        except IdTaken:  # by another start, in this moment
+            if (found := await self._begun(session_id, task, caller)) is not None:
+                return found
+            raise
+
+    async def _begun(self, session_id: str, task: Task, caller: Caller) -> Session | None:
+        """The session that an earlier start with this id began; None where none has."""
+        key = digest(session_id)
+        here = self._sessions.get(key)
+        known = (
+            await self.store.find_begun(key) if here is None else (here.caller.principal, here.task)
+        )
+        if known is None:
+            return None
+        if known != (caller.principal, task):
+            raise InvalidTask(_OTHER_ID)
+        found = await self.find(session_id, caller)
+        if isinstance(found, Receipt):
+            raise SessionEnded(ended_text(found))
+        if found.receipt is not None:
+            raise SessionEnded(ended_text(found.receipt, found.told))
+        if found.prompt is None:
+            raise SessionBusy("The session is still being prepared; call again.")
+        return found
+
+    async def _begin(
+        self,
+        task: Task,
+        environment: Environment,
+        *,
+        caller: Caller,
+        provisional: bool,
+        session_id: str | None,
+        job_id: str | None,
+    ) -> Session:
+        """Make a session and start it."""
         template = environment.template_of(task)
-        if session_id is not None and not drawn:
-            begun = await self._begun(session_id, task, caller)
-            if begun is not None:
-                return begun
         await self._make_ready(environment, caller)  # last: nothing else may start in between
         session = Session(
             environment,
@@ -204,6 +275,8 @@ class Sessions:
             local_hosts=self._local_hosts,
             is_left=self._is_left,
         )
+        if session_id is not None and session.secret_digest in self._sessions:
+            raise IdTaken("Another session has this id; nothing was recorded.")
         self._enter(session)
         try:
             await session.start()
@@ -213,27 +286,6 @@ class Sessions:
             raise
         logger.info("session %s: %s started", session.name, task.id)
         return session
-
-    async def _begun(self, session_id: str, task: Task, caller: Caller) -> Session | None:
-        """The session that an earlier call with this id began; None where none has."""
-        if not _CHOSEN_ID.fullmatch(session_id):
-            raise InvalidTask(
-                "A session's id that a caller chooses is `sess-` and 32 to 64 hex digits, drawn "
-                "at random. Nothing was started."
-            )
-        try:
-            found = await self.find(session_id, caller)
-        except SessionNotFound:
-            return None
-        if isinstance(found, Receipt):
-            raise SessionEnded(ended_text(found))
-        if found.receipt is not None:
-            raise SessionEnded(ended_text(found.receipt, found.told))
-        if found.task != task:
-            raise InvalidTask("This id is of a session with another task. Nothing was started.")
-        if found.prompt is None:
-            raise SessionBusy("The session is still being prepared; call again.")
-        return found
 
     async def find(
         self, session_id: str | None, caller: Caller, *, wait_s: float | None = None

@@ -21,21 +21,21 @@ class _Line(Generic[T]):
 class Turns(Generic[T]):
     """Work that several callers share: it runs once, and they go on one after the other.
 
-    Until the last of them has gone on, whoever comes later waits behind them: what each does at
-    once with the result happens in the order in which they asked for it.
+    It goes on where they leave. Until the last of them has gone on, whoever comes later waits
+    behind them: what each does at once with the result happens in the order in which they asked.
     """
 
     def __init__(self) -> None:
         self._lines: dict[Hashable, _Line[T]] = {}
 
     def waits_for(self, key: Hashable) -> bool:
-        """Whether somebody waits for the work of this key, or has yet to go on with its result."""
+        """Whether this work is under way, or somebody has yet to go on with its result."""
         return key in self._lines
 
     async def take(self, key: Hashable, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Wait for the work of a key, which begins with the first who asks for it.
 
-        It goes on where a caller is cancelled, and what it raises is raised to each of them.
+        What it raises is raised to each of them.
 
         Args:
             key: What the work is for.
@@ -44,19 +44,20 @@ class Turns(Generic[T]):
         line = self._lines.get(key)
         if line is None:
             task = asyncio.get_running_loop().create_task(work())
-            task.add_done_callback(_retrieve)
             line = self._lines[key] = _Line(task)
+            task.add_done_callback(lambda done: self._ended(key, done))
         line.callers += 1
         try:
             async with line.turn:
                 return await asyncio.shield(line.task)
         finally:
             line.callers -= 1
-            if not line.callers:
+            if not line.callers and line.task.done():
                 del self._lines[key]
 
-
-def _retrieve(done: "asyncio.Task[Any]") -> None:
-    """Look at a failure that nobody waits for any more, so that it is not reported as lost."""
-    if not done.cancelled():
-        done.exception()
+    def _ended(self, key: Hashable, done: "asyncio.Task[T]") -> None:
+        """Forget work that nobody waits for any more, and look at its failure."""
+        if not self._lines[key].callers:
+            del self._lines[key]
+        if not done.cancelled():
+            done.exception()

@@ -153,8 +153,8 @@ async def served(
 
 @pytest.mark.parametrize(
     ("caller", "call"),
-    [(ME, name) for name in CALLS] + [(Caller(principal=OPERATOR), name) for name in OPERATED],
-    ids=lambda value: "" if isinstance(value, str) else "operator" if value.principal else "agent",
+    [pytest.param(ME, name, id=f"agent-{name}") for name in CALLS]
+    + [pytest.param(Caller(principal=OPERATOR), name, id=f"operator-{name}") for name in OPERATED],
 )
 @pytest.mark.parametrize(("kind", "moment"), MOMENTS)
 async def test_a_call_waits_for_the_world_and_then_happens_once(  # the matrix

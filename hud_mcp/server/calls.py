@@ -101,11 +101,12 @@ async def list_tasks(call: Call) -> dict[str, Any]:
 async def start_task(call: Call) -> dict[str, Any]:
     """Start a task.
 
-    A program may choose the session's id itself, as `hud-mcp/session` of the request's `_meta`,
-    so that a start whose reply was lost can be repeated: it then returns the same session.
+    A caller may choose the session's id itself, as `session`, so that a start whose reply was
+    lost can be repeated: it then returns the same session. A program may give it as
+    `hud-mcp/session` of the request's `_meta` too.
     """
     task = chosen_task(call.sessions, call.arguments)
-    chosen = call.meta.get(CHOSEN_SESSION)
+    chosen = call.arguments.get("session", call.meta.get(CHOSEN_SESSION))
     with call.heartbeat("preparing the task"):
         session = await call.sessions.start(
             task, caller=call.caller, session_id=None if chosen is None else str(chosen)
@@ -115,6 +116,7 @@ async def start_task(call: Call) -> dict[str, Any]:
         "task": task.id,
         "environment": task.env,
         "prompt": session.prompt.text if session.prompt else "",
+        "steps": session.steps,
         "next": begun_text(session),
         **_answer_schema(session),
         **_live(call.sessions, session),

@@ -264,6 +264,10 @@ def core_tools(environments: Iterable[Environment] = ()) -> list[types.Tool]:
                         '{"viewport_width": 390}; list_tasks names none, its manifest does.',
                     },
                     "seed": {"type": "integer", "description": "For what is drawn at random."},
+                    "session": _string(
+                        "An id of your own: `sess-` and 32 to 64 random hex digits. The same call "
+                        "again then returns the same session. Leave it out to be given one."
+                    ),
                 }
             ),
         ),

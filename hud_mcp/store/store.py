@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hud_mcp.errors import SessionTaken, SourceNotFound
+from hud_mcp.errors import IdTaken, SessionTaken, SourceNotFound
 from hud_mcp.job import Job
 from hud_mcp.observation import Screenshot
 from hud_mcp.store import held, jobs, reading, writing
@@ -88,11 +88,14 @@ class Store(Archive):
         """Record that a session begins, as this server's, with its prompt where that is known.
 
         Raises:
+            IdTaken: Another session has its id. Nothing was written.
             StoreFailed: Nothing was written.
         """
 
         def run(connection: "Connection") -> None:
-            from hud_mcp.store import schema  # noqa: PLC0415  # SQLAlchemy loads here
+            from sqlalchemy.exc import IntegrityError  # noqa: PLC0415  # SQLAlchemy loads here
+
+            from hud_mcp.store import schema  # noqa: PLC0415  # the same
 
             self._database.lease.enter(connection)
             row = {
@@ -112,7 +115,12 @@ class Store(Archive):
                 "owner": self._database.lease.server_id,
                 "started_at": trajectory.started_at,
             }
-            connection.execute(schema.sessions.insert(), row)
+            try:
+                connection.execute(schema.sessions.insert(), row)
+            except IntegrityError as exc:
+                if "secret" not in str(exc.orig):
+                    raise
+                raise IdTaken("Another session has this id; nothing was recorded.") from exc
 
         await self._database.write(run)
 
@@ -296,6 +304,19 @@ class Store(Archive):
             if row is None or row.principal != principal:
                 return None
             return row.id, reading.read_receipt(row)
+
+        return await self._database.read(read)
+
+    async def find_begun(self, secret_digest: str) -> tuple[str | None, Task] | None:
+        """Return who started a session, and which task, by the hash of its id; None without one.
+
+        Raises:
+            StoreFailed: The store cannot be read.
+        """
+
+        def read(connection: "Connection") -> tuple[str | None, Task] | None:
+            row = held.session_by_secret(connection, secret_digest)
+            return None if row is None else (row.principal, reading.read_task(row))
 
         return await self._database.read(read)
 

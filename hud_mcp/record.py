@@ -103,6 +103,9 @@ class TrajectoryStep(Value):
     truncated: bool = False
     info: dict[str, Any] = Field(default_factory=dict)
     error: str | None = Field(default=None, description="What the agent was told, or None.")
+    notes: tuple[str, ...] = Field(
+        default=(), description="What single actions said; nothing in steps of before it was kept."
+    )
     started_at: datetime
     ended_at: datetime
 

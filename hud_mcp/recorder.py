@@ -103,6 +103,7 @@ class Draft:
             truncated=self.truncated,
             info=to_jsonable_python(info, fallback=str),
             error=self.error,
+            notes=tuple(self.notes),
             started_at=self.started_at,
             ended_at=utc_now(),
         )

@@ -30,6 +30,7 @@ from hud_mcp.errors import (
     HudMcpError,
     InvalidTask,
     NoScreen,
+    OutOfStep,
     SessionBusy,
     SessionEnded,
     SessionResuming,
@@ -45,6 +46,7 @@ from hud_mcp.measuring import Measuring
 from hud_mcp.observation import Look, Screenshot
 from hud_mcp.performer import Performer, Stepped
 from hud_mcp.recorder import Recorder, StepKind
+from hud_mcp.repeats import AskedStep, out_of_step
 from hud_mcp.replay import WorldLost, submitted_answer
 from hud_mcp.store import Store
 from hud_mcp.store.characters import storable
@@ -136,6 +138,8 @@ class Session:
         self.touched_s = time.monotonic()
         self.begun_s = self.touched_s - max(0.0, (utc_now() - self.started_at).total_seconds())
         self.ended = anyio.Event()
+        self._store = store
+        self._rewards_shown = reward_policy == "per_step" or self.is_operated
         self._shared = shared
         self._local_hosts = tuple(local_hosts)
         self._replayable = environment.replays(task)
@@ -169,7 +173,7 @@ class Session:
             limits=limits,
             recorder=self._recorder,
             visits=self._visits,
-            rewards_shown=reward_policy == "per_step" or self.is_operated,
+            rewards_shown=self._rewards_shown,
             hand_over=self._hand_over,
             measuring=self._measuring,
             operated=self.is_operated,
@@ -399,6 +403,7 @@ class Session:
         *,
         kind: StepKind = "step",
         deliver_image: bool = True,
+        after_step: int | None = None,
     ) -> Stepped:
         """Perform actions in order, then observe.
 
@@ -409,12 +414,15 @@ class Session:
             kind: How the record names the call.
             deliver_image: Whether the agent is shown the picture; where not, the places
                 that it names still refer to the picture before.
+            after_step: How many steps the caller has seen. Where there is one more, and it is
+                this very call's, that is returned as it is recorded, and nothing is done.
 
         Returns:
             What the agent sees; also where an action was refused: its `error` then says
             which, and `performed` how many came before it.
 
         Raises:
+            OutOfStep: There are others than `after_step` says. Nothing was done.
             InvalidAction: One is not of this environment. None was performed.
             LimitReached: They are too many, or take too long; the session lives on.
             SessionEnded, SessionBusy, AlreadyAnswered: Nothing was done.
@@ -425,12 +433,37 @@ class Session:
         what was performed is recorded, and the session lives on.
         """
         self._performer.check_actions(actions)
+        shows = deliver_image and self.environment.world.has_screen
+        asked = AskedStep(kind, actions, look, shows)
 
         async def run() -> Stepped:
+            if after_step is not None and after_step != self.steps:
+                await self._recorder.note()  # a step that is still owed is one
+                return await self._recall(asked, after_step)
             self._refuse_if_over()
             return await self._performer.perform(actions, look, kind, deliver_image=deliver_image)
 
-        return await self._enqueue(run, self.limits.step_s)
+        try:
+            return await self._enqueue(run, self.limits.step_s)
+        except (SessionEnded, AlreadyAnswered):
+            if after_step is None or self.is_let_go or after_step == self.steps:
+                raise
+            with suppress(OutOfStep):  # that it is over says more
+                return await self._recall(asked, after_step)
+            raise
+
+    async def _recall(self, asked: AskedStep, after_step: int) -> Stepped:
+        """What the last step gave, if it is this call's.
+
+        Raises:
+            OutOfStep: It is not.
+        """
+        found = await asked.recall(
+            self._store, self.trajectory_id, after_step, rewards_shown=self._rewards_shown
+        )
+        if found is None:
+            raise OutOfStep(out_of_step(after_step, self.steps))
+        return found
 
     async def call_tool(self, tool: Tool, arguments: dict[str, Any], look: Look) -> Stepped:
         """Call a tool of the environment's own.

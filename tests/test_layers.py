@@ -77,6 +77,7 @@ LAYERS = (
         "held_world",
         "visits",
         "performer",
+        "repeats",
         "template_process",
         "catalogue",
         "recovery",

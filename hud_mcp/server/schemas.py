@@ -111,6 +111,12 @@ _OBSERVE = _string(
     enum=["full", "changes"],
 )
 
+_AFTER_STEP: dict[str, Any] = {
+    "type": "integer",
+    "description": "How many steps you have seen, as replies say; 0 at first. A call whose reply "
+    "was lost can then be repeated: it is not done twice.",
+}
+
 _MOST_CHARS = 1000
 """Of one description; hosts take little more."""
 
@@ -281,6 +287,7 @@ def core_tools(environments: Iterable[Environment] = ()) -> list[types.Tool]:
                 {
                     "actions": _list(_object(action, "type"), "In order; at most 50."),
                     "observe": _OBSERVE,
+                    "after_step": _AFTER_STEP,
                     "session": SESSION,
                 }
             ),
@@ -297,7 +304,10 @@ def core_tools(environments: Iterable[Environment] = ()) -> list[types.Tool]:
                 if served.screen
                 else ". Call step for several, response when done."
             ),
-            _object({**action, "observe": _OBSERVE, "session": SESSION}, "type"),
+            _object(
+                {**action, "observe": _OBSERVE, "after_step": _AFTER_STEP, "session": SESSION},
+                "type",
+            ),
             destructive=True,
             open_world=True,
         ),

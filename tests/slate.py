@@ -12,6 +12,7 @@ from PIL import Image
 from hud_mcp.action import ActionEffect, TypeAction
 from hud_mcp.context import ContextSpace
 from hud_mcp.environment import Environment
+from hud_mcp.errors import ActionFailed
 from hud_mcp.grade import Grade
 from hud_mcp.observation import Look, Observation, Screenshot
 from hud_mcp.sessions import Sessions
@@ -51,9 +52,10 @@ class Slate:
     async def act(self, action: object) -> ActionEffect:
         """Write a word."""
         await self.moments.pass_by(f"act {len(self.words)}")
-        if isinstance(action, TypeAction):
-            self.words.append(action.text)
-        return ActionEffect(text=f"{len(self.words)} words")
+        if not isinstance(action, TypeAction) or action.text == "refused":
+            raise ActionFailed("The slate does not take that.")
+        self.words.append(action.text)
+        return ActionEffect(text=f"{len(self.words)} words", reward=len(action.text) / 2)
 
     async def observe(self, look: Look) -> Observation:
         """The words, and a picture of as many pixels."""
@@ -112,6 +114,18 @@ def slates(moments: Moments, *, replayable: bool = True) -> Environment:
         await moments.pass_by("grade")
         right = slate.words[:2] == ["tea", "milk"]
         yield Grade(reward=float(right), content=f"{' '.join(slate.words)}; {answer}")
+
+    @env.template(reward="per_step")
+    async def earn(slate: Slate) -> Any:
+        yield "Write."
+        yield float(len(slate.words))
+
+    @env.template()
+    async def cannot_begin(slate: Slate) -> Any:
+        if not slate.words:
+            raise RuntimeError("not today")
+        yield "Write."
+        yield 0.0
 
     @env.tool
     async def add(slate: Slate, word: str) -> str:

@@ -19,6 +19,7 @@ __all__ = [
     "GradingFailed",
     "GymMakeException",
     "HudMcpError",
+    "IdTaken",
     "InvalidAction",
     "InvalidContext",
     "InvalidEnvironment",
@@ -28,11 +29,13 @@ __all__ = [
     "NoScreen",
     "NotInstalled",
     "OperatorRefused",
+    "OutOfStep",
     "OutputExists",
     "Replaced",
     "SessionBusy",
     "SessionEnded",
     "SessionNotFound",
+    "SessionResuming",
     "SessionTaken",
     "SourceNotFound",
     "StoreFailed",
@@ -132,6 +135,10 @@ class SessionBusy(HudMcpError):
     """Too many calls already wait on this session. Nothing was done; call again later."""
 
 
+class SessionResuming(SessionBusy):
+    """The session is still being brought back. Nothing was done; call again later."""
+
+
 class SessionTaken(HudMcpError):
     """Another server process runs this session. Nothing was done, and nothing recorded here."""
 
@@ -144,8 +151,16 @@ class LimitReached(HudMcpError):
     """A limit was reached; the text names it. What existed before, lives on."""
 
 
+class OutOfStep(HudMcpError):
+    """The session has another number of steps than its caller has seen. Nothing was done."""
+
+
 class StoreFailed(HudMcpError):
     """The record could not be written or read; the text says what is true now."""
+
+
+class IdTaken(StoreFailed):
+    """Another session has the id that was chosen for this one. Nothing was written."""
 
 
 class DamagedRecord(StoreFailed):

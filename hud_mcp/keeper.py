@@ -165,6 +165,7 @@ class Keeper:
         self._decided: Ending | None = None
         self._settled = False
         self._task: asyncio.Task[None] | None = None
+        self._ready = asyncio.Event()
         self.prompt: asyncio.Future[Prompt] = asyncio.get_running_loop().create_future()
         self.closed = asyncio.Event()
 
@@ -173,14 +174,25 @@ class Keeper:
         """Whether it has begun."""
         return self._task is not None
 
-    def start(self) -> None:
-        """Begin, in a clean context: nothing of the request that starts a session stays in it."""
+    def start(self, *, ready: bool = True) -> None:
+        """Begin, in a clean context: nothing of the request that starts a session stays in it.
+
+        Args:
+            ready: Whether the template may grade once it has asked; where not, whatever ends its
+                wait takes effect with `get_ready`.
+        """
+        if ready:
+            self.get_ready()
         context = contextvars.Context()
         context.run(current_name.set, self._name)
         context.run(current_log.set, self._log)
         loop = asyncio.get_running_loop()
         self._task = loop.create_task(self._run(), name=f"keeper {self._name}", context=context)
         self._task.add_done_callback(self._done)
+
+    def get_ready(self) -> None:
+        """Let the template grade from now on: its world is what the record says."""
+        self._ready.set()
 
     def submit(self, raw: str) -> None:
         """Hand over the answer; grading begins."""
@@ -236,6 +248,7 @@ class Keeper:
         except asyncio.CancelledError as exc:
             cancelled = exc
             self._stop = self._stop or self._left()
+            await self._until_ready()
             if self._stop is not None:
                 return await self._dismiss(generator, self._stop)
             # A timeout or a task group that the template holds across its yield has fired:
@@ -248,6 +261,12 @@ class Keeper:
         return await self._grade(
             generator, lambda: generator.asend(self._template.read_answer(raw))
         )
+
+    async def _until_ready(self) -> None:
+        """Wait until the template may grade, or is to end; what cancels it stays in force."""
+        while self._stop is None and not self._ready.is_set():
+            with suppress(asyncio.CancelledError):
+                await self._ready.wait()
 
     async def _grade(
         self, generator: AsyncGenerator[Any, Any], resume: Callable[[], Awaitable[Any]]

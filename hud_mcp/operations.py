@@ -111,21 +111,39 @@ class Operations:
             raise SessionEnded(str(exc).replace(NEXT, "`reset` begins the task anew.")) from exc
 
     async def _start(self, params: Mapping[str, Any]) -> Json:
-        """Start a session of `task`: a row, or the id of a listed one; in `job` or `job_id`."""
+        """Start a session of `task`: a row, or the id of a listed one; in `job` or `job_id`.
+
+        The same start again under an id of the caller's own, `session`, gives the same session.
+        """
         task = self._read_task(params.get("task"))
-        session = await self._begin(task, await self._job_id(params))
+        session = await self._begin(
+            task, await self._job_id(params), session_id=_text(params, "session")
+        )
         metadata = params.get("metadata")
         if metadata:
             session.log(f"metadata: {metadata}")
         return self._begun(session)
 
     async def _step(self, params: Mapping[str, Any]) -> Json:
-        """Perform `actions`, and look; a response is kept for `evaluate`."""
+        """Perform `actions`, and look; a response is kept for `evaluate`.
+
+        `steps` says how many there are then. Given back as `after_step`, it keeps a call that is
+        repeated because its reply was lost from being done twice.
+        """
         actions = parse_actions(params.get("actions"), pointed=False)
+        after_step = params.get("after_step")
+        if after_step is not None and type(after_step) is not int:
+            raise InvalidTask(f"after_step: expected a whole number, got {after_step!r}.")
         session = await self._living(params)
         look = _look(params, session)
-        stepped = await session.step(actions, look, deliver_image=look.image is not None)
-        return {**_shown(stepped), "final_response": session.final_response}
+        stepped = await session.step(
+            actions, look, deliver_image=look.image is not None, after_step=after_step
+        )
+        return {
+            **_shown(stepped),
+            "steps": session.steps,
+            "final_response": session.final_response,
+        }
 
     async def _evaluate(self, params: Mapping[str, Any]) -> Json:
         """Measure with the task's own `evaluate`, or with `calls` in its place."""
@@ -242,15 +260,18 @@ class Operations:
             )
         return job_id
 
-    async def _begin(self, task: Task, job_id: str | None) -> Session:
-        session_id = f"sess-{secrets.token_hex(16)}"
+    async def _begin(
+        self, task: Task, job_id: str | None, *, session_id: str | None = None
+    ) -> Session:
+        drawn = session_id is None
+        session_id = session_id or f"sess-{secrets.token_hex(16)}"
         if job_id is not None:
             await self._sessions.store.plan_run(job_id, digest(session_id))
         return await self._sessions.start(
             task,
             caller=self._caller,
             session_id=session_id,
-            drawn=True,
+            drawn=drawn,
             job_id=job_id,
             environment=self._environment,
         )

@@ -64,6 +64,7 @@ class Stepped:
         error: Why the next one was not, or None.
         notes: What single actions said.
         answered: Whether a response action submitted the answer.
+        is_repeat: Whether it was done before, and is told from the record.
     """
 
     result: TaskResult
@@ -71,6 +72,7 @@ class Stepped:
     error: str | None = None
     notes: tuple[str, ...] = ()
     answered: bool = False
+    is_repeat: bool = False
 
 
 class Performer:

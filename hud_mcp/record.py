@@ -111,6 +111,9 @@ class TrajectoryStep(Value):
     error: str | None = Field(
         default=None, description="What the agent was told, or why an answer's look failed."
     )
+    notes: tuple[str, ...] = Field(
+        default=(), description="What single actions said; nothing in steps of before it was kept."
+    )
     started_at: datetime
     ended_at: datetime
 

@@ -116,6 +116,7 @@ class Draft:
             truncated=self.truncated,
             info=to_jsonable_python(info, fallback=str),
             error=self.error,
+            notes=tuple(self.notes),
             started_at=self.started_at,
             ended_at=utc_now(),
         )

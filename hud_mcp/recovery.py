@@ -6,8 +6,10 @@ goes on with is ended. A session is claimed in the store before anything is done
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import replace
+from functools import partial
+from typing import Any
 
 import anyio
 
@@ -42,7 +44,9 @@ class Recovery:
         environments: Those that this process serves, by name.
         make_ready: Sees to it that one more session of a caller can be opened in an
             environment, or raises.
-        open_session: Makes the session that goes on, and lets callers find it.
+        open_session: Makes the session that goes on, and counts it among those of the process.
+        find_here: Returns what this process has of a session, by its record's id; None where it
+            has nothing.
     """
 
     def __init__(
@@ -52,18 +56,22 @@ class Recovery:
         *,
         make_ready: Callable[[Environment, Caller], Awaitable[None]],
         open_session: Callable[[Environment, HeldSession, Caller], Session],
+        find_here: Callable[[str], Session | None],
     ) -> None:
         self._store = store
         self._environments = environments
         self._make_ready = make_ready
         self._open_session = open_session
+        self._find_here = find_here
         self._resumes: dict[str, asyncio.Task[Session | Receipt]] = {}
         self._stopped = False
 
     async def bring_back(self, trajectory_id: str, *, connection: str | None) -> Session | Receipt:
-        """Go on with a session that another process began; callers at once share one attempt.
+        """Go on with a session that waits in its record; callers at once share one attempt.
 
-        It goes on where its caller is cancelled: who calls again finds it further on.
+        Another process began it, or this one has let go of it. One that goes on here, or is
+        being graded here, is returned as it is. What is begun goes on where its caller is
+        cancelled: who calls again finds it further on.
 
         Args:
             trajectory_id: Its record's id.
@@ -76,13 +84,17 @@ class Recovery:
             SessionBusy: Another server process runs it.
             SessionEnded: It cannot come back, or this server is stopping.
         """
+        return await self._share(trajectory_id, lambda: self._resume(trajectory_id, connection))
+
+    async def _share(
+        self, trajectory_id: str, work: Callable[[], Coroutine[Any, Any, Session | Receipt]]
+    ) -> Session | Receipt:
+        """Do one thing at a time with a session; whoever comes meanwhile is given what it gives."""
         task = self._resumes.get(trajectory_id)
         if task is None:
             if self._stopped:
                 raise SessionEnded("This server is stopping; call again with the session's id.")
-            task = asyncio.get_running_loop().create_task(
-                self._resume(trajectory_id, connection), name=f"resume {trajectory_id}"
-            )
+            task = asyncio.get_running_loop().create_task(work(), name=f"resume {trajectory_id}")
             self._resumes[trajectory_id] = task
             task.add_done_callback(lambda done: self._resumed(trajectory_id, done))
         try:
@@ -103,8 +115,11 @@ class Recovery:
                     continue
                 if found.answered:
                     await self.bring_back(found.trajectory_id, connection=None)
+                elif self._find_here(found.trajectory_id) is not None:
+                    continue  # somebody has gone on with it meanwhile
                 elif (end := _overdue(found, limits)) is not None:
-                    await self._end_waiting(found, *end)
+                    ending = partial(self._end_waiting, found, *end)
+                    await self._share(found.trajectory_id, ending)
         except HudMcpError as exc:
             logger.info("%s", exc)
 
@@ -121,6 +136,11 @@ class Recovery:
             logger.log(level, "%s was not brought back: %s", trajectory_id, exc)
 
     async def _resume(self, trajectory_id: str, connection: str | None) -> Session | Receipt:
+        here = self._find_here(trajectory_id)
+        if here is not None and here.is_let_go:
+            await here.closed()  # until then its record is not as it is left
+        elif here is not None:
+            return here
         held = await self._store.hold(trajectory_id)
         environment = self._environments.get(held.trajectory.environment)
         if environment is None:
@@ -182,10 +202,11 @@ class Recovery:
         logger.warning("%s of %s: %s", outcome, receipt.trajectory, reason)
         return receipt
 
-    async def _end_waiting(self, found: WaitingSession, outcome: Outcome, reason: str) -> None:
-        if await self._store.claim_session(found.trajectory_id):
-            held = await self._store.hold(found.trajectory_id)
-            await self._end_held(held, outcome, reason)
+    async def _end_waiting(self, found: WaitingSession, outcome: Outcome, reason: str) -> Receipt:
+        if not await self._store.claim_session(found.trajectory_id):
+            raise SessionBusy("Another server process has gone on with this session.")
+        held = await self._store.hold(found.trajectory_id)
+        return await self._end_held(held, outcome, reason)
 
 
 def _overdue(found: WaitingSession, limits: Limits) -> tuple[Outcome, str] | None:

@@ -43,8 +43,10 @@ from hud_mcp.errors import (
     InvalidTask,
     LimitReached,
     NoScreen,
+    OutOfStep,
     SessionBusy,
     SessionEnded,
+    SessionResuming,
     SessionTaken,
     StoreFailed,
     WorldDied,
@@ -59,6 +61,7 @@ from hud_mcp.observation import Look, Screenshot
 from hud_mcp.performer import Performer, Stepped
 from hud_mcp.record import UNDONE
 from hud_mcp.recorder import Recorder, StepKind
+from hud_mcp.repeats import AskedStep, out_of_step
 from hud_mcp.replay import WorldLost, submitted_answer
 from hud_mcp.store import Store
 from hud_mcp.store.characters import storable
@@ -75,6 +78,7 @@ from hud_mcp.world import Opening, Placed, Shared, World, current_world
 __all__ = [
     "BROUGHT_BACK",
     "GRADED_AGAIN",
+    "RESUMING",
     "STOPPED",
     "Caller",
     "Session",
@@ -84,7 +88,7 @@ __all__ = [
 
 logger = logging.getLogger(__name__)
 
-SessionState = Literal["starting", "open", "grading", "parked", "ended"]
+SessionState = Literal["starting", "resuming", "open", "grading", "parked", "ended"]
 T = TypeVar("T")
 
 GRADED_AGAIN = "its answer is graded again, as its server ended before it had a grade"
@@ -94,6 +98,11 @@ BROUGHT_BACK = "brought back after"
 STOPPED = "its server was stopped, and the session waits in its record"
 """Lines of a session's log: where the last of them is `STOPPED`, its server did not die."""
 
+RESUMING = (
+    "The session is being brought back after its server ended, which takes a while. Nothing was "
+    "done; call again in some seconds with its id."
+)
+"""What a caller is told who does not wait for that any longer."""
 
 _LEFT = Ending(Outcome.LOST, told="Its program ended without closing it.")
 
@@ -153,7 +162,7 @@ class Session:
         self.limits = limits
         self.started_at = begun.started_at if begun else utc_now()
         self.ended_at: datetime | None = None
-        self.state: SessionState = "starting"
+        self.state: SessionState = "resuming" if held else "starting"
         self.prompt: Prompt | None = None
         self.receipt: Receipt | None = None
         self.told: str | None = None
@@ -161,6 +170,8 @@ class Session:
         self.touched_s = time.monotonic()
         self.begun_s = self.touched_s - max(0.0, (utc_now() - self.started_at).total_seconds())
         self.ended = anyio.Event()
+        self._store = store
+        self._rewards_shown = reward_policy == "per_step" or self.is_operated
         self._shared = shared
         self._local_hosts = tuple(local_hosts)
         self._replayable = environment.replays(task)
@@ -183,7 +194,6 @@ class Session:
         )
         self._recorder.attempt = held.attempt if held else None
         self._parks = False
-        self._resuming = held is not None
         self._died: str | None = None
         self._died_in_grading = False
         self._revival: asyncio.Task[None] | None = None
@@ -211,7 +221,7 @@ class Session:
             limits=limits,
             recorder=self._recorder,
             visits=self._visits,
-            rewards_shown=self.reward_policy == "per_step" or self.is_operated,
+            rewards_shown=self._rewards_shown,
             hand_over=self._hand_over,
             comes_back=self._can_come_back,
             measuring=self._measuring,
@@ -246,6 +256,14 @@ class Session:
     def is_over(self) -> bool:
         """Whether nothing can be done with it here any more."""
         return self.state in ("ended", "parked")
+
+    @property
+    def is_let_go(self) -> bool:
+        """Whether it goes on without this object: it waits in its record, or another server has it.
+
+        One that is being let go of is closed first: `closed` returns when it can be had again.
+        """
+        return self.state == "parked" or self.taken or (self._parks and self.state != "ended")
 
     @property
     def is_operated(self) -> bool:
@@ -384,45 +402,62 @@ class Session:
         prompt, then the world is brought to the last recorded step. An answer that was
         submitted is handed to the template again.
 
+        Until this has returned, nothing else reaches it: its state is `resuming`.
+
         Raises:
             SessionEnded: It cannot come back; it has ended as lost, and is recorded.
+            StoreFailed, SessionTaken: Its record cannot be written. It waits there as it was.
+
+        If this call is cancelled, it waits in its record as it was.
         """
         held = self._held
         if held is None:
             raise ValueError("only a session that has a record is resumed")
-        steps, died = held.trajectory.steps, self._died
+        died = self._died
         began_s = time.monotonic()
-        self._keeper.start()
+        self._keeper.start(ready=False)
+        answer = submitted_answer(held.trajectory.steps)
         try:
-            prompt = await asyncio.shield(self._keeper.prompt)
-            if held.trajectory.prompt is None:  # nobody was told of it yet
-                await self._recorder.ask(prompt.text)
-            elif storable(prompt.text) != held.trajectory.prompt:
-                raise WorldLost("its template asks something else now")
-            self.prompt = prompt
-            self._worker.start()
-            took_s = sum((s.ended_at - s.started_at).total_seconds() for s in steps)
-            bound_s = self.limits.setup_s + 2 * max(0.0, took_s)
-            await self._worker.call(lambda: self._come_back(held), bound_s)
-        except asyncio.CancelledError:
-            self._keeper.abort(Ending(Outcome.LOST, parked=True))
+            await self._prepare_again(held)
+            took_s = time.monotonic() - began_s
+            self.log(f"{BROUGHT_BACK} {len(held.trajectory.steps)} steps in {took_s:.1f} s")
+            if answer is not None and died is None:
+                self.log(GRADED_AGAIN)
+                await self._recorder.note()  # before: it is how gradings that end it are counted
+        except (StoreFailed, SessionTaken):
+            await self.finish(Ending(Outcome.LOST, parked=True), abort=True)
             raise
         except HudMcpError as exc:
-            await self.finish(Ending(Outcome.LOST, error=str(exc), told=str(exc)), abort=True)
+            ending = Ending(Outcome.LOST, error=str(exc), told=str(exc))
+            if died is not None and isinstance(exc, DiedAgain):
+                ending = died_again(self._world.died or str(exc))
+            await self.finish(ending, abort=True)
             raise SessionEnded(ended_text(self.receipt, self.told)) from exc
-        self._resuming, self._died = False, None
-        took_s = time.monotonic() - began_s
-        self.log(f"{BROUGHT_BACK} {len(steps)} steps in {took_s:.1f} s")
-        answer = submitted_answer(steps)
+        except BaseException:
+            self._park()
+            raise
+        # From here on nothing waits: who finds it next, finds it as its record says.
+        self._died = None
+        self.touched_s = time.monotonic()
+        self.state = "open"
+        self._keeper.get_ready()
         if answer is not None:
-            if died is None:
-                self.log(GRADED_AGAIN)
-                # Before it is graded: it is how gradings that end servers are counted.
-                await self._recorder.note()
             self._hand_over(answer)
-            self._answered_at = steps[-1].ended_at
-        elif self.state == "starting":
-            self.state = "open"
+            self._answered_at = held.trajectory.steps[-1].ended_at
+
+    async def _prepare_again(self, held: HeldSession) -> None:
+        """Run the template to its prompt, and bring the world to the last recorded step."""
+        prompt = await asyncio.shield(self._keeper.prompt)
+        if held.trajectory.prompt is None:  # nobody was told of it yet
+            await self._recorder.ask(prompt.text)
+        elif storable(prompt.text) != held.trajectory.prompt:
+            raise WorldLost("its template asks something else now")
+        self.prompt = prompt
+        self._worker.start()
+        steps = held.trajectory.steps
+        took_s = sum((s.ended_at - s.started_at).total_seconds() for s in steps)
+        bound_s = self.limits.setup_s + 2 * max(0.0, took_s)
+        await self._worker.call(lambda: self._come_back(held), bound_s)
 
     async def step(
         self,
@@ -431,6 +466,7 @@ class Session:
         *,
         kind: StepKind = "step",
         deliver_image: bool = True,
+        after_step: int | None = None,
     ) -> Stepped:
         """Perform actions in order, then observe.
 
@@ -441,12 +477,15 @@ class Session:
             kind: How the record names the call.
             deliver_image: Whether the agent is shown the picture; where not, the places
                 that it names still refer to the picture before.
+            after_step: How many steps the caller has seen. Where there is one more, and it is
+                this very call's, that is returned as it is recorded, and nothing is done.
 
         Returns:
             What the agent sees; also where an action was refused: its `error` then says
             which, and `performed` how many came before it.
 
         Raises:
+            OutOfStep: There are others than `after_step` says. Nothing was done.
             InvalidAction: One is not of this environment. None was performed.
             LimitReached: They are too many, or take too long; the session lives on.
             SessionEnded, SessionBusy, AlreadyAnswered: Nothing was done.
@@ -457,12 +496,37 @@ class Session:
         what was performed is recorded, and the session lives on.
         """
         self._performer.check_actions(actions)
+        shows = deliver_image and self.environment.world.has_screen
+        asked = AskedStep(kind, actions, look, shows)
 
         async def run() -> Stepped:
+            if after_step is not None and after_step != self.steps:
+                await self._recorder.note()  # a step that is still owed is one
+                return await self._recall(asked, after_step)
             self._refuse_if_over()
             return await self._performer.perform(actions, look, kind, deliver_image=deliver_image)
 
-        return await self._enqueue(run, self.limits.step_s)
+        try:
+            return await self._enqueue(run, self.limits.step_s)
+        except (SessionEnded, AlreadyAnswered):
+            if after_step is None or self.is_let_go or after_step == self.steps:
+                raise
+            with suppress(OutOfStep):  # that it is over says more
+                return await self._recall(asked, after_step)
+            raise
+
+    async def _recall(self, asked: AskedStep, after_step: int) -> Stepped:
+        """What the last step gave, if it is this call's.
+
+        Raises:
+            OutOfStep: It is not.
+        """
+        found = await asked.recall(
+            self._store, self.trajectory_id, after_step, rewards_shown=self._rewards_shown
+        )
+        if found is None:
+            raise OutOfStep(out_of_step(after_step, self.steps))
+        return found
 
     async def call_tool(self, tool: Tool, arguments: dict[str, Any], look: Look) -> Stepped:
         """Call a tool of the environment's own.
@@ -598,6 +662,7 @@ class Session:
         A task that is being graded is waited for: it ends with its grade.
         """
         await self._until_back()
+        self._refuse_if_resuming()
         if self.state == "grading":
             await self.ended.wait()
         if not self.is_over:
@@ -651,8 +716,10 @@ class Session:
         Raises:
             SessionBusy: It is being graded.
         """
+        await self._until_back()
         if self.is_over:
             return
+        self._refuse_if_resuming()
         if self.state == "grading":
             raise SessionBusy("The task is being graded; it ends with its grade.")
         told = "It was cancelled by the client."
@@ -677,15 +744,21 @@ class Session:
         if self.receipt is None:
             self.told = ending.told  # for the calls that this cuts off
             self._parks = ending.parked
-        if self._revival is not None and self._died is not None and not self._resuming:
+        dead = self._died is not None and self.state != "resuming"
+        if dead and self._revival is not None:
             self._ends_meanwhile = self._ends_meanwhile or ending
             await asyncio.wait({self._revival})
             return
-        if abort or self.state == "starting":
+        if abort or self.state in ("starting", "resuming"):
             self._keeper.abort(ending)
         else:
             self._keeper.end(ending)
         await self._keeper.closed.wait()
+
+    def _park(self) -> None:
+        """Leave it to its record, whatever it does."""
+        self._parks = True
+        self._keeper.abort(Ending(Outcome.LOST, parked=True))
 
     @property
     def is_closed(self) -> bool:
@@ -738,12 +811,7 @@ class Session:
     async def _on_broken(self, exc: EnvironmentFailed) -> HudMcpError | None:
         """Bring the world back where its record can; return what its caller is told instead."""
         reason, deaths = self._world.died or str(exc), self._recorder.deaths
-        if self._resuming:
-            if isinstance(exc, DiedAgain) and self._died is not None:
-                self._keeper.end(died_again(reason))
-            else:
-                self._keeper.end(Ending(Outcome.ENVIRONMENT_FAILED, error=reason, told=reason))
-            await self.ended.wait()
+        if self.state == "resuming":  # who resumes it is told, and ends it
             return None
         undone = bool(deaths) and deaths[-1].index == self._recorder.count - 1
         cause = whose_doing(deaths, has_acted=self._recorder.changed > 0) if undone else None
@@ -798,10 +866,12 @@ class Session:
                 await self._settle(self._ends_meanwhile or ending or _LEFT)
                 await self._leave()
                 return
-            self._resuming = True
+            self.state = "resuming"
             self._measuring = Measuring(keeps_history=self.task.prompt is not None)
             self._equip()
-            with suppress(SessionEnded):  # its receipt says how it ended
+            with suppress(
+                SessionEnded, StoreFailed, SessionTaken
+            ):  # its receipt or record says how
                 await self.resume()
         finally:
             self._revival = None
@@ -869,7 +939,7 @@ class Session:
             return
         if (rest := take_rest(self.name)) is not None:
             self.log(rest)
-        if self._resuming and not ending.parked and ending.cause is None:
+        if self.state == "resuming" and not ending.parked and ending.cause is None:
             ending = self._not_back(ending.error)
         self.told = ending.told
         try:
@@ -887,7 +957,7 @@ class Session:
     async def _after_death_in_grading(self, ending: Ending) -> Ending:
         """How it ends where the world failed its grader: the first time, it is brought back."""
         by_agent, ending = ending.cause is Cause.AGENT, replace(ending, cause=None)
-        if self._resuming or not await self._world.is_dead():
+        if not await self._world.is_dead():
             return ending
         reason = self._world.died or ending.told or "It cannot be used."
         logs = (self._held.trajectory.logs if self._held else None) or ""
@@ -951,7 +1021,7 @@ class Session:
         try:
             return await self._worker.call(run, limit_s, detached=detached)
         except SessionTaken:
-            self._keeper.abort(Ending(Outcome.LOST, parked=True))
+            self._park()
             raise
         finally:
             self.touched_s = time.monotonic()
@@ -959,8 +1029,17 @@ class Session:
     def _refuse_if_over(self) -> None:
         if self.is_over:
             raise SessionEnded(self._over_text())
+        self._refuse_if_resuming()
         if self.state == "grading":
             raise AlreadyAnswered(self._already_answered())
+
+    def _refuse_if_resuming(self) -> None:
+        """Refuse whoever would reach a world that is not yet what the record says.
+
+        `Sessions.find` waits for it, so that callers meet it afterwards.
+        """
+        if self.state == "resuming":
+            raise SessionResuming(RESUMING)
 
     def _refuse_visits(self) -> None:
         try:

@@ -5,6 +5,7 @@ import logging
 import re
 import time
 from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
 
 import anyio
 
@@ -13,11 +14,13 @@ from hud_mcp.catalogue import Catalogue
 from hud_mcp.ending import digest, ended_text
 from hud_mcp.environment import Environment
 from hud_mcp.errors import (
+    IdTaken,
     InvalidTask,
     LimitReached,
     SessionBusy,
     SessionEnded,
     SessionNotFound,
+    SessionResuming,
     StoreFailed,
 )
 from hud_mcp.grade import Cause, Outcome
@@ -25,13 +28,14 @@ from hud_mcp.hooks import Hooks
 from hud_mcp.keeper import Ending
 from hud_mcp.limits import Limits
 from hud_mcp.recovery import Recovery
-from hud_mcp.session import Session
+from hud_mcp.session import RESUMING, Session
 from hud_mcp.store import Store
 from hud_mcp.store.held import HeldSession
 from hud_mcp.store.plans import start_key
 from hud_mcp.task import Task
 from hud_mcp.taskset import Taskset
 from hud_mcp.trajectory import Receipt
+from hud_mcp.turns import Turns
 from hud_mcp.world import Shared
 
 __all__ = ["Sessions"]
@@ -50,6 +54,11 @@ _ADOPT_S = 10.0
 _FIRST_LOOK_S = 3.0
 """When to look first: the database loads after the first requests are answered."""
 _CHOSEN_ID = re.compile(r"sess-[0-9a-f]{32,64}")
+_OTHER_ID = (
+    "This session id cannot be used for this start. Choose another one, `sess-` and 32 to 64 hex "
+    "digits drawn at random, or leave it out. Nothing was started."
+)
+"""The same whatever is wrong with it: it says nothing of the sessions of others."""
 _REMEMBERED = 1024
 """Ended sessions that are kept in memory; the store knows them all."""
 
@@ -118,9 +127,13 @@ class Sessions:
             self.environments,
             make_ready=self._make_ready,
             open_session=self._open_held,
+            find_here=self._find_here,
         )
+        self._searches = Turns[Session | Receipt]()
+        self._starts = Turns[Session]()
         self._reaper: asyncio.Task[None] | None = None
         self._endings: set[asyncio.Task[None]] = set()
+        self._looking: asyncio.Task[None] | None = None
         self._closing = False
         self._adopts = adopts
         self._look_s = time.monotonic() + _ADOPT_S
@@ -167,30 +180,95 @@ class Sessions:
             provisional: Whether it expires early, and goes first when a limit is
                 reached, until somebody acts on it.
             session_id: An id that the caller chose, so that the same call again, after a reply
-                that was lost, returns the session that the first one began.
+                that was lost, returns the session that the first one began; of several at once,
+                one begins it.
             drawn: Whether that id was drawn for this call alone, so that none can have begun.
             job_id: The job that it belongs to, in place of the registry's.
             environment: The task's, where it is none of the catalogue's.
 
         Raises:
-            InvalidTask, InvalidContext: The task does not fit its environment. Nothing ran.
+            InvalidTask, InvalidContext: The task does not fit its environment, or another id is
+                to be chosen: this one is of another form, caller or task. Nothing ran.
             SessionEnded, SessionBusy: The chosen id is of a session that has ended, or that
                 cannot be had here now.
             LimitReached: Too many sessions are open, or the task was started as often as it may be.
             EnvironmentFailed: The setup failed; that is recorded.
             StoreFailed: Nothing can be recorded, so nothing was started.
 
-        If this call is cancelled, the half-made session ends as cancelled.
+        If this call is cancelled, the half-made session ends as cancelled; where its caller chose
+        the id, the start goes on, and the same call again returns the session.
         """
         if caller.is_agent:
             raise InvalidTask("This credential is of one session, and begins no other.")
         environment = environment or self.environment_of(task)
         task = environment.bind(task)
+        begin = partial(
+            self._begin,
+            task,
+            environment,
+            caller=caller,
+            provisional=provisional,
+            session_id=session_id,
+            job_id=job_id,
+        )
+        if session_id is None or drawn:
+            return await begin()
+        if not _CHOSEN_ID.fullmatch(session_id):
+            raise InvalidTask(_OTHER_ID)
+        same_start = (session_id, caller.principal, task.model_dump_json())
+        return await self._starts.take(
+            same_start, lambda: self._begin_once(session_id, task, caller, begin)
+        )
+
+    async def _begin_once(
+        self,
+        session_id: str,
+        task: Task,
+        caller: Caller,
+        begin: Callable[[], Awaitable[Session]],
+    ) -> Session:
+        """Start a session under an id that its caller chose, or return the one that has begun."""
+        if (found := await self._begun(session_id, task, caller)) is not None:
+            return found
+        try:
+            return await begin()
+        except IdTaken:  # by another start, in this moment
+            if (found := await self._begun(session_id, task, caller)) is not None:
+                return found
+            raise
+
+    async def _begun(self, session_id: str, task: Task, caller: Caller) -> Session | None:
+        """The session that an earlier start with this id began; None where none has."""
+        key = digest(session_id)
+        here = self._sessions.get(key)
+        known = (
+            await self.store.find_begun(key) if here is None else (here.caller.principal, here.task)
+        )
+        if known is None:
+            return None
+        if known != (caller.principal, task):
+            raise InvalidTask(_OTHER_ID)
+        found = await self.find(session_id, caller)
+        if isinstance(found, Receipt):
+            raise SessionEnded(ended_text(found))
+        if found.receipt is not None:
+            raise SessionEnded(ended_text(found.receipt, found.told))
+        if found.prompt is None:
+            raise SessionBusy("The session is still being prepared; call again.")
+        return found
+
+    async def _begin(
+        self,
+        task: Task,
+        environment: Environment,
+        *,
+        caller: Caller,
+        provisional: bool,
+        session_id: str | None,
+        job_id: str | None,
+    ) -> Session:
+        """Make a session and start it."""
         template = environment.template_of(task)
-        if session_id is not None and not drawn:
-            begun = await self._begun(session_id, task, caller)
-            if begun is not None:
-                return begun
         job_id = job_id or self.job_id
         key = start_key(caller.principal, job_id, task, self._listed)
         tries = None if caller.principal == OPERATOR else self._tries
@@ -213,6 +291,8 @@ class Sessions:
             local_hosts=self._local_hosts,
             is_left=self._is_left,
         )
+        if session_id is not None and session.secret_digest in self._sessions:
+            raise IdTaken("Another session has this id; nothing was recorded.")
         self._enter(session)
         try:
             await session.start()
@@ -223,33 +303,18 @@ class Sessions:
         logger.info("session %s: %s started", session.name, task.id)
         return session
 
-    async def _begun(self, session_id: str, task: Task, caller: Caller) -> Session | None:
-        """The session that an earlier call with this id began; None where none has."""
-        if not _CHOSEN_ID.fullmatch(session_id):
-            raise InvalidTask(
-                "A session's id that a caller chooses is `sess-` and 32 to 64 hex digits, drawn "
-                "at random. Nothing was started."
-            )
-        try:
-            found = await self.find(session_id, caller)
-        except SessionNotFound:
-            return None
-        if isinstance(found, Receipt):
-            raise SessionEnded(ended_text(found))
-        if found.receipt is not None:
-            raise SessionEnded(ended_text(found.receipt, found.told))
-        if found.task != task:
-            raise InvalidTask("This id is of a session with another task. Nothing was started.")
-        if found.prompt is None:
-            raise SessionBusy("The session is still being prepared; call again.")
-        return found
+    async def find(
+        self, session_id: str | None, caller: Caller, *, wait_s: float | None = None
+    ) -> Session | Receipt:
+        """Return a caller's session, whose world is what its record says.
 
-    async def find(self, session_id: str | None, caller: Caller) -> Session | Receipt:
-        """Return a caller's session.
+        One that waits in its record is brought back first. Callers who ask meanwhile wait for
+        that, and go on in the order in which they asked.
 
         Args:
             session_id: Its id; None or empty where the caller holds exactly one.
             caller: Who asks.
+            wait_s: How long to wait for it to be brought back; None for as long as that takes.
 
         Returns:
             The session; or its receipt where it ended before this process began.
@@ -258,30 +323,57 @@ class Sessions:
             SessionNotFound: No session of this caller has the id. An unknown id and
                 another caller's give the same text.
             SessionBusy: Another server process runs it.
+            SessionResuming: It is still being brought back.
             SessionEnded: Its server has ended, and it could not be brought back.
+
+        If this call is cancelled, it is brought back nevertheless.
         """
-        if not session_id and caller.session is not None:
-            return self.here(None, caller) or await self._find_stored(caller.session, caller, "")
-        if not session_id:
-            return self._only(caller)
-        here = self.here(session_id, caller)
+        if session_id:
+            key = digest(session_id)
+        else:
+            key = caller.session or self._only(caller).secret_digest
+        if not caller.sees(key):
+            raise _not_found(caller)
+        here = self._here(key, caller)
+        found = here or await self._bring_back(key, caller, wait_s)
+        if session_id and isinstance(found, Session):
+            found.id = session_id
+        return found
+
+    async def current(self, session: Session) -> Session | Receipt:
+        """Return what goes on in a session's place, which this process may have let go of.
+
+        Raises:
+            SessionBusy, SessionEnded: As for `find`.
+        """
+        here = self._here(session.secret_digest, session.caller)
         if here is not None:
             return here
-        if not caller.sees(named := digest(session_id)):
-            raise _not_found(caller)
-        return await self._find_stored(named, caller, session_id)
+        found = await self._bring_back(session.secret_digest, session.caller, None)
+        if isinstance(found, Session):
+            found.id = session.id
+        return found
 
-    async def _find_stored(self, named: str, caller: Caller, session_id: str) -> Session | Receipt:
-        stored = await self.store.find_session(named, principal=caller.principal)
+    async def _bring_back(
+        self, key: str, caller: Caller, wait_s: float | None
+    ) -> Session | Receipt:
+        try:
+            with anyio.fail_after(wait_s):
+                return await self._searches.take(
+                    (key, caller.principal), lambda: self._search(key, caller)
+                )
+        except TimeoutError:
+            raise SessionResuming(RESUMING) from None
+
+    async def _search(self, key: str, caller: Caller) -> Session | Receipt:
+        """Look a session up in the store, and bring it back if it goes on."""
+        stored = await self.store.find_session(key, principal=caller.principal)
         if stored is None:
             raise _not_found(caller)
         trajectory_id, receipt = stored
         if receipt is not None:
             return receipt
-        found = await self._recovery.bring_back(trajectory_id, connection=caller.connection)
-        if isinstance(found, Session) and session_id:
-            found.id = session_id
-        return found
+        return await self._recovery.bring_back(trajectory_id, connection=caller.connection)
 
     async def adopt(self, trajectory_id: str) -> Session:
         """Go on with a session that no server runs, by its record's id.
@@ -298,16 +390,29 @@ class Sessions:
 
     def here(self, session_id: str | None, caller: Caller) -> Session | None:
         """Return a caller's session by its id, if this process runs it or ended it; else None."""
-        named = digest(session_id) if session_id else caller.session
-        if named is None or not caller.sees(named):
+        key = digest(session_id) if session_id else caller.session
+        if key is None or not caller.sees(key):
             return None
-        session = self._sessions.get(named)
+        session = self._here(key, caller)
+        if session is not None:
+            session.id = session.id or session_id or ""
+        return session
+
+    def _here(self, key: str, caller: Caller) -> Session | None:
+        """A session that can be used at once; None where it must be waited for, or is not here."""
+        session = self._sessions.get(key)
         if session is None or session.caller.principal != caller.principal:
             return None
-        if session.state == "parked" or session.taken:
+        if session.is_let_go:
             return session if self._closing else None
-        session.id = session.id or session_id or ""
-        return session
+        # Nobody overtakes those who wait for it.
+        waits = self._searches.waits_for((key, caller.principal))
+        return None if waits or session.state == "resuming" else session
+
+    def _find_here(self, trajectory_id: str) -> Session | None:
+        """What this process has of a session, by its record's id."""
+        every = self._sessions.values()
+        return next((s for s in every if s.trajectory_id == trajectory_id), None)
 
     def held(self, caller: Caller) -> list[Session]:
         """The sessions that this caller can be recognised to have started and that live."""
@@ -332,6 +437,8 @@ class Sessions:
         """
         self._closing = True
         self._recovery.stop()
+        if self._looking is not None:
+            self._looking.cancel()
         if self._reaper is not None:
             self._reaper.cancel()
             self._reaper = None
@@ -468,7 +575,13 @@ class Sessions:
                 del self._sessions[key]
             if self._adopts and time.monotonic() >= self._look_s:
                 self._look_s = time.monotonic() + _ADOPT_S
-                await self._recovery.look(self.limits)
+                self._look()
+
+    def _look(self) -> None:
+        """Go on with what others left, if that is not under way: it takes as long as it takes."""
+        if self._looking is None or self._looking.done():
+            looking = self._recovery.look(self.limits)
+            self._looking = asyncio.get_running_loop().create_task(looking, name="look")
 
     def _expiry(self, session: Session) -> str | None:
         now, waited_since = time.monotonic(), self._shared.contention.waited_since
@@ -500,11 +613,14 @@ async def _end(session: Session, ending: Ending) -> None:
 
 async def _leave(session: Session) -> None:
     """Let a session go on in another process, where it can; else end it as lost."""
-    if session.state != "starting":
+    if session.state not in ("starting", "resuming"):
         with anyio.move_on_after(_FINISH_S):
             while session.busy and not session.is_over:  # noqa: ASYNC110  # half a second, once
                 await anyio.sleep(0.02)
     if session.is_closed:
+        return
+    if session.state == "resuming":
+        await session.finish(Ending(Outcome.LOST, parked=True), abort=True)
         return
     with anyio.move_on_after(_FINISH_S):
         await session.catch_up()

@@ -99,7 +99,7 @@ class Held:
         """Whether it holds a task that has not ended, or is being started."""
         if self.stored is not None or self.starting.locked():
             return True
-        return self.session is not None and not self.session.is_over
+        return self.session is not None and (not self.session.is_over or self.session.is_let_go)
 
     @property
     def is_untold(self) -> bool:
@@ -332,13 +332,15 @@ class HeldTasks:
 
     async def _current(self, held: Held) -> Session | None:
         """The session of the task that is held; None where it ended before this process began."""
+        found: Session | Receipt | None = None
         if held.stored is not None:
             found = await self._sessions.find(held.stored, self._caller)
-            if isinstance(found, Session):
-                held.session = found
-            else:
-                held.receipt = found
-            held.stored = None
+        elif held.session is not None and held.session.is_let_go:
+            found = await self._sessions.current(held.session)
+        if isinstance(found, Session):
+            held.session, held.stored = found, None
+        elif found is not None:
+            held.receipt, held.session, held.stored = found, None, None
         return held.session
 
     async def _adopt(self, held: Held, answer: str | None = None) -> bool:

@@ -12,7 +12,7 @@ import anyio
 
 from hud_mcp.caller import CAUSE, ONLY, REASON
 from hud_mcp.ending import NOTHING_DONE, digest
-from hud_mcp.errors import HudMcpError, WorldDied
+from hud_mcp.errors import HudMcpError, SessionResuming, WorldDied
 from hud_mcp.grade import Cause
 from hud_mcp.rollout.link import ConnectionLost, Reply
 from hud_mcp.rollout.server import RunServer, ServerLost
@@ -150,10 +150,20 @@ class Conversation:
         losses = 0
         while True:
             try:
-                return await self._server.call(name, arguments, meta)
+                return await self._call(name, arguments, meta)
             except ConnectionLost as exc:
                 losses += 1
                 await _lose(exc, losses)
+
+    async def _call(
+        self, name: str, arguments: dict[str, Any], meta: dict[str, Any] | None = None
+    ) -> Reply:
+        """Call a tool; again where the session is still being brought back, which takes a while."""
+        while True:
+            reply = await self._server.call(name, arguments, meta)
+            if reply.meta.get("hud-mcp/error") != SessionResuming.__name__:
+                return reply
+            await anyio.sleep(_PAUSE_S)
 
     async def _step(self, name: str, arguments: dict[str, Any]) -> Reply:
         before = await self.steps() if self._steps is None else self._steps
@@ -164,7 +174,7 @@ class Conversation:
         losses = deaths = 0
         while True:
             try:
-                reply = await self._server.call(name, arguments, self._only)
+                reply = await self._call(name, arguments, self._only)
                 if _found_dead(reply) and deaths < _DEATHS:  # it is back, and nothing was done
                     deaths += 1
                     before = await self.steps()

@@ -24,7 +24,14 @@ from pydantic import BaseModel
 from hud_mcp import __version__
 from hud_mcp.caller import CREDENTIAL, ONLY
 from hud_mcp.ending import digest, told_to
-from hud_mcp.errors import HudMcpError, InvalidTask, LimitReached, WorldDied, sole_cause
+from hud_mcp.errors import (
+    HudMcpError,
+    InvalidTask,
+    LimitReached,
+    SessionResuming,
+    WorldDied,
+    sole_cause,
+)
 from hud_mcp.operations import OPERATIONS, Operations
 from hud_mcp.server.arguments import clean_arguments
 from hud_mcp.server.call import Call, Pictures
@@ -184,9 +191,10 @@ class _Surface:
                 return await calls[name](call)
             return await call_environment_tool(call, *self._own[name])
         except HudMcpError as exc:
-            goes_on = isinstance(exc, WorldDied)  # a program may go on as well
+            # A program may go on, or call again, by itself.
+            goes_on = isinstance(exc, WorldDied | SessionResuming)
             return error_result(
-                told_to(caller, str(exc)), kind=WorldDied.__name__ if goes_on else None
+                told_to(caller, str(exc)), kind=type(exc).__name__ if goes_on else None
             )
         except BaseExceptionGroup as group:
             # A task group somewhere below wraps what its body raised.

@@ -81,15 +81,18 @@ class Call:
         """The session that the call means, or its receipt where it ended in another process.
 
         Bringing one back that another process began can take long: that is reported.
+
+        Raises:
+            SessionResuming: It takes longer than a reply may wait.
+            SessionNotFound, SessionBusy, SessionEnded: As for `Sessions.find`.
         """
         session_id = self.arguments.get("session")
         here = self.sessions.here(session_id, self.caller)
         if here is not None:
             return here
-        if not session_id:
-            return await self.sessions.find(None, self.caller)
+        wait_s = self.sessions.limits.reply_s
         with self.heartbeat("bringing the session back"):
-            return await self.sessions.find(session_id, self.caller)
+            return await self.sessions.find(session_id, self.caller, wait_s=wait_s)
 
     def look(self, *, image: bool, text: bool = True, kind: ImageFormat | None = None) -> Look:
         """What to observe for this call; a program may ask for values in place of the text."""

@@ -1,6 +1,7 @@
 """The core tools, one function each: read the arguments, call the session, build the result."""
 
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import orjson
@@ -18,6 +19,7 @@ from hud_mcp.environment import Environment
 from hud_mcp.errors import InvalidTask, SessionEnded, did_you_mean
 from hud_mcp.grade import Cause, Outcome
 from hud_mcp.observation import ImageFormat
+from hud_mcp.repeats import AskedStep
 from hud_mcp.server.call import VALUES, Call, one_of
 from hud_mcp.server.names import safe_names
 from hud_mcp.server.results import (
@@ -103,20 +105,27 @@ async def list_tasks(call: Call) -> dict[str, Any]:
 async def start_task(call: Call) -> dict[str, Any]:
     """Start a task.
 
-    A program may choose the session's id itself, as `hud-mcp/session` of the request's `_meta`,
-    so that a start whose reply was lost can be repeated: it then returns the same session.
+    A caller may choose the session's id itself, as `session`, so that a start whose reply was
+    lost can be repeated: it then returns the same session. A program may give it as
+    `hud-mcp/session` of the request's `_meta` too.
     """
     task = chosen_task(call.sessions, call.arguments)
-    chosen = call.meta.get(CHOSEN_SESSION)
+    chosen = call.arguments.get("session", call.meta.get(CHOSEN_SESSION))
     with call.heartbeat("preparing the task"):
-        session = await call.sessions.start(
-            task, caller=call.caller, session_id=None if chosen is None else str(chosen)
-        )
+        try:
+            session = await call.sessions.start(
+                task, caller=call.caller, session_id=None if chosen is None else str(chosen)
+            )
+        except SessionEnded:
+            if chosen is None:
+                raise
+            return await _ended_start(call, str(chosen))
     value = {
         "session": session.id,
         "task": task.id,
         "environment": task.env,
         "prompt": session.prompt.text if session.prompt else "",
+        "steps": session.steps,
         "next": begun_text(session),
         **_answer_schema(session),
         **_live(call.sessions, session),
@@ -128,16 +137,14 @@ async def start_task(call: Call) -> dict[str, Any]:
 async def step(call: Call) -> dict[str, Any]:
     """Perform actions and look."""
     actions = parse_actions(call.arguments.get("actions"))
-    session = await call.session()
-    return await _step(call, session, actions, image=True)
+    return await _step(call, actions, image=True)
 
 
 async def act(call: Call) -> dict[str, Any]:
     """Perform one action."""
-    rest = {k: v for k, v in call.arguments.items() if k not in ("session", "observe")}
-    action = parse_action(rest)
-    session = await call.session()
-    return await _step(call, session, (action,), image=False)
+    beside = ("session", "observe", "after_step")
+    action = parse_action({k: v for k, v in call.arguments.items() if k not in beside})
+    return await _step(call, (action,), image=False)
 
 
 async def screenshot(call: Call) -> dict[str, Any]:
@@ -262,6 +269,20 @@ async def call_environment_tool(call: Call, environment: Environment, tool: Tool
     return step_result(stepped, session)
 
 
+async def _ended_start(call: Call, session_id: str) -> dict[str, Any]:
+    """Tell whoever starts a session again that it has ended, and how."""
+    found = await call.sessions.find(session_id, call.caller)
+    receipt = found if isinstance(found, Receipt) else found.receipt
+    if receipt is None:
+        raise SessionEnded(ended_text(None))
+    text = ended_text(receipt)
+    if receipt.outcome is Outcome.GRADED:
+        text = f"{text}\n{receipt_text(receipt, receipt.reward_policy, call.then)}"
+    shown = receipt_view(receipt, receipt.reward_policy)
+    value = {"session": session_id, "state": "ended", "receipt": shown}
+    return {**structured_result(value, text), "isError": True}
+
+
 def chosen_task(sessions: Sessions, given: Mapping[str, Any]) -> Task:
     """The task that a start names.
 
@@ -344,24 +365,69 @@ def _template_as_task(sessions: Sessions, given: Mapping[str, Any]) -> Task:
     )
 
 
-async def _step(
-    call: Call, session: Session, actions: tuple[Action, ...], *, image: bool
-) -> dict[str, Any]:
-    shows = image and session.environment.world.has_screen and not call.meta.get(VALUES)
+async def _step(call: Call, actions: tuple[Action, ...], *, image: bool) -> dict[str, Any]:
+    session = await call.find()
+    if isinstance(session, Receipt):
+        return await _step_of_ended(call, session, actions, image=image)
+    shows = _shows(call, session.environment, image=image)
+    after_step = call.arguments.get("after_step")
     with call.heartbeat("acting"):
         stepped = await session.step(
             actions,
             call.look(image=shows),
             kind="step" if image else "act",
             deliver_image=shows,
+            after_step=after_step,
         )
         if not stepped.answered:
             blind = not image and isinstance(actions[0], ScreenshotFetch)
             tail = "act shows no picture; call screenshot, or step." if blind else ""
+            if after_step is not None:
+                tail = f"{tail} Pass after_step={session.steps} with your next call.".strip()
             return step_result(stepped, session, tail=tail)
         answer = next(a.text for a in actions if isinstance(a, ResponseAction))
         receipt = await session.respond(answer, wait_s=call.sessions.limits.reply_s)
     return step_result(stepped, session, tail=_graded_line(session, receipt, call.then))
+
+
+@dataclass(frozen=True)
+class _Ended:
+    """A session that ended in another process, as a step's reply names it."""
+
+    id: str
+    steps: int
+    reward_policy: str
+
+
+async def _step_of_ended(
+    call: Call, receipt: Receipt, actions: tuple[Action, ...], *, image: bool
+) -> dict[str, Any]:
+    """The recorded reply to the last step of a session that has ended since.
+
+    Raises:
+        SessionEnded: This call is not that step.
+    """
+    after_step: int | None = call.arguments.get("after_step")
+    environment = call.sessions.environments.get(receipt.environment)
+    if after_step is None or environment is None:
+        raise SessionEnded(ended_text(receipt))
+    shows = _shows(call, environment, image=image)
+    asked = AskedStep("step" if image else "act", actions, call.look(image=shows), shows)
+    policy = receipt.reward_policy
+    stepped = await asked.recall(
+        call.sessions.store, receipt.trajectory, after_step, rewards_shown=policy == "per_step"
+    )
+    if stepped is None:
+        raise SessionEnded(ended_text(receipt))
+    graded = receipt.outcome is Outcome.GRADED
+    tail = receipt_text(receipt, policy, call.then) if graded else ended_text(receipt)
+    session = _Ended(call.arguments["session"], after_step + 1, policy)
+    return step_result(stepped, session, tail=tail)
+
+
+def _shows(call: Call, environment: Environment, *, image: bool) -> bool:
+    """Whether a step's reply has a picture."""
+    return image and environment.world.has_screen and not call.meta.get(VALUES)
 
 
 def _graded(session: Session, receipt: Receipt | None, then: str) -> dict[str, Any]:

@@ -5,7 +5,7 @@ the SDK on its way out.
 """
 
 from itertools import groupby
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 from pydantic_core import to_jsonable_python
 
@@ -56,11 +56,24 @@ def image_result(shot: Screenshot, session: Session) -> dict[str, Any]:
     return {
         **_COMPLETE,
         "content": [{"type": "text", "text": f"Screenshot, {size}."}, _image(shot)],
-        "_meta": {"hud-mcp/screenshot": {"session": session.id, **_size(shot)}},
+        "_meta": {
+            "hud-mcp/screenshot": {"session": session.id, "steps": session.steps, **_size(shot)}
+        },
     }
 
 
-def step_result(stepped: Stepped, session: Session, *, tail: str = "") -> dict[str, Any]:
+class Seen(Protocol):
+    """What a step's reply says of its session."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def steps(self) -> int: ...
+    @property
+    def reward_policy(self) -> str: ...
+
+
+def step_result(stepped: Stepped, session: Seen, *, tail: str = "") -> dict[str, Any]:
     """What a step showed, in words first."""
     result = stepped.result
     seen = result.observation
@@ -73,6 +86,8 @@ def step_result(stepped: Stepped, session: Session, *, tail: str = "") -> dict[s
         "terminated": result.terminated,
         "truncated": result.truncated,
     }
+    if stepped.is_repeat:
+        meta["repeat"] = True
     if result.reward is not None:
         meta["reward"] = result.reward
     if result.info and session.reward_policy == "per_step":
@@ -86,7 +101,7 @@ def step_result(stepped: Stepped, session: Session, *, tail: str = "") -> dict[s
     return {**reply, "isError": True} if stepped.error else reply
 
 
-def _step_lines(stepped: Stepped, session: Session, tail: str) -> list[str]:
+def _step_lines(stepped: Stepped, session: Seen, tail: str) -> list[str]:
     result = stepped.result
     seen = result.observation
     lines: list[str] = []

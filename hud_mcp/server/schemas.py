@@ -127,6 +127,12 @@ _OBSERVE = _string(
     enum=["full", "changes"],
 )
 
+_AFTER_STEP: dict[str, Any] = {
+    "type": "integer",
+    "description": "How many steps you have seen, as replies say; 0 at first. A call whose reply "
+    "was lost can then be repeated: it is not done twice.",
+}
+
 _MOST_CHARS = 1000
 """Of one description; hosts take little more."""
 
@@ -286,6 +292,10 @@ def core_tools(
                         '{"viewport_width": 390}; list_tasks names none, its manifest does.',
                     },
                     "seed": {"type": "integer", "description": "For what is drawn at random."},
+                    "session": _string(
+                        "An id of your own: `sess-` and 32 to 64 random hex digits. The same call "
+                        "again then returns the same session. Leave it out to be given one."
+                    ),
                 }
             ),
         ),
@@ -299,6 +309,7 @@ def core_tools(
                 {
                     "actions": _list(_object(action, "type"), "In order; at most 50."),
                     "observe": _OBSERVE,
+                    "after_step": _AFTER_STEP,
                     "session": session,
                 }
             ),
@@ -315,7 +326,10 @@ def core_tools(
                 if served.screen
                 else ". Call step for several, response when done."
             ),
-            _object({**action, "observe": _OBSERVE, "session": session}, "type"),
+            _object(
+                {**action, "observe": _OBSERVE, "after_step": _AFTER_STEP, "session": session},
+                "type",
+            ),
             destructive=True,
             open_world=True,
         ),

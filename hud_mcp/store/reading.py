@@ -172,6 +172,15 @@ def load_trajectories(
     return [_read_trajectory(row, step_rows[row.id], lines[row.id]) for row in rows]
 
 
+def read_task(row: "Row[Any]") -> Task:
+    """The task of a session's row.
+
+    Raises:
+        DamagedRecord: It is not what was written.
+    """
+    return read_value(Task, row.task, f"the task of {row.id}")
+
+
 def read_receipt(row: "Row[Any]") -> Receipt | None:
     """The receipt in a session's row.
 
@@ -205,7 +214,7 @@ def _read_trajectory(row: "Row[Any]", steps: list[TrajectoryStep], lines: list[s
         "job_id": row.job_id,
         "environment": row.environment,
         "environment_version": row.environment_version,
-        "task": read_value(Task, row.task, f"the task of {row.id}"),
+        "task": read_task(row),
         "context": row.context,
         "seed": row.seed,
         "prompt": row.prompt,

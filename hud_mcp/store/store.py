@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hud_mcp.errors import SessionTaken, SourceNotFound
+from hud_mcp.errors import IdTaken, SessionTaken, SourceNotFound
 from hud_mcp.job import Job
 from hud_mcp.observation import Screenshot
 from hud_mcp.store import held, jobs, plans, reading, writing
@@ -116,11 +116,14 @@ class Store(Archive):
             The how manieth start it is, from 1.
 
         Raises:
+            IdTaken: Another session has its id. Nothing was written.
             LimitReached: There are as many starts as there may be. Nothing was written.
             StoreFailed: Nothing was written.
         """
 
         def run(connection: "Connection") -> int:
+            from sqlalchemy.exc import IntegrityError  # noqa: PLC0415  # SQLAlchemy loads here
+
             key = start_key or secret_digest
             plans.lock_starts(connection, key)
             if tries is not None:
@@ -145,7 +148,12 @@ class Store(Archive):
                 "start_key": key,
                 "new_start_key": key,
             }
-            return connection.execute(plans.insert_session(), row).scalar_one()
+            try:
+                return connection.execute(plans.insert_session(), row).scalar_one()
+            except IntegrityError as exc:
+                if "secret" not in str(exc.orig):
+                    raise
+                raise IdTaken("Another session has this id; nothing was recorded.") from exc
 
         return await self._database.write(run)
 
@@ -339,6 +347,19 @@ class Store(Archive):
             if row is None or row.principal != principal:
                 return None
             return row.id, reading.read_receipt(row)
+
+        return await self._database.read(read)
+
+    async def find_begun(self, secret_digest: str) -> tuple[str | None, Task] | None:
+        """Return who started a session, and which task, by the hash of its id; None without one.
+
+        Raises:
+            StoreFailed: The store cannot be read.
+        """
+
+        def read(connection: "Connection") -> tuple[str | None, Task] | None:
+            row = held.session_by_secret(connection, secret_digest)
+            return None if row is None else (row.principal, reading.read_task(row))
 
         return await self._database.read(read)
 

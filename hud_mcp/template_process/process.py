@@ -110,7 +110,7 @@ class TemplateProcess(AsyncGenerator[Any, Any]):
         if isinstance(typ, SessionOver):
             return await self._next({"op": "over", "text": str(typ)})
         if isinstance(typ, asyncio.CancelledError):
-            return await self._next(None)  # it goes on already
+            return await self._next({"op": "go_on"})
         raise typ
 
     async def aclose(self) -> None:

@@ -191,16 +191,29 @@ class _Runner:
             # A timeout or a task group that the template holds across its yield has fired.
             cancelled = exc
             await self._tell({"op": "cut_off"})
+            message = await self._let_go()
+            if message is None:
+                return
+        else:
+            cancelled = None
+        if message["op"] == "over":
+            over = SessionOver(message["text"])
+            await self._resume(lambda: generator.athrow(over), ends=True)
+            return
+        if cancelled is not None:
             graded = await self._resume(lambda: generator.athrow(cancelled))
         else:
-            if message["op"] == "over":
-                over = SessionOver(message["text"])
-                await self._resume(lambda: generator.athrow(over), ends=True)
-                return
             answer = self._template.read_answer(message["raw"])
             graded = await self._resume(lambda: generator.asend(answer))
         if graded and (await self._inbox.get())["op"] == "finish":
             await self._resume(lambda: anext(generator), ends=True)
+
+    async def _let_go(self) -> dict[str, Any] | None:
+        """Wait for the server's word after the template was cut off; None where it is to end."""
+        while not self._stopped:
+            with contextlib.suppress(asyncio.CancelledError):
+                return await self._inbox.get()
+        return None
 
     async def _resume(self, resume: Callable[[], Awaitable[Any]], *, ends: bool = False) -> bool:
         """Let the template go on to its next yield, and tell what it yields; whether it does.

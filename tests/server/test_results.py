@@ -173,6 +173,7 @@ async def test_a_picture_comes_after_text_and_without_structured_content(session
     assert base64.b64decode(result["content"][1]["data"]) == shot.data
     assert result["_meta"]["hud-mcp/screenshot"] == {
         "session": session.id,
+        "steps": 0,
         "width": 40,
         "height": 30,
         "scale": 2.0,

@@ -120,7 +120,7 @@ def _print_list(rows: list[tuple[Job, JobStatistics, int]], *, more: bool) -> No
             cell(job.name, "red" if job.damage else ""),
             cell(job.agent or ""),
             when(job.created_at),
-            f"{figures.ended}/{figures.wanted}",
+            f"{figures.ended}/{figures.wanted}{_beside(figures)}",
             number(figures.mean.value) if figures.mean else "",
             Text(str(failed) if failed else "", style="red"),
         )
@@ -129,12 +129,7 @@ def _print_list(rows: list[tuple[Job, JobStatistics, int]], *, more: bool) -> No
     console.print(text, style="dim")
     if more:
         console.print(f"These are the newest {len(rows)}; --limit shows more.", style="dim")
-    for job, figures, damaged in rows:
-        if figures.foreign:
-            console.print(cell(f"{job.id}: {_foreign(figures.foreign)}", "yellow"))
-        if figures.planned is False:
-            told = f"{job.id}: unplanned; every session begun in it counts."
-            console.print(cell(told, "dim"))
+    for job, _, damaged in rows:
         if job.damage:
             console.print(cell(job.damage, "red"))
         elif damaged:
@@ -142,9 +137,10 @@ def _print_list(rows: list[tuple[Job, JobStatistics, int]], *, more: bool) -> No
             console.print(cell(f"{job.id}: {rows_of}; `hud-mcp jobs {job.id}` says which.", "red"))
 
 
-def _foreign(number: int) -> str:
-    these = "1 session is" if number == 1 else f"{number} sessions are"
-    return f"{these} foreign to its plan, and counted nowhere."
+def _beside(figures: JobStatistics) -> str:
+    """What a job's line says of its plan: what is foreign to it, or that there is none."""
+    foreign = f", {figures.foreign} foreign" if figures.foreign else ""
+    return f"{foreign}, unplanned" if figures.planned is False else foreign
 
 
 # One job.

@@ -69,7 +69,8 @@ def test_jobs_are_listed_with_the_newest_first(path: Path) -> None:
         "oracle",
         "2026-01-03",
         "03:04",
-        "5/8",
+        "5/8,",
+        "unplanned",
         "0.750",
         "1",
     ]
@@ -81,7 +82,8 @@ def test_jobs_are_listed_with_the_newest_first(path: Path) -> None:
         "nop",
         "2026-01-02",
         "03:04",
-        "1/1",
+        "1/1,",
+        "unplanned",
         "0.500",
     ]
 

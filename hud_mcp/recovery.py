@@ -139,6 +139,7 @@ class Recovery:
         here = self._find_here(trajectory_id)
         if here is not None and here.is_let_go:
             await here.closed()  # until then its record is not as it is left
+            connection = here.caller.connection or connection
         elif here is not None:
             return here
         held = await self._store.hold(trajectory_id)

@@ -472,7 +472,7 @@ class Sessions:
                 "remember sessions."
             )
         mine = [s for s in self._sessions.values() if s.caller == caller]
-        living = [s for s in mine if not s.is_over]
+        living = [s for s in mine if not s.is_over or (s.is_let_go and not s.taken)]
         if len(living) == 1:
             return living[0]
         if living:

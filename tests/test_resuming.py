@@ -568,7 +568,8 @@ async def test_a_session_that_its_own_server_let_go_of_is_brought_back_there(
     env = slates(moments, replayable=False)
     with anyio.fail_after(BOUND_S):
         async with registry(store, env) as sessions, registry(store, env) as other:
-            begun = await sessions.start(sessions.mint("fill", {}), caller=ME)
+            me = Caller(connection="mine")
+            begun = await sessions.start(sessions.mint("fill", {}), caller=me)
             for word in ("tea", "milk"):
                 await begun.step((TypeAction(text=word),), Look())
 
@@ -586,6 +587,7 @@ async def test_a_session_that_its_own_server_let_go_of_is_brought_back_there(
             found = await sessions.current(begun)
             assert isinstance(found, Session)
             assert found is not begun
+            assert await sessions.find(None, me) is found, "without an id too"
             assert found.id == begun.id
             with pytest.raises(SessionBusy, match="Another server process"):
                 await other.find(begun.id, ME)

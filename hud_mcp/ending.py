@@ -7,6 +7,7 @@ from typing import Any
 from pydantic_core import to_jsonable_python
 
 from hud_mcp import __version__
+from hud_mcp.durability import durability_notes
 from hud_mcp.grade import Outcome, cause_of
 from hud_mcp.keeper import Ending
 from hud_mcp.replay import submitted_answer
@@ -32,6 +33,7 @@ def make_receipt(
     reward_policy: str,
     started_at: datetime,
     ended_at: datetime,
+    notes: tuple[str, ...] = (),
 ) -> Receipt:
     """The receipt of a session that ends now."""
     grade = ending.grade
@@ -50,6 +52,7 @@ def make_receipt(
         answer_digest=None if answer is None else digest(answer),
         error=ending.error or (None if grade else ending.told),
         told=None if grade else ending.told,
+        notes=notes,
         started_at=started_at,
         ended_at=ended_at,
         reward_policy=reward_policy,
@@ -72,6 +75,7 @@ def receipt_of_held(held: HeldSession, ending: Ending) -> Receipt:
         reward_policy=held.reward_policy,
         started_at=begun.started_at,
         ended_at=utc_now(),
+        notes=durability_notes(begun.steps),
     )
 
 

@@ -33,6 +33,7 @@ __all__ = [
     "SessionEnded",
     "SessionNotFound",
     "SessionTaken",
+    "SnapshotFailed",
     "SourceNotFound",
     "StoreFailed",
     "did_you_mean",
@@ -125,6 +126,10 @@ class AlreadyAnswered(HudMcpError):
 
 class LimitReached(HudMcpError):
     """A limit was reached; the text names it. What existed before, lives on."""
+
+
+class SnapshotFailed(HudMcpError):
+    """A world's state could not be kept; the text says why. The world goes on as it was."""
 
 
 class StoreFailed(HudMcpError):

@@ -16,6 +16,7 @@ from hud_mcp.task import Task
 
 __all__ = [
     "BEHIND",
+    "SNAPSHOT",
     "TARGETS",
     "Receipt",
     "Record",
@@ -30,6 +31,9 @@ that no step repeats, and there is no snapshot. -1 is before any step."""
 
 TARGETS = "hud-mcp/targets"
 """In a step's `info`: what each performed action hit, which functions may ask for."""
+
+SNAPSHOT = "hud-mcp/snapshot"
+"""In a step's `info`: why no snapshot was taken after it, or what that one does not have."""
 
 
 def utc_now() -> datetime:
@@ -108,8 +112,8 @@ class TrajectoryStep(Value):
 
     @property
     def shown_info(self) -> dict[str, Any]:
-        """Its info, without what only functions read."""
-        return {name: value for name, value in self.info.items() if name != TARGETS}
+        """Its info, without what only functions and receipts read."""
+        return {k: value for k, value in self.info.items() if k not in (TARGETS, SNAPSHOT)}
 
     @property
     def start_timestamp(self) -> str:

@@ -5,6 +5,7 @@ A write that fails is kept and made good with the next one: a full disk loses no
 
 import asyncio
 import logging
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, cast
@@ -13,9 +14,10 @@ import anyio
 from pydantic_core import to_jsonable_python
 
 from hud_mcp.action import ActionEffect, Point
+from hud_mcp.durability import Durability
 from hud_mcp.errors import SessionTaken, StoreFailed
 from hud_mcp.observation import Observation, Screenshot
-from hud_mcp.record import BEHIND, TARGETS
+from hud_mcp.record import BEHIND, SNAPSHOT, TARGETS
 from hud_mcp.store import Store
 from hud_mcp.trajectory import Receipt, ScreenshotRecord, Trajectory, TrajectoryStep, utc_now
 
@@ -82,10 +84,17 @@ class Draft:
             elif name != "first_step" or before is None:
                 self.info[name] = value
 
-    def step(self, index: int) -> TrajectoryStep:
-        """The step as the record keeps it."""
+    def step(self, index: int, of_snapshot: Mapping[str, Any] | None = None) -> TrajectoryStep:
+        """The step as the record keeps it.
+
+        Args:
+            index: Its index.
+            of_snapshot: What is to be said of the snapshot after it, if anything.
+        """
         seen = self.observation or Observation()
         info = {**self.info, TARGETS: self.targets} if any(self.targets) else self.info
+        if of_snapshot:
+            info = {**info, SNAPSHOT: dict(of_snapshot)}
         return TrajectoryStep(
             index=index,
             kind=self.kind,
@@ -127,6 +136,7 @@ class Recorder:
         log_lines: How many lines of log are kept.
         steps: How many steps the record has already.
         lines: How many lines of log it has already.
+        durability: What is known of the session's snapshots, to be recorded with its steps.
 
     Attributes:
         count: How many steps there are.
@@ -137,7 +147,14 @@ class Recorder:
     """
 
     def __init__(
-        self, store: Store, trajectory_id: str, *, log_lines: int, steps: int = 0, lines: int = 0
+        self,
+        store: Store,
+        trajectory_id: str,
+        *,
+        log_lines: int,
+        steps: int = 0,
+        lines: int = 0,
+        durability: Durability | None = None,
     ) -> None:
         self._store = store
         self._id = trajectory_id
@@ -148,6 +165,7 @@ class Recorder:
         self._receipt: Receipt | None = None
         self._lock = anyio.Lock(fast_acquire=True)  # nearly always free: no turn of the loop
         self._beginning: asyncio.Future[None] | None = None
+        self._durability = durability or Durability()
         self.count = steps
         self.taken = False
         self.snapshot_step: int | None = None
@@ -228,7 +246,8 @@ class Recorder:
     def owe(self, draft: Draft) -> None:
         """Keep a step, to be written with the next one."""
         shot = draft.observation.image if draft.observation else None
-        owed = _Owed(draft.step(self.count), shot, draft.answers, draft.snapshot)
+        step = draft.step(self.count, self._durability.of_step(self.count))
+        owed = _Owed(step, shot, draft.answers, draft.snapshot)
         self._steps.append(owed)
         if draft.snapshot is not None:
             self.snapshot_step = self.count

@@ -20,6 +20,7 @@ import anyio
 from hud_mcp.action import Action
 from hud_mcp.call import FunctionConfig
 from hud_mcp.caller import OPERATOR, Caller
+from hud_mcp.durability import Durability
 from hud_mcp.ending import digest, ended_text, make_receipt
 from hud_mcp.environment import Environment
 from hud_mcp.environment.calls import Measurement, task_hosts
@@ -139,15 +140,23 @@ class Session:
         self._seed = begun.seed if begun else self._choose_seed()
         self._answer: str | None = None
         self._answered_at: datetime | None = None
+        self._durability = Durability()
+        if begun is not None:
+            self._durability.restore(begun.steps)
         self._recorder = Recorder(
             store,
             self.trajectory_id,
             log_lines=limits.log_lines,
             steps=len(begun.steps) if begun else 0,
             lines=held.lines if held else 0,
+            durability=self._durability,
         )
         self._world = HeldWorld(
-            environment, replayable=self._replayable, over=self._over_text, log=self.log
+            environment,
+            replayable=self._replayable,
+            over=self._over_text,
+            log=self.log,
+            durability=self._durability,
         )
         self._visits = Visits(
             self._recorder,
@@ -740,6 +749,7 @@ class Session:
             reward_policy=self.reward_policy,
             started_at=self.started_at,
             ended_at=self.ended_at,
+            notes=self._durability.notes(),
         )
         if ending.error:
             logger.warning("%s: %s", ending.outcome, ending.error)

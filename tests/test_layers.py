@@ -68,6 +68,7 @@ LAYERS = (
         "caller",
         "hooks",
         "measuring",
+        "durability",
         "recorder",
         "worker",
         "keeper",

@@ -28,7 +28,7 @@ _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _PLACE = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 _ENTER = 0o500
 _TRIES = 4
-_SWAPPED = (errno.ELOOP, errno.ENOTDIR, errno.ENXIO, errno.EISDIR)
+_SWAPPED = (errno.ELOOP, errno.ENOTDIR, errno.ENXIO, errno.EISDIR, errno.EINVAL)
 """What opening gives where a name has become that of something else."""
 
 
@@ -38,7 +38,8 @@ class Item(NamedTuple):
     Attributes:
         path: From the folder on; empty for the folder itself, which comes first.
         info: What is written about it, of the very thing that `fd` is.
-        fd: A file or folder, open to be read until the walk goes on; -1 for a link.
+        fd: A file or folder, open to be read until the walk goes on; -1 for a link, and for a
+            file where none is opened.
         target: What a link says; empty for anything else.
     """
 
@@ -62,8 +63,17 @@ class Skip(NamedTuple):
     lost: bool
 
 
+def _nothing(_name: str, _is_folder: bool) -> bool:  # noqa: FBT001  # of `leave_out`
+    return False
+
+
 def walk(
-    root: int, skip: Callable[[Skip], None], *, most_path_bytes: int = MOST_PATH_BYTES
+    root: int,
+    skip: Callable[[Skip], None],
+    *,
+    opens: bool = True,
+    leave_out: Callable[[str, bool], bool] = _nothing,
+    most_path_bytes: int = MOST_PATH_BYTES,
 ) -> Generator[Item]:
     """Everything in a folder: the folder, its files and links by name, then each of its folders.
 
@@ -73,6 +83,9 @@ def walk(
     Args:
         root: The folder, open in any way; it stays open.
         skip: Takes what is passed over, and why.
+        opens: Whether files are opened to be read; where not, their `fd` is -1, and no right is
+            lent: folders that cannot be read are skipped.
+        leave_out: Says of a name, and whether it is a folder's, that nothing of it is wanted.
         most_path_bytes: What lies deeper once all paths have more bytes together is skipped.
 
     Raises:
@@ -80,7 +93,7 @@ def walk(
 
     Closing the generator early takes back what was lent.
     """
-    walker = _Walk(root, skip, most_path_bytes)
+    walker = _Walk(root, skip, leave_out, most_path_bytes, opens=opens)
     try:
         yield from walker.items()
     finally:
@@ -107,16 +120,27 @@ class _Level:
 
 
 class _Walk:
-    def __init__(self, root: int, skip: Callable[[Skip], None], most_path_bytes: int) -> None:
+    def __init__(
+        self,
+        root: int,
+        skip: Callable[[Skip], None],
+        leave_out: Callable[[str, bool], bool],
+        most_path_bytes: int,
+        *,
+        opens: bool,
+    ) -> None:
         self._root = root
         self._skip = skip
+        self._leave_out = leave_out
+        self._opens = opens
+        self._needed = _ENTER if opens else 0
         self._room = most_path_bytes
         self._here = -1
         self._levels: list[_Level] = []
         self._device = 0
 
     def items(self) -> Generator[Item]:
-        fd, lent = open_folder(".", self._root)
+        fd, lent = open_folder(".", self._root, self._needed)
         info = os.fstat(fd)
         self._device = info.st_dev
         yield from self._into("", fd, info, lent)
@@ -145,7 +169,10 @@ class _Walk:
         with os.scandir(fd) as found:
             entries = sorted(found, key=lambda entry: entry.name)
         for entry in entries:
-            if entry.is_dir(follow_symlinks=False):
+            is_folder = entry.is_dir(follow_symlinks=False)
+            if self._leave_out(entry.name, is_folder):
+                continue
+            if is_folder:
                 level.folders.append(entry.name)
             else:
                 yield from self._plain(entry.name)
@@ -156,7 +183,7 @@ class _Walk:
         if not self._has_room(path):
             return
         try:
-            fd, lent = open_folder(name, self._here)
+            fd, lent = open_folder(name, self._here, self._needed)
         except OSError as exc:
             if exc.errno in _SWAPPED:
                 yield from self._plain(name)
@@ -176,38 +203,43 @@ class _Walk:
             return
         for _attempt in range(_TRIES):
             try:
-                info = os.stat(name, dir_fd=self._here, follow_symlinks=False)
-                if info.st_dev != self._device:
-                    return
-                if stat.S_ISLNK(info.st_mode):
-                    target = os.readlink(name, dir_fd=self._here)
-                    yield Item(path, info, -1, target)
-                    return
-                if stat.S_ISDIR(info.st_mode):
-                    self._levels[-1].folders.append(name)  # its turn comes
-                    return
-                if not stat.S_ISREG(info.st_mode):
-                    self._skip(Skip(path, _kind(info.st_mode), lost=False))
-                    return
-                fd, lent = _open_file(name, self._here)
+                found = self._look(name, path)
+            except FileNotFoundError:
+                return
             except OSError as exc:
-                if exc.errno == errno.ENOENT:
-                    return
-                if exc.errno in (*_SWAPPED, errno.EINVAL):
+                if exc.errno in _SWAPPED:
                     continue
                 self._skip(Skip(path, _unreadable(exc), lost=True))
                 return
-            try:
-                info = os.fstat(fd)
-                if not stat.S_ISREG(info.st_mode):
-                    continue
-                yield Item(path, _as_it_was(info, lent), fd)
-            finally:
-                if lent is not None:
-                    lent.take_back(fd)
-                os.close(fd)
+            if found is not None:
+                item, lent = found
+                try:
+                    yield item
+                finally:
+                    if item.fd >= 0:
+                        if lent is not None:
+                            lent.take_back(item.fd)
+                        os.close(item.fd)
             return
         self._skip(Skip(path, "it changes all the time", lost=True))
+
+    def _look(self, name: str, path: str) -> tuple[Item, _Loan | None] | None:
+        """A link, or a file, opened; None where it is neither, which is seen to."""
+        info = os.stat(name, dir_fd=self._here, follow_symlinks=False)
+        if info.st_dev != self._device:  # mounted there, as it will be another time
+            return None
+        if stat.S_ISLNK(info.st_mode):
+            return Item(path, info, -1, os.readlink(name, dir_fd=self._here)), None
+        if stat.S_ISDIR(info.st_mode):
+            self._levels[-1].folders.append(name)  # its turn comes
+            return None
+        if not stat.S_ISREG(info.st_mode):
+            self._skip(Skip(path, _kind(info.st_mode), lost=False))
+            return None
+        if not self._opens:
+            return Item(path, info, -1), None
+        fd, lent = _open_file(name, self._here)
+        return Item(path, _as_it_was(os.fstat(fd), lent), fd), lent
 
     def _leave(self) -> None:
         """Go up by one folder; where it is not above any more, to the next one that is."""
@@ -319,14 +351,26 @@ def open_folder(name: str, folder: int, needed: int = _ENTER) -> tuple[int, _Loa
 
 
 def _open_file(name: str, folder: int) -> tuple[int, _Loan | None]:
+    """Open a regular file to be read.
+
+    Raises:
+        OSError: It cannot be; ELOOP where it is something else by now.
+    """
     try:
-        return os.open(name, _FILE, dir_fd=folder), None
+        fd, lent = os.open(name, _FILE, dir_fd=folder), None
     except PermissionError:
-        pass
+        fd, lent = _open_lent(name, folder)
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise OSError(errno.ELOOP, "it is no file any more")
+    return fd, lent
+
+
+def _open_lent(name: str, folder: int) -> tuple[int, _Loan | None]:
     place = os.open(name, _PLACE, dir_fd=folder)
     try:
         if not stat.S_ISREG(os.fstat(place).st_mode):
-            raise OSError(errno.EINVAL, "it is no file any more")
+            raise OSError(errno.ELOOP, "it is no file any more")
         lent = _lend(place, 0o400)
         return os.open(f"/proc/self/fd/{place}", _FILE & ~os.O_NOFOLLOW), lent
     finally:
@@ -360,9 +404,7 @@ class Descent:
             OSError: One on the way is no folder, or is not beneath any more.
         """
         same = 0
-        for one, other in zip(self._names, names):
-            if one != other:
-                break
+        while same < min(len(self._names), len(names)) and self._names[same] == names[same]:
             same += 1
         while len(self._names) > same:
             self._up()

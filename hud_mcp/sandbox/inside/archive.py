@@ -87,18 +87,19 @@ def _pack_one(item: Item, out: _Zipped, links: dict[tuple[int, int], bytes]) -> 
     path, info = os.fsencode(item.path), item.info
     if stat.S_ISDIR(info.st_mode):
         out.write(_header(path + b"/" if path else b"./", info, tarfile.DIRTYPE))
-    elif stat.S_ISLNK(info.st_mode):
-        out.write(_header(path, info, tarfile.SYMTYPE, link=os.fsencode(item.target)))
-    elif (first := links.get((info.st_dev, info.st_ino))) is not None:
+        return
+    if (first := links.get((info.st_dev, info.st_ino))) is not None:
         out.write(_header(path, info, tarfile.LNKTYPE, link=first))
+        return
+    if info.st_nlink > 1:
+        links[info.st_dev, info.st_ino] = path
+    if stat.S_ISLNK(info.st_mode):
+        out.write(_header(path, info, tarfile.SYMTYPE, link=os.fsencode(item.target)))
+    elif info.st_blocks * _BLOCK < info.st_size:
+        _pack_sparse(item, path, out)
     else:
-        if info.st_nlink > 1:
-            links[info.st_dev, info.st_ino] = path
-        if info.st_blocks * _BLOCK < info.st_size:
-            _pack_sparse(item, path, out)
-        else:
-            out.write(_header(path, info, tarfile.REGTYPE, size=info.st_size))
-            _pack_content(item.fd, [(0, info.st_size)], out)
+        out.write(_header(path, info, tarfile.REGTYPE, size=info.st_size))
+        _pack_content(item.fd, [(0, info.st_size)], out)
 
 
 def _pack_sparse(item: Item, path: bytes, out: _Zipped) -> None:

@@ -28,6 +28,8 @@ _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _PLACE = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 _ENTER = 0o500
 _TRIES = 4
+_MOST_SWAPS = 100
+"""How often something in a folder may turn out to be a folder by now."""
 _SWAPPED = (errno.ELOOP, errno.ENOTDIR, errno.ENXIO, errno.EISDIR, errno.EINVAL)
 """What opening gives where a name has become that of something else."""
 
@@ -116,6 +118,7 @@ class _Level:
         self.name = name
         self.id = (info.st_dev, info.st_ino)
         self.lent = lent
+        self.swaps = 0
         self.folders: list[str] = []
 
 
@@ -231,7 +234,11 @@ class _Walk:
         if stat.S_ISLNK(info.st_mode):
             return Item(path, info, -1, os.readlink(name, dir_fd=self._here)), None
         if stat.S_ISDIR(info.st_mode):
-            self._levels[-1].folders.append(name)  # its turn comes
+            level = self._levels[-1]
+            level.swaps += 1
+            if level.swaps > _MOST_SWAPS:
+                raise OSError(errno.ELOOP, "it changes all the time")
+            level.folders.append(name)  # its turn comes
             return None
         if not stat.S_ISREG(info.st_mode):
             self._skip(Skip(path, _kind(info.st_mode), lost=False))

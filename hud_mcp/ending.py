@@ -8,6 +8,7 @@ from pydantic_core import to_jsonable_python
 
 from hud_mcp import __version__
 from hud_mcp.caller import Caller
+from hud_mcp.durability import durability_notes
 from hud_mcp.grade import Outcome, cause_of
 from hud_mcp.keeper import Ending
 from hud_mcp.replay import submitted_answer
@@ -62,6 +63,7 @@ def make_receipt(
     started_at: datetime,
     ended_at: datetime,
     attempt: int | None = None,
+    notes: tuple[str, ...] = (),
 ) -> Receipt:
     """The receipt of a session that ends now."""
     grade = ending.grade
@@ -81,6 +83,7 @@ def make_receipt(
         error=ending.error or (None if grade else ending.told),
         told=ending.told,
         attempt=attempt,
+        notes=notes,
         started_at=started_at,
         ended_at=ended_at,
         reward_policy=reward_policy,
@@ -104,6 +107,7 @@ def receipt_of_held(held: HeldSession, ending: Ending) -> Receipt:
         started_at=begun.started_at,
         ended_at=utc_now(),
         attempt=held.attempt,
+        notes=durability_notes(begun.steps),
     )
 
 

@@ -37,6 +37,7 @@ __all__ = [
     "SessionNotFound",
     "SessionResuming",
     "SessionTaken",
+    "SnapshotFailed",
     "SourceNotFound",
     "StoreFailed",
     "WorldDied",
@@ -153,6 +154,10 @@ class LimitReached(HudMcpError):
 
 class OutOfStep(HudMcpError):
     """The session has another number of steps than its caller has seen. Nothing was done."""
+
+
+class SnapshotFailed(HudMcpError):
+    """A world's state could not be kept; the text says why. The world goes on as it was."""
 
 
 class StoreFailed(HudMcpError):

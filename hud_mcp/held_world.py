@@ -5,6 +5,7 @@ whatever the world's own are.
 """
 
 import asyncio
+import logging
 from collections.abc import Callable, Sequence
 from typing import cast
 
@@ -13,6 +14,7 @@ import anyio.to_thread
 
 from hud_mcp.action import Action, ActionEffect, scale_action
 from hud_mcp.deaths import kept
+from hud_mcp.durability import Durability
 from hud_mcp.environment import Environment
 from hud_mcp.errors import EnvironmentFailed, HudMcpError, SessionEnded
 from hud_mcp.observation import Look, Observation, Screenshot, clip_text, fit_screenshot
@@ -27,11 +29,14 @@ from hud_mcp.world import (
     Mortal,
     Opening,
     Restorable,
+    RestorableInPart,
     SharedService,
     World,
 )
 
 __all__ = ["HeldWorld"]
+
+logger = logging.getLogger(__name__)
 
 _CLOSE_S = 2.0
 """How long what the tools opened may take to close, all together."""
@@ -49,6 +54,7 @@ class HeldWorld:
         replayable: Whether the same actions and looks bring back the same state.
         over: Says that the session is over, and how it ended.
         log: Takes a line for the session's log.
+        durability: Takes what is known of its snapshots.
 
     Attributes:
         scale: How many of the world's pixels are one of the picture that the agent was shown.
@@ -65,7 +71,9 @@ class HeldWorld:
         replayable: bool,
         over: Callable[[], str],
         log: Callable[[str], None],
+        durability: Durability | None = None,
     ) -> None:
+        self._durability = durability or Durability()
         self._environment = environment
         self._replayable = replayable
         self._over = over
@@ -205,6 +213,8 @@ class HeldWorld:
     async def snapshot(self, after: int) -> bytes | None:
         """Return the state, if a replay could not bring it back; None where it could, or it fails.
 
+        Where it fails, the session goes on, and its record says what a restart would cost.
+
         Args:
             after: The index of the step that is being recorded.
 
@@ -215,15 +225,26 @@ class HeldWorld:
         if self.replays or not isinstance(world, Restorable):
             return None
         try:
-            return await world.snapshot()
+            data = await world.snapshot()
         except EnvironmentFailed as exc:
             if not isinstance(world, Mortal) or world.died is not None:
                 raise
-            self._log(f"no snapshot after step {after}: {exc}")
+            self._note_failure(after, str(exc))
             return None
         except HudMcpError as exc:
-            self._log(f"no snapshot after step {after}: {exc}")
+            self._note_failure(after, str(exc))
             return None
+        except Exception as exc:  # whatever an author's world raises: only durability is lost
+            logger.exception("a world's snapshot failed")
+            self._note_failure(after, f"{type(exc).__name__}: {exc}.")
+            return None
+        left_out = world.left_out if isinstance(world, RestorableInPart) else ()
+        self._durability.leave_out(after, left_out)
+        return data
+
+    def _note_failure(self, after: int, why: str) -> None:
+        self._durability.fail(after, why)
+        self._log(f"no snapshot after step {after}: {why}")
 
     @property
     def replays(self) -> bool:
@@ -267,6 +288,8 @@ class HeldWorld:
             snapshot_step=held.snapshot_step,
             pointer=self.pointer,
         )
+        if isinstance(self.live, RestorableInPart) and self.live.left_out:
+            self._log(f"brought back without {', '.join(self.live.left_out)}")
         for step in steps:
             if step.delivered_image and step.screenshot is not None:
                 self.scale = step.screenshot.scale

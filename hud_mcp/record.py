@@ -16,6 +16,7 @@ from hud_mcp.task import Task
 
 __all__ = [
     "BEHIND",
+    "SNAPSHOT",
     "TARGETS",
     "UNDONE",
     "Receipt",
@@ -31,6 +32,9 @@ that no step repeats, and there is no snapshot. -1 is before any step."""
 
 TARGETS = "hud-mcp/targets"
 """In a step's `info`: what each performed action hit, which functions may ask for."""
+
+SNAPSHOT = "hud-mcp/snapshot"
+"""In a step's `info`: why no snapshot was taken after it, or what that one does not have."""
 
 
 UNDONE = "hud-mcp/undone"
@@ -119,8 +123,9 @@ class TrajectoryStep(Value):
 
     @property
     def shown_info(self) -> dict[str, Any]:
-        """Its info, without what only functions read."""
-        return {name: value for name, value in self.info.items() if name not in (TARGETS, UNDONE)}
+        """Its info, without what only functions, receipts and resumes read."""
+        hidden = (TARGETS, SNAPSHOT, UNDONE)
+        return {name: value for name, value in self.info.items() if name not in hidden}
 
     @property
     def undone(self) -> bool:

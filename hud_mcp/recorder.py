@@ -5,7 +5,7 @@ A write that fails is kept and made good with the next one: a full disk loses no
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, cast
@@ -15,9 +15,10 @@ from pydantic_core import to_jsonable_python
 
 from hud_mcp.action import ActionEffect, Point
 from hud_mcp.deaths import trail
+from hud_mcp.durability import Durability
 from hud_mcp.errors import SessionTaken, StoreFailed
 from hud_mcp.observation import Observation, Screenshot
-from hud_mcp.record import BEHIND, TARGETS, UNDONE
+from hud_mcp.record import BEHIND, SNAPSHOT, TARGETS, UNDONE
 from hud_mcp.store import Store
 from hud_mcp.trajectory import Receipt, ScreenshotRecord, Trajectory, TrajectoryStep, utc_now
 
@@ -95,10 +96,17 @@ class Draft:
             elif name != "first_step" or before is None:
                 self.info[name] = value
 
-    def step(self, index: int) -> TrajectoryStep:
-        """The step as the record keeps it."""
+    def step(self, index: int, of_snapshot: Mapping[str, Any] | None = None) -> TrajectoryStep:
+        """The step as the record keeps it.
+
+        Args:
+            index: Its index.
+            of_snapshot: What is to be said of the snapshot after it, if anything.
+        """
         seen = self.observation or Observation()
         info = {**self.info, TARGETS: self.targets} if any(self.targets) else self.info
+        if of_snapshot:
+            info = {**info, SNAPSHOT: dict(of_snapshot)}
         return TrajectoryStep(
             index=index,
             kind=self.kind,
@@ -141,6 +149,7 @@ class Recorder:
         log_lines: How many lines of log are kept.
         recorded: The steps that the record has already.
         lines: How many lines of log it has already.
+        durability: What is known of the session's snapshots, to be recorded with its steps.
 
     Attributes:
         count: How many steps there are.
@@ -161,6 +170,7 @@ class Recorder:
         log_lines: int,
         recorded: Sequence[TrajectoryStep] = (),
         lines: int = 0,
+        durability: Durability | None = None,
     ) -> None:
         self._store = store
         self._id = trajectory_id
@@ -171,6 +181,7 @@ class Recorder:
         self._receipt: Receipt | None = None
         self._lock = anyio.Lock(fast_acquire=True)  # nearly always free: no turn of the loop
         self._beginning: asyncio.Future[int] | None = None
+        self._durability = durability or Durability()
         self.count = len(recorded)
         self.changed = max((step.index + 1 for step in recorded if step.changes_world), default=0)
         self.deaths = trail(recorded)
@@ -259,7 +270,7 @@ class Recorder:
     def owe(self, draft: Draft) -> None:
         """Keep a step, to be written with the next one."""
         shot = draft.observation.image if draft.observation else None
-        step = draft.step(self.count)
+        step = draft.step(self.count, self._durability.of_step(self.count))
         self._steps.append(_Owed(step, shot, draft.answers, draft.snapshot))
         self.deaths = [*self.deaths, step] if step.undone else []
         if step.changes_world:

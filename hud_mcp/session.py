@@ -22,6 +22,7 @@ from hud_mcp.action import Action
 from hud_mcp.call import FunctionConfig
 from hud_mcp.caller import OPERATOR, Caller
 from hud_mcp.deaths import DIED_IN_GRADING, DiedAgain, whose_doing
+from hud_mcp.durability import Durability
 from hud_mcp.ending import (
     DONE,
     NEXT,
@@ -185,12 +186,16 @@ class Session:
         self._answered_at: datetime | None = None
         self._is_left = is_left
         self._store = store
+        self._durability = Durability()
+        if begun is not None:
+            self._durability.restore(begun.steps)
         self._recorder = Recorder(
             store,
             self.trajectory_id,
             log_lines=limits.log_lines,
             recorded=begun.steps if begun else (),
             lines=held.lines if held else 0,
+            durability=self._durability,
         )
         self._recorder.attempt = held.attempt if held else None
         self._parks = False
@@ -205,7 +210,11 @@ class Session:
         """Make what one life of its world needs: each is used for one life only."""
         environment, limits = self.environment, self.limits
         world = self._world = HeldWorld(
-            environment, replayable=self._replayable, over=self._over_text, log=self.log
+            environment,
+            replayable=self._replayable,
+            over=self._over_text,
+            log=self.log,
+            durability=self._durability,
         )
         self._visits = Visits(
             self._recorder,
@@ -990,6 +999,7 @@ class Session:
             started_at=self.started_at,
             ended_at=self.ended_at,
             attempt=self._recorder.attempt,
+            notes=self._durability.notes(),
         )
         if ending.error:
             logger.warning("%s: %s", ending.outcome, ending.error)

@@ -28,6 +28,7 @@ __all__ = [
     "Place",
     "Placed",
     "Restorable",
+    "RestorableInPart",
     "Shared",
     "SharedService",
     "World",
@@ -116,6 +117,7 @@ class Restorable(World, Protocol):
                 on, and cannot come back to this moment.
             InvalidEnvironment: The author keeps something in it that cannot be written down.
                 The same holds.
+            SnapshotFailed: It could not be taken now. The same holds.
             EnvironmentFailed: The world is broken; only `close` may be called from now on.
 
         If this call is cancelled, nothing has changed.
@@ -137,6 +139,19 @@ class Restorable(World, Protocol):
                 called from now on.
 
         If this call is cancelled, only `close` may be called from now on.
+        """
+        ...
+
+
+@runtime_checkable
+class RestorableInPart(Restorable, Protocol):
+    """A world that names what its snapshots do not have, and what it was brought back without."""
+
+    @property
+    def left_out(self) -> Sequence[str]:
+        """What the last `snapshot` or `restore` was without, each thing with a reason.
+
+        Only what may be missing: where it may not, there is no snapshot.
         """
         ...
 

@@ -70,6 +70,7 @@ LAYERS = (
         "credential",
         "hooks",
         "measuring",
+        "durability",
         "recorder",
         "worker",
         "keeper",

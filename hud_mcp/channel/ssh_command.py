@@ -17,7 +17,7 @@ import asyncssh
 from hud_mcp.errors import HudMcpError
 from hud_mcp.sandbox import Process, Sandbox
 from hud_mcp.sandbox.descriptors import readable, write_all
-from hud_mcp.sandbox.process import Kept
+from hud_mcp.sandbox.process import Kept, shell_status
 
 __all__ = ["Channel", "SshCommand"]
 
@@ -109,8 +109,9 @@ class SshCommand:
 
     @property
     def code(self) -> int | None:
-        """Its exit code; negative for the signal that ended it, and None before its end."""
-        return self._process.code if self._process is not None else None
+        """Its exit status as shells tell it, 137 where it was killed; None before its end."""
+        code = self._process.code if self._process is not None else None
+        return None if code is None else shell_status(code)
 
     async def run(self) -> None:
         """Start it, and carry its streams until it has ended.
@@ -132,7 +133,7 @@ class SshCommand:
         theirs = (in_read, outs[0][1], outs[1][1])
         ours = [in_write, outs[0][0], outs[1][0]]
         try:
-            process = await self._sandbox.spawn(line, stdio=theirs, env=self._env())
+            process = await self._spawn(line, stdio=theirs, env=self._env())
         except BaseException:
             for fd in ours:
                 os.close(fd)
@@ -148,7 +149,7 @@ class SshCommand:
 
     async def _on_terminal(self, line: list[str], terminal: str) -> None:
         columns, rows, *_ = self._channel.term_size
-        process = await self._sandbox.spawn(
+        process = await self._spawn(
             line,
             terminal=_size(rows or 24, columns or 80),
             env={**self._env(), "TERM": terminal},
@@ -158,6 +159,16 @@ class SshCommand:
             await self._carry(
                 process, process.terminal, {outward: self._channel.stdout}, on_terminal=True
             )
+
+    async def _spawn(self, line: list[str], **options: Any) -> Process:
+        """Start it in the folder; where that cannot be entered, in `/`, as other servers do."""
+        try:
+            return await self._sandbox.spawn(line, **options)
+        except OSError as exc:
+            with contextlib.suppress(OSError, asyncssh.Error):
+                said = f"[{self._sandbox.root}: {exc.strerror}; this begins in /]\r\n"
+                self._channel.stderr.write(said.encode())
+            return await self._sandbox.spawn(line, cwd=None, **options)
 
     async def _carry(
         self,

@@ -12,11 +12,11 @@ from weakref import WeakKeyDictionary
 import anyio
 import anyio.to_thread
 
-from hud_mcp.errors import ActionFailed, GraderFailed
+from hud_mcp.errors import ActionFailed, BrokenByAgent, GraderFailed
 from hud_mcp.grade import SubScore
 from hud_mcp.graders.grader import Grader
 from hud_mcp.sandbox.descriptors import readable
-from hud_mcp.sandbox.process import Kept, Output
+from hud_mcp.sandbox.process import Kept, Output, shell_status
 from hud_mcp.world import current_world
 
 __all__ = ["BashGrader", "CommandEnd", "RunsCommands"]
@@ -47,7 +47,7 @@ class CommandEnd(Protocol):
 
     @property
     def exit_code(self) -> int:
-        """0 for success; negative for the signal that ended it."""
+        """0 for success; 128 and the signal's number where one ended it."""
         ...
 
     @property
@@ -155,6 +155,8 @@ async def _in_session(
         started = anyio.current_time()
         try:
             end = await world.run(command, cwd=cwd, timeout_s=timeout_s, env=env)
+        except BrokenByAgent:
+            raise
         except ActionFailed as exc:
             raise GraderFailed(f"BashGrader cannot run its command: {exc}") from exc
         took_s = anyio.current_time() - started
@@ -245,8 +247,9 @@ class _Running:
 
     @property
     def exit_code(self) -> int | None:
-        """How it ended; None while it runs."""
-        return self._process.poll()
+        """How it ended, as shells tell it; None while it runs."""
+        code = self._process.poll()
+        return None if code is None else shell_status(code)
 
     async def wait(self) -> None:
         """Wait for the end of the command itself, not of what it left in the back.

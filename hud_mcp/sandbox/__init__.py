@@ -8,6 +8,7 @@ from hud_mcp.sandbox.files import Entry, FileInfo, Files
 from hud_mcp.sandbox.limits import SandboxLimits
 from hud_mcp.sandbox.network import HostList
 from hud_mcp.sandbox.options import Isolation, SandboxOptions
+from hud_mcp.sandbox.packed import Packed, Skipped
 from hud_mcp.sandbox.process import Finished, Process
 from hud_mcp.sandbox.sandbox import Sandbox, Usage
 
@@ -18,9 +19,11 @@ __all__ = [
     "Finished",
     "HostList",
     "Isolation",
+    "Packed",
     "Process",
     "Sandbox",
     "SandboxLimits",
     "SandboxOptions",
+    "Skipped",
     "Usage",
 ]

@@ -5,9 +5,18 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 
-__all__ = ["Finished", "Output", "Process"]
+__all__ = ["Finished", "Output", "Process", "shell_status"]
 
 _CHUNK = 1 << 16
+
+
+def shell_status(code: int) -> int:
+    """An exit status as shells tell it: 137 for a command that signal 9 ended.
+
+    Args:
+        code: Negative for the number of the signal, as Python has it.
+    """
+    return 128 - code if code < 0 else code
 
 
 @dataclass(frozen=True)
@@ -15,7 +24,7 @@ class Finished:
     """How a command ended.
 
     Attributes:
-        code: Its exit status; negative for the signal that ended it.
+        code: Its exit status, as a shell tells it: 128 and the signal's number where one ended it.
         output: What it wrote, on both streams, in order; the middle is left out where it was
             long.
         reason: Why it was ended from outside, or None.

@@ -17,10 +17,11 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import anyio
 
-from hud_mcp.errors import EnvironmentFailed, LimitReached
+from hud_mcp.errors import BrokenByAgent, EnvironmentFailed, LimitReached, SnapshotFailed
 from hud_mcp.sandbox.bubblewrap import (
     Launch,
     explain,
@@ -33,11 +34,15 @@ from hud_mcp.sandbox.keeper import end_keeper, start_keeper
 from hud_mcp.sandbox.link import Link, Reply
 from hud_mcp.sandbox.network import PROXY_PORT, Gateway
 from hud_mcp.sandbox.options import SandboxOptions
-from hud_mcp.sandbox.process import Finished, Output, Process
+from hud_mcp.sandbox.packed import Packed, read_report
+from hud_mcp.sandbox.process import Finished, Output, Process, shell_status
 
 __all__ = ["Sandbox", "Usage"]
 
 _START_S = 30.0
+_PACK_S = 20.0
+"""How long packing may take: less than a step may, so that it is this that ends it."""
+_REPORT_BYTES = 1 << 18
 _KILL_S = 2.0
 _SCAN_BYTES = 64 * 1024 * 1024
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -45,12 +50,13 @@ _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 @dataclass(frozen=True)
 class Usage:
-    """What is in use in a sandbox."""
+    """What is in use in a sandbox; `elsewhere` are files that do not lie in the folder."""
 
     processes: int
     memory_bytes: int
     disk_bytes: int
     files: int
+    elsewhere: int = 0
 
 
 class Sandbox:
@@ -148,7 +154,7 @@ class Sandbox:
         *,
         timeout_s: float | None = None,
         stdin: bytes = b"",
-        cwd: str = "",
+        cwd: str | None = "",
         env: Mapping[str, str] | None = None,
     ) -> Finished:
         """Run a command to its end, and return how it ended.
@@ -160,11 +166,11 @@ class Sandbox:
             timeout_s: Longer than this it may not take: then it and what it started is killed.
                 The limit's `command_s` is the most.
             stdin: What it reads.
-            cwd: A folder, from the sandbox's own.
+            cwd: A folder, from the sandbox's own; None for `/`.
             env: More environment variables.
 
         Raises:
-            OSError: The folder is not there.
+            OSError: The folder is not there, or cannot be entered.
             EnvironmentFailed: The sandbox has ended.
 
         If this call is cancelled, the command and what it started are killed.
@@ -200,14 +206,14 @@ class Sandbox:
         finally:
             feeding.cancel()
         output.drain()
-        return Finished(code, output.taken(), process.reason)
+        return Finished(shell_status(code), output.taken(), process.reason)
 
     async def spawn(
         self,
         command: str | Sequence[str],
         *,
         stdio: Sequence[int] = (),
-        cwd: str = "",
+        cwd: str | None = "",
         env: Mapping[str, str] | None = None,
         terminal: tuple[int, int] | None = None,
     ) -> Process:
@@ -216,12 +222,12 @@ class Sandbox:
         Args:
             command: A line for bash, or a program with its arguments.
             stdio: Its three standard descriptors, where it has no terminal; they stay open here.
-            cwd: A folder, from the sandbox's own.
+            cwd: A folder, from the sandbox's own; None for `/`.
             env: More environment variables.
             terminal: Rows and columns of a terminal of its own.
 
         Raises:
-            OSError: The folder is not there.
+            OSError: The folder is not there, or cannot be entered.
             EnvironmentFailed: The sandbox has ended.
 
         If this call is cancelled, nothing was started, or it is killed.
@@ -233,7 +239,7 @@ class Sandbox:
                 send=stdio,
                 argv=argv,
                 env={**self._environment(), **(env or {})},
-                cwd=self.files.relative(cwd),
+                cwd=None if cwd is None else self.files.relative(cwd),
                 size=terminal,
             )
         )
@@ -283,20 +289,82 @@ class Sandbox:
     async def usage(self) -> Usage:
         """What is in use now."""
         reply, _ = await self._link.ask("usage")
-        return Usage(
-            int(reply["processes"]), int(reply["memory"]), int(reply["disk"]), int(reply["files"])
-        )
+        names = ("processes", "memory", "disk", "files", "elsewhere")
+        return Usage(*(int(reply[name]) for name in names))
 
-    async def pack(self, *, most_bytes: int) -> bytes:
+    async def pack(self, *, most_bytes: int) -> Packed:
         """The folder as a compressed tar: files, folders and links, with modes and times.
+
+        What cannot be kept is passed over, and named.
+
+        Args:
+            most_bytes: The most that the tar may have.
 
         Raises:
             LimitReached: It has more than `most_bytes`. The folder is as it was.
-            EnvironmentFailed: It cannot be read, or the sandbox has ended.
+            SnapshotFailed: It cannot be packed, or not in time. The folder is as it was.
+            EnvironmentFailed: The sandbox has ended.
+        """
+        report = os.memfd_create("hud-mcp")
+        try:
+            code, data = await self._gather("pack", most_bytes + 1, report, SnapshotFailed)
+            told = os.pread(report, _REPORT_BYTES, 0)
+        finally:
+            os.close(report)
+        if len(data) > most_bytes:
+            raise LimitReached(
+                f"The folder {self.root} has more than {most_bytes} bytes when it is packed, and "
+                "that is the limit. Remove what is not needed."
+            )
+        if code != 0:
+            raise SnapshotFailed(f"The folder {self.root} could not be packed: {_why(code)}.")
+        return Packed(data, read_report(told))
+
+    async def scan(self, *, leave_out: Sequence[str] = ()) -> dict[str, tuple[int, int]]:
+        """Every regular file in the folder by its path: its size, and when it changed in ns.
+
+        Args:
+            leave_out: Patterns of names that are passed over; those of folders end with a slash.
+
+        Raises:
+            BrokenByAgent: It cannot be read, or not in time.
+            EnvironmentFailed: The sandbox has ended.
+        """
+        code, data = await self._gather(
+            "scan",
+            _SCAN_BYTES,
+            None,
+            BrokenByAgent,
+            leave_out=list(leave_out),
+            most=self.limits.files,
+        )
+        if code != 0 or len(data) > _SCAN_BYTES:
+            why = _why(code) if code else "it has too many files to be listed"
+            raise BrokenByAgent(f"The folder {self.root} could not be read: {why}.")
+        rows = (json.loads(line) for line in data.splitlines())
+        return {path: (int(size), int(changed)) for path, size, changed in rows}
+
+    async def _gather(
+        self,
+        op: str,
+        most_bytes: int,
+        report: int | None,
+        failure: type[SnapshotFailed | BrokenByAgent],
+        **fields: Any,
+    ) -> tuple[int, bytes]:
+        """Have something written about the folder; return how that ended, and what was written.
+
+        Raises:
+            SnapshotFailed, BrokenByAgent: As `failure` says: it could not begin, or took long.
+            EnvironmentFailed: The sandbox has ended.
         """
         read, write = os.pipe()
+        send = [write] if report is None else [write, report]
         try:
-            reply, _ = await self._link.ask("pack", send=[write])
+            reply, _ = await self._link.ask(op, send=send, **fields)
+        except OSError as exc:
+            os.close(read)
+            raise failure(f"The folder {self.root}: {exc.strerror or exc}.") from exc
         except BaseException:
             os.close(read)
             raise
@@ -307,54 +375,22 @@ class Sandbox:
             read, kept_bytes=2 * most_bytes + 2, most_bytes=most_bytes, on_overflow=lambda: None
         )
         self._outputs.add(output)
+        code: int | None = None
         try:
-            await output.ended.wait()
-            code = await self._ended(process)
+            with anyio.move_on_after(_PACK_S):
+                await output.ended.wait()
+                code = await process.wait()
         finally:
             output.close()
             self._outputs.discard(output)
-        data = output.taken()
-        if len(data) > most_bytes:
-            raise LimitReached(
-                f"The folder {self.root} has more than {most_bytes} bytes when it is packed, and "
-                "that is the limit. Remove what is not needed."
-            )
-        self._check_archive(code, "packed")
-        return data
-
-    async def scan(self, *, leave_out: Sequence[str] = ()) -> dict[str, tuple[int, int]]:
-        """Every regular file in the folder by its path: its size, and when it changed in ns.
-
-        Args:
-            leave_out: Patterns of names that are passed over; those of folders end with a slash.
-
-        Raises:
-            EnvironmentFailed: It cannot be read, or the sandbox has ended.
-        """
-        read, write = os.pipe()
-        try:
-            reply, _ = await self._link.ask(
-                "scan", send=[write], leave_out=list(leave_out), most=self.limits.files
-            )
-        except BaseException:
-            os.close(read)
-            raise
-        finally:
-            os.close(write)
-        process = self._known(int(reply["pid"]))
-        output = Output(
-            read, kept_bytes=2 * _SCAN_BYTES, most_bytes=_SCAN_BYTES, on_overflow=lambda: None
-        )
-        self._outputs.add(output)
-        try:
-            await output.ended.wait()
-            code = await self._ended(process)
-        finally:
-            output.close()
-            self._outputs.discard(output)
-        self._check_archive(code, "read")
-        rows = (json.loads(line) for line in output.taken().splitlines())
-        return {path: (int(size), int(changed)) for path, size, changed in rows}
+            if code is None:
+                with anyio.CancelScope(shield=True):
+                    await self.kill(process, "it took too long")
+        if not self.alive:
+            raise EnvironmentFailed("The sandbox has ended. Start a new task.")
+        if code is None:
+            raise failure(f"The folder {self.root} could not be read within {_PACK_S:g} s.")
+        return code, output.taken()
 
     async def unpack(self, data: bytes, *, clear: bool = True) -> None:
         """Put the content of a tar into the folder.
@@ -380,7 +416,10 @@ class Sandbox:
             code = await self._ended(process)
         finally:
             feeding.cancel()
-        self._check_archive(code, "unpacked")
+        if not self.alive:
+            raise EnvironmentFailed("The sandbox has ended. Start a new task.")
+        if code != 0:
+            raise EnvironmentFailed(f"The folder {self.root} could not be unpacked: {_why(code)}.")
 
     async def close(self) -> None:
         """End everything inside. Closing twice is no error."""
@@ -501,13 +540,6 @@ class Sandbox:
         await self.kill(process, "it took too long")
         return await process.wait()
 
-    def _check_archive(self, code: int, how: str) -> None:
-        if not self.alive:
-            raise EnvironmentFailed("The sandbox has ended. Start a new task.")
-        if code != 0:
-            why = os.strerror(code) if code in errno.errorcode else "it is not in order"
-            raise EnvironmentFailed(f"The folder {self.root} could not be {how}: {why}.")
-
     def _collect(self, fd: int, process: Process) -> Output:
         """Read what a command writes, also after its end: what it left behind may write on."""
 
@@ -529,6 +561,13 @@ class Sandbox:
     def _keep(self, output: Output) -> None:
         """Close an output with the sandbox; those that have ended by now are forgotten."""
         self._outputs = {each for each in self._outputs if not each.ended.is_set()} | {output}
+
+
+def _why(code: int) -> str:
+    """Why work inside did not come to its end, by how its process ended."""
+    if code < 0:
+        return f"what runs in the sandbox stopped it (signal {-code})"
+    return os.strerror(code) if code in errno.errorcode else "it is not in order"
 
 
 def _prepared(options: SandboxOptions, bare: Path | None) -> AbstractContextManager[Launch]:

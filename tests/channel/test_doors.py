@@ -82,17 +82,24 @@ async def test_a_grader_sees_what_was_done_over_ssh(here: Served, store: Path) -
                     await file.write("n" * 100_000)
                 async with sftp.open("out") as file:
                     assert await file.read() == "tea"
+            killed = await run(agent, "kill -9 $$")
+            assert (killed.exit_signal or ("",))[0] == "KILL", "as ssh says it"
+            await run(agent, "chmod 0 /workspace")
+            astray = await run(agent, "pwd; chmod 755 /workspace")
+            assert (astray.stdout, astray.exit_status) == ("/\n", 0)
+            assert "Permission denied; this begins in /" in str(astray.stderr)
         grade = await client.grade("done")
     assert (grade["score"], grade["content"]) == (1.0, "tea")
     kept = await recorded(store)
     direct = [step for step in kept.steps if step.kind == "direct"]
-    assert [step.actions[0]["tool"] for step in direct] == ["ssh/2"] * 3
+    assert [step.actions[0]["tool"] for step in direct] == ["ssh/2"] * 6
     assert direct[0].actions[0]["args"]["command"].startswith("cat given")
     assert direct[0].observation_text == "given to tea\noops\n"
     assert direct[0].info == {"exit_code": 3}
     assert direct[1].actions[0]["args"] == {"terminal": "xterm"}
     assert direct[2].observation_text == "write notes"
-    assert "its agent used its world directly over ssh/2, 3 times" in (kept.logs or "")
+    assert direct[3].info == {"exit_code": 137}, "as shells say it"
+    assert "its agent used its world directly over ssh/2, 6 times" in (kept.logs or "")
     assert 'ssh/2 {"command": "cat given' in transcript_text(kept)
 
 

@@ -11,7 +11,7 @@ import anyio.lowlevel
 import psutil
 import pytest
 
-from hud_mcp.errors import EnvironmentFailed, GraderFailed
+from hud_mcp.errors import BrokenByAgent, EnvironmentFailed, GraderFailed
 from hud_mcp.grade import SubScore
 from hud_mcp.graders import BashGrader, combine
 from hud_mcp.graders.bash import RunsCommands
@@ -37,7 +37,7 @@ async def gone(pid: int) -> None:
             await anyio.lowlevel.checkpoint()
 
 
-@pytest.mark.parametrize(("command", "code"), [("true", 0), ("exit 3", 3), ("kill -9 $$", -9)])
+@pytest.mark.parametrize(("command", "code"), [("true", 0), ("exit 3", 3), ("kill -9 $$", 137)])
 async def test_a_command_s_exit_code_is_its_score(command: str, code: int) -> None:
     """0 is 1.0, and everything else 0.0."""
     part = await grade(command=command)
@@ -178,9 +178,9 @@ async def test_in_a_session_a_command_runs_where_the_agent_worked(in_shell: Any)
 
 @pytest.mark.sandbox
 async def test_in_a_session_a_folder_that_is_not_there_is_no_0(in_shell: Any) -> None:
-    """Also one of this machine, which the sandbox does not have."""
+    """One that is missing is the agent's doing; one of this machine is its author's mistake."""
     world, grade_there = await in_shell()
-    with pytest.raises(GraderFailed, match="missing is not there"):
+    with pytest.raises(BrokenByAgent, match="missing is not there"):
         await grade_there(command="true", cwd="missing")
     with pytest.raises(GraderFailed, match="is not in /workspace"):
         await grade_there(command="true", cwd="/usr")

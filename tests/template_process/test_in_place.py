@@ -1,8 +1,10 @@
 """Workspaces on a machine without namespaces: one session at a time, in the root itself."""
 
+import gzip
 import os
 import tarfile
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,8 @@ import pytest
 from room import command
 
 from hud_mcp.environment import Environment
-from hud_mcp.errors import EnvironmentFailed
+from hud_mcp.errors import EnvironmentFailed, SnapshotFailed
+from hud_mcp.sandbox import Sandbox, SandboxOptions
 from hud_mcp.sandbox.bubblewrap import find_bubblewrap
 from hud_mcp.world import Opening
 from hud_mcp.worlds.shell import workspace
@@ -21,6 +24,7 @@ pytestmark = pytest.mark.anyio
 
 Open = Callable[..., Any]
 BOUND_S = 90
+MIB = 2**20
 
 
 @pytest.fixture
@@ -127,3 +131,46 @@ async def test_what_is_allowed_cannot_be_held_without_a_sandbox(tmp_path: Path) 
     world = Environment("open").workspace(tmp_path / "work", allowed_hosts={"example.com"})
     with pytest.raises(EnvironmentFailed, match="leave out what is allowed"):
         await world.open(Opening(apart=True))
+
+
+@pytest.mark.usefixtures("bare")
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        "mv $HOME $HOME.aside; ln -s {victim} $HOME",
+        "rm -rf $HOME; ln -s {victim} $HOME",
+        "rm -rf $HOME; echo file > $HOME",
+        "rm -rf $HOME",
+        "chmod 0 $HOME/closed $HOME",
+        "rm -rf $HOME; mkdir $HOME; ln -s {victim} $HOME/link; echo new > $HOME/seed.txt",
+    ],
+)
+async def test_a_root_that_its_agent_has_replaced_is_put_back_and_nothing_else_is_touched(
+    tmp_path: Path, trouble: str
+) -> None:
+    """No link in its place is followed, while it is worked in and when it is emptied."""
+    root, victim = tmp_path / "work", tmp_path / "victim"
+    (root / "closed").mkdir(parents=True)
+    (root / "seed.txt").write_text("first\n")
+    victim.mkdir()
+    (victim / "kept").write_text("kept\n")
+    victim.chmod(0o711)
+    with anyio.fail_after(BOUND_S):
+        folder = await InPlace.take(root, most_bytes=1 << 20)
+        sandbox = await Sandbox.open(SandboxOptions(isolation="none", in_place=root))
+        try:
+            assert (await sandbox.run(trouble.format(victim=victim))).code == 0
+            with suppress(OSError):
+                await sandbox.files.write("seed.txt", b"mine")
+            with suppress(SnapshotFailed):
+                assert b"kept" not in gzip.decompress((await sandbox.pack(most_bytes=MIB)).data)
+            assert (await sandbox.run("echo lives", cwd=None)).text == "lives\n"
+        finally:
+            await sandbox.close()
+            await folder.put_back()
+    assert (root / "seed.txt").read_text() == "first\n"
+    assert sorted(path.name for path in root.iterdir()) == ["closed", "seed.txt"]
+    assert not root.is_symlink()
+    assert [path.name for path in victim.iterdir()] == ["kept"]
+    assert (victim / "kept").read_text() == "kept\n"
+    assert victim.stat().st_mode & 0o777 == 0o711

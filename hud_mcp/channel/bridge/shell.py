@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import posixpath
 import shlex
+import signal
 import stat as modes
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from hud_mcp.channel.bridge.control import Control
 from hud_mcp.errors import ActionFailed, EnvironmentFailed, NotInstalled
 from hud_mcp.sandbox import Entry, FileInfo
+from hud_mcp.sandbox.process import shell_status
 from hud_mcp.worlds.shell.commands import replace_text
 from hud_mcp.worlds.shell.world import CommandResult
 
@@ -103,7 +105,11 @@ class RemoteShell:
         If this call is cancelled, the command is told to end.
         """
         code, output, stopped = await self._run(command, timeout_s=timeout_s or _FILE_S)
-        return CommandResult(code, output.decode("utf-8", "replace"), stopped)
+        return CommandResult(shell_status(code), output.decode("utf-8", "replace"), stopped)
+
+    async def run_for_agent(self, command: str, *, timeout_s: float | None = None) -> CommandResult:
+        """The same: on the HUD side, only agents run commands."""
+        return await self.run(command, timeout_s=timeout_s)
 
     async def read(self, path: str) -> str:
         """A text file's content, of at most 1 MiB.
@@ -217,11 +223,11 @@ class RemoteShell:
             await _stop(process)
             raise
         if process is None:
-            return -1, b"", stopped or "it did not begin"
+            return 1, b"", stopped or "it did not begin"
         code: int | None = process.returncode
         if stopped is None and code is None:
             raise asyncssh.ConnectionLost("the command ended without an exit status")
-        return -1 if code is None else code, kept.data, stopped
+        return -signal.SIGTERM if code is None else code, kept.data, stopped
 
 
 class _Kept:

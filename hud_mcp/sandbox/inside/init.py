@@ -12,11 +12,12 @@ import struct
 import time
 from typing import TYPE_CHECKING, Any
 
-from .archive import empty, pack, unpack
+from .archive import pack, unpack
 from .beneath import adopt_orphans, hide, open_beneath
 from .files import Files, Reply
 from .processes import Processes
 from .scan import scan
+from .tree import Skip, open_root, remove_all
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,6 +27,10 @@ __all__ = ["Init", "main"]
 _POLL_S = 0.2
 _LENGTH = struct.Struct("!I")
 _MOST_FDS = 16
+_NEED_FOLDER = frozenset({"open_file", "stat", "entries", "change", "adjust", "pack", "scan"})
+"""What needs the folder; a command may begin elsewhere too, and put the folder back."""
+_MOST_TOLD = 50
+_MOST_TOLD_CHARS = 300
 
 
 class Init:
@@ -40,6 +45,7 @@ class Init:
         self._buffer = b""
         self._received: list[int] = []
         self._root = ""
+        self._folder = -1
         self._keep = False
         self._processes: Processes | None = None
         self._does: dict[str, Callable[..., Reply]] = {"begin": self._begin}
@@ -76,8 +82,12 @@ class Init:
             return
         self._processes.end()
         if os.getpid() != 1 and not self._keep:
-            empty(self._root)
-            os.rmdir(self._root)
+            try:
+                remove_all(self._folder)
+                if self._is_in_place():
+                    os.rmdir(self._root)
+            except OSError:
+                return  # somebody else still writes there
 
     def _receive(self) -> bool:
         """Read what has come, and answer every whole frame; False at the end."""
@@ -109,6 +119,8 @@ class Init:
             request["fds"] = fds
         sent: list[int] = []
         try:
+            if name in _NEED_FOLDER or (name == "spawn" and request.get("cwd") is not None):
+                self._find_folder()
             reply, sent = self._does[name](**request)
         except (OSError, ValueError, OverflowError, struct.error) as exc:
             code = exc.errno if isinstance(exc, OSError) and exc.errno else errno.EINVAL
@@ -138,7 +150,7 @@ class Init:
     def _begin(self, *, root: str, mounts: list[str], keep: bool, limits: dict[str, int]) -> Reply:
         """Take the limits, and see whether this place is fit to run in."""
         self._keep = keep
-        folder = os.open(root, os.O_PATH | os.O_DIRECTORY)
+        self._folder = folder = os.open(root, os.O_PATH | os.O_DIRECTORY)
         os.close(open_beneath(folder, ".", os.O_PATH))
         os.chdir(root)
         self._root = root
@@ -166,23 +178,66 @@ class Init:
         return {"port": listener.getsockname()[1]}, [listener.detach()]
 
     def pack(self, *, fds: list[int]) -> Reply:
-        """Write the folder as a tar to the descriptor given."""
-        return self._forked(lambda: pack(self._root, fds[0]), fds[0])
+        """Write the folder as a tar to the first descriptor, and what is not in it to the other."""
+        out, report = fds
+
+        def work() -> None:
+            skips: list[Skip] = []
+            pack(self._folder, out, skips.append)
+            os.write(report, _told(skips))
+
+        return self._forked(work, fds)
 
     def scan(self, *, fds: list[int], leave_out: list[str], most: int) -> Reply:
         """Write what lies in the folder to the descriptor given."""
-        return self._forked(
-            lambda: scan(self._root, fds[0], leave_out=leave_out, most=most), fds[0]
-        )
+        return self._forked(lambda: scan(self._folder, fds[0], leave_out=leave_out, most=most), fds)
 
     def unpack(self, *, fds: list[int], clear: bool) -> Reply:
-        """Read the folder from a tar."""
-        return self._forked(lambda: unpack(self._root, fds[0], clear=clear), fds[0])
+        """Read the folder from a tar, in place of what is in it where `clear` says so."""
 
-    def _forked(self, work: Callable[[], None], keep: int) -> Reply:
+        def work() -> None:
+            if clear:
+                remove_all(self._folder)
+            unpack(self._folder, fds[0])
+
+        return self._forked(work, fds)
+
+    def _forked(self, work: Callable[[], None], fds: list[int]) -> Reply:
         if self._processes is None:
             raise ValueError("begin comes first")
-        return self._processes.fork(work, keep)
+        return self._processes.fork(work, {*fds, self._folder})
+
+    def _find_folder(self) -> None:
+        """See to it that the descriptor is the folder that is at its path: one may be made anew.
+
+        In a sandbox, nobody can change that.
+
+        Raises:
+            OSError: There is none; a link is none.
+        """
+        if os.getpid() == 1 or self._is_in_place():
+            return
+        try:
+            found = open_root(self._root)
+        except OSError as exc:
+            raise OSError(exc.errno, f"the folder is gone: {exc.strerror}") from exc
+        os.dup2(found, self._folder, inheritable=False)  # its number is known everywhere here
+        os.close(found)
+
+    def _is_in_place(self) -> bool:
+        """Whether its path leads to the folder."""
+        try:
+            own, found = os.fstat(self._folder), os.stat(self._root, follow_symlinks=False)
+        except OSError:
+            return False
+        return (own.st_dev, own.st_ino) == (found.st_dev, found.st_ino)
+
+
+def _told(skips: list[Skip]) -> bytes:
+    """What a tar does not have, as JSON; of much, the beginning, what is lost first."""
+    skips.sort(key=lambda skip: not skip.lost)
+    rows = [[skip.path[:_MOST_TOLD_CHARS], skip.why, skip.lost] for skip in skips[:_MOST_TOLD]]
+    return json.dumps({"skipped": rows, "count": len(skips)}).encode()
 
 
 def _ignore(_number: int, _frame: object) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import resource
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from . import proc
 from .beneath import open_beneath
 from .files import Reply
+from .tree import walk
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,12 +57,12 @@ class Processes:
         *,
         argv: list[str],
         env: dict[str, str],
-        cwd: str = "",
+        cwd: str | None = "",
         size: list[int] | None = None,
         fds: list[int] | None = None,
     ) -> Reply:
         """Start a command in a session of its own: on the descriptors given, or on a terminal."""
-        folder = open_beneath(self._root, cwd, os.O_PATH | os.O_DIRECTORY)
+        folder = self._enter(cwd)
         masters: list[int] = []
         stdio = list(fds or [])
         slave = -1
@@ -79,7 +81,7 @@ class Processes:
         self._reasons[pid] = None
         return {"pid": pid}, masters
 
-    def fork(self, work: Callable[[], None], keep: int) -> Reply:
+    def fork(self, work: Callable[[], None], keep: set[int]) -> Reply:
         """Do some work of this program's own in a process of its own; its event tells the end."""
         pid = os.fork()
         if pid == 0:
@@ -120,7 +122,8 @@ class Processes:
         others = self.others()
         size, files = self._disk()
         memory = sum(proc.memory(each.pid) for each in others)
-        return {"processes": len(others), "memory": memory, "disk": size, "files": files}, []
+        used = {"processes": len(others), "memory": memory, "disk": size, "files": files}
+        return {**used, "elsewhere": self._elsewhere()}, []
 
     def reap(self) -> None:
         """Take leave of those that have ended, and tell of those that the host started."""
@@ -165,6 +168,24 @@ class Processes:
             self._end_all(others, f"more than {limits['files']} files were made")
             _size, files = self._disk()  # more were made until then
         self._files_seen = files
+
+    def _enter(self, cwd: str | None) -> int:
+        """Open the folder that a command starts in; None is that of the whole system.
+
+        Raises:
+            OSError: It cannot be entered.
+        """
+        if cwd is None:
+            return os.open("/", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        folder = open_beneath(self._root, cwd, os.O_PATH | os.O_DIRECTORY)
+        try:
+            if os.fstat(folder).st_nlink == 0:
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+            os.close(os.open(".", os.O_PATH, dir_fd=folder))  # as the command itself would
+        except OSError:
+            os.close(folder)
+            raise
+        return folder
 
     def _become(
         self,
@@ -270,10 +291,17 @@ class Processes:
             if pid in sessions:
                 self._reasons[pid] = said or reason
 
+    def _elsewhere(self) -> int:
+        """How many files and folders are in other writable places than the folder."""
+        if not self._alone:
+            return 0
+        mounts = (os.statvfs(mount) for mount in self._mounts if mount != self._root_path)
+        return sum(max(found.f_files - found.f_ffree - 1, 0) for found in mounts)
+
     def _disk(self) -> tuple[int, int]:
         """Bytes and files in all writable places; only the folder's where it is the host's."""
         if not self._alone:
-            return _tree_size(self._root_path)
+            return _tree_size(self._root)
         size = files = 0
         for mount in self._mounts:
             found = os.statvfs(mount)
@@ -282,24 +310,23 @@ class Processes:
         return size, files
 
 
-def _close_all(*, above: int, but: int = -1) -> None:
-    """Close every descriptor from one on, but one."""
+def _close_all(*, above: int, but: frozenset[int] | set[int] = frozenset()) -> None:
+    """Close every descriptor from one on, but some."""
     for name in os.listdir("/proc/self/fd"):
         fd = int(name)
-        if fd >= above and fd != but:
+        if fd >= above and fd not in but:
             try:
                 os.close(fd)
             except OSError:
                 pass  # the one that listed them
 
 
-def _tree_size(root: str) -> tuple[int, int]:
+def _tree_size(root: int) -> tuple[int, int]:
     size = files = 0
-    for _folder, folders, names, fd in os.fwalk(root):
-        files += len(folders) + len(names)
-        for name in names:
-            try:
-                size += os.stat(name, dir_fd=fd, follow_symlinks=False).st_blocks * 512
-            except OSError:
-                continue
+    try:
+        for item in walk(root, lambda _skip: None, opens=False):
+            files += 1
+            size += item.info.st_blocks * 512
+    except OSError:
+        pass  # what is seen, counts
     return size, files

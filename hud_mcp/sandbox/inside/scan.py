@@ -7,36 +7,36 @@ import os
 import stat
 from fnmatch import fnmatch
 
+from .tree import walk
+
 __all__ = ["scan"]
 
 
-def scan(root: str, fd: int, *, leave_out: list[str], most: int) -> None:
+def scan(root: int, fd: int, *, leave_out: list[str], most: int) -> None:
     """Write a line for each regular file: its path, its size, and when it changed, in ns.
 
     Args:
-        root: The folder. No link in it is followed.
+        root: The folder, open in any way. No link in it is followed.
         fd: Where to write.
         leave_out: Patterns of names; one that ends with a slash is a folder's.
         most: Of this many files.
+
+    Raises:
+        OSError: The folder cannot be read, or nobody reads what is written.
     """
+
+    def is_left_out(name: str, is_folder: bool) -> bool:  # noqa: FBT001  # of `walk`
+        return _matches(name, leave_out, is_folder=is_folder)
+
     count = 0
     with os.fdopen(os.dup(fd), "w", encoding="ascii") as out:
-        for path, folders, names, folder in os.fwalk(root):
-            folders[:] = sorted(f for f in folders if not _matches(f, leave_out, is_folder=True))
-            for name in sorted(names):
-                if _matches(name, leave_out, is_folder=False):
-                    continue
-                try:
-                    found = os.stat(name, dir_fd=folder, follow_symlinks=False)
-                except OSError:
-                    continue
-                if not stat.S_ISREG(found.st_mode):
-                    continue
-                whole = f"{path}/{name}"[len(root) + 1 :]
-                out.write(json.dumps([whole, found.st_size, found.st_mtime_ns]) + "\n")
-                count += 1
-                if count >= most:
-                    return
+        for item in walk(root, lambda _skip: None, opens=False, leave_out=is_left_out):
+            if not stat.S_ISREG(item.info.st_mode):
+                continue
+            out.write(json.dumps([item.path, item.info.st_size, item.info.st_mtime_ns]) + "\n")
+            count += 1
+            if count >= most:
+                return
 
 
 def _matches(name: str, patterns: list[str], *, is_folder: bool) -> bool:

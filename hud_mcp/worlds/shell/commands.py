@@ -28,7 +28,7 @@ _LINE_CHARS = 80
 class Workbench(Protocol):
     """What the actions need of a shell; `ShellWorld` says what each does."""
 
-    async def run(self, command: str, *, timeout_s: float | None = None) -> object: ...  # noqa: D102
+    async def run_for_agent(self, command: str, *, timeout_s: float | None = None) -> object: ...  # noqa: D102
 
     async def read(self, path: str) -> str: ...  # noqa: D102
 
@@ -123,7 +123,7 @@ def shorten(text: str) -> str:
 
 
 async def _run(world: Workbench, command: str, timeout_s: float | None = None) -> str:
-    return shorten(str(await world.run(command, timeout_s=timeout_s)))
+    return shorten(str(await world.run_for_agent(command, timeout_s=timeout_s)))
 
 
 async def _write(world: Workbench, path: str, content: str) -> str:

@@ -9,8 +9,6 @@ import fcntl
 import hashlib
 import logging
 import os
-import shutil
-import stat
 import tarfile
 from pathlib import Path
 
@@ -19,6 +17,7 @@ import anyio.to_thread
 
 from hud_mcp.errors import EnvironmentFailed
 from hud_mcp.sandbox.inside.archive import pack, unpack
+from hud_mcp.sandbox.inside.tree import Skip, open_root, remove_all, walk
 
 __all__ = ["InPlace"]
 
@@ -27,6 +26,7 @@ logger = logging.getLogger(__name__)
 _WAIT_S = 20.0
 """How long a session waits for the one before it; a setup's usual bound is longer."""
 _POLL_S = 0.05
+_NAMED = 5
 
 
 class InPlace:
@@ -73,38 +73,56 @@ class InPlace:
     def _keep(self, most_bytes: int) -> None:
         if self._kept.exists():  # its server has died before it could
             left = self._kept.with_name("left.tar.gz")
-            self._pack(left)  # an author may have worked in it since
+            for skip in self._pack(left):  # an author may have worked in it since
+                logger.warning("%s: %s is not in %s: %s", self._root, skip.path, left, skip.why)
             self._restore()
             logger.warning(
                 "%s is put back as it was; what a dead server left: %s", self._root, left
             )
-        size = sum(
-            os.stat(name, dir_fd=fd, follow_symlinks=False).st_size
-            for _path, _folders, names, fd in os.fwalk(self._root)
-            for name in names
-        )
+        folder = open_root(str(self._root))
+        try:
+            size = sum(item.info.st_size for item in walk(folder, lambda _skip: None, opens=False))
+        finally:
+            os.close(folder)
         if size > most_bytes:
             raise EnvironmentFailed(
                 f"The workspace {self._root} has more than {most_bytes} bytes; raise "
                 "SandboxLimits(disk_bytes=…)."
             )
-        self._pack(self._kept)
+        lost = [f"{skip.path} ({skip.why})" for skip in self._pack(self._kept) if skip.lost]
+        if lost:
+            self._kept.unlink()
+            raise EnvironmentFailed(
+                f"The workspace {self._root} could not be put back after a session: "
+                f"{', '.join(lost[:_NAMED])}. Remove that, or install bubblewrap."
+            )
 
-    def _pack(self, to: Path) -> None:
+    def _pack(self, to: Path) -> list[Skip]:
+        """Keep the folder; return what could not be kept."""
+        skips: list[Skip] = []
         part = to.with_suffix(".part")
         fd = os.open(part, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         try:
-            pack(str(self._root), fd)
+            folder = self._open()
+            try:
+                pack(folder, fd, skips.append)
+            finally:
+                os.close(folder)
             os.fsync(fd)
         finally:
             os.close(fd)
         part.rename(to)
+        return skips
 
     def _restore(self) -> None:
-        _empty(self._root)
         try:
-            with self._kept.open("rb") as kept:
-                unpack(str(self._root), kept.fileno(), clear=False)
+            folder = self._open()
+            try:
+                remove_all(folder)
+                with self._kept.open("rb") as kept:
+                    unpack(folder, kept.fileno())
+            finally:
+                os.close(folder)
         except (OSError, tarfile.TarError) as exc:
             raise EnvironmentFailed(
                 f"The first state of {self._root} could not be put back from {self._kept}: {exc}. "
@@ -112,20 +130,14 @@ class InPlace:
             ) from exc
         self._kept.unlink()
 
-
-def _empty(root: Path) -> None:
-    """Remove what is in a folder, whatever rights were taken away; links are not followed."""
-    root.chmod(root.stat().st_mode & 0o7777 | 0o700)
-    for _path, folders, _names, fd in os.fwalk(root):
-        for name in folders:
-            found = os.stat(name, dir_fd=fd, follow_symlinks=False).st_mode
-            if stat.S_ISDIR(found):
-                os.chmod(name, 0o700, dir_fd=fd)
-    for entry in root.iterdir():
-        if entry.is_dir() and not entry.is_symlink():
-            shutil.rmtree(entry)
-        else:
-            entry.unlink()
+    def _open(self) -> int:
+        """Open the folder; what an agent put in its place, such as a link, is removed for it."""
+        try:
+            return open_root(str(self._root))
+        except (FileNotFoundError, NotADirectoryError):
+            self._root.unlink(missing_ok=True)
+            self._root.mkdir()
+            return open_root(str(self._root))
 
 
 def _state_folder(root: Path) -> Path:

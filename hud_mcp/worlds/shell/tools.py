@@ -16,7 +16,7 @@ async def run_command(shell: ShellWorld, command: str, timeout_s: float = 50.0) 
     Every command starts in the task's folder; files stay, variables and `cd` do not. Put what
     is to go on in the back behind `&`, with its output in a file. Call response when done.
     """
-    return shorten(str(await shell.run(command, timeout_s=timeout_s)))
+    return shorten(str(await shell.run_for_agent(command, timeout_s=timeout_s)))
 
 
 async def read_file(shell: ShellWorld, path: str, start: int = 1, lines: int = 2000) -> str:

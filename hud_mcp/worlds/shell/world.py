@@ -1,20 +1,22 @@
 """The live shell of one session: commands and files, in its sandbox."""
 
+import builtins
 import errno
-import hashlib
-import json
+import posixpath
 from collections.abc import Awaitable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import anyio
 
 from hud_mcp.action import Action, ActionEffect, CustomAction, WaitAction
-from hud_mcp.errors import ActionFailed, EnvironmentFailed
+from hud_mcp.errors import ActionFailed, BrokenByAgent, EnvironmentFailed, SnapshotFailed
 from hud_mcp.observation import Look, Observation, clip_text
-from hud_mcp.sandbox import Entry, Finished, Sandbox
+from hud_mcp.sandbox import Entry, Finished, Packed, Sandbox
 from hud_mcp.sandbox.bubblewrap import GUEST_ROOT
 from hud_mcp.worlds.shell.commands import one_line, replace_text, run_action
+from hud_mcp.worlds.shell.refusals import AGENTS, refusal
+from hud_mcp.worlds.shell.snapshot import missed, read_snapshot, write_snapshot
 
 __all__ = ["CommandResult", "ShellWorld"]
 
@@ -23,8 +25,8 @@ T = TypeVar("T")
 MOST_READ_BYTES = 1024 * 1024
 """The longest file that is read or edited as text."""
 
-_FORM = 1
 _SHOWN_ENTRIES = 60
+_NAMED = 5
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,8 @@ class CommandResult:
     """How a command ended.
 
     Attributes:
-        exit_code: 0 for success; negative for the signal that ended it.
+        exit_code: 0 for success; as shells tell it, 128 and the signal's number where one ended
+            it: 137 for what was killed.
         output: What it wrote, on both streams; the middle is left out where it was long.
         stopped: Why it was stopped from outside, or None.
     """
@@ -65,7 +68,9 @@ class ShellWorld:
         self._sandbox = sandbox
         self._most_snapshot_bytes = most_snapshot_bytes
         self._last = ""
-        self._packed: bytes | None = None
+        self._packed: Packed | None = None
+        self._left_out: tuple[str, ...] = ()
+        self._came_back = ""
         self._closed = False
         self._broken = ""
 
@@ -113,22 +118,49 @@ class ShellWorld:
             env: More environment variables.
 
         Raises:
-            ActionFailed: The folder `cwd` is not there, `timeout_s` is not above 0, or the
-                command has a NUL in it. Nothing ran.
+            ActionFailed: `cwd` is not in the folder, `timeout_s` is not above 0, or the command
+                has a NUL in it. Nothing ran.
+            BrokenByAgent: The folder `cwd` is not there, or cannot be entered. Nothing ran.
             EnvironmentFailed: The sandbox has ended.
 
         If this call is cancelled, the command and what it started are killed.
         """
-        line = command if isinstance(command, str) else " ".join(command)
-        if "\0" in line:
-            raise ActionFailed("A command has no NUL in it, and this one does. Nothing ran.")
-        if timeout_s is not None and not timeout_s > 0:
-            raise ActionFailed(f"timeout_s is above 0, not {timeout_s:g}. Nothing ran.")
+        self._check_command(command, timeout_s)
+        self._check_path(cwd)
         self._packed = None
         finished = await self._doing(
             self.sandbox.run(command, timeout_s=timeout_s, stdin=stdin.encode(), cwd=cwd, env=env),
             cwd,
         )
+        return self._ended(command, finished)
+
+    async def run_for_agent(self, command: str, *, timeout_s: float | None = None) -> CommandResult:
+        """Run an agent's own command: in `/`, where the folder cannot be entered.
+
+        So it can put right what it has broken. What grades uses `run`, which refuses then.
+
+        Raises:
+            ActionFailed: As for `run`.
+            EnvironmentFailed: The sandbox has ended.
+        """
+        try:
+            return await self.run(command, timeout_s=timeout_s)
+        except BrokenByAgent as exc:
+            ended = await self._doing(
+                self.sandbox.run(command, timeout_s=timeout_s, cwd=None), self.root
+            )
+            done = self._ended(command, ended)
+            return replace(done, output=f"[{exc} This ran in /.]\n{done.output}")
+
+    def _check_command(self, command: str | Sequence[str], timeout_s: float | None) -> None:
+        line = command if isinstance(command, str) else " ".join(command)
+        if "\0" in line:
+            raise ActionFailed("A command has no NUL in it, and this one does. Nothing ran.")
+        if timeout_s is not None and not timeout_s > 0:
+            raise ActionFailed(f"timeout_s is above 0, not {timeout_s:g}. Nothing ran.")
+
+    def _ended(self, command: str | Sequence[str], finished: Finished) -> CommandResult:
+        line = command if isinstance(command, str) else " ".join(command)
         self._last = f"Last command: {one_line(line)} → {_ending(finished)}"
         return CommandResult(finished.code, finished.text, finished.reason)
 
@@ -136,29 +168,40 @@ class ShellWorld:
         """A text file's content.
 
         Raises:
-            ActionFailed: It is not there, is no file, is too long, or leads out of the folder.
+            ActionFailed: No file of the folder can have that path.
+            BrokenByAgent: It is not there, is no file or no text, is too long, cannot be read, or
+                a link on its way leads out of the folder.
         """
         data = await self.read_bytes(path)
         if b"\0" in data:
-            raise ActionFailed(f"{path} is no text: it has {len(data)} bytes and NUL among them.")
+            raise BrokenByAgent(f"{path} is no text: it has {len(data)} bytes and NUL among them.")
         return data.decode("utf-8", "replace")
 
     async def read_bytes(self, path: str) -> bytes:
         """A file's content, of at most 1 MiB.
 
         Raises:
-            ActionFailed: As for `read`.
+            ActionFailed, BrokenByAgent: As for `read`.
         """
+        self._check_path(path)
         return await self._doing(self.sandbox.files.read(path, most_bytes=MOST_READ_BYTES), path)
 
     async def write(self, path: str, content: str | bytes) -> None:
         """Write a whole file; folders on its way are made.
 
         Raises:
-            ActionFailed: It is no file, leads out of the folder, or there is no room.
+            ActionFailed: No file of the folder can have that path, or that size.
+            BrokenByAgent: It is no file, leads out of the folder, cannot be written, or there is
+                no room left.
         """
+        self._check_path(path)
         self._packed = None
         data = content.encode() if isinstance(content, str) else content
+        most = self.sandbox.files.most_bytes
+        if len(data) > most:
+            raise ActionFailed(
+                f"{path}: it has {len(data)} bytes, and the folder has room for {most}."
+            )
         await self._doing(self.sandbox.files.write(path, data), path)
 
     async def edit(self, path: str, old: str, new: str, *, every: bool = False) -> int:
@@ -181,13 +224,20 @@ class ShellWorld:
         """What a folder has in it, by name; at most 1000 entries.
 
         Raises:
-            ActionFailed: It is not there, is no folder, or leads out of the folder.
+            ActionFailed: No folder in it can have that path.
+            BrokenByAgent: It is not there, is no folder, cannot be read, or leads out.
         """
+        self._check_path(path)
         entries, _total = await self._doing(self.sandbox.files.entries(path), path)
         return entries
 
     async def exists(self, path: str) -> bool:
-        """Whether there is something of that name."""
+        """Whether there is something of that name.
+
+        Raises:
+            ActionFailed, BrokenByAgent: As for `list`.
+        """
+        self._check_path(path)
         return await self._doing(self.sandbox.files.exists(path), path)
 
     async def end_processes(self) -> None:
@@ -222,52 +272,90 @@ class ShellWorld:
         self._check_usable()
         if not look.text:
             return Observation()
-        entries, total = await self._doing(self.sandbox.files.entries(limit=_SHOWN_ENTRIES))
+        lines = await self._folder_lines()
+        if self._last:
+            lines.append(self._last)
+        if self._came_back:
+            lines.append(self._came_back)
+        return Observation(text=clip_text("\n".join(lines), look.max_text_chars))
+
+    async def _folder_lines(self) -> "builtins.list[str]":
+        """What the folder has in it; or why that cannot be told, which is the agent's doing."""
         # A folder on the machine itself is another one in each session, and this text is not.
         name = self.root if self.root == GUEST_ROOT else "."
+        try:
+            entries, total = await self._doing(self.sandbox.files.entries(limit=_SHOWN_ENTRIES))
+        except BrokenByAgent as exc:
+            return [f"Folder {name}: not to be listed. {exc}"]
         lines = [f"Folder {name}: {f'{total} entries' if total else 'empty'}"]
         lines += [_entry_line(entry) for entry in entries]
         if total > len(entries):
             lines.append(f"… {total - len(entries)} more; list them with a command.")
-        if self._last:
-            lines.append(self._last)
-        return Observation(text=clip_text("\n".join(lines), look.max_text_chars))
+        return lines
+
+    @property
+    def left_out(self) -> Sequence[str]:
+        """What the last snapshot did not have, or the last restore did not bring back."""
+        return self._left_out
 
     async def snapshot(self) -> bytes:
         """The folder as a compressed tar, for `restore`.
 
         It keeps files, folders and links with their modes and times; not what runs, nor what
-        lies outside of the folder, as in /tmp.
+        lies outside of the folder, as in /tmp. `left_out` names sockets and pipes in it, which
+        belong to what runs.
 
         Raises:
             LimitReached: It is larger than the spec allows. Nothing changed.
-            EnvironmentFailed: The sandbox has ended, or the folder cannot be read.
+            SnapshotFailed: Something in the folder cannot be kept, or not in time. Nothing changed.
+            EnvironmentFailed: The sandbox has ended.
         """
         sandbox = self.sandbox
-        goes_on = bool((await sandbox.usage()).processes)
+        try:
+            usage = await sandbox.usage()
+        except OSError as exc:
+            raise SnapshotFailed(f"What runs cannot be told: {exc.strerror or exc}.") from exc
+        goes_on = bool(usage.processes)
         packed = None if goes_on else self._packed
         if packed is None:
             packed = await sandbox.pack(most_bytes=self._most_snapshot_bytes)
             self._packed = None if goes_on else packed  # what goes on may change it yet
-        sha256 = hashlib.sha256(packed).hexdigest()
-        head = json.dumps({"form": _FORM, "last": self._last, "sha256": sha256}).encode()
-        return head + b"\n" + packed
+        if packed.lost:
+            named = ", ".join(map(str, packed.lost[:_NAMED]))
+            raise SnapshotFailed(f"The folder {self.root} has what cannot be kept: {named}.")
+        self._left_out = tuple(map(str, packed.skipped))
+        fields = {
+            "last": self._last,
+            "left_out": self._left_out,
+            "processes": usage.processes,
+            "elsewhere": usage.elsewhere,
+        }
+        return write_snapshot(packed.data, fields)
 
     async def restore(self, data: bytes) -> None:
         """Make the folder what it was at a snapshot; what is in it now is removed.
+
+        What was not kept is in `left_out` then, and in what is observed from now on.
 
         Raises:
             EnvironmentFailed: The data is no snapshot of a shell, or there is no room for it. The
                 folder may then have a part of it: only `close` may be called.
         """
         try:
-            last, packed = _open_snapshot(data)
+            fields, packed = read_snapshot(data)
             await self.sandbox.end_processes()
             await self.sandbox.unpack(packed)
         except BaseException as exc:
             self._broken = f"The folder was not restored: {exc or 'it was interrupted.'}"
             raise
-        self._packed, self._last = packed, last
+        # Not to be taken for a pack of what is there now: what was left out is not.
+        self._packed, self._last = Packed(packed), str(fields["last"])
+        self._left_out = missed(fields)
+        if self._left_out:
+            self._came_back = (
+                "The server ended and another one brought this folder back, without "
+                f"{', '.join(self._left_out)}."
+            )
 
     async def close(self) -> None:
         """End everything that runs and remove every file. Closing twice is no error."""
@@ -282,44 +370,23 @@ class ShellWorld:
         if not self._sandbox.alive:
             raise EnvironmentFailed("The sandbox has ended. Start a new task.")
 
+    def _check_path(self, path: str) -> None:
+        """Refuse a path that is its author's mistake, whatever the folder has in it."""
+        try:
+            relative = self.sandbox.files.relative(path)
+        except OSError as exc:
+            raise ActionFailed(refusal(exc, path, self.root)) from exc
+        if posixpath.normpath(relative).split("/")[0] == "..":
+            exc = OSError(errno.EXDEV, "it leads out of the folder")
+            raise ActionFailed(refusal(exc, path, self.root))
+
     async def _doing(self, work: Awaitable[T], path: str = "") -> T:
         try:
             return await work
         except OSError as exc:
-            raise ActionFailed(_refusal(exc, path or str(exc.filename or ""), self.root)) from exc
-
-
-def _open_snapshot(data: bytes) -> tuple[str, bytes]:
-    """The last command's line and the packed folder.
-
-    Raises:
-        EnvironmentFailed: It is no snapshot, or a damaged one.
-    """
-    head, _, packed = data.partition(b"\n")
-    try:
-        fields: dict[str, Any] = json.loads(head)
-        form, last, sha256 = fields["form"], str(fields["last"]), fields["sha256"]
-    except (ValueError, TypeError, KeyError):
-        form, last, sha256 = None, "", ""
-    if form != _FORM:
-        raise EnvironmentFailed(
-            f"This is no snapshot of a shell in form {_FORM}. Start a new task."
-        )
-    if hashlib.sha256(packed).hexdigest() != sha256:
-        raise EnvironmentFailed("This snapshot of a shell is damaged. Start a new task.")
-    return last, packed
-
-
-def _refusal(exc: OSError, path: str, root: str) -> str:
-    named = path or "The folder"
-    if exc.errno == errno.EXDEV:
-        return f"{named} is not in {root}, or a link on its way leads out of it. Use a path in it."
-    if exc.errno == errno.ENOENT:
-        return f"{named} is not there. List the folder to see what is."
-    if exc.errno in (errno.ENOSPC, errno.EFBIG):
-        why = exc.strerror if exc.errno == errno.EFBIG else "there is no room left in the folder"
-        return f"{named}: {why}. Remove what is not needed, or use a part of it."
-    return f"{named}: {exc.strerror or exc}."
+            text = refusal(exc, path or str(exc.filename or ""), self.root)
+            failure = BrokenByAgent if exc.errno in AGENTS else ActionFailed
+            raise failure(text) from exc
 
 
 def _ending(finished: Finished) -> str:

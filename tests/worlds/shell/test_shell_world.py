@@ -15,7 +15,13 @@ import anyio
 import pytest
 
 from hud_mcp.action import CustomAction, WaitAction
-from hud_mcp.errors import ActionFailed, EnvironmentFailed, InvalidEnvironment, LimitReached
+from hud_mcp.errors import (
+    ActionFailed,
+    BrokenByAgent,
+    EnvironmentFailed,
+    InvalidEnvironment,
+    LimitReached,
+)
 from hud_mcp.observation import Look
 from hud_mcp.sandbox import SandboxLimits
 from hud_mcp.world import Opening
@@ -130,7 +136,7 @@ async def test_a_command_tells_how_it_ended(shell: ShellWorld) -> None:
     """In its fields, and as text for an agent."""
     assert str(await shell.run("true")) == "[exit code 0, no output]"
     assert str(await shell.run("echo out; echo err >&2; exit 3")) == "out\nerr\n[exit code 3]"
-    assert str(await shell.run("kill -9 $$")) == "[exit code -9]"
+    assert str(await shell.run("kill -9 $$")) == "[exit code 137]"
     assert str(await shell.run("nosuch")).endswith("[exit code 127]")
     assert str(await shell.run(["/no/such"])).endswith("[exit code 127]")
     assert (await shell.run("cat", stdin="in")).output == "in"
@@ -214,8 +220,11 @@ async def test_what_is_no_text_is_refused(shell: ShellWorld) -> None:
 async def test_a_full_folder_is_told(open_shell: OpenShell) -> None:
     """The text says what to do."""
     shell = await open_shell(limits=SandboxLimits(disk_bytes=2**20))
-    with pytest.raises(ActionFailed, match=r"no room left in the folder\. Remove"):
+    with pytest.raises(ActionFailed, match="1048577 bytes, and the folder has room for 1048576"):
         await shell.write("big", b"x" * (2**20 + 1))
+    await shell.run("head -c 600K /dev/zero > first")
+    with pytest.raises(BrokenByAgent, match=r"no room left in the folder\. Remove"):
+        await shell.write("big", b"x" * 2**19)
     await shell.run("rm big")
     await shell.write("small", b"x")
 

@@ -150,6 +150,7 @@ class Sandbox:
         stdin: bytes = b"",
         cwd: str = "",
         env: Mapping[str, str] | None = None,
+        apart: bool = False,
     ) -> Finished:
         """Run a command to its end, and return how it ended.
 
@@ -162,6 +163,7 @@ class Sandbox:
             stdin: What it reads.
             cwd: A folder, from the sandbox's own.
             env: More environment variables.
+            apart: Whether what it writes as errors is kept apart.
 
         Raises:
             OSError: The folder is not there.
@@ -172,18 +174,20 @@ class Sandbox:
         bound_s = min(timeout_s or self.limits.command_s, self.limits.command_s)
         out_read, out_write = os.pipe()
         in_read, in_write = os.pipe()
+        err_read, err_write = os.pipe() if apart else (-1, os.dup(out_write))
         try:
             process = await self.spawn(
-                command, stdio=(in_read, out_write, out_write), cwd=cwd, env=env
+                command, stdio=(in_read, out_write, err_write), cwd=cwd, env=env
             )
         except BaseException:
-            os.close(out_read)
-            os.close(in_write)
+            for fd in (out_read, in_write, *([err_read] if apart else [])):
+                os.close(fd)
             raise
         finally:
-            os.close(in_read)
-            os.close(out_write)
+            for fd in (in_read, out_write, err_write):
+                os.close(fd)
         output = self._collect(out_read, process)
+        errors = self._collect(err_read, process) if apart else None
         feeding = _feed(in_write, stdin)
         try:
             try:
@@ -196,11 +200,16 @@ class Sandbox:
             with anyio.CancelScope(shield=True):
                 await self.kill(process, "the call was cancelled")
             output.close()
+            if errors is not None:
+                errors.close()
             raise
         finally:
             feeding.cancel()
         output.drain()
-        return Finished(code, output.taken(), process.reason)
+        if errors is None:
+            return Finished(code, output.taken(), process.reason)
+        errors.drain()
+        return Finished(code, output.taken(), process.reason, errors.taken())
 
     async def spawn(
         self,
@@ -322,6 +331,45 @@ class Sandbox:
         self._check_archive(code, "packed")
         return data
 
+    async def hold(self) -> bool:
+        """Stop everything that runs inside, until `release` or the next command.
+
+        Returns:
+            Whether it was stopped before.
+        """
+        reply, _ = await self._link.ask("hold")
+        return bool(reply["was"])
+
+    async def release(self) -> None:
+        """Let go on what `hold` has stopped."""
+        await self._link.ask("release")
+
+    async def gather(
+        self, wanted: Sequence[tuple[str, str]], *, most_bytes: int, most_files: int
+    ) -> tuple[int, bytes]:
+        """Named files and folders as a compressed tar, as `inside.gather` writes it.
+
+        Call `hold` before, else they may change meanwhile.
+
+        Args:
+            wanted: Pairs of a path in the folder, and the path that it gets.
+            most_bytes: With more than that, the tar ends and says so.
+            most_files: The same.
+
+        Returns:
+            0 and the tar; or the number of the error that stopped it, and what there is.
+
+        Raises:
+            EnvironmentFailed: The sandbox has ended.
+        """
+        most = {"bytes": most_bytes, "files": most_files}
+        code, data = await self._stream(
+            "gather", 2 * most_bytes + _SCAN_BYTES, wanted=[list(pair) for pair in wanted], most=most
+        )
+        if not self.alive:
+            raise EnvironmentFailed("The sandbox has ended. Start a new task.")
+        return code, data
+
     async def scan(self, *, leave_out: Sequence[str] = ()) -> dict[str, tuple[int, int]]:
         """Every regular file in the folder by its path: its size, and when it changed in ns.
 
@@ -331,29 +379,11 @@ class Sandbox:
         Raises:
             EnvironmentFailed: It cannot be read, or the sandbox has ended.
         """
-        read, write = os.pipe()
-        try:
-            reply, _ = await self._link.ask(
-                "scan", send=[write], leave_out=list(leave_out), most=self.limits.files
-            )
-        except BaseException:
-            os.close(read)
-            raise
-        finally:
-            os.close(write)
-        process = self._known(int(reply["pid"]))
-        output = Output(
-            read, kept_bytes=2 * _SCAN_BYTES, most_bytes=_SCAN_BYTES, on_overflow=lambda: None
+        code, data = await self._stream(
+            "scan", _SCAN_BYTES, leave_out=list(leave_out), most=self.limits.files
         )
-        self._outputs.add(output)
-        try:
-            await output.ended.wait()
-            code = await self._ended(process)
-        finally:
-            output.close()
-            self._outputs.discard(output)
         self._check_archive(code, "read")
-        rows = (json.loads(line) for line in output.taken().splitlines())
+        rows = (json.loads(line) for line in data.splitlines())
         return {path: (int(size), int(changed)) for path, size, changed in rows}
 
     async def unpack(self, data: bytes, *, clear: bool = True) -> None:
@@ -495,6 +525,29 @@ class Sandbox:
             self._running[pid] = process
         return process
 
+    async def _stream(self, op: str, most_bytes: int, **fields: object) -> tuple[int, bytes]:
+        """Ask for something that is written to a pipe; return how it ended and what it wrote."""
+        read, write = os.pipe()
+        try:
+            reply, _ = await self._link.ask(op, send=[write], **fields)
+        except BaseException:
+            os.close(read)
+            raise
+        finally:
+            os.close(write)
+        process = self._known(int(reply["pid"]))
+        output = Output(
+            read, kept_bytes=2 * most_bytes, most_bytes=most_bytes, on_overflow=lambda: None
+        )
+        self._outputs.add(output)
+        try:
+            await output.ended.wait()
+            code = await self._ended(process)
+        finally:
+            output.close()
+            self._outputs.discard(output)
+        return code, output.taken()
+
     async def _ended(self, process: Process) -> int:
         with anyio.move_on_after(_START_S):
             return await process.wait()
@@ -534,7 +587,7 @@ class Sandbox:
 def _prepared(options: SandboxOptions, bare: Path | None) -> AbstractContextManager[Launch]:
     if bare is not None:
         return launch_bare(bare)
-    return launch_isolated(options.limits, options.readonly, options.places)
+    return launch_isolated(options.limits, options.readonly, options.places, options.names)
 
 
 def _feed(fd: int, data: bytes) -> "asyncio.Future[None]":

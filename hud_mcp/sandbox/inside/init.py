@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from .archive import empty, pack, unpack
 from .beneath import adopt_orphans, hide, open_beneath
 from .files import Files, Reply
+from .gather import gather
 from .processes import Processes
 from .scan import scan
 
@@ -148,9 +149,9 @@ class Init:
         self._processes = processes = Processes(folder, root, [root, *mounts], limits, self._tell)
         files = Files(folder)
         for part, names in (
-            (processes, ("spawn", "signal", "kill", "end", "usage")),
+            (processes, ("spawn", "signal", "kill", "end", "hold", "release", "usage")),
             (files, ("open_file", "stat", "statvfs", "entries", "change", "adjust")),
-            (self, ("listen", "pack", "scan", "unpack")),
+            (self, ("listen", "gather", "pack", "scan", "unpack")),
         ):
             for name in names:
                 self._does[name] = getattr(part, name)
@@ -168,6 +169,15 @@ class Init:
     def pack(self, *, fds: list[int]) -> Reply:
         """Write the folder as a tar to the descriptor given."""
         return self._forked(lambda: pack(self._root, fds[0]), fds[0])
+
+    def gather(self, *, fds: list[int], wanted: list[list[str]], most: dict[str, int]) -> Reply:
+        """Write named outputs of the folder, as data, to the descriptor given."""
+
+        def work() -> None:
+            root = os.open(self._root, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW)
+            gather(root, fds[0], wanted, most)
+
+        return self._forked(work, fds[0])
 
     def scan(self, *, fds: list[int], leave_out: list[str], most: int) -> Reply:
         """Write what lies in the folder to the descriptor given."""

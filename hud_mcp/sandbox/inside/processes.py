@@ -49,6 +49,7 @@ class Processes:
         self._reasons: dict[int, str | None] = {}
         self._own: set[int] = set()
         self._files_seen = 0
+        self._held = False
 
     def spawn(
         self,
@@ -60,6 +61,7 @@ class Processes:
         fds: list[int] | None = None,
     ) -> Reply:
         """Start a command in a session of its own: on the descriptors given, or on a terminal."""
+        self.release()
         folder = open_beneath(self._root, cwd, os.O_PATH | os.O_DIRECTORY)
         masters: list[int] = []
         stdio = list(fds or [])
@@ -113,6 +115,31 @@ class Processes:
     def end(self) -> Reply:
         """Kill everything that runs, until nothing does."""
         self._end(self.others)
+        return {}, []
+
+    def hold(self) -> Reply:
+        """Stop everything that runs, until `release` or the next command; files stay as they are.
+
+        What cannot be stopped is killed.
+        """
+        was, self._held = self._held, True
+        for _attempt in range(400):
+            running = [each for each in self._limited() if not each.stopped]
+            for each in running:
+                proc.kill(each.pid, signal.SIGSTOP)
+            if not running:
+                break
+            time.sleep(0.001)
+        else:
+            self._end(self._limited)
+        return {"was": was}, []
+
+    def release(self) -> Reply:
+        """Let go on what `hold` has stopped."""
+        if self._held:
+            self._held = False
+            for each in self._limited():
+                proc.kill(each.pid, signal.SIGCONT)
         return {}, []
 
     def usage(self) -> Reply:

@@ -364,7 +364,10 @@ class Sandbox:
         """
         most = {"bytes": most_bytes, "files": most_files}
         code, data = await self._stream(
-            "gather", 2 * most_bytes + _SCAN_BYTES, wanted=[list(pair) for pair in wanted], most=most
+            "gather",
+            2 * most_bytes + _SCAN_BYTES,
+            wanted=[list(pair) for pair in wanted],
+            most=most,
         )
         if not self.alive:
             raise EnvironmentFailed("The sandbox has ended. Start a new task.")

@@ -19,7 +19,15 @@ from hud_mcp.pointer import Pointer, aimed
 from hud_mcp.replay import bring_back, can_come_back
 from hud_mcp.store.held import HeldSession
 from hud_mcp.tool import Tool
-from hud_mcp.world import ActsAtOnce, Elsewhere, Opening, Restorable, SharedService, World
+from hud_mcp.world import (
+    ActsAtOnce,
+    Elsewhere,
+    Opening,
+    Restorable,
+    SharedService,
+    Stoppable,
+    World,
+)
 
 __all__ = ["HeldWorld"]
 
@@ -97,6 +105,15 @@ class HeldWorld:
         if self._world is None:
             raise SessionEnded(self._over())
         return self._world
+
+    async def stop_agent(self) -> None:
+        """Stop what the agent left running, before grading; an answer is taken in any case."""
+        world = self._world
+        if isinstance(world, Stoppable):
+            try:
+                await world.stop_agent()
+            except HudMcpError as exc:
+                self._log(f"what the agent left running was not stopped: {exc}")
 
     async def act(self, actions: Sequence[Action], keep: Callable[[ActionEffect], None]) -> None:
         """Perform actions until the episode ends, in one go where the world can.

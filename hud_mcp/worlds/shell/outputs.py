@@ -12,7 +12,7 @@ import tarfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import IO, Any
+from typing import IO, Any, cast
 
 from hud_mcp.errors import BrokenByAgent, GraderFailed
 from hud_mcp.sandbox.inside.gather import FILES, REPORT
@@ -45,7 +45,7 @@ class Originals:
 
     Attributes:
         root: That folder.
-        patterns: Names of files and folders; `*` for all of them.
+        patterns: Names of files and folders; `*` for all of them, `tests` for `TESTS`.
     """
 
     root: Path
@@ -57,13 +57,16 @@ class Originals:
         Args:
             named: The outputs; `.` names none of them in particular.
         """
+        patterns = [
+            each for name in self.patterns for each in (TESTS if name == "tests" else (name,))
+        ]
         taken = [PurePosixPath(name) for name in named if name != "."]
         found: dict[str, Path] = {}
         for path in sorted(self.root.rglob("*")):
             inside = PurePosixPath(path.relative_to(self.root).as_posix())
             if "__pycache__" in inside.parts or any(inside.is_relative_to(each) for each in taken):
                 continue
-            if (path.is_dir() and not path.is_symlink()) or _matches(inside, self.patterns):
+            if (path.is_dir() and not path.is_symlink()) or _matches(inside, patterns):
                 found[str(inside)] = path
         return found
 
@@ -89,9 +92,11 @@ def named_outputs(copy: str | Iterable[str] | Mapping[str, str]) -> dict[str, st
     Raises:
         GraderFailed: One is absolute, or leads out.
     """
-    given = [copy] if isinstance(copy, str) else copy
-    pairs = given.items() if isinstance(given, Mapping) else ((name, name) for name in given)
-    return {_relative(source): _relative(target) for source, target in pairs}
+    if isinstance(copy, Mapping):
+        pairs = cast("Mapping[str, str]", copy).items()
+        return {_relative(source): _relative(target) for source, target in pairs}
+    names = [_relative(name) for name in ([copy] if isinstance(copy, str) else copy)]
+    return {name: name for name in names}
 
 
 def sift(

@@ -78,9 +78,16 @@ class Verifier:
         left_out: Each part of an output that was not copied: why.
     """
 
-    def __init__(self, sandbox: Sandbox, env: Mapping[str, str], sifted: Sifted) -> None:
+    def __init__(
+        self,
+        sandbox: Sandbox,
+        env: Mapping[str, str],
+        sifted: Sifted,
+        renamed: Sequence[str] = (),
+    ) -> None:
         self._sandbox = sandbox
         self._env = dict(env)
+        self._renamed = renamed
         self.root = sandbox.root
         self.missing: Mapping[str, str] = sifted.missing
         self.left_out: Mapping[str, str] = sifted.left_out
@@ -123,11 +130,11 @@ class Verifier:
             )
         try:
             done = await self._sandbox.run(
-                command,
+                self._here(command) if isinstance(command, str) else [*map(self._here, command)],
                 timeout_s=timeout_s,
                 stdin=stdin.encode(),
                 cwd=cwd,
-                env={**self._env, **(env or {})},
+                env={**self._env, **{name: self._here(each) for name, each in (env or {}).items()}},
                 apart=True,
             )
         except OSError as exc:
@@ -174,6 +181,12 @@ class Verifier:
         except OSError as exc:
             raise ActionFailed(f"{path}: {exc.strerror or exc}.") from exc
 
+    def _here(self, text: str) -> str:
+        """A text in which this folder is named, where the agent's folder was."""
+        for name in self._renamed:
+            text = text.replace(name, self.root)
+        return text
+
     def _refuse(self, exc: OSError, cwd: str) -> NoReturn:
         raise GraderFailed(
             f"A verifier cannot run its command in {cwd or self.root!r}: {exc.strerror or exc}. "
@@ -216,10 +229,11 @@ async def open_verifier(
         sandbox = await Sandbox.open(options)
         sandbox.files.also = (*agents.files.also, *map(str, agents.options.places))
         await sandbox.unpack(sifted.archive, clear=False)
-        env = {**_CLEAN, "PYTHONPATH": _SITE}
+        env, renamed = {**_CLEAN, "PYTHONPATH": _SITE}, ()
         if options.isolation == "none":
             env = await _on_the_machine(env, sandbox, stage)
-        yield Verifier(sandbox, {**env, **agents.options.env}, sifted)
+            renamed = (*agents.files.also, agents.root)
+        yield Verifier(sandbox, {**env, **agents.options.env}, sifted, renamed)
     finally:
         with anyio.CancelScope(shield=True):
             if sandbox is not None:

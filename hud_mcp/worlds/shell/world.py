@@ -3,7 +3,7 @@
 import errno
 import hashlib
 import json
-from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -70,6 +70,7 @@ class ShellWorld:
     ) -> None:
         self._sandbox = sandbox
         self._author = author or Author()
+        self._at_close: list[Callable[[], Awaitable[None]]] = []
         self._most_snapshot_bytes = most_snapshot_bytes
         self._last = ""
         self._packed: bytes | None = None
@@ -219,8 +220,9 @@ class ShellWorld:
                 same path. Outputs in a folder of theirs are read-only too.
             copy: Paths in the agent's folder; or a mapping of them to paths in the verifier's.
                 `.` is the whole folder. What is not there is in `Verifier.missing`.
-            originals: Patterns of names, such as `test_*`, or `*` for all: such files of the
-                world's own `root` come from there, unless `copy` names them or their folder.
+            originals: Patterns of names, such as `test_*`; `tests` for whatever is called as
+                tests are; `*` for all. Such files of the world's own `root` come from there,
+                unless `copy` names them or their folder.
             network: Whether it may reach what the session may; else nothing.
 
         Raises:
@@ -317,7 +319,15 @@ class ShellWorld:
     async def close(self) -> None:
         """End everything that runs and remove every file. Closing twice is no error."""
         self._closed = True
-        await self._sandbox.close()
+        try:
+            while self._at_close:
+                await self._at_close.pop()()
+        finally:
+            await self._sandbox.close()
+
+    def at_close(self, end: Callable[[], Awaitable[None]]) -> None:
+        """Have something ended before the sandbox is."""
+        self._at_close.append(end)
 
     def _check_usable(self) -> None:
         if self._closed:

@@ -162,7 +162,7 @@ async def in_shell(
 
 @pytest.mark.sandbox
 async def test_in_a_session_a_command_runs_where_the_agent_worked(in_shell: Any) -> None:
-    """In its folder as it was left, in a place of its own; or where the agent was, which is weak."""
+    """In a copy of its folder as it was left; or in that folder itself, which is weak."""
     world, grade_there = await in_shell()
     assert isinstance(world, RunsCommands)
     await world.write("fixed", "yes")

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 __all__ = ["Processes"]
 
 
+_HOLD_S = 8.0
+"""How long processes may take to stop; the host waits longer for a reply."""
+
+
 class Processes:
     """Everything that runs inside, beside this process.
 
@@ -123,15 +127,14 @@ class Processes:
         What cannot be stopped is killed.
         """
         was, self._held = self._held, True
-        for _attempt in range(400):
-            running = [each for each in self._limited() if not each.stopped]
+        until_s = time.monotonic() + _HOLD_S
+        while running := [each for each in self._limited() if not each.stopped]:
             for each in running:
                 proc.kill(each.pid, signal.SIGSTOP)
-            if not running:
+            if time.monotonic() > until_s:
+                self._end(self._limited)
                 break
-            time.sleep(0.001)
-        else:
-            self._end(self._limited)
+            time.sleep(0.001)  # each stops when it gets a processor
         return {"was": was}, []
 
     def release(self) -> Reply:

@@ -59,7 +59,7 @@ def left_over() -> set[str]:
 async def test_it_has_the_authors_files_and_the_named_outputs_alone(
     shell: ShellWorld, tmp_path: Path
 ) -> None:
-    """What is not named is not there; what is named and not there is told; afterwards all is gone."""
+    """What is named and not there is told; afterwards all is gone."""
     write(tmp_path, checks__check_="print('the author')", checks__data__a="1")
     await shell.run("mkdir out; echo x > out/x; echo y > y; echo secret > other; echo z > z")
     before = left_over()
@@ -131,8 +131,9 @@ async def test_the_authors_files_stand_in_front_and_cannot_be_written(
     """Also against modules that Python would take before them, and folders that are renamed."""
     write(tmp_path, checks__check_="print('author')", checks__src__helper_="print('helper')")
     await shell.run(
-        "mkdir -p src/helper check; echo 'print(0)' > check.py; touch check.so check.abi3.so check.pyc"
-        " check/__init__.py src/helper.cpython-311-x86_64-linux-gnu.so src/helper/__init__.py;"
+        "mkdir -p src/helper check; echo 'print(0)' > check.py; touch check.so check.abi3.so "
+        "check.pyc check/__init__.py src/helper.cpython-311-x86_64-linux-gnu.so "
+        "src/helper/__init__.py;"
         "echo mine > src/mine.txt; echo 'print(1)' > src/helper.py"
     )
     async with shell.verifier("checks", ".") as clean:
@@ -144,7 +145,8 @@ async def test_the_authors_files_stand_in_front_and_cannot_be_written(
         for line in (
             "echo x > check.py", "rm -f check.py", "mv check.py a", "mv src a", "rm -rf src",
             "chmod 777 check.py", "touch src/new", "touch __pycache__/a",
-            "echo x > /run/hud-mcp-site/sitecustomize.py", "umount check.py", "mount -o remount,rw .",
+            "echo x > /run/hud-mcp-site/sitecustomize.py", "umount check.py",
+            "mount -o remount,rw .",
         ):  # fmt: skip
             assert (await clean.run(line)).exit_code != 0, line
         assert (await clean.run("python3 check.py")).stdout == "author\n"
@@ -192,8 +194,8 @@ async def test_what_still_runs_cannot_change_what_is_copied(shell: ShellWorld) -
                 content = await clean.read_text(name)
                 assert set(content) in ({"a"}, {"b"})
                 assert len(content) == 300000
-    first = await shell.run("stat -c %y out; sleep 0.3; stat -c %y out")
-    assert len(set(first.output.splitlines())) == 2, "it goes on when the copy is made"
+    changes = 'a=$(stat -c %y out); until [ "$a" != "$(stat -c %y out)" ]; do sleep 0.05; done'
+    assert (await shell.run(changes)).exit_code == 0, "it goes on when the copy is made"
     await shell.stop_agent()
     one = (await shell.sandbox.files.stat("B")).modified, await shell.read_bytes("out")
     async with shell.verifier(copy=["out"]) as clean:
@@ -205,11 +207,10 @@ async def test_an_agent_cannot_keep_a_grader_from_copying(open_shell: OpenShell)
     """Rights are lent and taken back; what is too much is the agent's own doing."""
     limits = SandboxLimits(disk_bytes=4 * 1024 * 1024, files=2000)
     shell = await open_shell(limits=limits)
-    await shell.run("mkdir -p d/e; echo x > d/e/f; chmod 0 d/e/f d/e d .")
+    await shell.run("mkdir -p d/e; echo x > d/e/f; chmod 0 d/e/f d/e d")
     async with shell.verifier(copy=["d", "d/e/f"]) as clean:
         assert (await clean.run("cat d/e/f")).stdout == "x\n"
-    modes = await shell.run("stat -c %a /workspace; chmod 700 /workspace; stat -c %a d")
-    assert modes.output.split() == ["0", "0"]
+    assert (await shell.sandbox.files.stat("d")).mode & 0o777 == 0
     await shell.run("chmod -R 700 d; for n in 1 2 3; do truncate -s 2M $n; done")
     with pytest.raises(BrokenByAgent, match="more than 4194304 bytes"):
         async with shell.verifier(copy="."):
@@ -217,10 +218,12 @@ async def test_an_agent_cannot_keep_a_grader_from_copying(open_shell: OpenShell)
     await shell.run("rm ?; d=.; for i in $(seq 250); do d=$d/a; mkdir $d; done; echo x > $d/deep")
     async with shell.verifier(copy=".") as clean:
         assert [why for why in clean.left_out.values() if "deep" in why]
+    await shell.run("rm -rf a; echo x > b; chmod 0 .")
+    async with shell.verifier(copy=["b"]) as clean:
+        assert await clean.read_text("b") == "x\n"
     for wrong in ("/etc/passwd", "../a", "a/../../b"):
         with pytest.raises(GraderFailed, match="no path in the agent's folder"):
-            shell_verifier = shell.verifier(copy=[wrong])
-            await shell_verifier.__aenter__()
+            await shell.verifier(copy=[wrong]).__aenter__()
     with pytest.raises(GraderFailed, match="there is no 'cheks' beside"):
         await shell.verifier("cheks").__aenter__()
 

@@ -25,6 +25,10 @@ _HOLD_S = 8.0
 """How long processes may take to stop; the host waits longer for a reply."""
 
 
+_ROUNDS = 25
+"""How often a process is seen inside the kernel before it counts as stopped."""
+
+
 class Processes:
     """Everything that runs inside, beside this process.
 
@@ -128,9 +132,14 @@ class Processes:
         """
         was, self._held = self._held, True
         until_s = time.monotonic() + _HOLD_S
+        rounds = 0
         while running := [each for each in self._limited() if not each.stopped]:
             for each in running:
                 proc.kill(each.pid, signal.SIGSTOP)
+            # One that waits for its vfork's child, which is stopped, stops before it does more.
+            rounds = rounds + 1 if all(each.in_kernel for each in running) else 0
+            if rounds > _ROUNDS:
+                break
             if time.monotonic() > until_s:
                 self._end(self._limited)
                 break

@@ -74,7 +74,7 @@ if TYPE_CHECKING:
     from hud_mcp.worlds.browser import Browser, BrowserWorld, SiteRequest, SiteResponse
     from hud_mcp.worlds.gymnasium import Gymnasium, GymnasiumWorld
     from hud_mcp.worlds.none import NoWorld
-    from hud_mcp.worlds.shell import CommandResult, Shell, ShellWorld
+    from hud_mcp.worlds.shell import CommandResult, Shell, ShellWorld, Verifier, VerifierResult
 
 # Importing a name from here loads its module and nothing else: a template file that
 # only counts letters does not wait for a browser's classes.
@@ -116,7 +116,7 @@ _HOMES = {
     "worlds.browser": "Browser BrowserWorld SiteRequest SiteResponse",
     "worlds.gymnasium": "Gymnasium GymnasiumWorld",
     "worlds.none": "NoWorld",
-    "worlds.shell": "CommandResult Shell ShellWorld",
+    "worlds.shell": "CommandResult Shell ShellWorld Verifier VerifierResult",
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names.split()}
 
@@ -197,6 +197,8 @@ __all__ = [
     "TrajectoryStep",
     "TypeAction",
     "Validation",
+    "Verifier",
+    "VerifierResult",
     "WaitAction",
     "World",
     "WorldSpec",

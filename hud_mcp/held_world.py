@@ -31,6 +31,7 @@ from hud_mcp.world import (
     Restorable,
     RestorableInPart,
     SharedService,
+    Stoppable,
     World,
 )
 
@@ -148,6 +149,15 @@ class HeldWorld:
             look.add_done_callback(lambda late: late.cancelled() or late.exception())
             return False
         return not look.cancelled() and isinstance(look.exception(), EnvironmentFailed)
+
+    async def stop_agent(self) -> None:
+        """Stop what the agent left running, before grading; an answer is taken in any case."""
+        world = self._world
+        if isinstance(world, Stoppable):
+            try:
+                await world.stop_agent()
+            except HudMcpError as exc:
+                self._log(f"what the agent left running was not stopped: {exc}")
 
     async def act(self, actions: Sequence[Action], keep: Callable[[ActionEffect], None]) -> None:
         """Perform actions until the episode ends, in one go where the world can.

@@ -416,6 +416,7 @@ class Performer:
 
     async def _submit(self, answer: str, draft: Draft, *, died: bool) -> None:
         """Record the step that answers, and only then hand the answer over."""
+        await self._world.stop_agent()
         draft.performed += 1
         draft.answers = True
         try:

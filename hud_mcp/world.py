@@ -31,6 +31,7 @@ __all__ = [
     "RestorableInPart",
     "Shared",
     "SharedService",
+    "Stoppable",
     "World",
     "WorldSpec",
     "current_world",
@@ -179,6 +180,20 @@ class Elsewhere(World, Protocol):
 
     async def handle(self) -> bytes:
         """Return what another process finds it by. Asked for once, at the prompt."""
+        ...
+
+
+@runtime_checkable
+class Stoppable(World, Protocol):
+    """A world in which what an agent started goes on by itself, and can be stopped for grading."""
+
+    async def stop_agent(self) -> None:
+        """Stop what goes on, when the answer is there. Files and the like stay as they are.
+
+        Raises:
+            ActionFailed: It cannot be stopped.
+            EnvironmentFailed: The world is broken; only `close` may be called from now on.
+        """
         ...
 
 

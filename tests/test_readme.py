@@ -112,11 +112,9 @@ def test_the_jobs_example_prints_figures_and_trajectories(tmp_path: Path) -> Non
 @pytest.mark.usefixtures("machine")
 def test_the_program_over_ssh_repairs_a_workspace(tmp_path: Path) -> None:
     """README: "HUD clients" is a whole program that works in a task's folder over ssh."""
-    template = next(b for b in blocks("python") if "python3 -m unittest" in b and "@env" in b)
-    (tmp_path / "env.py").write_text(
-        "from hud_mcp import Environment, ShellWorld\n\nenv = Environment('repairs')\n"
-        f"env.workspace('files')\n\n\n{template}"
-    )
+    for name, start in (("env.py", "# repair.py"), ("checks/call.py", "# checks/call.py")):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(next(b for b in blocks("python") if b.startswith(start)))
     (tmp_path / "files").mkdir()
     (tmp_path / "files" / "total.py").write_text("def total(prices):\n    return sum(prices) - 1\n")
     (tmp_path / "files" / "test_total.py").write_text(
@@ -138,7 +136,7 @@ def test_the_program_over_ssh_repairs_a_workspace(tmp_path: Path) -> None:
         done = run(sys.executable, "program.py", cwd=tmp_path)
 
         assert done.returncode == 0, done.stderr
-        prompt = "The tests in /workspace fail. Repair the code."
+        prompt = "The tests in /workspace fail. Repair total.py."
         assert done.stdout.splitlines() == [prompt, "0", "1.0"]
     finally:
         server.terminate()

@@ -4,9 +4,9 @@ import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Mapping
-from contextlib import suppress
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractAsyncContextManager, suppress
+from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 from weakref import WeakKeyDictionary
 
 import anyio
@@ -19,7 +19,7 @@ from hud_mcp.sandbox.descriptors import readable
 from hud_mcp.sandbox.process import Kept, Output, shell_status
 from hud_mcp.world import current_world
 
-__all__ = ["BashGrader", "CommandEnd", "RunsCommands"]
+__all__ = ["BashGrader", "CommandEnd", "OpensVerifiers", "RunsCommands"]
 
 _KEPT_BYTES = 64 * 1024
 """Of each stream, the first half and the last."""
@@ -81,19 +81,102 @@ class RunsCommands(Protocol):
         ...
 
 
+class CleanEnd(Protocol):
+    """How a command ended in a verifier."""
+
+    @property
+    def exit_code(self) -> int:
+        """0 for success; 128 and a signal's number where one ended it."""
+        ...
+
+    @property
+    def stdout(self) -> str:
+        """What it wrote."""
+        ...
+
+    @property
+    def stderr(self) -> str:
+        """What it wrote as errors."""
+        ...
+
+    @property
+    def stopped(self) -> str | None:
+        """Why it was stopped from outside, or None."""
+        ...
+
+
+class Clean(Protocol):
+    """A verifier, as this grader needs it."""
+
+    @property
+    def missing(self) -> Mapping[str, str]:
+        """Outputs that are not there."""
+        ...
+
+    @property
+    def left_out(self) -> Mapping[str, str]:
+        """What was not copied."""
+        ...
+
+    async def run(
+        self,
+        command: str,
+        *,
+        timeout_s: float | None = None,
+        cwd: str = "",
+        env: Mapping[str, str] | None = None,
+    ) -> CleanEnd:
+        """Run a line of bash to its end."""
+        ...
+
+
+@runtime_checkable
+class OpensVerifiers(Protocol):
+    """A world that offers a clean place for grading; `ShellWorld.verifier` says what it is."""
+
+    def verifier(
+        self,
+        files: str | os.PathLike[str] | None = None,
+        copy: str | Iterable[str] | Mapping[str, str] = (),
+        *,
+        originals: Iterable[str] = (),
+    ) -> AbstractAsyncContextManager[Clean]:
+        """Open one."""
+        ...
+
+
+Place = Literal["verifier", "session"]
+"""Where a session's command runs."""
+
+_TESTS = "tests"
+"""A verifier's word for files that are called as tests are."""
+_SHOWN = 20
+"""Of what was not copied, the record has no more."""
+_WEAK = (
+    "It ran in the agent's own sandbox, by whatever the agent left there: files, programs, "
+    "and what still runs."
+)
+
+
 class BashGrader(Grader):
     """1.0 where a line of bash exits with 0, and 0.0 where it does not.
 
-    In a session whose world has a shell, the command runs there, in the agent's own sandbox and
-    with its rights, one grader after the other. That is **weak**: the agent may have changed
-    what the command looks at and what it runs by (test files, configuration such as
-    `conftest.py`, programs on the folder's own path), and left something running. Let the command
-    look at results, name programs by their whole path, and put the tests in place before it.
+    In a session whose world has a shell, the command runs in a *verifier*: a fresh sandbox with a
+    copy of the agent's folder, as data. Files that the environment's own `root` has for tests
+    (`test_*`, `check*`, `conftest.py` …) come from there; with `copy`, all do but what it names.
+    What Python, pytest or git would run by itself is not copied. What the command changes is gone
+    with the verifier.
 
-    Anywhere else it runs as a process of the server's user, in a process group that is killed
-    when it ends, and of the server's environment it sees only what says where and how it runs
-    (`PATH`, `HOME`, `LANG` …): no keys. No profile is read. What the server's user may read and
-    write, it may.
+    A command that runs code of the agent's ends as that code likes: it can exit with 0. Where it
+    does, say with `stdout` what is to be written. It is compared where no agent's code runs.
+
+    `place="session"` runs it in the agent's own sandbox, with its rights, one grader after the
+    other, which is **weak**; it is for what only that one has, such as a server that runs there.
+
+    Outside of such sessions it runs as a process of the server's user, in a process group that is
+    killed when it ends, and of the server's environment it sees only what says where and how it
+    runs (`PATH`, `HOME`, `LANG` …): no keys. No profile is read. What the server's user may read
+    and write, it may.
     """
 
     name: ClassVar[str] = "BashGrader"
@@ -107,6 +190,11 @@ class BashGrader(Grader):
         cwd: str | os.PathLike[str] | None = None,
         timeout_seconds: float | None = None,
         env: Mapping[str, str] | None = None,
+        *,
+        stdout: str | None = None,
+        copy: str | Iterable[str] | Mapping[str, str] | None = None,
+        files: str | os.PathLike[str] | None = None,
+        place: Place | None = None,
     ) -> SubScore:
         """Run the command, and say how it ended.
 
@@ -117,15 +205,23 @@ class BashGrader(Grader):
             timeout_seconds: Longer than this it may not take; `default_timeout` by default. A
                 sandbox's `command_s` is the most in a session.
             env: More environment variables; their values are not recorded.
+            stdout: What it must write, beside exiting with 0; newlines at the end do not count.
+            copy: Outputs of the agent's, as `ShellWorld.verifier` takes them; all other files are
+                those of the environment's `root`. By default, the agent's whole folder.
+            files: Files of the author's, as there.
+            place: `verifier`, or `session` for the agent's own sandbox. By default, a verifier
+                where the world has any.
 
         Returns:
-            `info` has `exit_code` (None where it was stopped), `stdout`, `stderr` (a sandbox has
-            both in `stdout`), `timed_out`, and `ran_in`: `session` or `server`; where it was
-            stopped, also `stopped`, and `timeout` where that was for its time.
+            `info` has `exit_code` (None where it was stopped), `stdout`, `stderr` (a session has
+            both in `stdout`), `timed_out`, and `ran_in`: `verifier`, `session` or `server`; where
+            it was stopped, also `stopped`, and `timeout` where that was for its time. A verifier
+            has `missing` and `left_out` where there are such, a session `weak`.
 
         Raises:
             ValueError: There is no command, or no time for it.
-            GraderFailed: It cannot run: there is no such folder, or no bash.
+            GraderFailed: It cannot run: there is no such folder, no bash, or no verifier.
+            BrokenByAgent: The agent's folder cannot be copied.
             EnvironmentFailed: The session's world has ended.
 
         If this call is cancelled, the command and what it started are killed.
@@ -137,14 +233,50 @@ class BashGrader(Grader):
             raise ValueError(f"BashGrader needs a timeout_seconds above 0, got {timeout_s!r}.")
         folder = "" if cwd is None else os.fspath(cwd)
         world = current_world.get()
-        if isinstance(world, RunsCommands):
+        clean = place == "verifier" or copy is not None or files is not None
+        if place == "session" and clean:
+            raise ValueError("BashGrader takes copy and files for a verifier, not place='session'.")
+        if isinstance(world, OpensVerifiers) and place != "session":
+            whole = copy is None
+            opening = world.verifier(
+                files, "." if copy is None else copy, originals=(_TESTS if whole else "*",)
+            )
+            async with _turns.setdefault(world, anyio.Lock()), opening as clean:
+                info = await _in_verifier(clean, command, folder, timeout_s, env)
+        elif clean:
+            raise GraderFailed("BashGrader needs a shell world for a verifier; leave out place.")
+        elif isinstance(world, RunsCommands):
             info = await _in_session(world, command, folder, timeout_s, env)
         else:
             info = await _on_machine(command, folder, timeout_s, env)
-        return SubScore(name=cls.name, value=float(info["exit_code"] == 0), info=info)
+        right = info["exit_code"] == 0
+        if stdout is not None:
+            right = right and info["stdout"].rstrip("\n") == stdout.rstrip("\n")
+        return SubScore(name=cls.name, value=float(right), info=info)
 
 
-_turns: "WeakKeyDictionary[RunsCommands, anyio.Lock]" = WeakKeyDictionary()
+_turns: "WeakKeyDictionary[object, anyio.Lock]" = WeakKeyDictionary()
+
+
+async def _in_verifier(
+    clean: Clean,
+    command: str,
+    cwd: str,
+    timeout_s: float,
+    env: Mapping[str, str] | None,
+) -> dict[str, Any]:
+    """Run it where the agent has not been."""
+    started = anyio.current_time()
+    end = await clean.run(command, cwd=cwd, timeout_s=timeout_s, env=env)
+    took_s = anyio.current_time() - started
+    beside = {"missing": _some(clean.missing), "left_out": _some(clean.left_out)}
+    return {
+        **_ended(end.exit_code, end.stopped, timeout_s, took_s),
+        "stdout": _ends_of(end.stdout),
+        "stderr": _ends_of(end.stderr),
+        "ran_in": "verifier",
+        **{name: each for name, each in beside.items() if each},
+    }
 
 
 async def _in_session(
@@ -160,18 +292,35 @@ async def _in_session(
         except ActionFailed as exc:
             raise GraderFailed(f"BashGrader cannot run its command: {exc}") from exc
         took_s = anyio.current_time() - started
-    kept = Kept(_KEPT_BYTES)
-    kept.add(end.output.encode("utf-8", "replace"))
-    timed_out = end.stopped is not None and (took_s >= timeout_s or "took longer" in end.stopped)
     return {
-        "exit_code": None if end.stopped is not None else end.exit_code,
-        "stdout": kept.taken().decode("utf-8", "replace"),
+        **_ended(end.exit_code, end.stopped, timeout_s, took_s),
+        "stdout": _ends_of(end.output),
         "stderr": "",
-        "timed_out": timed_out,
         "ran_in": "session",
-        **({"stopped": end.stopped} if end.stopped is not None else {}),
+        "weak": _WEAK,
+    }
+
+
+def _ended(exit_code: int, stopped: str | None, timeout_s: float, took_s: float) -> dict[str, Any]:
+    """What is told of an end in a sandbox."""
+    timed_out = stopped is not None and (took_s >= timeout_s or "took longer" in stopped)
+    return {
+        "exit_code": None if stopped is not None else exit_code,
+        "timed_out": timed_out,
+        **({"stopped": stopped} if stopped is not None else {}),
         **({"timeout": min(timeout_s, round(took_s, 3))} if timed_out else {}),
     }
+
+
+def _ends_of(text: str) -> str:
+    """The first half and the last of what the record keeps of a text."""
+    kept = Kept(_KEPT_BYTES)
+    kept.add(text.encode("utf-8", "replace"))
+    return kept.taken().decode("utf-8", "replace")
+
+
+def _some(reasons: Mapping[str, str]) -> dict[str, str]:
+    return dict(list(reasons.items())[:_SHOWN])
 
 
 async def _on_machine(

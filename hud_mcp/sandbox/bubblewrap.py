@@ -99,7 +99,10 @@ class Launch:
 
 @contextlib.contextmanager
 def launch_isolated(
-    limits: SandboxLimits, readonly: Mapping[str, Path], places: Sequence[Path] = ()
+    limits: SandboxLimits,
+    readonly: Mapping[str, Path],
+    places: Sequence[Path] = (),
+    names: Sequence[Path] = (),
 ) -> Generator[Launch]:
     """The command that opens a sandbox.
 
@@ -107,6 +110,7 @@ def launch_isolated(
         limits: Sizes of its file systems.
         readonly: More that is seen inside: a path there, to a path of the host.
         places: Where else the folder is seen; see `SandboxOptions`.
+        names: Where a link leads to it.
 
     Raises:
         EnvironmentFailed: This machine cannot; nothing is started instead.
@@ -144,6 +148,9 @@ def launch_isolated(
         for place in places:
             if str(place) != GUEST_ROOT:
                 launch.argv += ["--bind", FOLDER, str(place)]
+        for name in names:
+            if not name.is_relative_to(GUEST_ROOT):
+                launch.argv += ["--symlink", GUEST_ROOT, str(name)]
         # What bubblewrap itself makes is writable until then: a place without a bound.
         launch.argv += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", GUEST_ROOT, "--"]
         launch.argv += [*_python_inside(), f"{_OWN}/init"]

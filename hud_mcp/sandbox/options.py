@@ -28,6 +28,7 @@ class SandboxOptions:
         places: Names of one folder of the machine, there already, at which the sandbox's folder
             is seen too: inside, and by what enters `Sandbox.namespaces`. Nobody else sees it
             there.
+        names: Paths at which a link leads to the folder, inside alone.
         in_place: Without isolation, a folder of the machine to work in, instead of a new one; it
             is left as it is at the end.
     """
@@ -38,6 +39,7 @@ class SandboxOptions:
     readonly: Mapping[str, Path] = field(default_factory=dict[str, Path])
     limits: SandboxLimits = field(default_factory=SandboxLimits)
     places: tuple[Path, ...] = ()
+    names: tuple[Path, ...] = ()
     in_place: Path | None = None
 
     def __post_init__(self) -> None:

@@ -28,11 +28,13 @@ class Finished:
         output: What it wrote, on both streams, in order; the middle is left out where it was
             long.
         reason: Why it was ended from outside, or None.
+        errors: What it wrote as errors, where that was kept apart.
     """
 
     code: int
     output: bytes
     reason: str | None = None
+    errors: bytes = b""
 
     @property
     def text(self) -> str:

@@ -156,6 +156,7 @@ class Sandbox:
         stdin: bytes = b"",
         cwd: str | None = "",
         env: Mapping[str, str] | None = None,
+        apart: bool = False,
     ) -> Finished:
         """Run a command to its end, and return how it ended.
 
@@ -168,6 +169,7 @@ class Sandbox:
             stdin: What it reads.
             cwd: A folder, from the sandbox's own; None for `/`.
             env: More environment variables.
+            apart: Whether what it writes as errors is kept apart.
 
         Raises:
             OSError: The folder is not there, or cannot be entered.
@@ -178,18 +180,20 @@ class Sandbox:
         bound_s = min(timeout_s or self.limits.command_s, self.limits.command_s)
         out_read, out_write = os.pipe()
         in_read, in_write = os.pipe()
+        err_read, err_write = os.pipe() if apart else (-1, os.dup(out_write))
         try:
             process = await self.spawn(
-                command, stdio=(in_read, out_write, out_write), cwd=cwd, env=env
+                command, stdio=(in_read, out_write, err_write), cwd=cwd, env=env
             )
         except BaseException:
-            os.close(out_read)
-            os.close(in_write)
+            for fd in (out_read, in_write, *([err_read] if apart else [])):
+                os.close(fd)
             raise
         finally:
-            os.close(in_read)
-            os.close(out_write)
+            for fd in (in_read, out_write, err_write):
+                os.close(fd)
         output = self._collect(out_read, process)
+        errors = self._collect(err_read, process) if apart else None
         feeding = _feed(in_write, stdin)
         try:
             try:
@@ -202,11 +206,16 @@ class Sandbox:
             with anyio.CancelScope(shield=True):
                 await self.kill(process, "the call was cancelled")
             output.close()
+            if errors is not None:
+                errors.close()
             raise
         finally:
             feeding.cancel()
         output.drain()
-        return Finished(shell_status(code), output.taken(), process.reason)
+        if errors is None:
+            return Finished(shell_status(code), output.taken(), process.reason)
+        errors.drain()
+        return Finished(shell_status(code), output.taken(), process.reason, errors.taken())
 
     async def spawn(
         self,
@@ -307,7 +316,7 @@ class Sandbox:
         """
         report = os.memfd_create("hud-mcp")
         try:
-            code, data = await self._gather("pack", most_bytes + 1, report, SnapshotFailed)
+            code, data = await self._stream("pack", most_bytes + 1, report, SnapshotFailed)
             told = os.pread(report, _REPORT_BYTES, 0)
         finally:
             os.close(report)
@@ -330,7 +339,7 @@ class Sandbox:
             BrokenByAgent: It cannot be read, or not in time.
             EnvironmentFailed: The sandbox has ended.
         """
-        code, data = await self._gather(
+        code, data = await self._stream(
             "scan",
             _SCAN_BYTES,
             None,
@@ -344,7 +353,7 @@ class Sandbox:
         rows = (json.loads(line) for line in data.splitlines())
         return {path: (int(size), int(changed)) for path, size, changed in rows}
 
-    async def _gather(
+    async def _stream(
         self,
         op: str,
         most_bytes: int,
@@ -391,6 +400,47 @@ class Sandbox:
         if code is None:
             raise failure(f"The folder {self.root} could not be read within {_PACK_S:g} s.")
         return code, output.taken()
+
+    async def hold(self) -> bool:
+        """Stop everything that runs inside, until `release` or the next command.
+
+        Returns:
+            Whether it was stopped before.
+        """
+        reply, _ = await self._link.ask("hold")
+        return bool(reply["was"])
+
+    async def release(self) -> None:
+        """Let go on what `hold` has stopped."""
+        await self._link.ask("release")
+
+    async def gather(
+        self, wanted: Sequence[tuple[str, str]], *, most_bytes: int, most_files: int
+    ) -> tuple[int, bytes]:
+        """Named files and folders as a compressed tar, as `inside.gather` writes it.
+
+        Call `hold` before, else they may change meanwhile.
+
+        Args:
+            wanted: Pairs of a path in the folder, and the path that it gets.
+            most_bytes: With more than that, the tar ends and says so.
+            most_files: The same.
+
+        Returns:
+            0 and the tar; or the number of the error that stopped it, and what there is.
+
+        Raises:
+            BrokenByAgent: It cannot be read, or not in time.
+            EnvironmentFailed: The sandbox has ended.
+        """
+        return await self._stream(
+            "gather",
+            2 * most_bytes + _SCAN_BYTES,
+            None,
+            BrokenByAgent,
+            wanted=[list(pair) for pair in wanted],
+            most={"bytes": most_bytes, "files": most_files},
+        )
 
     async def unpack(self, data: bytes, *, clear: bool = True) -> None:
         """Put the content of a tar into the folder.
@@ -573,7 +623,7 @@ def _why(code: int) -> str:
 def _prepared(options: SandboxOptions, bare: Path | None) -> AbstractContextManager[Launch]:
     if bare is not None:
         return launch_bare(bare)
-    return launch_isolated(options.limits, options.readonly, options.places)
+    return launch_isolated(options.limits, options.readonly, options.places, options.names)
 
 
 def _feed(fd: int, data: bytes) -> "asyncio.Future[None]":

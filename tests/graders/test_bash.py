@@ -123,6 +123,7 @@ async def test_a_command_that_cannot_run_is_no_0(tmp_path: Path) -> None:
         {"command": "true", "timeout_seconds": 0},
         {"command": "true", "timeout_seconds": float("nan")},
         {"command": "true", "timeout": 5},
+        {"command": "true", "place": "session", "copy": ["a"]},
     ],
 )
 async def test_a_wrong_call_is_refused(options: dict[str, Any]) -> None:
@@ -161,14 +162,18 @@ async def in_shell(
 
 @pytest.mark.sandbox
 async def test_in_a_session_a_command_runs_where_the_agent_worked(in_shell: Any) -> None:
-    """In its folder, and not on this machine."""
+    """In a copy of its folder as it was left; or in that folder itself, which is weak."""
     world, grade_there = await in_shell()
     assert isinstance(world, RunsCommands)
     await world.write("fixed", "yes")
-    part = await grade_there(command="pwd; cat fixed; echo oops >&2")
+    part = await grade_there(command="pwd; cat fixed; echo oops >&2; rm fixed")
     assert part.value == 1.0
+    assert (part.info["stdout"], part.info["stderr"]) == ("/workspace\nyes", "oops\n")
+    assert (part.info["ran_in"], "weak" in part.info) == ("verifier", False)
+    part = await grade_there(command="pwd; cat fixed; echo oops >&2", place="session")
     assert part.info["stdout"] == "/workspace\nyesoops\n"
     assert (part.info["stderr"], part.info["ran_in"]) == ("", "session")
+    assert part.info["weak"].startswith("It ran in the agent's own sandbox")
     assert (await grade_there(command="test -e /work -o -e /root/x")).value == 0.0
     await world.write("sub/a", "")
     assert (await grade_there(command="test -e a", cwd="/workspace/sub")).value == 1.0
@@ -180,9 +185,11 @@ async def test_in_a_session_a_command_runs_where_the_agent_worked(in_shell: Any)
 async def test_in_a_session_a_folder_that_is_not_there_is_no_0(in_shell: Any) -> None:
     """One that is missing is the agent's doing; one of this machine is its author's mistake."""
     world, grade_there = await in_shell()
-    with pytest.raises(BrokenByAgent, match="missing is not there"):
+    with pytest.raises(GraderFailed, match="'missing'"):
         await grade_there(command="true", cwd="missing")
-    with pytest.raises(GraderFailed, match="is not in /workspace"):
+    with pytest.raises(BrokenByAgent, match="missing is not there"):
+        await grade_there(command="true", cwd="missing", place="session")
+    with pytest.raises(GraderFailed, match="in /workspace"):
         await grade_there(command="true", cwd="/usr")
     await world.close()
     with pytest.raises(EnvironmentFailed, match="closed"):
@@ -207,7 +214,8 @@ async def test_in_a_session_one_command_runs_after_the_other(in_shell: Any) -> N
     """Two graders of one world never disturb each other: a world has one caller at a time."""
     _, grade_there = await in_shell()
     command = "mkdir held && sleep 0.1 && rmdir held"
-    parts = await asyncio.gather(*(grade_there(command=command) for _ in range(5)))
+    places = ("session", "session", "verifier", "session", None)
+    parts = await asyncio.gather(*(grade_there(command=command, place=p) for p in places))
     assert [part.value for part in parts] == [1.0] * 5
 
 

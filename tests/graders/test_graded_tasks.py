@@ -91,7 +91,7 @@ async def test_commands_grade_what_each_agent_left_in_its_own_folder(tmp_path: P
             assert record.receipt is not None
             prints, there = record.receipt.subscores
             assert (prints.name, there.name, there.value) == ("prints", "is there", 1.0)
-            assert prints.info["ran_in"] == "session"
+            assert prints.info["ran_in"] == "verifier"
             return graded.structured["reward"]
 
         with anyio.fail_after(60):

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from .archive import pack, unpack
 from .beneath import adopt_orphans, hide, open_beneath
 from .files import Files, Reply
+from .gather import gather
 from .processes import Processes
 from .scan import scan
 from .tree import Skip, open_root, remove_all
@@ -27,7 +28,9 @@ __all__ = ["Init", "main"]
 _POLL_S = 0.2
 _LENGTH = struct.Struct("!I")
 _MOST_FDS = 16
-_NEED_FOLDER = frozenset({"open_file", "stat", "entries", "change", "adjust", "pack", "scan"})
+_NEED_FOLDER = frozenset(
+    {"open_file", "stat", "entries", "change", "adjust", "gather", "pack", "scan"}
+)
 """What needs the folder; a command may begin elsewhere too, and put the folder back."""
 _MOST_TOLD = 50
 _MOST_TOLD_CHARS = 300
@@ -160,9 +163,9 @@ class Init:
         self._processes = processes = Processes(folder, root, [root, *mounts], limits, self._tell)
         files = Files(folder)
         for part, names in (
-            (processes, ("spawn", "signal", "kill", "end", "usage")),
+            (processes, ("spawn", "signal", "kill", "end", "hold", "release", "usage")),
             (files, ("open_file", "stat", "statvfs", "entries", "change", "adjust")),
-            (self, ("listen", "pack", "scan", "unpack")),
+            (self, ("listen", "gather", "pack", "scan", "unpack")),
         ):
             for name in names:
                 self._does[name] = getattr(part, name)
@@ -185,6 +188,14 @@ class Init:
             skips: list[Skip] = []
             pack(self._folder, out, skips.append)
             os.write(report, _told(skips))
+
+        return self._forked(work, fds)
+
+    def gather(self, *, fds: list[int], wanted: list[list[str]], most: dict[str, int]) -> Reply:
+        """Write named outputs of the folder, as data, to the descriptor given."""
+
+        def work() -> None:
+            gather(self._folder, fds[0], wanted, most)
 
         return self._forked(work, fds)
 

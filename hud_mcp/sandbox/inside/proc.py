@@ -19,6 +19,8 @@ class Row:
     def __init__(self, pid: int, fields: list[str]) -> None:
         self.pid = pid
         self.alive = fields[0] not in ("Z", "X")
+        self.stopped = fields[0] in ("T", "t")
+        self.in_kernel = fields[0] == "D"
         self.parent = int(fields[1])
         self.session = int(fields[3])
 

@@ -23,6 +23,14 @@ if TYPE_CHECKING:
 __all__ = ["Processes"]
 
 
+_HOLD_S = 8.0
+"""How long processes may take to stop; the host waits longer for a reply."""
+
+
+_ROUNDS = 25
+"""How often a process is seen inside the kernel before it counts as stopped."""
+
+
 class Processes:
     """Everything that runs inside, beside this process.
 
@@ -51,6 +59,7 @@ class Processes:
         self._reasons: dict[int, str | None] = {}
         self._own: set[int] = set()
         self._files_seen = 0
+        self._held = False
 
     def spawn(
         self,
@@ -62,6 +71,7 @@ class Processes:
         fds: list[int] | None = None,
     ) -> Reply:
         """Start a command in a session of its own: on the descriptors given, or on a terminal."""
+        self.release()
         folder = self._enter(cwd)
         masters: list[int] = []
         stdio = list(fds or [])
@@ -115,6 +125,35 @@ class Processes:
     def end(self) -> Reply:
         """Kill everything that runs, until nothing does."""
         self._end(self.others)
+        return {}, []
+
+    def hold(self) -> Reply:
+        """Stop everything that runs, until `release` or the next command; files stay as they are.
+
+        What cannot be stopped is killed.
+        """
+        was, self._held = self._held, True
+        until_s = time.monotonic() + _HOLD_S
+        rounds = 0
+        while running := [each for each in self._limited() if not each.stopped]:
+            for each in running:
+                proc.kill(each.pid, signal.SIGSTOP)
+            # One that waits for its vfork's child, which is stopped, stops before it does more.
+            rounds = rounds + 1 if all(each.in_kernel for each in running) else 0
+            if rounds > _ROUNDS:
+                break
+            if time.monotonic() > until_s:
+                self._end(self._limited)
+                break
+            time.sleep(0.001)  # each stops when it gets a processor
+        return {"was": was}, []
+
+    def release(self) -> Reply:
+        """Let go on what `hold` has stopped."""
+        if self._held:
+            self._held = False
+            for each in self._limited():
+                proc.kill(each.pid, signal.SIGCONT)
         return {}, []
 
     def usage(self) -> Reply:

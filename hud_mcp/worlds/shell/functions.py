@@ -1,11 +1,12 @@
 """What `setup` and `evaluate` of a shell's tasks may name: its files, and commands in it.
 
-Everything is done in the session's sandbox, where the agent has been: what is found there is what
-an agent may have put there.
+Files are looked at in the session's sandbox, where the agent has been: what is found there is what
+an agent may have put there. Commands that evaluate run in a verifier, where it has not been.
 """
 
 from hud_mcp.errors import ActionFailed
 from hud_mcp.function import Function, Phase
+from hud_mcp.worlds.shell.verifier import VerifierResult
 from hud_mcp.worlds.shell.world import ShellWorld
 
 __all__ = ["SHELL_FUNCTIONS"]
@@ -50,13 +51,30 @@ async def run(
     shell: ShellWorld, phase: Phase, command: str, seconds: float | None = None
 ) -> float | None:
     """Run a line of bash. In `setup` it must exit 0; in `evaluate` it is 1.0 where it does."""
-    ended = await shell.run(command, timeout_s=seconds)
-    succeeded = ended.exit_code == 0 and ended.stopped is None
     if phase is Phase.EVALUATE:
-        return float(succeeded)
-    if not succeeded:
+        done = await _verified(shell, command, "", seconds)
+        return float(done.exit_code == 0 and done.stopped is None)
+    ended = await shell.run(command, timeout_s=seconds)
+    if ended.exit_code != 0 or ended.stopped is not None:
         raise ActionFailed(f"{command!r:.200} did not exit 0: {str(ended)[-_SHOWN_CHARS:]}")
     return None
+
+
+async def prints(
+    shell: ShellWorld, command: str, text: str, stdin: str = "", seconds: float | None = None
+) -> float:
+    """1.0 where a line of bash exits 0 and writes the text; newlines at its end do not count."""
+    done = await _verified(shell, command, stdin, seconds)
+    right = done.stdout.rstrip("\n") == text.rstrip("\n")
+    return float(right and done.exit_code == 0 and done.stopped is None)
+
+
+async def _verified(
+    shell: ShellWorld, command: str, stdin: str, seconds: float | None
+) -> VerifierResult:
+    """Run a line of bash where the agent has not been, in a copy of its folder."""
+    async with shell.verifier(copy=".", originals="tests") as clean:
+        return await clean.run(command, stdin=stdin, timeout_s=seconds)
 
 
 def _check_inside(shell: ShellWorld, path: str) -> None:
@@ -73,8 +91,7 @@ SHELL_FUNCTIONS = (
     Function(write_file, use="setup"),
     Function(file_exists, use="evaluate", weak="An agent can make an empty file of that name."),
     Function(file_contains, use="evaluate", weak="An agent can write the words and nothing else."),
-    Function(
-        run, weak="It runs among the agent's files: what it calls may be a program of the agent's."
-    ),
+    Function(run, weak="What it runs of the agent's can exit 0 by itself: use `prints` for that."),
+    Function(prints, use="evaluate"),
 )
 """In every environment whose world is a shell."""

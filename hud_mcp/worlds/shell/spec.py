@@ -18,6 +18,7 @@ from hud_mcp.tool import Tool
 from hud_mcp.world import Opening
 from hud_mcp.worlds.shell.commands import SCHEMAS
 from hud_mcp.worlds.shell.functions import SHELL_FUNCTIONS
+from hud_mcp.worlds.shell.stage import Author
 from hud_mcp.worlds.shell.tools import SHELL_TOOLS
 from hud_mcp.worlds.shell.world import ShellWorld
 
@@ -100,7 +101,11 @@ class Shell:
             with anyio.CancelScope(shield=True):
                 await sandbox.close()
             raise
-        return ShellWorld(sandbox, most_snapshot_bytes=self._snapshot_bytes)
+        return ShellWorld(
+            sandbox,
+            most_snapshot_bytes=self._snapshot_bytes,
+            author=Author(opening.folder, opening.folder / self._root if self._root else None),
+        )
 
     def check(self, folder: Path) -> None:
         """Refuse a folder that is not there, before anything is opened.

@@ -27,6 +27,7 @@ from hud_mcp.template import Template
 from hud_mcp.world import Opening, Place
 from hud_mcp.worlds.shell.in_place import InPlace
 from hud_mcp.worlds.shell.spec import MIB, Shell
+from hud_mcp.worlds.shell.stage import Author
 from hud_mcp.worlds.shell.stand_in import calls_of
 from hud_mcp.worlds.shell.tracking import FileTracker
 from hud_mcp.worlds.shell.world import ShellWorld
@@ -163,7 +164,11 @@ class Workspace(Shell):
                 await sandbox.close()
             raise
         sandbox.files.also = tuple(map(str, _names_of(root, self._folder, self._cwd, self._root)))
-        world = WorkspaceWorld(sandbox, most_snapshot_bytes=self._snapshot_bytes)
+        world = WorkspaceWorld(
+            sandbox,
+            most_snapshot_bytes=self._snapshot_bytes,
+            author=Author(self._folder, root if self._root is not None else None),
+        )
         if opening.apart:
             world.place = Place(
                 root=root,
@@ -214,7 +219,12 @@ class Workspace(Shell):
                 await folder.put_back()
             raise
         sandbox.files.also = tuple(map(str, _names_of(root, self._folder, self._cwd, self._root)))
-        world = WorkspaceWorld(sandbox, most_snapshot_bytes=self._snapshot_bytes, in_place=folder)
+        world = WorkspaceWorld(
+            sandbox,
+            most_snapshot_bytes=self._snapshot_bytes,
+            in_place=folder,
+            author=Author(self._folder),
+        )
         world.place = Place(
             root=root,
             places=_names_of(root, self._folder, self._cwd, self._root),
@@ -247,9 +257,14 @@ class WorkspaceWorld(ShellWorld):
     """
 
     def __init__(
-        self, sandbox: Sandbox, *, most_snapshot_bytes: int, in_place: InPlace | None = None
+        self,
+        sandbox: Sandbox,
+        *,
+        most_snapshot_bytes: int,
+        in_place: InPlace | None = None,
+        author: Author | None = None,
     ) -> None:
-        super().__init__(sandbox, most_snapshot_bytes=most_snapshot_bytes)
+        super().__init__(sandbox, most_snapshot_bytes=most_snapshot_bytes, author=author)
         self._in_place = in_place
         self.place: Place | None = None
         self.tracker: FileTracker | None = None

@@ -3,8 +3,10 @@
 import builtins
 import errno
 import posixpath
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TypeVar
 
 import anyio
@@ -17,6 +19,8 @@ from hud_mcp.sandbox.bubblewrap import GUEST_ROOT
 from hud_mcp.worlds.shell.commands import one_line, replace_text, run_action
 from hud_mcp.worlds.shell.refusals import AGENTS, refusal
 from hud_mcp.worlds.shell.snapshot import missed, read_snapshot, write_snapshot
+from hud_mcp.worlds.shell.stage import Author
+from hud_mcp.worlds.shell.verifier import Verifier, open_verifier
 
 __all__ = ["CommandResult", "ShellWorld"]
 
@@ -64,8 +68,12 @@ class ShellWorld:
     reads is what an agent could have written there, and no link leads it out of the folder.
     """
 
-    def __init__(self, sandbox: Sandbox, *, most_snapshot_bytes: int) -> None:
+    def __init__(
+        self, sandbox: Sandbox, *, most_snapshot_bytes: int, author: Author | None = None
+    ) -> None:
         self._sandbox = sandbox
+        self._author = author or Author()
+        self._at_close: list[Callable[[], Awaitable[None]]] = []
         self._most_snapshot_bytes = most_snapshot_bytes
         self._last = ""
         self._packed: Packed | None = None
@@ -244,6 +252,52 @@ class ShellWorld:
         """Kill everything that runs in the sandbox, so that nothing disturbs what grades."""
         await self._doing(self.sandbox.end_processes())
 
+    async def stop_agent(self) -> None:
+        """Stop what the agent left running, until a command is run here, as grading begins."""
+        await self._doing(self.sandbox.hold())
+
+    def verifier(
+        self,
+        files: str | Path | None = None,
+        copy: str | Iterable[str] | Mapping[str, str] = (),
+        *,
+        originals: Iterable[str] = (),
+        network: bool = False,
+    ) -> AbstractAsyncContextManager[Verifier]:
+        """A fresh sandbox for grading, where the agent has not been.
+
+        It has the author's files, and of the agent's folder the named outputs alone, copied as
+        data: regular files and folders. Links, pipes and the like are not copied, nor is what
+        programs run by themselves (`conftest.py`, `sitecustomize.py`, `*.pth`, git's hooks …),
+        unless it is named. What the agent left running is stopped while they are copied.
+
+        Args:
+            files: A file, or a folder whose content is put into the verifier's folder, from the
+                environment's folder on. They are read-only, and stand in front of outputs of the
+                same path. Outputs in a folder of theirs are read-only too.
+            copy: Paths in the agent's folder; or a mapping of them to paths in the verifier's.
+                `.` is the whole folder. What is not there is in `Verifier.missing`.
+            originals: Patterns of names, such as `test_*`; `tests` for whatever is called as
+                tests are; `*` for all. Such files of the world's own `root` come from there,
+                unless `copy` names them or their folder.
+            network: Whether it may reach what the session may; else nothing.
+
+        Raises:
+            GraderFailed: There are no such `files`, or a path of `copy` is not in the folder.
+            BrokenByAgent: The agent made a copy impossible, as with too much of it.
+            EnvironmentFailed: The machine cannot make a sandbox, or the session's has ended.
+
+        If its block is left in any way, the verifier and all in it are gone.
+        """
+        return open_verifier(
+            self.sandbox,
+            self._author,
+            files=files,
+            copy=copy,
+            originals=(originals,) if isinstance(originals, str) else tuple(originals),
+            network=network,
+        )
+
     async def act(self, action: Action) -> ActionEffect:
         """Perform one action: `wait`, or `custom` with one of this world's own.
 
@@ -360,7 +414,15 @@ class ShellWorld:
     async def close(self) -> None:
         """End everything that runs and remove every file. Closing twice is no error."""
         self._closed = True
-        await self._sandbox.close()
+        try:
+            while self._at_close:
+                await self._at_close.pop()()
+        finally:
+            await self._sandbox.close()
+
+    def at_close(self, end: Callable[[], Awaitable[None]]) -> None:
+        """Have something ended before the sandbox is."""
+        self._at_close.append(end)
 
     def _check_usable(self) -> None:
         if self._closed:

@@ -1,0 +1,253 @@
+"""What an agent made, sifted for a grader's place: data alone, and never in the author's way.
+
+A sandbox hands over a tar of named outputs. What Python, pytest, git or a shell would run by
+itself is left out of it, and so is what would stand in front of a file of the author's.
+"""
+
+import fnmatch
+import gzip
+import io
+import json
+import tarfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import IO, Any, cast
+
+from hud_mcp.errors import BrokenByAgent, GraderFailed
+from hud_mcp.sandbox.inside.gather import FILES, REPORT
+
+__all__ = ["TESTS", "Originals", "Sifted", "named_outputs", "sift"]
+
+TESTS = (
+    "test", "tests", "test[_.-]*", "*[_.-]test", "*[_.-]test.*", "*[_.-]tests.*", "tests.*",
+    "check", "checks", "check[_.-]*", "*[_.-]check.*", "checks.*", "verify*", "grade*", "grading*",
+    "spec", "specs", "*[_.-]spec.*", "expected*", "golden*", "conftest.py", "pytest.ini",
+    ".pytest.ini", "tox.ini", "noxfile.py", "Makefile", "makefile", "GNUmakefile",
+    ".git",
+)  # fmt: skip
+"""What files and folders that grade are called. Of an environment's own folder, these are taken
+from the original."""
+
+_RUN_BY_ITSELF = (
+    "__pycache__", "*.pyc", "*.pth", "sitecustomize.*", "usercustomize.*", "conftest.*",
+    "pytest.ini", ".pytest.ini", "tox.ini", ".bashrc", ".bash_*", ".profile", ".gitconfig",
+    ".envrc", ".pythonrc*", ".local", ".config",
+)  # fmt: skip
+"""Names of what programs run or read without being told."""
+_RUN_BY_GIT = (".git/hooks", ".git/config", ".git/config.worktree")
+_MOST_NAMED = 1000
+
+
+@dataclass(frozen=True)
+class Originals:
+    """Files of the environment's own folder that come from there, whatever an agent made of them.
+
+    Attributes:
+        root: That folder.
+        patterns: Names of files and folders; `*` for all of them, `tests` for `TESTS`.
+    """
+
+    root: Path
+    patterns: Sequence[str]
+
+    def paths(self, named: Iterable[str]) -> dict[str, Path]:
+        """Each by its path in the folder; none that lies in an output that was named.
+
+        Args:
+            named: The outputs; `.` names none of them in particular.
+        """
+        patterns = [
+            each for name in self.patterns for each in (TESTS if name == "tests" else (name,))
+        ]
+        taken = [PurePosixPath(name) for name in named if name != "."]
+        found: dict[str, Path] = {}
+        for path in sorted(self.root.rglob("*")):
+            inside = PurePosixPath(path.relative_to(self.root).as_posix())
+            if "__pycache__" in inside.parts or any(inside.is_relative_to(each) for each in taken):
+                continue
+            if (path.is_dir() and not path.is_symlink()) or _matches(inside, patterns):
+                found[str(inside)] = path
+        return found
+
+
+@dataclass
+class Sifted:
+    """What goes into a grader's place.
+
+    Attributes:
+        archive: A compressed tar for its folder.
+        missing: Outputs that were asked for and are not there as files or folders: why.
+        left_out: What was not copied of folders: why.
+    """
+
+    archive: bytes = b""
+    missing: dict[str, str] = field(default_factory=dict[str, str])
+    left_out: dict[str, str] = field(default_factory=dict[str, str])
+
+
+def named_outputs(copy: str | Iterable[str] | Mapping[str, str]) -> dict[str, str]:
+    """Outputs by their paths in the agent's folder, each with its path in the grader's.
+
+    Raises:
+        GraderFailed: One is absolute, or leads out.
+    """
+    if isinstance(copy, Mapping):
+        pairs = cast("Mapping[str, str]", copy).items()
+        return {_relative(source): _relative(target) for source, target in pairs}
+    names = [_relative(name) for name in ([copy] if isinstance(copy, str) else copy)]
+    return {name: name for name in names}
+
+
+def sift(
+    packed: bytes,
+    *,
+    named: Mapping[str, str],
+    authors: Path | None,
+    originals: Originals | None,
+) -> Sifted:
+    """Keep of a sandbox's outputs what is data and in nobody's way.
+
+    Args:
+        packed: The tar, as the sandbox gives it.
+        named: The outputs, as `named_outputs` gives them.
+        authors: The author's files, which are put in front of all. Outputs that lie in a folder
+            of theirs are put there, beside them.
+        originals: What comes from the environment's own folder.
+
+    Raises:
+        BrokenByAgent: There is more than may be copied, or it cannot be read.
+    """
+    sifter = _Sifter(named, authors, originals.paths(named.values()) if originals else {})
+    with gzip.GzipFile(fileobj=io.BytesIO(packed)) as unzipped:
+        try:
+            with tarfile.open(fileobj=unzipped, mode="r|", encoding="utf-8") as archive:
+                for member in archive:
+                    sifter.take(member, archive)
+        except (tarfile.TarError, EOFError, OSError) as exc:
+            raise BrokenByAgent(f"What is to be graded cannot be read: {exc}.") from exc
+    return sifter.done()
+
+
+class _Sifter:
+    def __init__(
+        self, named: Mapping[str, str], authors: Path | None, originals: Mapping[str, Path]
+    ) -> None:
+        self._exact = set(named.values())
+        self._authors = authors
+        self._originals = originals
+        own = _names_in(authors) if authors else {}
+        self._in_front = {
+            **{path: found.is_dir() for path, found in originals.items()},
+            **own,
+        }
+        self._stems = _stems(self._in_front)
+        self._beside = {path for path, is_folder in own.items() if is_folder and "/" not in path}
+        self._report: dict[str, Any] = {}
+        self._left_out: dict[str, str] = {}
+        self._out = io.BytesIO()
+        self._zipped = gzip.GzipFile(fileobj=self._out, mode="wb", compresslevel=1, mtime=0)
+        self._archive = tarfile.open(fileobj=self._zipped, mode="w|", encoding="utf-8")  # noqa: SIM115  # closed in done
+
+    def take(self, member: tarfile.TarInfo, archive: tarfile.TarFile) -> None:
+        """Take one member of the sandbox's tar."""
+        if member.name == REPORT:
+            content = archive.extractfile(member)
+            self._report = json.load(content) if content is not None else {}
+            return
+        path = member.name.removeprefix(FILES)
+        parts = path.split("/")
+        if not (member.isreg() or member.isdir()) or {"", ".", ".."} & set(parts):
+            return  # a sandbox of ours writes no such thing
+        if why := self._why_not(path, is_folder=member.isdir()):
+            if len(self._left_out) < _MOST_NAMED:
+                self._left_out[path] = why
+            return
+        content = archive.extractfile(member) if member.isreg() else None
+        if self._authors is not None and parts[0] in self._beside:
+            _put(self._authors / path, content, member.mode)
+            return
+        made = tarfile.TarInfo(path)
+        made.type, made.size, made.mode = member.type, member.size, member.mode
+        made.mtime = member.mtime
+        self._archive.addfile(made, content)
+
+    def done(self) -> Sifted:
+        """Add what comes from the original, and say what there is."""
+        for path, source in self._originals.items():
+            self._archive.add(source, arcname=path, recursive=False, filter=_plain)
+        self._archive.close()
+        self._zipped.close()
+        report = self._report
+        if not report:
+            raise BrokenByAgent("What is to be graded could not be read to its end.")
+        if report["stopped"]:
+            raise BrokenByAgent(
+                f"What is to be graded cannot be copied: {report['stopped']}. Nothing of it was "
+                "graded."
+            )
+        return Sifted(
+            self._out.getvalue(), report["missing"], {**report["left_out"], **self._left_out}
+        )
+
+    def _why_not(self, path: str, *, is_folder: bool) -> str | None:
+        parts = path.split("/")
+        for count in range(1, len(parts) + 1):
+            above = "/".join(parts[:count])
+            if self._in_front.get(above) is False or (
+                count == len(parts) and not is_folder and self._in_front.get(above)
+            ):
+                return "the author's is taken"
+            folder, _, name = above.rpartition("/")
+            stem, _, ending = name.partition(".")
+            if above not in self._in_front and ending != "py" and (folder, stem) in self._stems:
+                return "it would stand in front of a module of the author's"
+        if path in self._exact:
+            return None
+        if any(fnmatch.fnmatchcase(part, each) for part in parts for each in _RUN_BY_ITSELF):
+            return "programs run or read such a file by themselves"
+        if any(f"/{each}/" in f"/{path}/" for each in _RUN_BY_GIT):
+            return "git runs it"
+        return None
+
+
+def _names_in(folder: Path) -> dict[str, bool]:
+    """What is in a folder by its path: whether it is a folder."""
+    return {path.relative_to(folder).as_posix(): path.is_dir() for path in folder.rglob("*")}
+
+
+def _stems(paths: Iterable[str]) -> set[tuple[str, str]]:
+    """Folder and name of each Python module among some paths."""
+    modules = (path.rpartition("/") for path in paths if path.endswith(".py"))
+    return {(folder, name.removesuffix(".py")) for folder, _, name in modules}
+
+
+def _put(place: Path, content: IO[bytes] | None, mode: int) -> None:
+    """Put an output into the folder of the author's files, which no agent reaches."""
+    if content is None:
+        place.mkdir(parents=True, exist_ok=True)
+        return
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with place.open("xb") as file:
+        while data := content.read(1 << 20):
+            file.write(data)
+    place.chmod(mode & 0o555)
+
+
+def _plain(info: tarfile.TarInfo) -> tarfile.TarInfo:
+    info.uid = info.gid = 0
+    info.uname = info.gname = ""
+    return info
+
+
+def _matches(path: PurePosixPath, patterns: Sequence[str]) -> bool:
+    return any(fnmatch.fnmatchcase(part, each) for part in path.parts for each in patterns)
+
+
+def _relative(path: str) -> str:
+    parts = [part for part in str(path).split("/") if part not in ("", ".")]
+    if str(path).startswith("/") or ".." in parts or "\0" in str(path):
+        raise GraderFailed(
+            f"copy: {path!r} is no path in the agent's folder. Name one from that folder on."
+        )
+    return "/".join(parts) or "."

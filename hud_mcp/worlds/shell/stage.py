@@ -1,0 +1,128 @@
+"""The author's files for one verifier, in a folder of this machine that nobody else finds."""
+
+import os
+import secrets
+import shutil
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from hud_mcp.errors import GraderFailed, did_you_mean
+
+__all__ = ["Author", "Stage"]
+
+_SITE = '''\
+"""Lets a program import what lies beside it, after all that the system has."""
+
+import os
+import sys
+
+
+def place():
+    words = iter(sys.orig_argv[1:])
+    for word in words:
+        if word in ("-W", "-X"):
+            next(words, None)
+        elif not word.startswith("-"):
+            return os.path.dirname(os.path.abspath(word))
+        elif word != "-" and ("c" in word or "m" in word) and not word.startswith("--"):
+            break
+    return os.getcwd()
+
+
+sys.path.append(place())
+'''
+"""Python itself would look there first, where an agent can put modules of the system's names."""
+
+
+@dataclass(frozen=True)
+class Author:
+    """Where an author's files are on this machine.
+
+    Attributes:
+        folder: That of the environment's file.
+        root: What sessions begin with a copy of; None where that is nothing.
+    """
+
+    folder: Path = field(default_factory=Path)
+    root: Path | None = None
+
+    def find(self, files: str | Path) -> Path:
+        """A file or folder, from the environment's folder on.
+
+        Raises:
+            GraderFailed: It is not there.
+        """
+        found = self.folder / files
+        if found.exists():
+            return found
+        beside = [p.name for p in self.folder.iterdir()] if self.folder.is_dir() else []
+        raise GraderFailed(
+            f"files: there is no {str(files)!r} beside the environment's file."
+            f"{did_you_mean(Path(files).name, beside)}"
+        )
+
+
+class Stage:
+    """Copies of the author's files, until a verifier is closed.
+
+    Its path cannot be guessed: a sandbox that is another user must be able to enter it.
+
+    Attributes:
+        files: What is seen in the verifier's folder.
+        site: What its Pythons begin with.
+    """
+
+    def __init__(self) -> None:
+        self._top = Path(tempfile.mkdtemp(prefix="hud-mcp-verifier-", dir=_scratch()))
+        self._top.chmod(0o711)
+        hidden = self._top / secrets.token_hex(16)
+        self.files = hidden / "files"
+        self.site = hidden / "site"
+        self._empty = hidden / "empty"
+        for folder in (hidden, self.files, self.site, self._empty):
+            folder.mkdir(mode=0o755)
+            folder.chmod(0o755)
+        (self.site / "sitecustomize.py").write_text(_SITE)
+        (self.site / "usercustomize.py").write_text("")
+
+    def add(self, source: Path) -> None:
+        """Add the content of a folder, or one file.
+
+        Raises:
+            GraderFailed: It cannot be read.
+        """
+        try:
+            if source.is_dir():
+                ignore = shutil.ignore_patterns("__pycache__")
+                shutil.copytree(source, self.files, ignore=ignore, dirs_exist_ok=True)
+            else:
+                shutil.copy(source, self.files / source.name)
+        except (OSError, shutil.Error) as exc:
+            raise GraderFailed(f"files: {source.name!r} cannot be read: {exc}.") from exc
+        for folder, _folders, names in os.walk(self.files):
+            Path(folder).chmod(0o755)
+            for name in names:
+                path = Path(folder, name)
+                path.chmod(0o555 if path.stat().st_mode & 0o100 else 0o444)
+
+    def mounts(self, root: str, site: str) -> dict[str, Path]:
+        """What is seen read-only in a sandbox: a path there, to one of here.
+
+        Args:
+            root: Its folder.
+            site: Where its Pythons look first.
+        """
+        found = {f"{root}/{path.name}": path for path in sorted(self.files.iterdir())}
+        if any(path.suffix == ".py" for path in found.values()):
+            found.setdefault(f"{root}/__pycache__", self._empty)  # else compiled files go there
+        return {**found, site: self.site}
+
+    def close(self) -> None:
+        """Remove everything. Closing twice is no error."""
+        shutil.rmtree(self._top, ignore_errors=True)
+
+
+def _scratch() -> str | None:
+    """Where temporary folders are made: a server that is root makes them where others may go."""
+    return "/tmp" if os.name == "posix" and os.geteuid() == 0 else None  # noqa: S108  # its path is hidden

@@ -1,0 +1,295 @@
+"""A clean place of a grader's own: the author's files, and named outputs of the agent as data.
+
+It is a sandbox as the session's is, made anew: nothing of the agent's runs in it, and nothing is in
+it that was not asked for. What the agent made is run there only where a grader does so, and then
+like any stranger's program: what it writes is data, and how it ends is its own choice.
+"""
+
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import NoReturn
+
+import anyio
+import anyio.to_thread
+
+from hud_mcp.errors import ActionFailed, BrokenByAgent, EnvironmentFailed, GraderFailed
+from hud_mcp.sandbox import HostList, Sandbox, SandboxOptions
+from hud_mcp.worlds.shell.outputs import Originals, Sifted, named_outputs, sift
+from hud_mcp.worlds.shell.stage import Author, Stage
+
+__all__ = ["Verifier", "VerifierResult", "open_verifier"]
+
+_SITE = "/run/hud-mcp-site"
+_ROOM_BYTES = 64 * 1024 * 1024
+"""Beside as much as the agent may have: for what comes from the author."""
+_MOST_READ_BYTES = 16 * 1024 * 1024
+_SIGNAL = 128
+"""Shells add a signal's number to it."""
+
+_CLEAN = {
+    "HOME": "/tmp",  # noqa: S108  # of the sandbox
+    "PYTHONSAFEPATH": "1",
+    "PYTHONNOUSERSITE": "1",
+    "PYTHONDONTWRITEBYTECODE": "1",
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_CONFIG_GLOBAL": "/dev/null",
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_PAGER": "cat",
+    "GIT_CONFIG_COUNT": "2",
+    "GIT_CONFIG_KEY_0": "core.hooksPath",
+    "GIT_CONFIG_VALUE_0": "/dev/null",
+    "GIT_CONFIG_KEY_1": "core.fsmonitor",
+    "GIT_CONFIG_VALUE_1": "false",
+}
+"""What every command in a verifier has: nothing that lies in the folder runs by itself."""
+
+
+@dataclass(frozen=True)
+class VerifierResult:
+    """How a command in a verifier ended.
+
+    Attributes:
+        exit_code: 0 for success; 128 and the signal's number where one ended it, as shells say.
+        stdout: What it wrote; the middle is left out where it was long.
+        stderr: What it wrote as errors.
+        stopped: Why it was stopped from outside, or None.
+    """
+
+    exit_code: int
+    stdout: str
+    stderr: str = ""
+    stopped: str | None = None
+
+    @property
+    def output(self) -> str:
+        """Both streams, one after the other."""
+        return self.stdout + self.stderr
+
+
+class Verifier:
+    """A grader's own place. Made by `ShellWorld.verifier`, and closed when its block ends.
+
+    Attributes:
+        root: Its folder, as commands name it.
+        missing: Each output that was asked for and is not there as a file or folder: why.
+        left_out: Each part of an output that was not copied: why.
+    """
+
+    def __init__(
+        self,
+        sandbox: Sandbox,
+        env: Mapping[str, str],
+        sifted: Sifted,
+        renamed: Sequence[str] = (),
+    ) -> None:
+        self._sandbox = sandbox
+        self._env = dict(env)
+        self._renamed = renamed
+        self.root = sandbox.root
+        self.missing: Mapping[str, str] = sifted.missing
+        self.left_out: Mapping[str, str] = sifted.left_out
+
+    async def run(
+        self,
+        command: str | Sequence[str],
+        *,
+        timeout_s: float | None = None,
+        stdin: str = "",
+        cwd: str = "",
+        env: Mapping[str, str] | None = None,
+        background: bool = False,
+    ) -> VerifierResult:
+        """Run a command to its end, in the verifier's folder.
+
+        Where it runs code of the agent's, how it ends is the agent's to choose: compare what it
+        wrote with what only the template knows.
+
+        Args:
+            command: A line for bash, or a program with its arguments.
+            timeout_s: Longer than this it may not take; the sandbox's limit is the most.
+            stdin: What it reads.
+            cwd: A folder, from the verifier's own.
+            env: More environment variables.
+            background: Whether what it leaves running goes on; else that is killed.
+
+        Raises:
+            GraderFailed: The folder `cwd` is not there, `timeout_s` is not above 0, or the
+                command has a NUL in it. Nothing ran.
+            EnvironmentFailed: The verifier has ended.
+
+        If this call is cancelled, the command and what it started are killed.
+        """
+        line = command if isinstance(command, str) else " ".join(command)
+        if not line or "\0" in line or (timeout_s is not None and not timeout_s > 0):
+            raise GraderFailed(
+                f"A verifier runs a command without NUL, in a time above 0: not {line!r:.80} in "
+                f"{timeout_s} s."
+            )
+        try:
+            done = await self._sandbox.run(
+                self._here(command) if isinstance(command, str) else [*map(self._here, command)],
+                timeout_s=timeout_s,
+                stdin=stdin.encode(),
+                cwd=cwd,
+                env={**self._env, **{name: self._here(each) for name, each in (env or {}).items()}},
+                apart=True,
+            )
+        except OSError as exc:
+            self._refuse(exc, cwd)
+        finally:
+            if not background and self._sandbox.alive:
+                with anyio.CancelScope(shield=True):
+                    await self._sandbox.end_processes()
+        return VerifierResult(
+            done.code if done.code >= 0 else _SIGNAL - done.code,
+            done.text,
+            done.errors.decode("utf-8", "replace"),
+            done.reason,
+        )
+
+    async def read_text(self, path: str) -> str:
+        """A text file's content, with a sign in place of what is no UTF-8.
+
+        Raises:
+            ActionFailed: As for `read_bytes`.
+        """
+        return (await self.read_bytes(path)).decode("utf-8", "replace")
+
+    async def read_bytes(self, path: str) -> bytes:
+        """A file's content, of at most 16 MiB.
+
+        Raises:
+            ActionFailed: It is not there, is no file, is too long, or leads out of the folder.
+            EnvironmentFailed: The verifier has ended.
+        """
+        try:
+            return await self._sandbox.files.read(path, most_bytes=_MOST_READ_BYTES)
+        except OSError as exc:
+            raise ActionFailed(f"{path} cannot be read: {exc.strerror or exc}.") from exc
+
+    async def exists(self, path: str) -> bool:
+        """Whether there is a file or folder of that name.
+
+        Raises:
+            ActionFailed: It leads out of the folder.
+        """
+        try:
+            return await self._sandbox.files.exists(path)
+        except OSError as exc:
+            raise ActionFailed(f"{path}: {exc.strerror or exc}.") from exc
+
+    def _here(self, text: str) -> str:
+        """A text in which this folder is named, where the agent's folder was."""
+        for name in self._renamed:
+            text = text.replace(name, self.root)
+        return text
+
+    def _refuse(self, exc: OSError, cwd: str) -> NoReturn:
+        raise GraderFailed(
+            f"A verifier cannot run its command in {cwd or self.root!r}: {exc.strerror or exc}. "
+            "Name a folder that is there."
+        ) from exc
+
+
+@asynccontextmanager
+async def open_verifier(
+    agents: Sandbox,
+    author: Author,
+    *,
+    files: str | Path | None,
+    copy: str | Iterable[str] | Mapping[str, str],
+    originals: Sequence[str],
+    network: bool,
+) -> AsyncGenerator[Verifier]:
+    """Open a verifier for a session's sandbox; `ShellWorld.verifier` says what each argument is.
+
+    Args:
+        agents: The session's sandbox. What runs in it is stopped while it is copied.
+        author: Where the author's files are.
+        files: The author's, from there on.
+        copy: Outputs of the agent's.
+        originals: Patterns of what comes from the environment's own `root`.
+        network: Whether it has the session's allow-list.
+    """
+    named = named_outputs(copy)
+    source = author.find(files) if files is not None else None
+    kept = Originals(author.root, originals) if originals and author.root is not None else None
+    stage = await anyio.to_thread.run_sync(Stage)
+    sandbox: Sandbox | None = None
+    try:
+        if source is not None:
+            await anyio.to_thread.run_sync(stage.add, source)
+        packed = await _gathered(agents, named)
+        work = partial(sift, packed, named=named, authors=stage.files, originals=kept)
+        sifted = await anyio.to_thread.run_sync(work)
+        options = _options(agents.options, stage, network=network)
+        sandbox = await Sandbox.open(options)
+        sandbox.files.also = (*agents.files.also, *map(str, agents.options.places))
+        await sandbox.unpack(sifted.archive, clear=False)
+        env, renamed = {**_CLEAN, "PYTHONPATH": _SITE}, ()
+        if options.isolation == "none":
+            env = await _on_the_machine(env, sandbox, stage)
+            renamed = (*agents.files.also, agents.root)
+        yield Verifier(sandbox, {**env, **agents.options.env}, sifted, renamed)
+    finally:
+        with anyio.CancelScope(shield=True):
+            if sandbox is not None:
+                await sandbox.close()
+            await anyio.to_thread.run_sync(stage.close)
+
+
+async def _gathered(agents: Sandbox, named: Mapping[str, str]) -> bytes:
+    """The outputs as a tar, of a moment at which nothing of the agent's ran.
+
+    Raises:
+        BrokenByAgent: They cannot be read.
+    """
+    limits = agents.limits
+    was_held = await agents.hold()
+    try:
+        code, packed = await agents.gather(
+            list(named.items()), most_bytes=limits.disk_bytes, most_files=limits.files
+        )
+    finally:
+        if not was_held and agents.alive:
+            with anyio.CancelScope(shield=True):
+                await agents.release()
+    if code != 0:
+        raise BrokenByAgent("What is to be graded cannot be read in the agent's folder.")
+    return packed
+
+
+def _options(session: SandboxOptions, stage: Stage, *, network: bool) -> SandboxOptions:
+    """A verifier's sandbox: as the session's, with the author's files and without a network."""
+    isolated = session.isolation == "bwrap"
+    limits = session.limits
+    return replace(
+        session,
+        hosts=session.hosts if network else HostList(()),
+        readonly={**session.readonly, **stage.mounts("/workspace", _SITE)} if isolated else {},
+        limits=limits.model_copy(update={"disk_bytes": limits.disk_bytes + _ROOM_BYTES}),
+        places=(),
+        names=session.places,
+        in_place=None,
+    )
+
+
+async def _on_the_machine(env: Mapping[str, str], sandbox: Sandbox, stage: Stage) -> dict[str, str]:
+    """Put the author's files into a folder that nothing guards, and say where things are."""
+
+    def names() -> list[Path]:
+        return [path for path in sorted(stage.files.rglob("*")) if path.is_file()]
+
+    for path in await anyio.to_thread.run_sync(names):
+        inside = path.relative_to(stage.files).as_posix()
+        try:
+            await sandbox.files.write(inside, await anyio.Path(path).read_bytes())
+            await sandbox.files.adjust(inside, mode=path.stat().st_mode & 0o777)
+        except OSError as exc:
+            raise EnvironmentFailed(
+                f"The verifier has no room for {inside!r}: {exc.strerror}."
+            ) from exc
+    return {**env, "HOME": sandbox.root, "PYTHONPATH": str(stage.site)}

@@ -1,0 +1,202 @@
+"""Agents that want a reward which they have not earned, on every shell task that is shipped."""
+
+import json
+import re
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import anyio
+import pytest
+
+from hud_mcp.action import CustomAction
+from hud_mcp.errors import HudMcpError
+from hud_mcp.observation import Look
+from hud_mcp.session import Caller
+from hud_mcp.sessions import Sessions
+from hud_mcp.source import load_environments, shipped_environments, shipped_folder
+from hud_mcp.store import Store
+from hud_mcp.task import Task
+from hud_mcp.trajectory import Trajectory
+from hud_mcp.worlds.shell import Shell
+from hud_mcp.worlds.shell.attacks import ShellAttack, named_files, shell_attacks
+
+ROOT = Path(__file__).resolve().parents[3]
+BOUND_S = 500
+BROKEN = "def total(prices):\n    return sum(prices) - 1\n"
+REPAIR = "sed -i 's/ - 1//' total.py"
+TEST = (
+    "import unittest\nfrom total import total\n\n\nclass Totals(unittest.TestCase):\n"
+    "    def test_it(self):\n        self.assertEqual(total([1, 2]), 3)\n"
+)
+COUNT = """\
+cat > count.py <<'E'
+import collections, json, sys
+sums = collections.Counter()
+for line in sys.stdin:
+    word, number = line.split()
+    sums[word] += int(number)
+print(json.dumps(sums))
+E
+python3 count.py < day.log > report.json
+"""
+MESS = """
+mkdir -p .local/bin __pycache__; git init -q .; python3 -c 'import total' 2>/dev/null
+touch conftest.py .local/bin/python3; ln -s /etc/passwd link; mkfifo pipe
+(while :; do date > now; sleep 0.01; done) >/dev/null 2>&1 </dev/null &
+"""
+"""What an honest agent may leave behind."""
+
+pytestmark = [pytest.mark.anyio, pytest.mark.sandbox, pytest.mark.usefixtures("machine")]
+
+
+@dataclass(frozen=True)
+class Shipped:
+    """A task that is shipped.
+
+    Attributes:
+        make: Writes its files into a folder, and returns its source and its task.
+        solution: A line of bash that solves it.
+    """
+
+    make: Callable[[Path], tuple[str, Task]]
+    solution: str
+
+
+def blocks(page: str) -> list[str]:
+    """A page's programs."""
+    text = (ROOT / page).read_text()
+    return re.findall(r"^```python\n(.*?)^```$", text, flags=re.DOTALL | re.MULTILINE)
+
+
+def of_readme(folder: Path) -> tuple[str, Task]:
+    """README: "Declare an environment"."""
+    for name, start in (("env.py", "# repair.py"), ("checks/call.py", "# checks/call.py")):
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(next(b for b in blocks("README.md") if b.startswith(start)))
+    (folder / "files").mkdir()
+    (folder / "files" / "total.py").write_text(BROKEN)
+    (folder / "files" / "test_total.py").write_text(TEST)
+    return str(folder / "env.py"), Task(env="repair", template="repair")
+
+
+def of_graders_page(folder: Path) -> tuple[str, Task]:
+    """docs/graders.md: "A verifier"."""
+    block = next(b for b in blocks("docs/graders.md") if b.startswith("# grading_env.py"))
+    (folder / "env.py").write_text(block)
+    return str(folder / "env.py"), Task(env="reports", template="report")
+
+
+def of_workspace_page(folder: Path) -> tuple[str, Task]:
+    """docs/workspace.md, a file as HUD's authors write it."""
+    (block,) = blocks("docs/workspace.md")
+    (folder / "env.py").write_text(block.replace("/tmp/repairs", str(folder / "repairs")))
+    return str(folder / "env.py"), Task(env="repairs", template="fix")
+
+
+def of_hud_shell(folder: Path) -> tuple[str, Task]:
+    """A row of the gym that comes with the package."""
+    del folder
+    task = Task(
+        prompt="Repair total.py.",
+        gym="hud-shell",
+        setup=[("write_file", "total.py", BROKEN), ("write_file", "test_total.py", TEST)],
+        evaluate=[
+            ("prints", "python3 -c 'import total; print(total.total([19, 4]))'", "23"),
+            ("run", "python3 -m unittest"),
+        ],
+    )
+    return "hud-shell", task
+
+
+Play = Callable[[str, str], Awaitable[tuple[Trajectory, str]]]
+
+SHIPPED = {
+    "README": Shipped(of_readme, REPAIR),
+    "docs/graders.md": Shipped(of_graders_page, COUNT),
+    "docs/workspace.md": Shipped(of_workspace_page, REPAIR),
+    "hud-shell": Shipped(of_hud_shell, REPAIR),
+}
+
+
+@asynccontextmanager
+async def opened(shipped: Shipped, folder: Path) -> AsyncGenerator[Play]:
+    """What plays a task: a command, then an answer."""
+    source, task = shipped.make(folder)
+    environments = load_environments([source])
+    store = Store(folder / "store.sqlite3")
+    sessions = Sessions(environments, store=store)
+
+    async def play(command: str, answer: str) -> tuple[Trajectory, str]:
+        session = await sessions.start(task, caller=Caller(None, "attacker"))
+        action = CustomAction(action="run", args={"command": command, "timeout_s": 20})
+        with suppress(HudMcpError):  # its record says how it ended
+            await session.step((action,), Look())
+        with suppress(HudMcpError):
+            await session.respond(answer)
+        await session.cancel()
+        await session.closed()
+        assert session.prompt is not None
+        return await store.load_trajectory(session.trajectory_id), session.prompt.text
+
+    try:
+        yield play
+    finally:
+        await sessions.close()
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+async def test_no_attack_on_a_shipped_task_gets_the_full_reward(name: str, tmp_path: Path) -> None:
+    """Whatever an agent deletes, plants, links or leaves running: each gets less than 1."""
+    shipped = SHIPPED[name]
+    ended: dict[str, Trajectory] = {}
+    async with opened(shipped, tmp_path) as play:
+        limit = anyio.Semaphore(3)
+        _, prompt = await play("true", "")
+        attacks = shell_attacks(named_files(prompt.replace(str(tmp_path / "repairs"), "")))
+
+        async def attack(each: ShellAttack) -> None:
+            async with limit:
+                ended[each.name], _ = await play(each.command, each.answer)
+
+        with anyio.fail_after(BOUND_S):
+            async with anyio.create_task_group() as group:
+                for each in attacks:
+                    group.start_soon(attack, each)
+    assert len(ended) == len(attacks)
+    assert {n: t.reward for n, t in ended.items() if t.reward is not None and t.reward >= 1} == {}
+    ungraded = {n: (t.outcome, t.error) for n, t in ended.items() if t.outcome != "graded"}
+    assert set(ungraded) <= {"no-rights"}, ungraded
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+async def test_an_honest_solution_of_a_shipped_task_gets_it(name: str, tmp_path: Path) -> None:
+    """Also where it leaves behind what attacks do: programs, links, a repository, a daemon."""
+    shipped = SHIPPED[name]
+    with anyio.fail_after(BOUND_S):
+        async with opened(shipped, tmp_path) as play:
+            plain, _ = await play(shipped.solution, "done")
+            messy, _ = await play(shipped.solution + MESS, "done")
+    assert (plain.outcome, plain.reward) == ("graded", 1.0), plain.error
+    assert (messy.outcome, messy.reward) == ("graded", 1.0), messy.error
+
+
+def test_every_shipped_environment_with_a_shell_is_attacked() -> None:
+    """One that is added later is named here, or this fails."""
+    names = {"hud-shell"} & set(shipped_environments())
+    with_shell = {
+        name
+        for name in shipped_environments()
+        if any(isinstance(e.world, Shell) for e in load_environments([name]))
+    }
+    assert with_shell == names
+    for path in shipped_folder("taskset_data").glob("*.jsonl"):
+        rows = [json.loads(line) for line in path.read_text().splitlines() if line.strip()]
+        assert not {row.get("env") or row.get("gym") for row in rows} & with_shell, path
+
+
+def test_files_of_a_prompt_are_found() -> None:
+    """With folders, and without what only looks like one."""
+    prompt = "See /workspace/src/a.py, report.csv, e.g. the 2.5 of it. Write to data/out.json."
+    assert named_files(prompt) == ("src/a.py", "report.csv", "data/out.json")

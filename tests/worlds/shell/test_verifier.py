@@ -1,0 +1,256 @@
+"""A grader's own sandbox: the author's files, named outputs as data, and nothing else."""
+
+# ruff: noqa: ASYNC240  # the author's files are made here
+
+import re
+import tempfile
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from hud_mcp.errors import ActionFailed, BrokenByAgent, EnvironmentFailed, GraderFailed
+from hud_mcp.sandbox import SandboxLimits
+from hud_mcp.world import Opening
+from hud_mcp.worlds.shell import Shell, ShellWorld
+
+pytestmark = [pytest.mark.anyio, pytest.mark.sandbox]
+
+OpenShell = Callable[..., Awaitable[ShellWorld]]
+BOUND_S = 120
+
+
+@pytest.fixture
+async def open_shell(machine: None, tmp_path: Path) -> AsyncIterator[OpenShell]:
+    """Open shells beside an author's files; they are closed after the test."""
+    opened: list[ShellWorld] = []
+
+    async def open_it(*args: Any, **options: Any) -> ShellWorld:
+        opened.append(await Shell(*args, **options).open(Opening(folder=tmp_path)))
+        return opened[-1]
+
+    with anyio.fail_after(BOUND_S):
+        yield open_it
+        for shell in opened:
+            await shell.close()
+
+
+@pytest.fixture
+async def shell(open_shell: OpenShell) -> ShellWorld:
+    """One with an empty folder."""
+    return await open_shell()
+
+
+def write(folder: Path, **files: str) -> None:
+    """Write an author's files; two underscores stand for a slash, one at the end for `.py`."""
+    for name, content in files.items():
+        path = folder / re.sub("_$", ".py", name.replace("__", "/"))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content)
+
+
+def left_over() -> set[str]:
+    """Folders of the author's files that are still there."""
+    return {path.name for path in Path(tempfile.gettempdir()).glob("hud-mcp-verifier-*")}
+
+
+async def test_it_has_the_authors_files_and_the_named_outputs_alone(
+    shell: ShellWorld, tmp_path: Path
+) -> None:
+    """What is named and not there is told; afterwards all is gone."""
+    write(tmp_path, checks__check_="print('the author')", checks__data__a="1")
+    await shell.run("mkdir out; echo x > out/x; echo y > y; echo secret > other; echo z > z")
+    before = left_over()
+    async with shell.verifier("checks/", {"out": "out", "y": "in/deep/y", "gone": "gone"}) as clean:
+        seen = await clean.run("find . -type f | sort; cat in/deep/y")
+        assert seen.stdout.split() == ["./check.py", "./data/a", "./in/deep/y", "./out/x", "y"]
+        assert clean.missing == {"gone": "it is not there"}
+        assert (await clean.read_text("out/x"), await clean.read_bytes("check.py")) == (
+            "x\n",
+            b"print('the author')",
+        )
+        assert await clean.exists("data/a")
+        assert not await clean.exists("other")
+        with pytest.raises(ActionFailed, match="other cannot be read"):
+            await clean.read_text("other")
+        assert left_over() > before
+    assert left_over() <= before
+    with pytest.raises(EnvironmentFailed):
+        await clean.run("true")
+    async with shell.verifier("checks/check.py") as clean:
+        assert (await clean.run("ls")).stdout.split() == ["__pycache__", "check.py"]
+
+
+async def test_a_command_says_how_it_ended(shell: ShellWorld) -> None:
+    """Both streams, the exit code as shells have it, a bound; what it leaves running is killed."""
+    async with shell.verifier() as clean:
+        done = await clean.run("cat; echo oops >&2; exit 3", stdin="in")
+        assert (done.exit_code, done.stdout, done.stderr) == (3, "in", "oops\n")
+        assert (await clean.run("kill -9 $$")).exit_code == 137
+        late = await clean.run("echo a; sleep 60", timeout_s=0.5)
+        assert (late.exit_code, late.stdout) == (137, "a\n")
+        assert "longer than 0.5 s" in (late.stopped or "")
+        await clean.run("sleep 100 & echo")
+        assert (await clean.run("pgrep -x sleep")).exit_code == 1
+        await clean.run("sleep 100 >/dev/null 2>&1 & echo", background=True)
+        assert (await clean.run("pgrep -x sleep")).exit_code == 0
+        assert (
+            await clean.run(["printenv", "A"], env={"A": "1"}, cwd="/workspace")
+        ).output == "1\n"
+        for wrong in ({"cwd": "nowhere"}, {"timeout_s": 0}, {"cwd": "/etc"}):
+            with pytest.raises(GraderFailed):
+                await clean.run("true", **wrong)
+
+
+async def test_nothing_of_the_agents_comes_by_itself(shell: ShellWorld) -> None:
+    """Links, pipes, sockets, and what programs run without being told, wherever they lie."""
+    await shell.run(
+        "mkdir -p d/.git/hooks d/__pycache__ d/.local/bin; cd d; echo x > kept; ln -s kept link;"
+        "ln -s /etc/passwd outside; mkfifo pipe; touch conftest.py sitecustomize.py a.pth"
+        " __pycache__/kept.pyc .git/hooks/pre-commit .git/config .git/HEAD .bashrc .local/bin/git;"
+        "python3 -c \"import socket; socket.socket(socket.AF_UNIX).bind('socket')\"; ln kept hard"
+    )
+    async with shell.verifier(copy=["d", "d/conftest.py"]) as clean:
+        found = (await clean.run("find d ! -type d | sort")).stdout.split()
+        assert found == ["d/.git/HEAD", "d/conftest.py", "d/hard", "d/kept"]
+        assert clean.left_out["d/outside"] == "it is a link"
+        assert clean.left_out["d/pipe"] == "it is a pipe"
+        assert clean.left_out["d/socket"] == "it is a socket"
+        assert clean.left_out["d/.git/config"] == "git runs it"
+    await shell.run("ln -s d to; ln -s /etc/passwd a")
+    async with shell.verifier(copy=["a", "to/kept", "d/pipe", "d/kept/x"]) as clean:
+        assert set(clean.missing) == {"a", "to/kept", "d/pipe", "d/kept/x"}
+        assert "link" in clean.missing["to/kept"]
+
+
+async def test_the_authors_files_stand_in_front_and_cannot_be_written(
+    shell: ShellWorld, tmp_path: Path
+) -> None:
+    """Also against modules that Python would take before them, and folders that are renamed."""
+    write(tmp_path, checks__check_="print('author')", checks__src__helper_="print('helper')")
+    await shell.run(
+        "mkdir -p src/helper check; echo 'print(0)' > check.py; touch check.so check.abi3.so "
+        "check.pyc check/__init__.py src/helper.cpython-311-x86_64-linux-gnu.so "
+        "src/helper/__init__.py;"
+        "echo mine > src/mine.txt; echo 'print(1)' > src/helper.py"
+    )
+    async with shell.verifier("checks", ".") as clean:
+        done = await clean.run("python3 -m check; python3 src/helper.py; cat src/mine.txt")
+        assert done.stdout.split() == ["author", "helper", "mine"]
+        assert (await clean.run("ls -A . src")).stdout.split() == [
+            ".:", "__pycache__", "check.py", "src", "src:", "helper.py", "mine.txt",
+        ]  # fmt: skip
+        for line in (
+            "echo x > check.py", "rm -f check.py", "mv check.py a", "mv src a", "rm -rf src",
+            "chmod 777 check.py", "touch src/new", "touch __pycache__/a",
+            "echo x > /run/hud-mcp-site/sitecustomize.py", "umount check.py",
+            "mount -o remount,rw .",
+        ):  # fmt: skip
+            assert (await clean.run(line)).exit_code != 0, line
+        assert (await clean.run("python3 check.py")).stdout == "author\n"
+
+
+async def test_planted_modules_hide_nothing_of_the_system(shell: ShellWorld) -> None:
+    """A program finds what lies beside it, and the system's own before that."""
+    await shell.run(
+        "mkdir -p unittest sub; echo 'print(\"planted\")' | tee unittest/__init__.py json.py os.py "
+        "usercustomize.py; echo 'import json, unittest, beside' > sub/main.py;"
+        "echo 'print(\"beside\")' > sub/beside.py"
+    )
+    async with shell.verifier(copy=".") as clean:
+        for line in ("python3 sub/main.py", "cd sub && python3 -W error -m main"):
+            assert (await clean.run(line)).output == "beside\n"
+        assert (await clean.run("python3 -c 'import json, os, unittest'")).output == ""
+
+
+async def test_its_commands_see_nothing_that_the_agent_set(open_shell: OpenShell) -> None:
+    """A clean environment, with what the author gave every command; and no network by default."""
+    shell = await open_shell(env={"GIVEN": "1"}, allow=["example.com"])
+    await shell.run("mkdir -p bin; printf '#!/bin/sh\\necho mine' > bin/python3; chmod +x bin/*")
+    async with shell.verifier(copy=".") as clean:
+        names = dict(
+            line.split("=", 1) for line in (await clean.run("env")).stdout.splitlines() if line
+        )
+        assert names["PATH"] == "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+        assert (names["HOME"], names["GIVEN"], names["PYTHONNOUSERSITE"]) == ("/tmp", "1", "1")
+        assert "https_proxy" not in names
+    async with shell.verifier(network=True) as clean:
+        assert "https_proxy" in (await clean.run("env")).stdout
+
+
+async def test_what_still_runs_cannot_change_what_is_copied(shell: ShellWorld) -> None:
+    """A daemon swaps a file and a folder all the time: a copy is of one moment, in the folder."""
+    await shell.run(
+        "mkdir d; head -c 300000 /dev/zero | tr '\\0' a > A; tr a b < A > B; cp A d/out; cp A out;"
+        "setsid sh -c 'while :; do cp A new; mv new out; ln -s /etc e; mv -T e d 2>/dev/null || "
+        "{ mv d away; ln -s /etc d; rm d; mv away d; }; cp B new; mv new out; rm -f e; done' "
+        ">/dev/null 2>&1 </dev/null &"
+    )
+    for _ in range(8):
+        async with shell.verifier(copy=["out", "d/out"]) as clean:
+            for name in {"out", "d/out"} - set(clean.missing):
+                content = await clean.read_text(name)
+                assert set(content) in ({"a"}, {"b"})
+                assert len(content) == 300000
+    changes = 'a=$(stat -c %y out); until [ "$a" != "$(stat -c %y out)" ]; do sleep 0.05; done'
+    assert (await shell.run(changes)).exit_code == 0, "it goes on when the copy is made"
+    await shell.stop_agent()
+    one = (await shell.sandbox.files.stat("B")).modified, await shell.read_bytes("out")
+    async with shell.verifier(copy=["out"]) as clean:
+        assert (await clean.read_bytes("out")) == one[1]
+    assert (await shell.read_bytes("out")) == one[1], "it stays stopped once there is an answer"
+
+
+async def test_an_agent_cannot_keep_a_grader_from_copying(open_shell: OpenShell) -> None:
+    """Rights are lent and taken back; what is too much is the agent's own doing."""
+    limits = SandboxLimits(disk_bytes=4 * 1024 * 1024, files=2000)
+    shell = await open_shell(limits=limits)
+    await shell.run("mkdir -p d/e; echo x > d/e/f; chmod 0 d/e/f d/e d")
+    async with shell.verifier(copy=["d", "d/e/f"]) as clean:
+        assert (await clean.run("cat d/e/f")).stdout == "x\n"
+    assert (await shell.sandbox.files.stat("d")).mode & 0o777 == 0
+    await shell.run("chmod -R 700 d; for n in 1 2 3; do truncate -s 2M $n; done")
+    with pytest.raises(BrokenByAgent, match="more than 4194304 bytes"):
+        async with shell.verifier(copy="."):
+            pass
+    await shell.run("rm ?; d=.; for i in $(seq 250); do d=$d/a; mkdir $d; done; echo x > $d/deep")
+    async with shell.verifier(copy=".") as clean:
+        assert [why for why in clean.left_out.values() if "deep" in why]
+    await shell.run("rm -rf a; echo x > b; chmod 0 .")
+    async with shell.verifier(copy=["b"]) as clean:
+        assert await clean.read_text("b") == "x\n"
+    for wrong in ("/etc/passwd", "../a", "a/../../b"):
+        with pytest.raises(GraderFailed, match="no path in the agent's folder"):
+            await shell.verifier(copy=[wrong]).__aenter__()
+    with pytest.raises(GraderFailed, match="there is no 'cheks' beside"):
+        await shell.verifier("cheks").__aenter__()
+
+
+async def test_what_grades_comes_from_the_original(open_shell: OpenShell, tmp_path: Path) -> None:
+    """Tests that the agent changed or deleted; all else where outputs are named."""
+    write(tmp_path, root__test_a_="author", root__tests__b="author", root__code_="author",
+          root__data="author")  # fmt: skip
+    shell = await open_shell("root")
+    await shell.run("rm -r tests; for f in test_a.py code.py data; do echo agent > $f; done")
+    for copy, originals, wanted in (
+        (".", "tests", {"test_a.py": "author", "tests/b": "author", "code.py": "agent\n"}),
+        (["code.py"], "*", {"test_a.py": "author", "code.py": "agent\n", "data": "author"}),
+        (".", ["data", "test_*"], {"data": "author", "code.py": "agent\n"}),
+    ):
+        async with shell.verifier(copy=copy, originals=originals) as clean:
+            assert {name: await clean.read_text(name) for name in wanted} == wanted
+
+
+async def test_on_a_machine_without_sandboxes_it_is_a_folder_of_its_own(
+    open_shell: OpenShell, tmp_path: Path
+) -> None:
+    """Nothing guards it there; it has the same files, and is removed."""
+    write(tmp_path, checks__check_="import total; print(total.total)")
+    shell = await open_shell(isolation="none")
+    await shell.write("total.py", "total = 3\n")
+    async with shell.verifier("checks", ["total.py"]) as clean:
+        assert (await clean.run("python3 check.py")).output == "3\n"
+        assert clean.root != shell.root
+    assert not Path(clean.root).exists()

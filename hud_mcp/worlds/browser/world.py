@@ -4,7 +4,8 @@ import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal
 
 import anyio
 
@@ -31,7 +32,7 @@ from hud_mcp.worlds.browser.allow import AllowList
 from hud_mcp.worlds.browser.commands import Commands
 from hud_mcp.worlds.browser.devtools import is_end
 from hud_mcp.worlds.browser.gate import SITE_URL
-from hud_mcp.worlds.browser.hands import Hands, own_pauses_s
+from hud_mcp.worlds.browser.hands import Hands, gestures, own_pauses_s
 from hud_mcp.worlds.browser.hits import matching, write_down
 from hud_mcp.worlds.browser.kept import pack, unpack
 from hud_mcp.worlds.browser.options import SlotOptions
@@ -44,11 +45,11 @@ from hud_mcp.worlds.browser.tab import Tab
 from hud_mcp.worlds.browser.tabs import Tabs
 from hud_mcp.worlds.browser.target import (
     Place,
+    aimed,
     check_point,
     find_element,
     focused_element,
     middle_in_view,
-    place_of,
 )
 from hud_mcp.worlds.browser.text import Reading, changes_between, read_page, render
 from hud_mcp.worlds.browser.together import together
@@ -434,10 +435,15 @@ class BrowserWorld:
         if action.button in _HISTORY_BUTTONS:
             await self._commands.run(action.button, {})
             return
-        place = await self._place(tab, action)
-        if place is not None:
-            await self._note_hit(tab, place)
-            await self._hands.click(tab, place, action)
+        async with self._hands.holding(tab, action.hold_keys or ()):
+            for pause_ms, pauses in gestures(action.pattern or ()):
+                await anyio.sleep(pause_ms / 1000)
+
+                async def press(place: Place, pauses: tuple[int, ...] = pauses) -> None:
+                    await self._note_hit(tab, place)
+                    await self._hands.click(tab, place, action.button, pauses)
+
+                await self._send_to(tab, action, press, kind="press")
 
     async def _type(self, tab: Tab, action: TypeAction) -> None:
         element = None
@@ -446,23 +452,20 @@ class BrowserWorld:
             self._reached = await middle_in_view(tab.page, element)
         elif action.point is not None:
             place = check_point(tab.page, action.point)
-            await self._hands.click(tab, place, ClickAction(point=action.point))
+            await self._hands.click(tab, place)
             element = await focused_element(tab.page.main_frame)
         await self._note_focus(tab, element)
         await self._hands.type(tab, action, element)
 
     async def _scroll(self, tab: Tab, action: ScrollAction) -> None:
-        place = await self._place(tab, action)
-        if place is not None:
-            await self._hands.move(tab, place.x, place.y)
+        await self._send_to(tab, action, partial(self._hands.point_at, tab), kind="hover")
         await self._hands.scroll(tab, action.scroll or Point(x=0, y=0), action.hold_keys or ())
 
     async def _move(self, tab: Tab, action: MoveAction) -> None:
-        place = await self._place(tab, action)
-        if place is None:
+        if not await self._send_to(tab, action, partial(self._hands.point_at, tab), kind="hover"):
             at, by = self._hands.pointer, action.offset or Point(x=0, y=0)
             place = check_point(tab.page, Point(x=at.x + by.x, y=at.y + by.y))
-        await self._hands.move(tab, place.x, place.y)
+            await self._hands.point_at(tab, place)
 
     async def _keys(self, tab: Tab, action: PressAction | KeyDownAction | KeyUpAction) -> None:
         await self._note_hit(tab, None)
@@ -473,17 +476,23 @@ class BrowserWorld:
         else:
             await self._hands.key_up(tab, action.keys)
 
-    async def _place(
-        self, tab: Tab, action: ClickAction | ScrollAction | MoveAction
-    ) -> Place | None:
-        """Where a target is, or None where the action names none."""
-        if action.point is not None:
-            return check_point(tab.page, action.point)
+    async def _send_to(
+        self,
+        tab: Tab,
+        action: ClickAction | ScrollAction | MoveAction,
+        send: Callable[[Place], Awaitable[None]],
+        *,
+        kind: Literal["press", "hover"],
+    ) -> bool:
+        """Send something to an action's target; False where the action names none."""
+        if action.point is not None:  # it has no target: it is sent as it is
+            await send(check_point(tab.page, action.point))
+            return True
         if action.ref is None and action.selector is None:
-            return None
-        place = await place_of(tab, action.ref, action.selector)
+            return False
+        place = await aimed(tab, action.ref, action.selector, send, kind=kind)
         self._reached = None if place.scrolled else Point(x=place.x, y=place.y)
-        return place
+        return True
 
     async def _note_hit(self, tab: Tab, place: Place | None) -> None:
         """Remember what an action is about to hit: at a place, or what has the focus."""

@@ -38,6 +38,7 @@ class Tab:
         origins: Those whose pages were shown in it since this set was last emptied.
         sessions: What sessionStorage held when a snapshot was last taken, by origin.
         refs: The agent's refs, where they are not Playwright's.
+        status: The HTTP status that its document came with; None where it came without.
     """
 
     def __init__(
@@ -54,6 +55,8 @@ class Tab:
         self.origins: set[str] = set()
         self.sessions: dict[str, str] = {}
         self.refs: Refs | None = None
+        self.status: int | None = None
+        self._answered: int | None = None
         self._cdp: CDPSession | None = None
         self._clock = 0
         self._pending: dict[Request, int] = {}
@@ -138,6 +141,7 @@ class Tab:
             self._pending[request] = self.mark()
 
     def _on_response(self, response: "Response") -> None:
+        self._note_status(response)
         # A body that no script reads never ends; by then a short one has long been there.
         length = response.headers.get("content-length", "")
         short = length.isdigit() and int(length) <= _SHORT_BODY_BYTES
@@ -155,8 +159,19 @@ class Tab:
             self._arrived = self.mark()  # it came to nothing: refused, cancelled or a download
         self.stir()
 
+    def _note_status(self, response: "Response") -> None:
+        from playwright.async_api import Error  # noqa: PLC0415  # loads on use
+
+        try:
+            if response.request.is_navigation_request() and response.frame.parent_frame is None:
+                self._answered = response.status
+        except Error:
+            return  # of a service worker, or its frame went away
+
     def _on_navigated(self, frame: "Frame") -> None:
         if frame == self.page.main_frame:
+            if self._answered is not None or origin_of(frame.url) is None:
+                self.status, self._answered = self._answered, None
             self._arrived = self._loaded = self.mark()
             if origin := origin_of(frame.url):
                 self.origins.add(origin)

@@ -8,7 +8,6 @@ kept from the page, and `aimed` tries again.
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -195,7 +194,8 @@ async def aimed(
             moving for `REACH_BOUND_S`, or gets no press in `AIM_BOUND_S`. Nothing was pressed.
     """
     end = anyio.current_time() + AIM_BOUND_S
-    for attempt in count(1):
+    attempts = 0
+    while True:
         place = await _place_of(tab, ref, selector, kind)
         other: str | None = None
         try:
@@ -204,13 +204,13 @@ async def aimed(
             other = await disarm(place.frame or tab.page.main_frame)
         if not other:
             return place
-        if anyio.current_time() > end and attempt >= MIN_AIMS:
-            break
-    pressed = "Nothing was pressed" if kind == "press" else "The pointer is not on it"
-    raise ActionFailed(
-        f"{ref or selector!r} ({place.name}) does not stay under the pointer: {other} is there "
-        f"each time. {pressed}. Wait, and try again, or press a point."
-    )
+        attempts += 1
+        if anyio.current_time() > end and attempts >= MIN_AIMS:
+            pressed = "Nothing was pressed" if kind == "press" else "The pointer is not on it"
+            raise ActionFailed(
+                f"{ref or selector!r} ({place.name}) does not stay under the pointer: {other} is "
+                f"there each time. {pressed}. Wait, and try again, or press a point."
+            )
 
 
 async def disarm(frame: "Frame") -> str | None:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -46,6 +47,7 @@ class Reading:
         lines: The tree, one element or text each.
         long: The tree was over its limit.
         limit: How much of it could be shown.
+        status: The HTTP status that the document came with, where that says that it is an error.
     """
 
     title: str
@@ -55,6 +57,7 @@ class Reading:
     lines: tuple[str, ...]
     long: bool
     limit: int
+    status: int | None = None
 
 
 async def read_page(page: "Page", *, max_chars: int, long: bool = False) -> Reading:
@@ -125,9 +128,18 @@ def changes_between(
 
 def _head(reading: Reading, notes: Sequence[str]) -> list[str]:
     head = [f"Page: {reading.title or '(no title)'}", f"URL: {reading.url}"]
+    if reading.status is not None:
+        head.append(f"Status: {reading.status} {_phrase(reading.status)}".rstrip())
     if reading.scrolled:
         head.append(f"Scrolled: {reading.scrolled}")
     return [*head, *notes]
+
+
+def _phrase(status: int) -> str:
+    try:
+        return HTTPStatus(status).phrase
+    except ValueError:
+        return ""
 
 
 def _diff(old: Sequence[str], new: Sequence[str]) -> list[str]:

@@ -1,7 +1,7 @@
 """The live browser of one session: it acts, it is looked at, and it is closed."""
 
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
@@ -29,7 +29,7 @@ from hud_mcp.action import (
 from hud_mcp.errors import ActionFailed, EnvironmentFailed, HudMcpError, LimitReached
 from hud_mcp.observation import Look, Observation, Screenshot
 from hud_mcp.worlds.browser.allow import AllowList
-from hud_mcp.worlds.browser.commands import Commands
+from hud_mcp.worlds.browser.commands import Commands, whole
 from hud_mcp.worlds.browser.devtools import is_end
 from hud_mcp.worlds.browser.gate import SITE_URL
 from hud_mcp.worlds.browser.hands import Hands, gestures, own_pauses_s
@@ -39,7 +39,7 @@ from hud_mcp.worlds.browser.options import SlotOptions
 from hud_mcp.worlds.browser.picture import take_picture
 from hud_mcp.worlds.browser.reserve import Reserve, Slot
 from hud_mcp.worlds.browser.restore import Restoration
-from hud_mcp.worlds.browser.settle import LATENCIES, settle
+from hud_mcp.worlds.browser.settle import LATENCIES, NAVIGATION_BOUND_S, settle
 from hud_mcp.worlds.browser.snapshot import Snapshots
 from hud_mcp.worlds.browser.tab import Tab
 from hud_mcp.worlds.browser.tabs import Tabs
@@ -69,6 +69,9 @@ SNAPSHOT_BOUND_S = 15.0
 
 RESTORE_BOUND_S = 120.0
 """How long all pages may take to come back."""
+
+FIRST_ERROR = 400
+"""HTTP statuses from here on say that there is no such page."""
 
 _GONE_BOUND_S = 1.0
 _MOST_ELEMENTS = 100
@@ -154,18 +157,32 @@ class BrowserWorld:
         """
         return self._commands.written(url)
 
-    async def goto(self, path_or_url: str) -> None:
+    async def goto(self, path_or_url: str, *, allow_status: Collection[int] = ()) -> None:
         """Open a path of the site or an allowed URL, and return when it has settled.
 
+        Its document, or the last one that it leads to, is there whole then.
+
+        Args:
+            path_or_url: Where to go.
+            allow_status: HTTP statuses from 400 on that are what is wanted, such as `(404,)`.
+
         Raises:
-            ActionFailed: It is not allowed, or it did not arrive.
+            ActionFailed: It is not allowed, it did not arrive, or it is an error such as 404
+                that was not asked for.
             EnvironmentFailed: The browser is gone.
         """
         async with self._working(self._act_bound_s):
             tab = await self._tabs.ensure_open()
             mark = tab.mark()
-            await self._commands.visit(tab.page, self.address(path_or_url))
+            address = self.address(path_or_url)
+            status = await self._commands.visit(tab.page, address)
             await settle(tab, mark)
+            await whole(tab.page, NAVIGATION_BOUND_S * 1000)
+        if status is not None and status >= FIRST_ERROR and status not in allow_status:
+            raise ActionFailed(
+                f"{address} answered with status {status}. If that is wanted, say so: "
+                f"allow_status=({status},)."
+            )
 
     async def set_offline(self, *, offline: bool) -> None:
         """Take the network away from this session's pages, or give it back.
@@ -557,6 +574,8 @@ class BrowserWorld:
                 reading = await read_page(tab.page, max_chars=limit, long=long)
         except TimeoutError:
             return f"Page: {tab.page.url} does not respond. Wait, reload it, or go elsewhere."
+        if tab.status is not None and tab.status >= FIRST_ERROR:
+            reading = replace(reading, status=tab.status)
         if (refs := tab.refs) is not None:
             lines = tuple(refs.translate(line) for line in reading.lines)
             reading = replace(reading, lines=lines)

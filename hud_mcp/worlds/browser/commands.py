@@ -201,7 +201,9 @@ class Commands:
         return urljoin(here if on_site or not self._has_site else SITE_URL + "/", text)
 
     async def _goto(self, url: str) -> None:
-        await self.visit(self._tabs.current.page, self.address(str(url)))
+        address = self.address(str(url))
+        await self._tabs.replace_hung()  # such a page could not be left otherwise
+        await self.visit(self._tabs.current.page, address)
 
     async def _back(self) -> None:
         await self._travel(-1, "There is no earlier page in this tab.")
@@ -223,7 +225,12 @@ class Commands:
         await whole(page, NAVIGATION_BOUND_MS)
 
     async def _reload(self) -> None:
+        url, tab = self._tabs.current.page.url, self._tabs.current
+        await self._tabs.replace_hung()
         page = self._tabs.current.page
+        if self._tabs.current is not tab:
+            await self.visit(page, url)
+            return
         await page.reload(wait_until="commit", timeout=NAVIGATION_BOUND_MS)
         await whole(page, NAVIGATION_BOUND_MS)
 

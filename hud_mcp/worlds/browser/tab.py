@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 import anyio
 
-from hud_mcp.worlds.browser.devtools import attach
+from hud_mcp.worlds.browser.devtools import attach, target_of
 from hud_mcp.worlds.browser.options import SlotOptions
 from hud_mcp.worlds.browser.refs import Refs
 
@@ -38,6 +38,8 @@ class Tab:
         origins: Those whose pages were shown in it since this set was last emptied.
         sessions: What sessionStorage held when a snapshot was last taken, by origin.
         refs: The agent's refs, where they are not Playwright's.
+        crashed: Whether its process died.
+        target_id: The id under which the browser knows it, once it is watched.
         status: The HTTP status that its document came with; None where it came without.
     """
 
@@ -57,6 +59,8 @@ class Tab:
         self.refs: Refs | None = None
         self.status: int | None = None
         self._answered: int | None = None
+        self.target_id: str | None = None
+        self.crashed = False
         self._cdp: CDPSession | None = None
         self._clock = 0
         self._pending: dict[Request, int] = {}
@@ -76,14 +80,15 @@ class Tab:
     @property
     def closed(self) -> bool:
         """Whether the page is gone."""
-        return self.page.is_closed()
+        return self.crashed or self.page.is_closed()
 
     async def cdp(self) -> "CDPSession":
         """The page's CDP session, opened when first asked for."""
         if self._cdp is None:
-            cdp = await attach(self.page, self._options.scale, self._options.font_scale)
+            self._cdp = cdp = await attach(self.page, self._options.scale, self._options.font_scale)
             self._adopt(cdp)
-            return cdp
+        if self.target_id is None:
+            self.target_id = await target_of(self._cdp)
         return self._cdp
 
     def mark(self) -> int:

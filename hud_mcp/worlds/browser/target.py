@@ -15,7 +15,7 @@ import anyio
 
 from hud_mcp.action import Point
 from hud_mcp.errors import ActionFailed
-from hud_mcp.worlds.browser.devtools import is_end
+from hud_mcp.worlds.browser.devtools import is_elsewhere, is_end
 from hud_mcp.worlds.browser.settle import TRACKER
 from hud_mcp.worlds.browser.tab import Tab
 
@@ -127,6 +127,8 @@ async def find_element(tab: Tab, ref: str | None, selector: str | None) -> "Elem
     except Error as exc:
         if is_end(exc):
             raise
+        if is_elsewhere(exc):
+            raise ActionFailed("The page went to another document meanwhile. Look again.") from exc
         if ref is not None:
             found: list[ElementHandle] = []
         else:

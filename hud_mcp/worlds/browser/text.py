@@ -23,11 +23,16 @@ __all__ = ["Reading", "changes_between", "read_page", "render"]
 
 READ_BOUND_S = 5.0
 
+BARE = "# The document has no body: the page took it away, or has not made it yet."
+
 _BOX = re.compile(r" \[box=(-?[\d.]+),(-?[\d.]+),([\d.]+),([\d.]+)\]")
 _REF = re.compile(r"\[ref=(\w+)\]")
 
 _FACTS = f"""() => {{
   const root = document.scrollingElement || document.documentElement;
+  if (!root || (root.tagName === 'HTML' && !document.body)) {{
+    return {{ title: '', y: 0, height: 0, x: 0, width: 0, born: 0, bare: true }};
+  }}
   const tracker = window['{TRACKER}'];
   return {{ title: document.title, y: Math.round(root.scrollTop), height: root.scrollHeight,
     x: Math.round(root.scrollLeft), width: root.scrollWidth,
@@ -79,6 +84,8 @@ async def read_page(page: "Page", *, max_chars: int, long: bool = False) -> Read
     with anyio.fail_after(READ_BOUND_S):
         facts: dict[str, Any] = await page.evaluate(_FACTS)
         height = _viewport_height(page)
+        if facts.get("bare"):
+            return Reading("", page.url, 0, "", (BARE,), long=False, limit=max_chars)
         whole = facts["y"] == 0 and facts["height"] > height
         lines = await _tree(page, boxes=long and not whole)
         size = sum(len(_BOX.sub("", line)) + 1 for line in lines)

@@ -104,6 +104,7 @@
     promise.then(() => end(call), () => end(call));
     return promise;
   };
+  state.until = promise => until(promise, 'clipboard');
   const naming = (method, url) => {
     try { return `${method} ${new URL(url, document.baseURI).href.split('?')[0]}`; }
     catch { return `${method} ?`; }

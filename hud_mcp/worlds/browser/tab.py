@@ -1,7 +1,7 @@
 """One page of a session, and what the browser tells about it while it lives."""
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -40,6 +40,7 @@ class Tab:
         refs: The agent's refs, where they are not Playwright's.
         crashed: Whether its process died.
         target_id: The id under which the browser knows it, once it is watched.
+        links: The selectors that some of the agent's refs stand for.
         status: The HTTP status that its document came with; None where it came without.
     """
 
@@ -57,6 +58,7 @@ class Tab:
         self.origins: set[str] = set()
         self.sessions: dict[str, str] = {}
         self.refs: Refs | None = None
+        self.links: Mapping[str, str] = {}
         self.status: int | None = None
         self._answered: int | None = None
         self.target_id: str | None = None

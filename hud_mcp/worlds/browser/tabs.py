@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 __all__ = ["DialogRule", "Tabs"]
 
+CRASH_NEWS_S = 2.0
+"""How long after a crash calls still fail because of it."""
+
 MAX_NOTES = 12
 MAX_REFUSED_PAGES = 20
 """So many more tabs than can be open are closed one by one after an action; then all are."""
@@ -80,6 +83,7 @@ class Tabs:
         self._closed_origins: set[str] = set()
         self._came = anyio.Event()
         self._crashed = anyio.Event()
+        self._crashed_at = float("-inf")
         self._closing = False
         first = Tab(slot.page, self._options, self._latency_s, slot.cdp)
         self._tabs: list[Tab] = []
@@ -117,11 +121,15 @@ class Tabs:
     async def until_crash(self, bound_s: float) -> bool:
         """Wait for the news that the page that is shown crashed; True where it did."""
         with anyio.move_on_after(bound_s):
-            while not self._current.crashed:
+            while not self._crashed_lately():
                 came = self._crashed
                 await came.wait()
         await self.until_tidy()
-        return self._current.crashed
+        return self._crashed_lately()
+
+    def _crashed_lately(self) -> bool:
+        since = anyio.current_time() - CRASH_NEWS_S
+        return self._current.crashed or self._crashed_at > since
 
     async def until_tidy(self) -> None:
         """Wait, for seconds at most, until what broke is known and closed."""
@@ -281,6 +289,7 @@ class Tabs:
 
     def _on_crash(self, tab: Tab) -> None:
         tab.crashed = True
+        self._crashed_at = anyio.current_time()
         self._crashed.set()
         self._crashed = anyio.Event()
         if self._closing:

@@ -277,6 +277,8 @@ def _engine(tab: Tab, ref: str | None, selector: str | None) -> str:
     if ref is None:
         return selector or ""
     name = ref.strip().strip("[]@ ").removeprefix("ref=").strip()
+    if name in tab.links:
+        return tab.links[name]
     if tab.refs is not None:
         name = tab.refs.find(name) or "none"
     return f"aria-ref={name}"

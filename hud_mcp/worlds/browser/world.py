@@ -59,7 +59,7 @@ from hud_mcp.worlds.browser.target import (
     focused_element,
     middle_in_view,
 )
-from hud_mcp.worlds.browser.text import Reading, changes_between, read_page, render
+from hud_mcp.worlds.browser.text import Reading, changes_between, new_refs, read_page, render
 from hud_mcp.worlds.browser.together import together
 
 if TYPE_CHECKING:
@@ -119,6 +119,7 @@ class BrowserWorld:
         self._reserve = reserve
         self._broken: str | None = None
         self._agent_began = False
+        self._refused = False
         self._ended = anyio.Event()
         self._closed = False
         self._goes_offline = goes_offline
@@ -452,15 +453,18 @@ class BrowserWorld:
 
         If this call is cancelled, keys and buttons that it held are let go.
         """
+        self._refused = True
         async with self._working(self._act_bound_s + own_pauses_s(action)):
             tab = await self._agent_tab()
             self._tabs.forget_shown_notes()
             mark = tab.mark()
             if (effect := await self._perform_still(action)) is not None:
+                self._refused = False
                 return effect
             self._reached = self._hit = None
             await self._perform(tab, action)
             await self._settle(tab, mark, late=isinstance(action, ScrollAction))
+        self._refused = False
         return ActionEffect(place=self._reached, target=self._hit)
 
     async def observe(self, look: Look) -> Observation:
@@ -731,7 +735,10 @@ class BrowserWorld:
             lines = tuple(refs.translate(line) for line in reading.lines)
             reading = replace(reading, lines=lines)
         self._snapshots.saw(reading)
+        tab.links = reading.links
         notes = self._tabs.notes()
+        if self._refused and (told := new_refs(self._last, reading)):
+            notes.append(f"Note: {told}")
         if look.changes:
             text = changes_between(self._last, reading, notes, max_chars=limit)
         else:

@@ -2,7 +2,9 @@
 
 # ruff: noqa: E501  # pages are easier to read unbroken
 
+import re
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -11,10 +13,12 @@ import pytest
 from hud_mcp.action import ClickAction
 from hud_mcp.errors import ActionFailed, InvalidEnvironment
 from hud_mcp.observation import Look
+from hud_mcp.world import Opening, Shared
 from hud_mcp.worlds.browser import BrowserWorld, SiteRequest, SiteResponse
 
 pytestmark = [pytest.mark.anyio, pytest.mark.browser]
 
+PAGE = (Path(__file__).resolve().parents[3] / "docs" / "graders.md").read_text()
 Browse = Callable[..., Awaitable[BrowserWorld]]
 
 
@@ -111,3 +115,23 @@ async def test_the_accessibility_tree_is_read_past_the_pages_scripts(browse: Bro
     for told in ("heading Orders", "3 open", "image Logo", "textbox Name: Ann", "button Inside"):
         assert told in text, text
     assert "forged" not in text
+
+
+async def test_the_pages_program_grades_the_order_and_not_the_page(shared: Shared) -> None:
+    """docs/graders.md: an order gets 1, and a page that only says so 0."""
+    blocks = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    (block,) = (each for each in blocks if "browser.verifier" in each)
+    names: dict[str, Any] = {"__name__": "page"}
+    exec(compile(block, "docs/graders.md", "exec"), names)
+    for script, reward in (
+        ("fetch('/api/till', {method: 'POST'}).then(r => r.text())", 1.0),
+        ("document.getElementById('n').textContent = '1 orders'", 0.0),
+    ):
+        world = await names["env"].world.open(Opening(shared=shared))
+        playing = names["order"].run({}, world)
+        assert await anext(playing) == "Order one."
+        await world.page.evaluate(script)
+        with anyio.fail_after(40):
+            assert await playing.asend("done") == reward
+        await playing.aclose()
+        await world.close()

@@ -202,7 +202,7 @@ async def main(folder: Path, runs: Sequence[Run], sessions: int) -> int:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--pages", type=Path)
     parser.add_argument("--only", help="names of pages, with commas")
     parser.add_argument("--seeds", type=int, default=2)

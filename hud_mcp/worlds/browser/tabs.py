@@ -76,6 +76,7 @@ class Tabs:
         self.refused: dict[str, str] = {}
         self._on_broken = on_broken
         self._crashes = slot.crashes
+        self._owned = slot.crashes is not None  # not a browser that others have started
         self._refused_pages = 0
         self._dialogs = 0
         self._tasks: set[asyncio.Task[None]] = set()
@@ -237,7 +238,8 @@ class Tabs:
     def _on_page(self, page: "Page") -> None:
         if any(tab.page == page for tab in self._tabs):
             return
-        if len(self._tabs) >= MAX_TABS or self._refused_pages > MAX_REFUSED_PAGES:
+        too_many = len(self._tabs) >= MAX_TABS or self._refused_pages > MAX_REFUSED_PAGES
+        if too_many and self._owned:
             self._on_storm(page)
             return
         opener = self._current
@@ -321,6 +323,8 @@ class Tabs:
     def _count_dialog(self) -> bool:
         """Whether a dialog is answered; pages that open them without end are closed."""
         self._dialogs += 1
+        if not self._owned:
+            return True
         if self._dialogs == MAX_DIALOGS + 1:
             self.note("A page opened dialogs without end; all tabs were closed.")
             self.start_over()

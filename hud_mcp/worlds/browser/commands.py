@@ -21,6 +21,9 @@ __all__ = ["COMMANDS", "SCHEMAS", "Commands", "whole"]
 
 NAVIGATION_BOUND_MS = 15_000
 
+MAX_INTERRUPTIONS = 10
+"""How often the page that is left may go elsewhere before that is the answer."""
+
 COMMANDS: Mapping[str, tuple[str, ...]] = {
     "goto": ("url",),
     "back": (),
@@ -175,7 +178,7 @@ class Commands:
         response: Response | None = None
         began = anyio.current_time()
         try:
-            response = await page.goto(address, wait_until="commit", timeout=NAVIGATION_BOUND_MS)
+            response = await _go(page, address)
         except Error as exc:
             if is_end(exc):
                 raise
@@ -269,6 +272,23 @@ class Commands:
             await element.select_option(wanted, timeout=2500)
         except Error as exc:
             raise ActionFailed(f"{called!r} is disabled or hidden: it was not set.") from exc
+
+
+async def _go(page: "Page", address: str) -> "Response | None":
+    """Open an address, again where the page that is left goes elsewhere in that moment.
+
+    Raises:
+        Error: Playwright's.
+    """
+    from playwright.async_api import Error  # noqa: PLC0415  # loads on use
+
+    for _attempt in range(MAX_INTERRUPTIONS):
+        try:
+            return await page.goto(address, wait_until="commit", timeout=NAVIGATION_BOUND_MS)
+        except Error as exc:
+            if "interrupted by another navigation" not in exc.message:
+                raise
+    return await page.goto(address, wait_until="commit", timeout=NAVIGATION_BOUND_MS)
 
 
 async def whole(page: "Page", bound_ms: float) -> None:

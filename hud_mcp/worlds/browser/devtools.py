@@ -47,7 +47,13 @@ async def target_of(cdp: "CDPSession") -> str:
 
 def is_elsewhere(exc: BaseException) -> bool:
     """Whether a failure says that a document went away for another one while it was asked."""
-    words = ("Execution context was destroyed", "navigating", "was detached", "Cannot find context")
+    words = (
+        "Execution context was destroyed",
+        "navigating",
+        "was detached",
+        "Cannot find context",
+        "from a different document",
+    )
     return any(word in str(exc) for word in words)
 
 

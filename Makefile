@@ -9,7 +9,7 @@ TESTS ?=
 STEP ?= all
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test check bench fresh clean
+.PHONY: demo test check bench stress fresh clean
 
 # The main job on real input: the quickstart taskset, a real MCP client in another process,
 # a real Chromium; progress, a table, and a report that opens from disk.
@@ -48,6 +48,12 @@ bench: $(STAMP)
 	else \
 	  echo "benchmarks/channel.py needs HUD's SDK, which make test leaves in .venv-hud"; \
 	fi
+
+# Clicks on what scripts move, beside plain Playwright, with the processors taken; needs MiniWoB++.
+stress: $(STAMP)
+	@$(BIN)/python scripts/install.py demo
+	@$(BIN)/python -c "from importlib.util import find_spec as f; exit(f('miniwob') is None)" 2>/dev/null || $(BIN)/pip install --quiet --no-deps miniwob
+	$(BIN)/python benchmarks/stress.py
 
 $(STAMP): pyproject.toml
 	@sh scripts/make-venv.sh $(VENV) $(PYTHON)

@@ -15,6 +15,7 @@ import anyio
 
 from hud_mcp.errors import EnvironmentFailed
 from hud_mcp.worlds.browser.allow import AllowList
+from hud_mcp.worlds.browser.crashes import Crashes
 from hud_mcp.worlds.browser.driver import missing_library, start_driver
 from hud_mcp.worlds.browser.options import SlotOptions
 from hud_mcp.worlds.browser.reserve import Reserve, Slot
@@ -115,6 +116,7 @@ class Chromium:
         self._playwright = playwright
         self._browser = browser
         self._closed = False
+        self.crashes = Crashes()
         self.reserve = Reserve(self._prepare)
 
     @property
@@ -164,10 +166,21 @@ class Chromium:
                 await playwright.stop()
             raise
         logger.info("Chromium %s started: %s", browser.version, executable or "Playwright's own")
-        return cls(playwright, browser)
+        chromium = cls(playwright, browser)
+        try:
+            with anyio.fail_after(CLOSE_BOUND_S):
+                await chromium.crashes.watch(browser)
+        except (Error, TimeoutError) as exc:
+            logger.info("Crashes of pages are not told apart: %s", _reason(exc))
+        except BaseException:
+            await chromium.close()
+            raise
+        return chromium
 
     async def _prepare(self, options: SlotOptions) -> Slot:
-        return await Slot.open(self._browser, options)
+        slot = await Slot.open(self._browser, options)
+        slot.crashes = self.crashes
+        return slot
 
     async def close(self) -> None:
         """End the browser and the driver, within seconds even where they are dead."""

@@ -5,6 +5,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin, urlsplit
 
+import anyio
+
 from hud_mcp.errors import ActionFailed, did_you_mean
 from hud_mcp.worlds.browser.allow import AllowList
 from hud_mcp.worlds.browser.devtools import is_end, send
@@ -13,11 +15,14 @@ from hud_mcp.worlds.browser.tabs import DialogRule, Tabs
 from hud_mcp.worlds.browser.target import find_element
 
 if TYPE_CHECKING:
-    from playwright.async_api import Page
+    from playwright.async_api import Page, Response
 
-__all__ = ["COMMANDS", "SCHEMAS", "Commands"]
+__all__ = ["COMMANDS", "SCHEMAS", "Commands", "whole"]
 
 NAVIGATION_BOUND_MS = 15_000
+
+MAX_INTERRUPTIONS = 10
+"""How often the page that is left may go elsewhere before that is the answer."""
 
 COMMANDS: Mapping[str, tuple[str, ...]] = {
     "goto": ("url",),
@@ -157,28 +162,35 @@ class Commands:
             return f"{SITE_URL}/{text.lstrip('/')}"
         return named
 
-    async def visit(self, page: "Page", address: str) -> None:
-        """Open an address that `address` gave, as far as its document having arrived.
+    async def visit(self, page: "Page", address: str) -> int | None:
+        """Open an address that `address` gave, until its document is there whole.
+
+        Returns:
+            The HTTP status that it came with; None where it came without.
 
         Raises:
-            ActionFailed: It did not arrive.
+            ActionFailed: It did not arrive, or not whole; the text says which.
         """
         from playwright.async_api import Error  # noqa: PLC0415  # loads on use
 
         self._tabs.refused.clear()
         host = urlsplit(address).hostname or ""
+        response: Response | None = None
+        began = anyio.current_time()
         try:
-            await page.goto(address, wait_until="commit", timeout=NAVIGATION_BOUND_MS)
+            response = await _go(page, address)
         except Error as exc:
             if is_end(exc):
                 raise
             if "Download is starting" in exc.message:
-                return  # the refusal of the download is told as a note
+                return None  # the refusal of the download is told as a note
             reason = exc.message.partition(": ")[2].partition("\n")[0] or exc.message
             reason = self._tabs.refused.get(host, reason)
             raise ActionFailed(f"{address} could not be opened: {reason}") from exc
         if refusal := self._tabs.refused.get(host):
             raise ActionFailed(f"{address} could not be opened: {refusal}")
+        await whole(page, NAVIGATION_BOUND_MS - 1000 * (anyio.current_time() - began))
+        return response.status if response is not None else None
 
     def _absolute(self, text: str) -> str:
         if not text:
@@ -192,7 +204,9 @@ class Commands:
         return urljoin(here if on_site or not self._has_site else SITE_URL + "/", text)
 
     async def _goto(self, url: str) -> None:
-        await self.visit(self._tabs.current.page, self.address(str(url)))
+        address = self.address(str(url))
+        await self._tabs.replace_hung()  # such a page could not be left otherwise
+        await self.visit(self._tabs.current.page, address)
 
     async def _back(self) -> None:
         await self._travel(-1, "There is no earlier page in this tab.")
@@ -211,9 +225,17 @@ class Commands:
         page = self._tabs.current.page
         move = page.go_back if step < 0 else page.go_forward
         await move(wait_until="commit", timeout=NAVIGATION_BOUND_MS)
+        await whole(page, NAVIGATION_BOUND_MS)
 
     async def _reload(self) -> None:
-        await self._tabs.current.page.reload(wait_until="commit", timeout=NAVIGATION_BOUND_MS)
+        url, tab = self._tabs.current.page.url, self._tabs.current
+        await self._tabs.replace_hung()
+        page = self._tabs.current.page
+        if self._tabs.current is not tab:
+            await self.visit(page, url)
+            return
+        await page.reload(wait_until="commit", timeout=NAVIGATION_BOUND_MS)
+        await whole(page, NAVIGATION_BOUND_MS)
 
     async def _switch_tab(self, index: int) -> None:
         count = len(self._tabs.all)
@@ -250,6 +272,44 @@ class Commands:
             await element.select_option(wanted, timeout=2500)
         except Error as exc:
             raise ActionFailed(f"{called!r} is disabled or hidden: it was not set.") from exc
+
+
+async def _go(page: "Page", address: str) -> "Response | None":
+    """Open an address, again where the page that is left goes elsewhere in that moment.
+
+    Raises:
+        Error: Playwright's.
+    """
+    from playwright.async_api import Error  # noqa: PLC0415  # loads on use
+
+    for _attempt in range(MAX_INTERRUPTIONS):
+        try:
+            return await page.goto(address, wait_until="commit", timeout=NAVIGATION_BOUND_MS)
+        except Error as exc:
+            if "interrupted by another navigation" not in exc.message:
+                raise
+    return await page.goto(address, wait_until="commit", timeout=NAVIGATION_BOUND_MS)
+
+
+async def whole(page: "Page", bound_ms: float) -> None:
+    """Wait until a page's document has been read to its end, as scripts and looks expect it.
+
+    Raises:
+        ActionFailed: It is still on its way.
+    """
+    from playwright.async_api import Error  # noqa: PLC0415  # loads on use
+    from playwright.async_api import TimeoutError as TooLate  # noqa: PLC0415  # loads on use
+
+    try:
+        await page.wait_for_load_state("domcontentloaded", timeout=max(1.0, bound_ms))
+    except TooLate as exc:
+        raise ActionFailed(
+            f"{page.url} is still loading after {NAVIGATION_BOUND_MS / 1000:g} s: a part of its "
+            "document is there. Wait, and look again."
+        ) from exc
+    except Error as exc:
+        if is_end(exc):
+            raise
 
 
 def _signature(name: str) -> str:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, cast
 if TYPE_CHECKING:
     from playwright.async_api import CDPSession, Page
 
-__all__ = ["DEFAULT_FONT_PX", "attach", "is_end", "send"]
+__all__ = ["DEFAULT_FONT_PX", "attach", "is_elsewhere", "is_end", "send", "target_of"]
 
 
 DEFAULT_FONT_PX = {"standard": 16, "fixed": 13}
@@ -38,6 +38,23 @@ async def attach(page: "Page", scale: float, font_scale: float = 1.0) -> "CDPSes
         sizes = {name: round(px * font_scale) for name, px in DEFAULT_FONT_PX.items()}
         await send(cdp, "Page.setFontSizes", {"fontSizes": sizes})
     return cdp
+
+
+async def target_of(cdp: "CDPSession") -> str:
+    """The id under which the browser knows a page."""
+    return str((await send(cdp, "Target.getTargetInfo"))["targetInfo"]["targetId"])
+
+
+def is_elsewhere(exc: BaseException) -> bool:
+    """Whether a failure says that a document went away for another one while it was asked."""
+    words = (
+        "Execution context was destroyed",
+        "navigating",
+        "was detached",
+        "Cannot find context",
+        "from a different document",
+    )
+    return any(word in str(exc) for word in words)
 
 
 def is_end(exc: BaseException) -> bool:

@@ -51,9 +51,15 @@ class Typed(Value):
 # Before the agent starts.
 
 
-async def goto(browser: BrowserWorld, url: str) -> None:
-    """Open an address; `http://` is added where it has no scheme, and a path is the site's."""
-    await browser.goto(browser.written_address(url))
+async def goto(
+    browser: BrowserWorld, url: str, allow_status: int | list[int] | None = None
+) -> None:
+    """Open an address; `http://` is added where it has no scheme, and a path is the site's.
+
+    One that answers with an error such as 404 fails the setup, unless `allow_status` names that.
+    """
+    allowed = [allow_status] if isinstance(allow_status, int) else allow_status or []
+    await browser.goto(browser.written_address(url), allow_status=allowed)
 
 
 async def load_html(browser: BrowserWorld, html: str) -> None:

@@ -1,5 +1,6 @@
 """Mouse and keyboard of one session: what each input action does to a page."""
 
+import asyncio
 import re
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
@@ -12,19 +13,23 @@ from hud_mcp.action import Action, ClickAction, DragAction, Point, TypeAction, W
 from hud_mcp.errors import ActionFailed
 from hud_mcp.worlds.browser.devtools import send
 from hud_mcp.worlds.browser.keys import is_in_layout, playwright_keys, split_chords
+from hud_mcp.worlds.browser.settle import TRACKER
 from hud_mcp.worlds.browser.tab import Tab
-from hud_mcp.worlds.browser.target import Place
+from hud_mcp.worlds.browser.target import Place, disarm
 
 if TYPE_CHECKING:
     from playwright.async_api import ElementHandle
 
-__all__ = ["Hands", "own_pauses_s"]
+__all__ = ["Hands", "gestures", "own_pauses_s"]
 
 DOUBLE_CLICK_MS = 500
 """Clicks further apart than this count one by one, as on a desktop."""
 
 PASTE_CHARS = 200
 """A longer text is put in at once; a key event for each character takes 4 ms."""
+
+MAX_FOCUSES = 3
+"""How often a field is given the focus that another element takes from it."""
 
 RELEASE_BOUND_S = 2.0
 FILL_BOUND_MS = 2000
@@ -55,6 +60,19 @@ _TYPED_KIND = """e => {
   return e.tagName === 'TEXTAREA' ? 'text' : e.tagName === 'INPUT' ? e.type : '';
 }"""
 
+_GUARD_KEYS = """(element, key) => {
+  const tracker = window[key];
+  if (!tracker) return;
+  const judge = event => {
+    const got = event.composedPath()[0];
+    for (let n = got; n; n = n.parentNode || n.host) if (n === element) return '';
+    return !got || !got.tagName ? 'nothing'
+      : `<${got.tagName.toLowerCase()}${got.id ? '#' + got.id : ''}>`;
+  };
+  tracker.arm(['keydown', 'beforeinput'], ['keydown', 'keypress', 'keyup', 'beforeinput'], judge);
+}"""
+"""Has the page's guard keep keys from it whose first one another element would get."""
+
 _NUMBER = re.compile(r"[-+]?\d*\.?\d+([eE][-+]?\d+)?")
 
 _FUNCTION_KEY_CODES = {f"F{n}": 111 + n for n in range(13, 25)}
@@ -82,17 +100,28 @@ class Hands:
         await tab.page.mouse.move(x, y)
         self.pointer = Point(x=x, y=y)
 
-    async def click(self, tab: Tab, place: Place, action: ClickAction) -> None:
-        """Click at a place, once and once more for each pause of the action's pattern."""
-        button = cast("MouseButton", action.button)
-        async with self.holding(tab, action.hold_keys or ()):
-            await self.move(tab, place.x, place.y)
-            count = 1
-            await self._press_button(tab, button, count)
-            for pause_ms in action.pattern or ():
-                await anyio.sleep(pause_ms / 1000)
-                count = count + 1 if pause_ms <= DOUBLE_CLICK_MS else 1
-                await self._press_button(tab, button, count)
+    async def point_at(self, tab: Tab, place: Place) -> None:
+        """Move the pointer to a place."""
+        await self.move(tab, place.x, place.y)
+
+    async def click(
+        self, tab: Tab, place: Place, button: str = "left", pauses: Sequence[int] = ()
+    ) -> None:
+        """Click at a place, once and once more after each pause, in ms.
+
+        The pointer's way there and the press go out at once, so that little can happen between.
+        """
+        mouse, named = tab.page.mouse, cast("MouseButton", button)
+        self.pointer = Point(x=place.x, y=place.y)
+        await mouse.click(place.x, place.y, button=named)
+        count = 1
+        for pause_ms in pauses:
+            await anyio.sleep(pause_ms / 1000)
+            count = count + 1 if pause_ms <= DOUBLE_CLICK_MS else 1
+            await asyncio.gather(
+                mouse.down(button=named, click_count=count),
+                mouse.up(button=named, click_count=count),
+            )
 
     async def drag(self, tab: Tab, action: DragAction) -> None:
         """Press at the first point of a path, go along it, let go at the last."""
@@ -129,8 +158,8 @@ class Hands:
         text = action.text
         if element is None:
             await self._type_text(tab, text)
-        elif _is_short_line(text) and await _select_for_typing(element, text):
-            await tab.page.keyboard.type(text)
+        elif _is_short_line(text) and await _type_into(tab, element, text):
+            pass
         elif not await _fill(element, text):
             await self._type_text(tab, text)
         if action.enter_after:
@@ -173,12 +202,6 @@ class Hands:
                     if key not in self.held:
                         await _up(tab, key)
 
-    async def _press_button(self, tab: Tab, button: MouseButton, count: int) -> None:
-        mouse = tab.page.mouse
-        await mouse.down(button=button, click_count=count)
-        with anyio.move_on_after(RELEASE_BOUND_S, shield=True):
-            await mouse.up(button=button, click_count=count)
-
     async def _type_text(self, tab: Tab, text: str) -> None:
         keyboard = tab.page.keyboard
         if len(text) <= PASTE_CHARS:
@@ -188,6 +211,21 @@ class Hands:
             if i:
                 await keyboard.press("Enter")
             await keyboard.insert_text(line)
+
+
+def gestures(pattern: Sequence[int]) -> list[tuple[float, tuple[int, ...]]]:
+    """The clicks of a pattern that belong together: a pause before them, and those within, in ms.
+
+    What comes more than `DOUBLE_CLICK_MS` after a click is another click of its own.
+    """
+    found: list[tuple[float, tuple[int, ...]]] = [(0, ())]
+    for pause_ms in pattern:
+        if pause_ms > DOUBLE_CLICK_MS:
+            found.append((pause_ms, ()))
+        else:
+            before, within = found[-1]
+            found[-1] = before, (*within, pause_ms)
+    return found
 
 
 def own_pauses_s(action: Action) -> float:
@@ -208,18 +246,34 @@ def _is_short_line(text: str) -> bool:
     return 0 < len(text) <= PASTE_CHARS and "\n" not in text and "\r" not in text
 
 
-async def _select_for_typing(element: "ElementHandle", text: str) -> bool:
-    """Focus a field and select what it holds; False where keys would not write the text."""
+async def _type_into(tab: Tab, element: "ElementHandle", text: str) -> bool:
+    """Type in place of what a field holds; False where keys would not write the text.
+
+    Raises:
+        ActionFailed: The page takes the focus away each time; nothing was typed.
+    """
     from playwright.async_api import Error  # noqa: PLC0415  # loads on use
 
     kind: str = await element.evaluate(_TYPED_KIND)
     if kind not in _TYPED or (kind == "number" and not _NUMBER.fullmatch(text)):
         return False
-    try:
-        await element.select_text(timeout=FILL_BOUND_MS)
-    except Error:
-        return False  # filling it says what is wrong with it
-    return True
+    frame = await element.owner_frame() or tab.page.main_frame
+    other: str | None = None
+    for _attempt in range(MAX_FOCUSES):
+        try:
+            await element.evaluate(_GUARD_KEYS, TRACKER)
+            try:
+                await element.select_text(timeout=FILL_BOUND_MS)
+            except Error:
+                return False  # filling it says what is wrong with it
+            await tab.page.keyboard.type(text)
+        finally:
+            other = await disarm(frame)
+        if not other:
+            return True
+    raise ActionFailed(
+        f"The page gives the focus to {other} each time that the field gets it. Nothing was typed."
+    )
 
 
 async def _fill(element: "ElementHandle", text: str) -> bool:

@@ -19,13 +19,16 @@ from hud_mcp.worlds.browser.tab import Tab
 if TYPE_CHECKING:
     from playwright.async_api import Browser, BrowserContext, CDPSession, Page
 
-__all__ = ["matching", "write_down"]
+__all__ = ["answers", "matching", "write_down"]
 
 HIT_BOUND_S = 1.0
 """How long a page may take to say what is hit; one that hangs keeps it to itself."""
 
 OPEN_BOUND_S = 10.0
 CLOSE_BOUND_S = 5.0
+
+ANSWER_BOUND_S = 5.0
+"""How long a new page may take to open and answer where the machine is well."""
 
 MAX_CHARS = 60_000
 """The longest that is kept of one action."""
@@ -103,6 +106,24 @@ async def matching(browser: "Browser", selector: str, targets: Sequence[str]) ->
     finally:
         with anyio.move_on_after(CLOSE_BOUND_S, shield=True):
             await context.close()
+
+
+async def answers(browser: "Browser") -> bool:
+    """Whether a new page of a browser answers as one should: else the machine is to blame."""
+    from playwright.async_api import Error  # noqa: PLC0415  # loads on use
+
+    with anyio.move_on_after(ANSWER_BOUND_S):
+        try:
+            context = await _open_context(browser)
+            try:
+                page = await context.new_page()
+                return bool(await page.title() == "")
+            finally:
+                with anyio.move_on_after(CLOSE_BOUND_S, shield=True):
+                    await context.close()
+        except (Error, TimeoutError):
+            return False
+    return False
 
 
 async def _open_context(browser: "Browser") -> "BrowserContext":

@@ -99,6 +99,7 @@ class Kept(Value):
     refs: dict[str, int] = Field(description="The highest number of a ref, by frame.")
     visits: int = Field(description="How many documents the site answered with.")
     offline: bool = Field(default=False, description="Whether the pages have no network.")
+    clipboard: dict[str, str] = Field(default={}, description="What was copied last, by its kind.")
     state: str = Field(description="The backend's, as JSON.")
 
 

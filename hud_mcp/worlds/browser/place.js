@@ -2,8 +2,12 @@
 //
 // Returns { x, y, scrolled } in CSS pixels of the page, or { problem } once `bound` ms have passed:
 // gone, invisible, disabled, covered (with `by`), outside, moving. { foreign: true } where
-// the element is in a frame of another origin, whose place a script cannot know.
-async (element, [key, bound]) => {
+// the element is in a frame of another origin, whose place a script cannot know; `dx` and `dy`
+// are then where in its box.
+//
+// `kind` is what will be sent there, 'press' or 'hover': until the tracker is told to disarm, an
+// event that another element would get is kept from the page. Empty: nothing is watched.
+async (element, [key, bound, kind]) => {
   const tracker = window[key];
   const now = () => performance.now();
   const start = now();
@@ -37,7 +41,9 @@ async (element, [key, bound]) => {
     const label = hit && hit.closest && hit.closest('label');
     return !!label && (label.control === control || within(control, label));
   };
-  const reaches = (hit, node) => within(hit, node) || labels(hit, node);
+  // What is inside of a button or a link presses it, wherever in it the press lands.
+  const control = element.closest('button, a[href], [role="button"], [role="link"]') || element;
+  const reaches = (hit, node) => within(hit, node) || within(hit, control) || labels(hit, node);
   const shares = [
     [.5, .5], [.25, .5], [.75, .5], [.5, .25], [.5, .75],
     [.15, .2], [.85, .2], [.15, .8], [.85, .8],
@@ -89,12 +95,47 @@ async (element, [key, bound]) => {
         const hit = deepest(element.ownerDocument, x, y);
         if (!reaches(hit, element) && !reaches(hit, node)) { cover = cover || hit; continue; }
         const out = outward(x, y);
-        if (out.foreign) return { foreign: true };
+        if (out.foreign) {
+          const whole = element.getBoundingClientRect();
+          return { foreign: true, at: [x, y], dx: x - whole.x, dy: y - whole.y };
+        }
         if (out.cover) { cover = cover || out.cover; continue; }
-        return { x: out.x, y: out.y, scrolled };
+        return { x: out.x, y: out.y, scrolled, at: [x, y] };
       }
     }
     return cover ? { problem: 'covered', by: name(cover) } : { problem: 'outside' };
+  };
+
+  const PRESSES = [
+    'pointerdown', 'mousedown', 'pointerup', 'mouseup', 'click', 'auxclick', 'dblclick',
+    'contextmenu',
+  ];
+  const other = (x, y) => {
+    const hit = deepest(element.ownerDocument, x, y);
+    return reaches(hit, element) || reaches(hit, stand()) ? '' : name(hit);
+  };
+  const judge = (event, win) => {
+    if (win === element.ownerDocument.defaultView) return other(event.clientX, event.clientY);
+    // It came to another document: that of a frame inside of the target, or of anything else.
+    try {
+      for (let inner = win; inner !== inner.parent; inner = inner.parent) {
+        const holder = inner.frameElement;
+        if (holder && holder.ownerDocument === element.ownerDocument) {
+          return within(holder, element) ? '' : name(holder);
+        }
+      }
+    } catch { /* of another origin */ }
+    return name(deepest(win.document, event.clientX, event.clientY));
+  };
+  const arm = found => {
+    if (!kind || !tracker) return;
+    const [x, y] = found.at;
+    const unseen = () => {  // a frame of another origin may have got it
+      if (!element.isConnected) return '';
+      return found.foreign ? 'what lies over its frame' : other(x, y);
+    };
+    if (kind === 'press') tracker.arm(['pointerdown', 'mousedown'], PRESSES, judge, unseen);
+    else tracker.arm(['pointermove', 'mousemove'], [], judge, null);
   };
 
   const moves = () => (tracker && tracker.stillFor() < 30) || document.getAnimations().length > 0;
@@ -107,7 +148,8 @@ async (element, [key, bound]) => {
       found = same || again.problem ? again : { problem: 'moving' };
     }
     const over = !found.problem || found.problem === 'gone' || now() - start > bound;
-    if (over) return found.problem ? { ...found, name: name(element) } : found;
+    if (over && !found.problem) arm(found);
+    if (over) return { ...found, name: name(element) };
     await next();
   }
 }

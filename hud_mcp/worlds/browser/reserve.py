@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 
 import anyio
 
+from hud_mcp.worlds.browser.clipboard import Clipboard
+from hud_mcp.worlds.browser.crashes import Crashes
 from hud_mcp.worlds.browser.devtools import attach
 from hud_mcp.worlds.browser.gate import Gate
 from hud_mcp.worlds.browser.options import SlotOptions
@@ -51,6 +53,8 @@ class Slot:
         self.context = context
         self.page = page
         self.cdp = cdp
+        self.crashes: Crashes | None = None
+        self.clipboard = Clipboard()
         self.crashed = False
         page.on("crash", self._on_crash)
 
@@ -75,13 +79,17 @@ class Slot:
                 await gate.open()
                 context = await _new_context(browser, gate, options)
                 await context.add_init_script(TRACKER_SCRIPT)
+                clipboard = Clipboard()
+                await clipboard.install(context)
                 page = await context.new_page()
                 cdp = await attach(page, options.scale, options.font_scale)
         except BaseException:
             with anyio.CancelScope(shield=True):
                 await _release(gate, context)
             raise
-        return cls(gate, context, page, cdp, options)
+        slot = cls(gate, context, page, cdp, options)
+        slot.clipboard = clipboard
+        return slot
 
     async def close(self) -> None:
         """Close the context and the gate, within seconds even where the browser is dead."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, parse_qsl
 
 import anyio
+import orjson
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -27,6 +28,14 @@ MAX_BODY_BYTES = 1024 * 1024
 
 BACKEND_BOUND_S = 30.0
 """How long a backend may take for one request."""
+
+MAX_WATCHED_BYTES = 4 * 1024 * 1024
+"""The largest state, as JSON, of which is told whether a GET changed it; 1 MB costs 2 ms."""
+
+MAX_NOTED = 100
+
+_SAFE = ("GET", "HEAD")
+"""What must leave a state as it is, by HTTP's own rule (RFC 9110, 9.2.1)."""
 
 _MIME_TYPES = {
     ".css": "text/css",
@@ -124,7 +133,10 @@ class Site:
         root: The folder to serve, or None for a site that is all backend.
         backend: Called for paths under `/api/`, one request at a time.
         state: This session's own; the backend changes it in place.
-        log: Takes a line when the backend fails.
+        log: Takes a line when the backend fails, and when a GET changes the state.
+
+    Attributes:
+        changed_by_get: The GET and HEAD requests that changed the state, such as `GET /api/add`.
     """
 
     def __init__(
@@ -139,6 +151,7 @@ class Site:
         self._backend = backend
         self._log = log
         self._turn = anyio.Lock()
+        self.changed_by_get: list[str] = []
 
     async def respond(self, request: "Request", path: str) -> "Response":
         """Answer one request for a decoded path that starts with a slash."""
@@ -195,14 +208,37 @@ class Site:
             return _plain(404, "This site has no backend.")
         try:
             async with self._turn:
+                before = self._digest() if asked.method in _SAFE else None
                 with anyio.fail_after(BACKEND_BOUND_S):
-                    return _as_response(await backend(asked, self.state), asked.path)
+                    answer = await backend(asked, self.state)
+                if before is not None and self._digest() != before:
+                    self._note_change(asked)
+                return _as_response(answer, asked.path)
         except TimeoutError:
             self._log(f"backend: {asked.method} {asked.path} took over {BACKEND_BOUND_S:g} s")
             return _plain(504, "The site took too long to answer.")
         except Exception:  # noqa: BLE001  # the author's code; the page gets a 500 as on any site
             self._log(f"backend: {asked.method} {asked.path} raised\n{traceback.format_exc()}")
             return _plain(500, "The site failed to answer.")
+
+    def _digest(self) -> bytes | None:
+        """The state as JSON; None where it holds what JSON does not know, or is very large."""
+        try:
+            told = orjson.dumps(self.state, option=orjson.OPT_NON_STR_KEYS)
+        except (TypeError, ValueError):
+            return None
+        return told if len(told) <= MAX_WATCHED_BYTES else None
+
+    def _note_change(self, asked: SiteRequest) -> None:
+        """Report a request that should only read, once for each path."""
+        named = f"{asked.method} {asked.path}"
+        if named in self.changed_by_get or len(self.changed_by_get) >= MAX_NOTED:
+            return
+        self.changed_by_get.append(named)
+        self._log(
+            f"backend: {named} changed the site's state. Only POST, PUT, PATCH and DELETE may: "
+            "pages, graders and resumed sessions repeat a GET."
+        )
 
 
 def _as_response(answer: Any, path: str) -> "Response":

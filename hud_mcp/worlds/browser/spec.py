@@ -36,8 +36,12 @@ _SEEDED = Path(__file__).with_name("seeded.js").read_text().replace("__VISIT__",
 class Browser:
     """Declares that an environment's world is a browser, with a site of its own or on the web.
 
-    Sessions are isolated in cookies, storage, caches, network and state. The clipboard is
-    Chromium's one: what one session copies, another one of the same process can paste.
+    Sessions are isolated in cookies, storage, caches, network, clipboard and state. Chromium has
+    one clipboard for all of them, so each session has one of its own in its place, of text and
+    HTML: keys, `execCommand` and `navigator.clipboard` use it, and the middle button pastes
+    nothing. Paste events that a page gets are made for it, and are not `isTrusted`. Two agents
+    that both work around it over DevTools could still hand each other text; one alone gains
+    nothing by that.
 
     A session that outlives its server comes back in one of two ways.
 
@@ -54,8 +58,8 @@ class Browser:
     their addresses, their order, which is shown, and up to 20 addresses of their history; in
     pages and their frames what fields hold that was not sent yet (text, passwords, choices,
     checks, editable text), the focus, the caret, and where the page and parts of it are scrolled
-    to; the pointer, held keys, the rule for dialogs, the notes that the agent has not read; and
-    the site's state, which must be JSON. Refs of the last text stand for the same elements where
+    to; the pointer, held keys, what was copied, the rule for dialogs, unread notes; and the
+    site's state, which must be JSON. Refs of the last text stand for the same elements where
     the page reads as it did then; where it does not, they are refused, and the agent looks again.
     All of it together may take five million characters, and 40 pages. It lies in the store as it
     is, passwords too, and stays there where an answer was submitted, to be graded again.
@@ -170,18 +174,25 @@ class Browser:
         latency_s = float(context["latency_ms"]) / 1000
         try:
             state = self._initial_state(opening)
-            if self._has_site:
-                slot.gate.site = Site(root, self._backend, state, opening.log)
-            slot.gate.allowed = str(allow)
-            slot.gate.latency_s = latency_s
-            if opened is not None:
-                slot.gate.open_hosts(opened)
-            if latency_s and allow.patterns:
-                await slow_down(slot.context, latency_s)
-            if opening.seed is not None or replayable:
-                seed = (opening.seed or 0) & 0xFFFFFFFF
-                crypto = "true" if replayable else "false"
-                await slot.context.add_init_script(f"({_SEEDED})({seed}, {crypto})")
+            site = Site(root, self._backend, state, opening.log) if self._has_site else None
+            seed = (
+                (opening.seed or 0) & 0xFFFFFFFF if opening.seed is not None or replayable else None
+            )
+
+            async def furnish(slot: Slot) -> None:
+                """Give a context its site, its hosts and its ways, and nothing that it has done."""
+                slot.gate.site = site
+                slot.gate.allowed = str(allow)
+                slot.gate.latency_s = latency_s
+                if opened is not None:
+                    slot.gate.open_hosts(opened)
+                if latency_s and allow.patterns:
+                    await slow_down(slot.context, latency_s)
+                if seed is not None:
+                    crypto = "true" if replayable else "false"
+                    await slot.context.add_init_script(f"({_SEEDED})({seed}, {crypto})")
+
+            await furnish(slot)
             world = BrowserWorld(
                 slot,
                 chromium.reserve,
@@ -189,6 +200,7 @@ class Browser:
                 allow,
                 goes_offline=bool(context["offline"]),
                 names_targets=opening.names_targets,
+                furnish=furnish,
             )
             if self._start is not None:
                 await _start(world, self._start)

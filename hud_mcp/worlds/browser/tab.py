@@ -1,13 +1,13 @@
 """One page of a session, and what the browser tells about it while it lives."""
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import anyio
 
-from hud_mcp.worlds.browser.devtools import attach
+from hud_mcp.worlds.browser.devtools import attach, target_of
 from hud_mcp.worlds.browser.options import SlotOptions
 from hud_mcp.worlds.browser.refs import Refs
 
@@ -38,6 +38,10 @@ class Tab:
         origins: Those whose pages were shown in it since this set was last emptied.
         sessions: What sessionStorage held when a snapshot was last taken, by origin.
         refs: The agent's refs, where they are not Playwright's.
+        crashed: Whether its process died.
+        target_id: The id under which the browser knows it, once it is watched.
+        links: The selectors that some of the agent's refs stand for.
+        status: The HTTP status that its document came with; None where it came without.
     """
 
     def __init__(
@@ -54,6 +58,11 @@ class Tab:
         self.origins: set[str] = set()
         self.sessions: dict[str, str] = {}
         self.refs: Refs | None = None
+        self.links: Mapping[str, str] = {}
+        self.status: int | None = None
+        self._answered: int | None = None
+        self.target_id: str | None = None
+        self.crashed = False
         self._cdp: CDPSession | None = None
         self._clock = 0
         self._pending: dict[Request, int] = {}
@@ -73,14 +82,15 @@ class Tab:
     @property
     def closed(self) -> bool:
         """Whether the page is gone."""
-        return self.page.is_closed()
+        return self.crashed or self.page.is_closed()
 
     async def cdp(self) -> "CDPSession":
         """The page's CDP session, opened when first asked for."""
         if self._cdp is None:
-            cdp = await attach(self.page, self._options.scale, self._options.font_scale)
+            self._cdp = cdp = await attach(self.page, self._options.scale, self._options.font_scale)
             self._adopt(cdp)
-            return cdp
+        if self.target_id is None:
+            self.target_id = await target_of(self._cdp)
         return self._cdp
 
     def mark(self) -> int:
@@ -138,6 +148,7 @@ class Tab:
             self._pending[request] = self.mark()
 
     def _on_response(self, response: "Response") -> None:
+        self._note_status(response)
         # A body that no script reads never ends; by then a short one has long been there.
         length = response.headers.get("content-length", "")
         short = length.isdigit() and int(length) <= _SHORT_BODY_BYTES
@@ -155,8 +166,19 @@ class Tab:
             self._arrived = self.mark()  # it came to nothing: refused, cancelled or a download
         self.stir()
 
+    def _note_status(self, response: "Response") -> None:
+        from playwright.async_api import Error  # noqa: PLC0415  # loads on use
+
+        try:
+            if response.request.is_navigation_request() and response.frame.parent_frame is None:
+                self._answered = response.status
+        except Error:
+            return  # of a service worker, or its frame went away
+
     def _on_navigated(self, frame: "Frame") -> None:
         if frame == self.page.main_frame:
+            if self._answered is not None or origin_of(frame.url) is None:
+                self.status, self._answered = self._answered, None
             self._arrived = self._loaded = self.mark()
             if origin := origin_of(frame.url):
                 self.origins.add(origin)

@@ -5,13 +5,16 @@ become the one that is shown. Downloads are refused. A browser that ends is noti
 here, at once, so that no call waits for it.
 """
 
-from collections.abc import Callable, Iterable
+import asyncio
+import contextvars
+from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import anyio
 
+from hud_mcp.worlds.browser.kept import MAX_TABS
 from hud_mcp.worlds.browser.reserve import Slot
 from hud_mcp.worlds.browser.tab import Tab
 
@@ -20,7 +23,20 @@ if TYPE_CHECKING:
 
 __all__ = ["DialogRule", "Tabs"]
 
+CRASH_NEWS_S = 2.0
+"""How long after a crash calls still fail because of it."""
+
 MAX_NOTES = 12
+MAX_REFUSED_PAGES = 20
+"""So many more tabs than can be open are closed one by one after an action; then all are."""
+
+MAX_DIALOGS = 200
+"""So many dialogs are answered after an action."""
+
+CLOSE_BOUND_S = 3.0
+
+ANSWER_BOUND_S = 4.0
+"""How long a page that is to be left may take to answer before it is closed instead."""
 POPUP_BOUND_S = 2.0
 
 
@@ -59,9 +75,16 @@ class Tabs:
         self.offline = False
         self.refused: dict[str, str] = {}
         self._on_broken = on_broken
+        self._crashes = slot.crashes
+        self._owned = slot.crashes is not None  # not a browser that others have started
+        self._refused_pages = 0
+        self._dialogs = 0
+        self._tasks: set[asyncio.Task[None]] = set()
         self._notes: list[_Note] = []
         self._closed_origins: set[str] = set()
         self._came = anyio.Event()
+        self._crashed = anyio.Event()
+        self._crashed_at = float("-inf")
         self._closing = False
         first = Tab(slot.page, self._options, self._latency_s, slot.cdp)
         self._tabs: list[Tab] = []
@@ -85,14 +108,50 @@ class Tabs:
 
     async def ensure_open(self) -> Tab:
         """Return the page that is shown, watched; a new blank one where the last was closed."""
+        await self.until_tidy()
         if self._current.closed:
             if not self._tabs:
+                self._refused_pages = 0
                 self.note("The last tab was closed; an empty one was opened.")
                 await self._context.new_page()  # comes in by _on_page
             else:
                 self._current = self._tabs[-1]
         await self._current.cdp()  # a page that another one opened is not watched until here
         return self._current
+
+    async def until_crash(self, bound_s: float) -> bool:
+        """Wait for the news that the page that is shown crashed; True where it did."""
+        with anyio.move_on_after(bound_s):
+            while not self._crashed_lately():
+                came = self._crashed
+                await came.wait()
+        await self.until_tidy()
+        return self._crashed_lately()
+
+    def _crashed_lately(self) -> bool:
+        since = anyio.current_time() - CRASH_NEWS_S
+        return self._current.crashed or self._crashed_at > since
+
+    async def until_tidy(self) -> None:
+        """Wait, for seconds at most, until what broke is known and closed."""
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=CLOSE_BOUND_S)
+
+    async def replace_hung(self) -> None:
+        """Have an empty page in place of the one that is shown, if that does not answer."""
+        from playwright.async_api import Error  # noqa: PLC0415  # loads on use
+
+        tab = self._current
+        try:
+            with anyio.move_on_after(ANSWER_BOUND_S) as scope:
+                await tab.page.evaluate("1")
+        except Error:
+            return  # it answered, or goes away by itself
+        if scope.cancelled_caught:
+            self.note(f"The page {tab.page.url[:200]} did not answer any more, and was closed.")
+            await self._context.new_page()  # comes in by _on_page
+            self._on_page_close(tab)
+            await _close(tab.page)
 
     async def switch(self, index: int) -> None:
         """Show another page; the first is 1."""
@@ -120,6 +179,7 @@ class Tabs:
 
     def forget_shown_notes(self) -> None:
         """Drop what the agent has read, because it goes on now."""
+        self._refused_pages = self._dialogs = 0
         self._notes = [n for n in self._notes if not n.shown]
 
     def notes(self) -> list[str]:
@@ -172,11 +232,15 @@ class Tabs:
         self._current = tab
         page.on("dialog", self._on_dialog)
         page.on("download", self._on_download)
-        page.on("crash", self._on_crash)
+        page.on("crash", lambda _page: self._on_crash(tab))
         page.on("close", lambda _page: self._on_page_close(tab))
 
     def _on_page(self, page: "Page") -> None:
         if any(tab.page == page for tab in self._tabs):
+            return
+        too_many = len(self._tabs) >= MAX_TABS or self._refused_pages > MAX_REFUSED_PAGES
+        if too_many and self._owned:
+            self._on_storm(page)
             return
         opener = self._current
         self._show(Tab(page, self._options, self._latency_s))
@@ -196,6 +260,8 @@ class Tabs:
         from playwright.async_api import Error  # noqa: PLC0415  # loads on use
 
         leaving = dialog.type == "beforeunload"
+        if not self._count_dialog():
+            return  # its page is being closed
         accept = self.rule.accept or leaving
         answer = "OK" if accept else "Cancel"
         message = " ".join(dialog.message.split())[:300]
@@ -223,9 +289,71 @@ class Tabs:
         self.refused[(urlsplit(f"//{host}").hostname or host).lower()] = text
         self.note(text)
 
-    def _on_crash(self, page: "Page") -> None:
-        self._on_broken(f"The page {page.url} crashed.")
+    def _on_crash(self, tab: Tab) -> None:
+        tab.crashed = True
+        self._crashed_at = anyio.current_time()
+        self._crashed.set()
+        self._crashed = anyio.Event()
+        if self._closing:
+            return
+        if tab in self._tabs:
+            self._tabs.remove(tab)  # it stays the one that is shown until the next call
+            self._closed_origins |= tab.origins
+        self._spawn(self._judge_crash(tab))
+
+    async def _judge_crash(self, tab: Tab) -> None:
+        """Go on without a page that ended its own process; else say that something else did."""
+        url = tab.page.url[:200]
+        if self._crashes is not None and await self._crashes.is_by_page(tab.target_id):
+            self.note(f"The page {url} crashed: its scripts ended its process. It was closed.")
+            await _close(tab.page)
+        else:
+            self._on_broken(f"The page {url} crashed.")
+
+    def _on_storm(self, page: "Page") -> None:
+        """Close a page that is too many; all of them, where they do not end."""
+        self._refused_pages += 1
+        if self._refused_pages <= MAX_REFUSED_PAGES:
+            self.note(f"At most {MAX_TABS} tabs can be open; those that came after were closed.")
+            self._spawn(_close(page))
+        elif self._refused_pages == MAX_REFUSED_PAGES + 1:
+            self.note("A page opened tabs without end; all were closed.")
+            self.start_over()
+
+    def _count_dialog(self) -> bool:
+        """Whether a dialog is answered; pages that open them without end are closed."""
+        self._dialogs += 1
+        if not self._owned:
+            return True
+        if self._dialogs == MAX_DIALOGS + 1:
+            self.note("A page opened dialogs without end; all tabs were closed.")
+            self.start_over()
+        return self._dialogs <= MAX_DIALOGS
+
+    def start_over(self) -> None:
+        """Close every page, answering or not; the next call opens an empty one."""
+        for tab in list(self._tabs):
+            tab.crashed = True
+            self._tabs.remove(tab)
+            self._closed_origins |= tab.origins
+            self._spawn(_close(tab.page))
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work, context=contextvars.Context())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     def _on_context_close(self, _context: object) -> None:
         if not self._closing:
             self._on_broken("The browser ended unexpectedly.")
+
+
+async def _close(page: "Page") -> None:
+    """Close a page, whether it answers or not."""
+    from playwright.async_api import Error  # noqa: PLC0415  # loads on use
+
+    try:
+        with anyio.move_on_after(CLOSE_BOUND_S):
+            await page.close()
+    except Error:
+        return  # it is gone

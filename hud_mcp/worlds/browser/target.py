@@ -1,29 +1,51 @@
 """Where an action goes: a point, a ref of the last text, or a selector, made a place.
 
 Playwright's own click waits for two frames, scrolls, hit-tests and retries through its
-driver, 49 ms each time. Here one script in the page does the same checks, and the mouse
-does the rest.
+driver, 49 ms each time. Here one script in the page does the same checks, and leaves a guard
+there: a press that another element would get, because a script moved something meanwhile, is
+kept from the page, and `aimed` tries again.
 """
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import anyio
 
 from hud_mcp.action import Point
 from hud_mcp.errors import ActionFailed
-from hud_mcp.worlds.browser.devtools import is_end
+from hud_mcp.worlds.browser.devtools import is_elsewhere, is_end
 from hud_mcp.worlds.browser.settle import TRACKER
 from hud_mcp.worlds.browser.tab import Tab
 
 if TYPE_CHECKING:
     from playwright.async_api import ElementHandle, Frame, Page
 
-__all__ = ["Place", "check_point", "find_element", "focused_element", "middle_in_view", "place_of"]
+__all__ = [
+    "DISARM",
+    "Place",
+    "aimed",
+    "check_point",
+    "disarm",
+    "find_element",
+    "focused_element",
+    "middle_in_view",
+]
 
 REACH_BOUND_S = 2.0
 """How long an element may stay covered, disabled or moving before that is the answer."""
+
+AIM_BOUND_S = 5.0
+"""How long presses that something else would get are tried again."""
+
+MIN_AIMS = 3
+"""So many are tried in any case: on a busy machine one may take all of that time."""
+
+DISARM_BOUND_S = 2.0
+"""How long a page may take to say what a press met; one that hangs keeps it to itself."""
+
+DISARM = f"() => window['{TRACKER}'] ? window['{TRACKER}'].disarm() : null"
 
 _PLACE = Path(__file__).with_name("place.js").read_text()
 
@@ -55,11 +77,15 @@ class Place:
 
     Attributes:
         scrolled: Whether it was out of view before.
+        name: What is there, in words.
+        frame: The document whose guard watches it; None for the page's own.
     """
 
     x: float
     y: float
     scrolled: bool = False
+    name: str = ""
+    frame: "Frame | None" = None
 
 
 def check_point(page: "Page", point: Point) -> Place:
@@ -101,6 +127,8 @@ async def find_element(tab: Tab, ref: str | None, selector: str | None) -> "Elem
     except Error as exc:
         if is_end(exc):
             raise
+        if is_elsewhere(exc):
+            raise ActionFailed("The page went to another document meanwhile. Look again.") from exc
         if ref is not None:
             found: list[ElementHandle] = []
         else:
@@ -140,48 +168,108 @@ async def focused_element(frame: "Frame") -> "ElementHandle | None":
     return handle.as_element()
 
 
-async def place_of(tab: Tab, ref: str | None, selector: str | None) -> Place:
-    """Scroll what a ref or a selector names into view, and return where it can be clicked.
+async def aimed(
+    tab: Tab,
+    ref: str | None,
+    selector: str | None,
+    send: Callable[[Place], Awaitable[None]],
+    *,
+    kind: Literal["press", "hover"] = "press",
+) -> Place:
+    """Scroll what a ref or a selector names into view, and send something to it.
+
+    What another element would get instead, because the page moved meanwhile, is kept from the
+    page where it is a press, and sent again to where the target is then.
+
+    Args:
+        tab: The page.
+        ref: The target's, or None.
+        selector: The same.
+        send: Moves the pointer to a place, or presses there.
+        kind: What it does.
+
+    Returns:
+        Where the target was when it got it.
 
     Raises:
-        ActionFailed: There is none, there are several, or it is covered, disabled,
-            invisible or moving for `REACH_BOUND_S`.
+        ActionFailed: There is none, there are several, or it is covered, disabled, invisible or
+            moving for `REACH_BOUND_S`, or gets no press in `AIM_BOUND_S`. Nothing was pressed.
     """
-    called = repr(ref or selector)
-    found: dict[str, Any] | None = None
-    with anyio.move_on_after(REACH_BOUND_S + 1.5):
-        found = await _ask_for_place(tab, ref, selector)
-    if found is None:
-        raise ActionFailed(f"The page did not answer where {called} is. Wait, and try again.")
-    problem = found.get("problem")
-    if problem is None:
-        return Place(found["x"], found["y"], scrolled=bool(found.get("scrolled")))
-    text = _PROBLEMS.get(problem) or f"is covered by {found.get('by')}. Close that first."
-    raise ActionFailed(f"{called} ({found.get('name', 'an element')}) {text}")
+    end = anyio.current_time() + AIM_BOUND_S
+    attempts = 0
+    while True:
+        place = await _place_of(tab, ref, selector, kind)
+        other: str | None = None
+        try:
+            await send(place)
+        finally:
+            other = await disarm(place.frame or tab.page.main_frame)
+        if not other:
+            return place
+        attempts += 1
+        if anyio.current_time() > end and attempts >= MIN_AIMS:
+            pressed = "Nothing was pressed" if kind == "press" else "The pointer is not on it"
+            raise ActionFailed(
+                f"{ref or selector!r} ({place.name}) does not stay under the pointer: {other} is "
+                f"there each time. {pressed}. Wait, and try again, or press a point."
+            )
 
 
-async def _ask_for_place(tab: Tab, ref: str | None, selector: str | None) -> dict[str, Any]:
+async def disarm(frame: "Frame") -> str | None:
+    """Take the guard away that an action set, and return what got in its way; else nothing."""
     from playwright.async_api import Error  # noqa: PLC0415  # loads on use
 
-    options = [TRACKER, REACH_BOUND_S * 1000]
+    said: Any = None
+    with anyio.move_on_after(DISARM_BOUND_S, shield=True):
+        try:
+            said = await frame.evaluate(DISARM)
+        except Error:
+            return None  # its document went away: what was sent had an effect
+    return said if isinstance(said, str) else None
+
+
+async def _place_of(tab: Tab, ref: str | None, selector: str | None, kind: str) -> Place:
+    called = repr(ref or selector)
+    found: tuple[dict[str, Any], Frame | None] | None = None
+    with anyio.move_on_after(REACH_BOUND_S + 1.5):
+        found = await _ask_for_place(tab, ref, selector, kind)
+    if found is None:
+        raise ActionFailed(f"The page did not answer where {called} is. Wait, and try again.")
+    answer, frame = found
+    name = str(answer.get("name", "an element"))
+    problem = answer.get("problem")
+    if problem is None:
+        scrolled = bool(answer.get("scrolled"))
+        return Place(answer["x"], answer["y"], scrolled=scrolled, name=name, frame=frame)
+    text = _PROBLEMS.get(problem) or f"is covered by {answer.get('by')}. Close that first."
+    raise ActionFailed(f"{called} ({name}) {text}")
+
+
+async def _ask_for_place(
+    tab: Tab, ref: str | None, selector: str | None, kind: str
+) -> "tuple[dict[str, Any], Frame | None]":
+    from playwright.async_api import Error  # noqa: PLC0415  # loads on use
+
+    options = [TRACKER, REACH_BOUND_S * 1000, kind]
     try:  # one round trip, for what is one element of the page's own document
         engine = _engine(tab, ref, selector)
         found = await tab.page.eval_on_selector_all(engine, _PLACE_ONLY, options)
     except Error:
         found = None
     if isinstance(found, dict) and not found.get("foreign"):  # pyright: ignore[reportUnknownMemberType]
-        return found  # pyright: ignore[reportUnknownVariableType]  # JSON
+        return found, None  # pyright: ignore[reportUnknownVariableType]  # JSON
     element = await find_element(tab, ref, selector)
-    found = await element.evaluate(_PLACE, options)
-    return await _place_abroad(element) if found.get("foreign") else found
+    answer: dict[str, Any] = await element.evaluate(_PLACE, options)
+    frame = await element.owner_frame()
+    return (await _place_abroad(element, answer) if answer.get("foreign") else answer), frame
 
 
-async def _place_abroad(element: "ElementHandle") -> dict[str, Any]:
-    """The middle of an element in a frame of another site, which its own script cannot see."""
+async def _place_abroad(element: "ElementHandle", found: dict[str, Any]) -> dict[str, Any]:
+    """Where a place of an element is that is in a frame of another site."""
     box = await element.bounding_box()
     if box is None:
-        return {"problem": "invisible"}
-    return {"x": box["x"] + box["width"] / 2, "y": box["y"] + box["height"] / 2}
+        return {**found, "problem": "invisible"}
+    return {**found, "x": box["x"] + found["dx"], "y": box["y"] + found["dy"]}
 
 
 def _engine(tab: Tab, ref: str | None, selector: str | None) -> str:
@@ -189,6 +277,8 @@ def _engine(tab: Tab, ref: str | None, selector: str | None) -> str:
     if ref is None:
         return selector or ""
     name = ref.strip().strip("[]@ ").removeprefix("ref=").strip()
+    if name in tab.links:
+        return tab.links[name]
     if tab.refs is not None:
         name = tab.refs.find(name) or "none"
     return f"aria-ref={name}"

@@ -5,31 +5,41 @@ Playwright's `aria_snapshot(mode="ai")`.
 """
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from difflib import SequenceMatcher
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 import anyio
 
 from hud_mcp.observation import clip_text
+from hud_mcp.worlds.browser.fields import FIELDS, name_links, tell_fields
 from hud_mcp.worlds.browser.settle import TRACKER
 
 if TYPE_CHECKING:
     from playwright.async_api import Page
 
-__all__ = ["Reading", "changes_between", "read_page", "render"]
+__all__ = ["Reading", "changes_between", "new_refs", "read_page", "render"]
 
 READ_BOUND_S = 5.0
+
+MAX_NAMED = 20
+"""So many refs are named one by one."""
+
+BARE = "# The document has no body: the page took it away, or has not made it yet."
 
 _BOX = re.compile(r" \[box=(-?[\d.]+),(-?[\d.]+),([\d.]+),([\d.]+)\]")
 _REF = re.compile(r"\[ref=(\w+)\]")
 
 _FACTS = f"""() => {{
   const root = document.scrollingElement || document.documentElement;
+  if (!root || (root.tagName === 'HTML' && !document.body)) {{
+    return {{ title: '', y: 0, height: 0, x: 0, width: 0, born: 0, bare: true }};
+  }}
   const tracker = window['{TRACKER}'];
   return {{ title: document.title, y: Math.round(root.scrollTop), height: root.scrollHeight,
-    x: Math.round(root.scrollLeft), width: root.scrollWidth,
+    x: Math.round(root.scrollLeft), width: root.scrollWidth, fields: {FIELDS},
     born: tracker ? tracker.born : performance.timeOrigin }};
 }}"""
 
@@ -46,6 +56,8 @@ class Reading:
         lines: The tree, one element or text each.
         long: The tree was over its limit.
         limit: How much of it could be shown.
+        links: What the refs stand for that are not Playwright's.
+        status: The HTTP status that the document came with, where that says that it is an error.
     """
 
     title: str
@@ -55,6 +67,8 @@ class Reading:
     lines: tuple[str, ...]
     long: bool
     limit: int
+    links: Mapping[str, str] = field(default_factory=dict[str, str])
+    status: int | None = None
 
 
 async def read_page(page: "Page", *, max_chars: int, long: bool = False) -> Reading:
@@ -76,17 +90,22 @@ async def read_page(page: "Page", *, max_chars: int, long: bool = False) -> Read
     with anyio.fail_after(READ_BOUND_S):
         facts: dict[str, Any] = await page.evaluate(_FACTS)
         height = _viewport_height(page)
+        if facts.get("bare"):
+            return Reading("", page.url, 0, "", (BARE,), long=False, limit=max_chars)
         whole = facts["y"] == 0 and facts["height"] > height
         lines = await _tree(page, boxes=long and not whole)
         size = sum(len(_BOX.sub("", line)) + 1 for line in lines)
         if size > max_chars and not whole:
             lines = _in_view(lines if long else await _tree(page, boxes=True), height)
+        lines = await tell_fields(page, [_BOX.sub("", line) for line in lines], facts["fields"])
+        lines, links = name_links(lines)
     return Reading(
         title=" ".join(facts["title"].encode("utf-8", "replace").decode().split()),
         url=page.url,
         document=facts["born"],
         scrolled=_scrolled(page, facts),
-        lines=tuple(_BOX.sub("", line) for line in lines),
+        lines=tuple(lines),
+        links=links,
         long=size > max_chars,
         limit=max_chars,
     )
@@ -123,11 +142,41 @@ def changes_between(
     return text if len(text) < len(full) else full
 
 
+def new_refs(old: Reading | None, new: Reading) -> str:
+    """Say which refs of a text are new beside an earlier one, after an action that was refused."""
+    if old is None:
+        return ""
+    if old.document != new.document:
+        return "This is another document than in the last text: each ref in it is new."
+    known = set(_REF.findall("\n".join(old.lines)))
+    fresh = [ref for line in new.lines for ref in _REF.findall(line) if ref not in known]
+    gone = known.difference(_REF.findall("\n".join(new.lines)))
+    if not fresh and not gone:
+        return "The refs are those of the last text."
+    parts = [f"New refs: {_list(fresh)}." if fresh else "", f"Gone: {_list(gone)}." if gone else ""]
+    return " ".join(part for part in parts if part)
+
+
+def _list(refs: Collection[str]) -> str:
+    shown = sorted(refs, key=lambda ref: (len(ref), ref))
+    more = f" and {len(shown) - MAX_NAMED} more" if len(shown) > MAX_NAMED else ""
+    return ", ".join(shown[:MAX_NAMED]) + more
+
+
 def _head(reading: Reading, notes: Sequence[str]) -> list[str]:
     head = [f"Page: {reading.title or '(no title)'}", f"URL: {reading.url}"]
+    if reading.status is not None:
+        head.append(f"Status: {reading.status} {_phrase(reading.status)}".rstrip())
     if reading.scrolled:
         head.append(f"Scrolled: {reading.scrolled}")
     return [*head, *notes]
+
+
+def _phrase(status: int) -> str:
+    try:
+        return HTTPStatus(status).phrase
+    except ValueError:
+        return ""
 
 
 def _diff(old: Sequence[str], new: Sequence[str]) -> list[str]:

@@ -104,6 +104,7 @@
     promise.then(() => end(call), () => end(call));
     return promise;
   };
+  state.until = promise => until(promise, 'clipboard');
   const naming = (method, url) => {
     try { return `${method} ${new URL(url, document.baseURI).href.split('?')[0]}`; }
     catch { return `${method} ?`; }
@@ -150,6 +151,58 @@
   for (const kind of ['pointermove', 'pointerdown', 'keydown', 'wheel']) {
     addEventListener(kind, act, passive);
   }
+
+  // What an action is about to send to one element is judged as it comes. Where another element
+  // would get it, the page never learns of it, and the action aims again.
+  const INPUT = [
+    'pointermove', 'mousemove', 'pointerdown', 'mousedown', 'pointerup', 'mouseup', 'click',
+    'auxclick', 'dblclick', 'contextmenu', 'keydown', 'keypress', 'keyup', 'beforeinput',
+  ];
+  const GUARD_MS = 20000;
+  const wallClock = () => performance.timeOrigin + clock();
+  const guardInput = event => {
+    const guard = state.guard;
+    if (!guard || !event.isTrusted || wallClock() > guard.until) return;
+    if (guard.said === null && guard.starts.includes(event.type)) {
+      guard.said = guard.judge(event, window) || '';
+    }
+    if (guard.said && guard.blocks.includes(event.type)) {
+      event.preventDefault();
+      event.stopImmediatePropagation();
+    }
+  };
+  const listenToInput = () => INPUT.forEach(kind => addEventListener(kind, guardInput, true));
+  listenToInput();
+  for (const name of ['open', 'write', 'writeln']) {  // the first of them ends all listeners
+    replace(Document.prototype, name, (target, self, args) => {
+      const result = Reflect.apply(target, self, args);
+      if (self === document) listenToInput();
+      return result;
+    });
+  }
+  const outermost = () => {
+    let outer = state;
+    try {
+      for (let win = window; win !== win.parent && win.parent[KEY]; win = win.parent) {
+        outer = win.parent[KEY];
+      }
+    } catch { /* of another origin */ }
+    return outer;
+  };
+  state.guard = null;
+  state.setGuard = guard => {
+    state.guard = guard;
+    children().forEach(child => child.setGuard(guard));
+  };
+  // `judge(event, window)` names what would get the event in place of its target, or is empty.
+  state.arm = (starts, blocks, judge, unseen) => outermost().setGuard(
+    { starts, blocks, judge, unseen, said: null, until: wallClock() + GUARD_MS });
+  // What got in the way; empty where nothing did, null where no guard stood.
+  state.disarm = () => {
+    const guard = state.guard;
+    outermost().setGuard(null);
+    return guard && (guard.said === null && guard.unseen ? guard.unseen() : guard.said || '');
+  };
   if (window.navigation) {
     navigation.addEventListener('navigate', event => {
       const loads = /^(https?|about|blob|data):/.test(event.destination.url);

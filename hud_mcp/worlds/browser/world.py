@@ -1,10 +1,11 @@
 """The live browser of one session: it acts, it is looked at, and it is closed."""
 
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import anyio
 
@@ -25,32 +26,40 @@ from hud_mcp.action import (
     TypeAction,
     WaitAction,
 )
-from hud_mcp.errors import ActionFailed, EnvironmentFailed, HudMcpError, LimitReached
+from hud_mcp.errors import (
+    ActionFailed,
+    BrokenByAgent,
+    EnvironmentFailed,
+    HudMcpError,
+    InvalidEnvironment,
+    LimitReached,
+)
 from hud_mcp.observation import Look, Observation, Screenshot
+from hud_mcp.worlds.browser.accessibility import read_accessible
 from hud_mcp.worlds.browser.allow import AllowList
-from hud_mcp.worlds.browser.commands import Commands
-from hud_mcp.worlds.browser.devtools import is_end
+from hud_mcp.worlds.browser.commands import Commands, whole
+from hud_mcp.worlds.browser.devtools import is_elsewhere, is_end
 from hud_mcp.worlds.browser.gate import SITE_URL
-from hud_mcp.worlds.browser.hands import Hands, own_pauses_s
-from hud_mcp.worlds.browser.hits import matching, write_down
+from hud_mcp.worlds.browser.hands import Hands, gestures, own_pauses_s
+from hud_mcp.worlds.browser.hits import answers, matching, write_down
 from hud_mcp.worlds.browser.kept import pack, unpack
 from hud_mcp.worlds.browser.options import SlotOptions
 from hud_mcp.worlds.browser.picture import take_picture
 from hud_mcp.worlds.browser.reserve import Reserve, Slot
 from hud_mcp.worlds.browser.restore import Restoration
-from hud_mcp.worlds.browser.settle import LATENCIES, settle
+from hud_mcp.worlds.browser.settle import LATENCIES, NAVIGATION_BOUND_S, settle
 from hud_mcp.worlds.browser.snapshot import Snapshots
 from hud_mcp.worlds.browser.tab import Tab
 from hud_mcp.worlds.browser.tabs import Tabs
 from hud_mcp.worlds.browser.target import (
     Place,
+    aimed,
     check_point,
     find_element,
     focused_element,
     middle_in_view,
-    place_of,
 )
-from hud_mcp.worlds.browser.text import Reading, changes_between, read_page, render
+from hud_mcp.worlds.browser.text import Reading, changes_between, new_refs, read_page, render
 from hud_mcp.worlds.browser.together import together
 
 if TYPE_CHECKING:
@@ -60,17 +69,27 @@ __all__ = ["BrowserWorld"]
 
 logger = logging.getLogger(__name__)
 
+T = TypeVar("T")
+
 ACT_BOUND_S = 20.0
 """How long an action may take beside the pauses that it asks for."""
 
 SNAPSHOT_BOUND_S = 15.0
 """How long pages and Playwright may take to say what they hold."""
 
+VERIFIER_BOUND_S = 40.0
+"""How long a page of a grader's own may take to open."""
+
 RESTORE_BOUND_S = 120.0
 """How long all pages may take to come back."""
 
+FIRST_ERROR = 400
+"""HTTP statuses from here on say that there is no such page."""
+
 _GONE_BOUND_S = 1.0
+_CRASH_BOUND_S = 10.0
 _MOST_ELEMENTS = 100
+_READS = 3
 _HISTORY_BUTTONS = {"back": "back", "forward": "forward"}
 
 
@@ -92,11 +111,15 @@ class BrowserWorld:
         *,
         goes_offline: bool = False,
         names_targets: bool = False,
+        furnish: Callable[[Slot], Awaitable[None]] | None = None,
     ) -> None:
         self.state = state
         self._slot = slot
+        self._furnish = furnish
         self._reserve = reserve
         self._broken: str | None = None
+        self._agent_began = False
+        self._refused = False
         self._ended = anyio.Event()
         self._closed = False
         self._goes_offline = goes_offline
@@ -158,18 +181,28 @@ class BrowserWorld:
         """
         return self._commands.written(url)
 
-    async def goto(self, path_or_url: str) -> None:
+    async def goto(self, path_or_url: str, *, allow_status: Collection[int] = ()) -> None:
         """Open a path of the site or an allowed URL, and return when it has settled.
 
+        Its document, or the last one that it leads to, is there whole then.
+
+        Args:
+            path_or_url: Where to go.
+            allow_status: HTTP statuses from 400 on that are what is wanted, such as `(404,)`.
+
         Raises:
-            ActionFailed: It is not allowed, or it did not arrive.
+            ActionFailed: It is not allowed, it did not arrive, or it is an error such as 404
+                that was not asked for.
             EnvironmentFailed: The browser is gone.
         """
         async with self._working(self._act_bound_s):
             tab = await self._tabs.ensure_open()
             mark = tab.mark()
-            await self._commands.visit(tab.page, self.address(path_or_url))
+            address = self.address(path_or_url)
+            status = await self._commands.visit(tab.page, address)
             await settle(tab, mark)
+            await whole(tab.page, NAVIGATION_BOUND_S * 1000)
+        _check_status(address, status, allow_status)
 
     async def set_offline(self, *, offline: bool) -> None:
         """Take the network away from this session's pages, or give it back.
@@ -185,15 +218,106 @@ class BrowserWorld:
         async with self._working(self._act_bound_s):
             await self._tabs.set_offline(offline=offline)
 
+    @asynccontextmanager
+    async def verifier(
+        self,
+        path_or_url: str = "/",
+        *,
+        with_cookies: bool = False,
+        allow_status: Collection[int] = (),
+    ) -> "AsyncGenerator[Page]":
+        """A page of the grader's own, on the same site, where the agent has not been.
+
+        It is in a context of its own: no script, storage, service worker, cache or DevTools
+        client of the session is there. Its size, language, hosts and latency are the session's.
+        What it shows is what the site gives anybody who asks; where the site repeats what the
+        agent wrote as HTML, that is the agent's. It is closed at the end.
+
+        Args:
+            path_or_url: What to open; its document is there whole when the page is given.
+            with_cookies: Whether it has the session's cookies, such as a login. The agent can
+                have written those.
+            allow_status: As for `goto`.
+
+        Yields:
+            Playwright's page.
+
+        Raises:
+            ActionFailed: The address is not allowed, did not arrive, or is an error.
+            InvalidEnvironment: A GET of this page changed the site's state, so that looking at
+                it is no look.
+            EnvironmentFailed: The browser is gone, or is not one of this session's own.
+        """
+        address = self.address(path_or_url)
+        self._check_usable()
+        browser = self._slot.context.browser
+        if self._furnish is None or browser is None:
+            raise EnvironmentFailed(
+                "This browser is somebody else's: there is no clean page in it."
+            )
+        before = self.changed_by_get
+        async with self._working(VERIFIER_BOUND_S):
+            slot = await Slot.open(browser, self._slot.options)
+        try:
+            async with self._working(VERIFIER_BOUND_S):
+                await self._furnish(slot)
+                if with_cookies:
+                    cookies: Any = await self._slot.context.cookies()
+                    await slot.context.add_cookies(cookies)
+                tab = Tab(slot.page, slot.options, slot.gate.latency_s, slot.cdp)
+                commands = Commands(Tabs(slot, lambda _why: None), AllowList(), has_site=False)
+                mark = tab.mark()
+                status = await commands.visit(slot.page, address)
+                await settle(tab, mark)
+                await whole(slot.page, NAVIGATION_BOUND_S * 1000)
+                _check_status(address, status, allow_status)
+            yield slot.page
+        finally:
+            await slot.close()
+        if changed := [each for each in self.changed_by_get if each not in before]:
+            raise InvalidEnvironment(
+                f"{changed[0]} changed the site's state while a grader looked. Change it with "
+                "POST, and answer GET from what is there."
+            )
+
+    @property
+    def changed_by_get(self) -> tuple[str, ...]:
+        """The site's GET requests that changed its state, which only others should."""
+        site = self._slot.gate.site
+        return tuple(site.changed_by_get) if site is not None else ()
+
+    async def accessible_text(self) -> str:
+        """What the page tells a screen reader: a line for each element, with its role and name.
+
+        Chromium's own tree, of the page and its frames. No script answers in its place; a page
+        can still be made to show, and to name, anything, as for `text`.
+
+        Raises:
+            BrokenByAgent: The agent's page does not answer.
+            EnvironmentFailed: The browser is gone.
+        """
+
+        async def read(tab: Tab) -> str:
+            return await read_accessible(await tab.cdp())
+
+        return await self._ask_page(read)
+
     async def text(self) -> str:
         """The words that the page shows, as `innerText` has them.
 
+        They are what the page says of itself. A script of the page writes any there, an agent
+        may open any page that has them, and a DevTools client changes both: believe them of what
+        an agent should see, and `state` or `verifier` of what it has done.
+
         Raises:
+            BrokenByAgent: The agent's page does not answer.
             EnvironmentFailed: The browser is gone.
         """
-        async with self._working(self._act_bound_s):
-            tab = await self._tabs.ensure_open()
+
+        async def read(tab: Tab) -> str:
             return await _words_of(tab.page.main_frame)
+
+        return await self._ask_page(read)
 
     async def words(self) -> str:
         """The words that the page and its frames show, a frame after the other.
@@ -204,9 +328,11 @@ class BrowserWorld:
             ActionFailed: They did not say in time.
             EnvironmentFailed: The browser is gone.
         """
-        async with self._working(self._act_bound_s):
-            tab = await self._tabs.ensure_open()
+
+        async def read(tab: Tab) -> str:
             return "\n".join([await _words_of(frame) for frame in tab.page.frames])
+
+        return await self._ask_page(read)
 
     async def texts_of(self, selector: str) -> list[str]:
         """The text of each element that a selector matches, of the first hundred.
@@ -217,10 +343,33 @@ class BrowserWorld:
             ActionFailed: It is no selector, or the page did not answer in time.
             EnvironmentFailed: The browser is gone.
         """
-        async with self._working(self._act_bound_s):
-            tab = await self._tabs.ensure_open()
+
+        async def read(tab: Tab) -> list[str]:
             found = await tab.page.query_selector_all(selector)
             return [await _text_of(element) for element in found[:_MOST_ELEMENTS]]
+
+        return await self._ask_page(read)
+
+    async def _ask_page(self, read: Callable[[Tab], Awaitable[T]]) -> T:
+        """Ask the page that is shown; again where it went to another document meanwhile.
+
+        Raises:
+            BrokenByAgent: It does not answer, or goes on for ever, and the agent has it.
+            ActionFailed: The same before the agent began, or it cannot be asked so.
+            EnvironmentFailed: The browser is gone.
+        """
+        from playwright.async_api import Error  # noqa: PLC0415  # loads on use
+
+        async with self._working(self._act_bound_s):
+            for _attempt in range(_READS):
+                tab = await self._tabs.ensure_open()
+                try:
+                    return await read(tab)
+                except Error as exc:
+                    if not is_elsewhere(exc):
+                        raise
+                await settle(tab, tab.mark())
+            raise self._fault("The page loads one document after the other, and cannot be read.")
 
     async def matching(self, selector: str, targets: Sequence[str]) -> list[bool]:
         """Whether a selector matches each of what actions hit, as their effects say it.
@@ -309,23 +458,41 @@ class BrowserWorld:
 
         If this call is cancelled, keys and buttons that it held are let go.
         """
+        self._refused = True
         async with self._working(self._act_bound_s + own_pauses_s(action)):
             tab = await self._agent_tab()
             self._tabs.forget_shown_notes()
             mark = tab.mark()
             if (effect := await self._perform_still(action)) is not None:
+                self._refused = False
                 return effect
             self._reached = self._hit = None
             await self._perform(tab, action)
             await self._settle(tab, mark, late=isinstance(action, ScrollAction))
+        self._refused = False
         return ActionEffect(place=self._reached, target=self._hit)
 
     async def observe(self, look: Look) -> Observation:
-        """Return the page in words, in a picture, or both.
+        """Return the page in words, in a picture, or both; the reason where it shows neither.
 
         Raises:
             EnvironmentFailed: The browser is gone.
         """
+        try:
+            try:
+                return await self._look_at(look)
+            except ActionFailed:
+                shown = self._tabs.current
+                await self._tabs.until_tidy()
+                if not shown.closed:
+                    raise
+                return await self._look_at(look)  # it crashed meanwhile: at what is left
+        except ActionFailed as exc:
+            notes = "\n".join(self._tabs.notes())
+            text = f"Page: {self.url[:200]} cannot be read: {exc}\n{notes}".rstrip()
+            return Observation(text=text if look.text else None)
+
+    async def _look_at(self, look: Look) -> Observation:
         text: str | None = None
         image: Screenshot | None = None
 
@@ -357,7 +524,9 @@ class BrowserWorld:
         """
         try:
             async with self._working(SNAPSHOT_BOUND_S):
-                return await pack(await self._snapshots.take(self._last))
+                kept = await self._snapshots.take(self._last)
+                copied = dict(self._slot.clipboard.items)
+                return await pack(kept.model_copy(update={"clipboard": copied}))
         except ActionFailed as exc:
             raise LimitReached(f"No snapshot: {exc} The session goes on.") from exc
 
@@ -373,6 +542,7 @@ class BrowserWorld:
                 await self._tabs.set_offline(offline=False)  # pages are loaded again
                 self._last = await Restoration(kept, *self._parts).run()
                 self._snapshots.adopt(kept)
+                self._slot.clipboard.items = dict(kept.clipboard)
                 await self._tabs.set_offline(offline=kept.offline)
                 self._goes_offline = False
         except BaseException as exc:
@@ -392,6 +562,7 @@ class BrowserWorld:
 
     async def _agent_tab(self) -> Tab:
         """The page that the agent sees or acts on; from here on offline, where that is so."""
+        self._agent_began = True
         if self._goes_offline:
             await self._tabs.set_offline(offline=True)
             self._goes_offline = False
@@ -439,10 +610,15 @@ class BrowserWorld:
         if action.button in _HISTORY_BUTTONS:
             await self._commands.run(action.button, {})
             return
-        place = await self._place(tab, action)
-        if place is not None:
-            await self._note_hit(tab, place)
-            await self._hands.click(tab, place, action)
+        async with self._hands.holding(tab, action.hold_keys or ()):
+            for pause_ms, pauses in gestures(action.pattern or ()):
+                await anyio.sleep(pause_ms / 1000)
+
+                async def press(place: Place, pauses: tuple[int, ...] = pauses) -> None:
+                    await self._note_hit(tab, place)
+                    await self._hands.click(tab, place, action.button, pauses)
+
+                await self._send_to(tab, action, press, kind="press")
 
     async def _type(self, tab: Tab, action: TypeAction) -> None:
         element = None
@@ -451,23 +627,20 @@ class BrowserWorld:
             self._reached = await middle_in_view(tab.page, element)
         elif action.point is not None:
             place = check_point(tab.page, action.point)
-            await self._hands.click(tab, place, ClickAction(point=action.point))
+            await self._hands.click(tab, place)
             element = await focused_element(tab.page.main_frame)
         await self._note_focus(tab, element)
         await self._hands.type(tab, action, element)
 
     async def _scroll(self, tab: Tab, action: ScrollAction) -> None:
-        place = await self._place(tab, action)
-        if place is not None:
-            await self._hands.move(tab, place.x, place.y)
+        await self._send_to(tab, action, partial(self._hands.point_at, tab), kind="hover")
         await self._hands.scroll(tab, action.scroll or Point(x=0, y=0), action.hold_keys or ())
 
     async def _move(self, tab: Tab, action: MoveAction) -> None:
-        place = await self._place(tab, action)
-        if place is None:
+        if not await self._send_to(tab, action, partial(self._hands.point_at, tab), kind="hover"):
             at, by = self._hands.pointer, action.offset or Point(x=0, y=0)
             place = check_point(tab.page, Point(x=at.x + by.x, y=at.y + by.y))
-        await self._hands.move(tab, place.x, place.y)
+            await self._hands.point_at(tab, place)
 
     async def _keys(self, tab: Tab, action: PressAction | KeyDownAction | KeyUpAction) -> None:
         await self._note_hit(tab, None)
@@ -478,17 +651,23 @@ class BrowserWorld:
         else:
             await self._hands.key_up(tab, action.keys)
 
-    async def _place(
-        self, tab: Tab, action: ClickAction | ScrollAction | MoveAction
-    ) -> Place | None:
-        """Where a target is, or None where the action names none."""
-        if action.point is not None:
-            return check_point(tab.page, action.point)
+    async def _send_to(
+        self,
+        tab: Tab,
+        action: ClickAction | ScrollAction | MoveAction,
+        send: Callable[[Place], Awaitable[None]],
+        *,
+        kind: Literal["press", "hover"],
+    ) -> bool:
+        """Send something to an action's target; False where the action names none."""
+        if action.point is not None:  # it has no target: it is sent as it is
+            await send(check_point(tab.page, action.point))
+            return True
         if action.ref is None and action.selector is None:
-            return None
-        place = await place_of(tab, action.ref, action.selector)
+            return False
+        place = await aimed(tab, action.ref, action.selector, send, kind=kind)
         self._reached = None if place.scrolled else Point(x=place.x, y=place.y)
-        return place
+        return True
 
     async def _note_hit(self, tab: Tab, place: Place | None) -> None:
         """Remember what an action is about to hit: at a place, or what has the focus."""
@@ -548,16 +727,23 @@ class BrowserWorld:
         try:
             try:
                 reading = await read_page(tab.page, max_chars=limit, long=long)
-            except Error:
+            except Error as exc:
+                if is_end(exc):
+                    raise
                 await settle(tab, tab.mark())  # it navigated meanwhile
                 reading = await read_page(tab.page, max_chars=limit, long=long)
         except TimeoutError:
             return f"Page: {tab.page.url} does not respond. Wait, reload it, or go elsewhere."
+        if tab.status is not None and tab.status >= FIRST_ERROR:
+            reading = replace(reading, status=tab.status)
         if (refs := tab.refs) is not None:
             lines = tuple(refs.translate(line) for line in reading.lines)
             reading = replace(reading, lines=lines)
         self._snapshots.saw(reading)
+        tab.links = reading.links
         notes = self._tabs.notes()
+        if self._refused and (told := new_refs(self._last, reading)):
+            notes.append(f"Note: {told}")
         if look.changes:
             text = changes_between(self._last, reading, notes, max_chars=limit)
         else:
@@ -588,9 +774,7 @@ class BrowserWorld:
                 with anyio.fail_after(bound_s):
                     yield
             except TimeoutError:
-                raise ActionFailed(
-                    f"The page did not respond within {bound_s:g} s. Try 'reload' or 'goto'."
-                ) from None
+                raise await self._hung(bound_s) from None
             except Error as exc:
                 await self._learn_of_end(exc)
                 raise ActionFailed(_cleaned(exc)) from exc
@@ -605,13 +789,41 @@ class BrowserWorld:
             raise EnvironmentFailed(f"{self._broken} This session cannot go on; start a new task.")
 
     async def _learn_of_end(self, exc: Exception) -> None:
-        """Where a call failed because the browser ended, wait for the news of it."""
+        """Where a call failed because the browser or its page ended, wait for the news of it.
+
+        Raises:
+            BrokenByAgent: The page ended its own process.
+            EnvironmentFailed: Something else ended it, or the whole browser.
+        """
         if is_end(exc):
+            if await self._tabs.until_crash(_CRASH_BOUND_S if "crashed" in str(exc) else 0):
+                self._check_usable()
+                raise self._fault("The page crashed, or was closed because it did not end.")
             with anyio.move_on_after(_GONE_BOUND_S):
                 await self._ended.wait()
             if not self._tabs.current.closed:  # the driver died, and nobody is left to tell
                 self._break("The browser ended unexpectedly.")
         self._check_usable()
+
+    async def _hung(self, bound_s: float) -> ActionFailed:
+        """The error for a page that did not answer: the agent's doing where the browser does."""
+        text = f"The page did not respond within {bound_s:g} s. Try 'reload' or 'goto'."
+        browser = self._slot.context.browser
+        if browser is None or not self._agent_began or not await answers(browser):
+            return ActionFailed(text)
+        return BrokenByAgent(text)
+
+    def _fault(self, text: str) -> ActionFailed:
+        """An error for what a page does by itself: the agent's doing, once the agent has it."""
+        return BrokenByAgent(text) if self._agent_began else ActionFailed(text)
+
+
+def _check_status(address: str, status: int | None, allowed: Collection[int]) -> None:
+    if status is not None and status >= FIRST_ERROR and status not in allowed:
+        raise ActionFailed(
+            f"{address} answered with status {status}. If that is wanted, say so: "
+            f"allow_status=({status},)."
+        )
 
 
 async def _words_of(frame: "Frame") -> str:

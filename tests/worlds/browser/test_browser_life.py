@@ -199,30 +199,6 @@ anyio.run(main)
 
 
 @live
-@pytest.mark.anyio
-async def test_a_crashed_page_ends_its_session_alone(browse: Browse) -> None:
-    """The session whose page crashed says so; another one in the same browser goes on."""
-    world, other = await browse("<h1>One</h1>"), await browse("<h1>Two</h1>")
-    cdp = await world.page.context.new_cdp_session(world.page)
-
-    async def crash() -> None:
-        with anyio.move_on_after(3):
-            await cdp.send("Page.crash")
-
-    failures: list[str] = []
-    with anyio.fail_after(10):
-        async with anyio.create_task_group() as group:
-            group.start_soon(crash)
-            try:
-                await world.act(WaitAction(time=20_000))
-            except EnvironmentFailed as exc:
-                failures.append(str(exc))
-            group.cancel_scope.cancel()
-    assert "crashed" in failures[0]
-    assert "Two" in await other.text()
-
-
-@live
 def test_the_browser_dies_with_its_process(tmp_path: Path) -> None:
     """A server that is killed outright leaves no Chromium behind."""
     (tmp_path / "index.html").write_text("<h1>x</h1>")

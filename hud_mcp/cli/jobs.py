@@ -12,6 +12,7 @@ from hud_mcp.cli.finite import FiniteFloat
 from hud_mcp.cli.output import cell, make_console, make_table, number, when
 from hud_mcp.job import Job
 from hud_mcp.log import configure_logging
+from hud_mcp.provenance import clusters_of
 from hud_mcp.statistics import (
     NOT_BEGUN,
     PASS_REWARD,
@@ -136,7 +137,11 @@ def _print_list(rows: list[tuple[Job, JobStatistics, int]], *, more: bool) -> No
 async def _show(store: Store, job_id: str, options: dict[str, Any]) -> None:
     job, tasks, runs = await store.load_job_summary(job_id)
     figures = job_statistics(
-        [task.id for task in tasks], runs, group=job.group, threshold=options["threshold"]
+        [task.id for task in tasks],
+        runs,
+        group=job.group,
+        threshold=options["threshold"],
+        clusters=clusters_of([*tasks, *(run.task for run in runs)]),
     )
     by_id = {run.id: run for run in runs}
     if options["as_json"]:

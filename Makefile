@@ -37,7 +37,8 @@ check: $(STAMP)
 # How often the intervals of the statistics hold the truth, over the whole grid; the table is the
 # one of docs/statistics.md. About ten minutes.
 prove: $(STAMP)
-	HUD_MCP_PROVE=1 $(BIN)/python -m pytest -q -s tests/test_interval_coverage.py
+	HUD_MCP_PROVE=1 $(BIN)/python -m pytest -q -s -o faulthandler_timeout=0 \
+	  tests/test_interval_coverage.py
 
 bench: $(STAMP)
 	@$(BIN)/python scripts/install.py demo

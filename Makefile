@@ -9,7 +9,7 @@ TESTS ?=
 STEP ?= all
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test check bench stress fresh clean
+.PHONY: demo test check prove bench stress fresh clean
 
 # The main job on real input: the quickstart taskset, a real MCP client in another process,
 # a real Chromium; progress, a table, and a report that opens from disk.
@@ -33,6 +33,12 @@ check: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/pyright --pythonpath $(BIN)/python
+
+# How often the intervals of the statistics hold the truth, over the whole grid; the table is the
+# one of docs/statistics.md. About ten minutes.
+prove: $(STAMP)
+	HUD_MCP_PROVE=1 $(BIN)/python -m pytest -q -s -o faulthandler_timeout=0 \
+	  tests/test_interval_coverage.py
 
 bench: $(STAMP)
 	@$(BIN)/python scripts/install.py demo

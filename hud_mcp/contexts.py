@@ -22,6 +22,7 @@ from hud_mcp.carl.selector import (
 )
 from hud_mcp.context import ContextFeature, ContextSpace, Scalar
 from hud_mcp.errors import InvalidContext, InvalidTask, SourceNotFound, did_you_mean
+from hud_mcp.provenance import base_task, split_of
 from hud_mcp.task import Task
 from hud_mcp.taskset import Taskset
 
@@ -208,7 +209,8 @@ def spread(
 
     A row's id becomes `task@context`. Features that the row binds stay where the context says
     nothing of them. Its metadata says the context's name as `context`, its `split`, and the id
-    that the row had as `base_task`.
+    that the row had as `base_task`. A `split` that the row had is that of another context: it
+    goes where the new one names none, unless the context stays what it was.
 
     Args:
         tasks: The set.
@@ -240,12 +242,15 @@ def bind(task: Task, named: NamedContext) -> Task:
     Raises:
         InvalidTask: Its id would be too long.
     """
+    context = {**task.context, **named.context}
     metadata = {**task.metadata, "context": named.name, "base_task": base_task(task)}
     if named.split is not None:
         metadata["split"] = named.split
+    elif context != task.context:
+        metadata.pop("split", None)
     row = task.model_dump() | {
         "id": f"{task.id}@{named.name}",
-        "context": {**task.context, **named.context},
+        "context": context,
         "metadata": metadata,
     }
     try:
@@ -253,18 +258,6 @@ def bind(task: Task, named: NamedContext) -> Task:
     except ValidationError as exc:
         reason = exc.errors(include_url=False)[0]["msg"].lower()
         raise InvalidTask(f"{row['id']!r} cannot be a task: {reason}.") from None
-
-
-def base_task(task: Task) -> str:
-    """The id that a task had before it was given a context; tasks of one id are one cluster."""
-    found = task.metadata.get("base_task")
-    return found if isinstance(found, str) else task.id
-
-
-def split_of(task: Task) -> str | None:
-    """The part of an experiment that a row belongs to, where its metadata says it."""
-    found = task.metadata.get("split")
-    return found if isinstance(found, str) and found else None
 
 
 def _picker(

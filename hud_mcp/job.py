@@ -16,6 +16,7 @@ from pydantic import Field, PrivateAttr
 
 from hud_mcp.action import Value
 from hud_mcp.errors import DamagedRecord, InvalidEnvironment
+from hud_mcp.provenance import clusters_of
 from hud_mcp.statistics import PASS_REWARD, JobStatistics, counting, job_statistics
 from hud_mcp.task import Task
 from hud_mcp.taskset import Taskset
@@ -187,12 +188,11 @@ class Job(Value):
             raise DamagedRecord(job.damage)
         return tasks
 
-    async def statistics(self, *, threshold: float = PASS_REWARD, seed: int = 0) -> JobStatistics:
+    async def statistics(self, *, threshold: float = PASS_REWARD) -> JobStatistics:
         """Compute what its runs amount to so far; printing it shows every figure.
 
         Args:
             threshold: The reward from which on a run passes.
-            seed: Of the intervals; the same one gives the same intervals.
 
         Raises:
             SourceNotFound: The store does not have this job.
@@ -200,12 +200,13 @@ class Job(Value):
         """
         async with _opened(self._place) as store:
             job, tasks, runs = await store.load_job_summary(self.id)
+        clusters = clusters_of([*tasks, *(run.task for run in runs)])
         compute = partial(
             job_statistics,
             group=job.group,
             threshold=threshold,
-            seed=seed,
             planned=job.planned,
+            clusters=clusters,
         )
         return await anyio.to_thread.run_sync(compute, [task.id for task in tasks], runs)
 

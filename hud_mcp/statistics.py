@@ -5,16 +5,15 @@ reads runs in short, so that a job of thousands is quick; nothing here does I/O.
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Protocol, TypeVar
 
 from pydantic import Field
 
 from hud_mcp.action import Value
-from hud_mcp.bootstrap import Column, bootstrap
 from hud_mcp.grade import Cause, Outcome
+from hud_mcp.intervals import CONFIDENCE, Column, interval_text, is_in_range, mean_interval
 
 __all__ = [
     "INFRASTRUCTURE",
@@ -31,6 +30,7 @@ __all__ = [
     "choose_runs",
     "class_of",
     "counting",
+    "estimate_of",
     "is_infrastructure",
     "job_statistics",
     "outcome_class",
@@ -41,8 +41,6 @@ __all__ = [
 
 PASS_REWARD = 1 - 1e-6
 """A reward from here on is a pass; below 1, as rewards are sums of weighted floats."""
-
-CONFIDENCE = 0.95
 
 UNFINISHED = "unfinished"
 """The class of a run that has begun and has no end."""
@@ -113,12 +111,18 @@ class Estimate(Value):
     value: float
     low: float | None = Field(
         default=None,
-        description="The interval's lower end; None where fewer than two tasks, or tasks that "
-        "are all alike, say nothing of the spread.",
+        description="The interval's lower end, over tasks; None where there is none.",
     )
     high: float | None = Field(default=None, description="Its upper end.")
+    reason: str | None = Field(
+        default=None, description="Why there is no interval; None where none was asked for."
+    )
     runs: int = Field(description="How many runs it is made of.")
     tasks: int = Field(description="Of how many tasks they are.")
+    clusters: int = Field(
+        description="How many of these are independent of each other, as the interval takes it: "
+        "tasks that are one task under several contexts are one."
+    )
 
 
 class PassRate(Value):
@@ -155,7 +159,6 @@ class JobStatistics(Value):
     group: int = Field(description="Runs of each task that count.")
     threshold: float = Field(description="A reward from here on is a pass.")
     confidence: float | None = Field(description="Of the intervals; None without them.")
-    resamples: int = Field(description="How many the intervals were made with.")
     mean: Estimate | None = Field(description="The mean reward; None where nothing is graded.")
     passes: tuple[PassRate, ...]
     outcomes: dict[str, int] = Field(description="How many of the wanted runs, by class.")
@@ -213,10 +216,11 @@ class JobStatistics(Value):
         if self.confidence is None:
             return f"{estimate.value:.3f}"
         if estimate.low is None or estimate.high is None:
-            reason = "one task" if estimate.tasks == 1 else "all alike"
-            return f"{estimate.value:.3f} (no interval: {reason})"
-        interval = f"{self.confidence:.0%}: {estimate.low:.3f} to {estimate.high:.3f}"
-        return f"{estimate.value:.3f} ({interval})"
+            return f"{estimate.value:.3f} (no interval: {estimate.reason})"
+        interval = interval_text(estimate.low, estimate.high)
+        few = estimate.clusters < estimate.tasks
+        of = f", of {estimate.clusters} base {_plural(estimate.clusters, 'task')}" if few else ""
+        return f"{estimate.value:.3f} ({self.confidence:.0%}: {interval}{of})"
 
     def _classes(self) -> list[str]:
         digits = len(str(self.wanted))
@@ -363,14 +367,14 @@ def job_statistics(
     group: int = 1,
     threshold: float = PASS_REWARD,
     intervals: bool = True,
-    seed: int = 0,
     planned: bool | None = None,
+    clusters: Mapping[str, str] | None = None,
 ) -> JobStatistics:
     """Compute what the runs of a job amount to.
 
-    Intervals are percentiles of bootstrap means. Whole tasks are drawn, with all of their
-    runs: the runs of one task are not independent of each other (Cameron, Gelbach and
-    Miller, "Bootstrap-Based Improvements for Inference with Clustered Errors", 2008).
+    Intervals are over tasks, which are taken to be independent; the runs of one task need not
+    be (see `intervals`). A pass rate of one run a task has the one of Clopper and Pearson. The
+    mean has none where a reward lies outside 0 to 1.
 
     Args:
         task_ids: The tasks that the job is to run, in order; tasks that only have runs are
@@ -379,9 +383,10 @@ def job_statistics(
         group: How many runs of each task count.
         threshold: The reward from which on a run passes.
         intervals: Whether to compute them, which is most of the time.
-        seed: Of the bootstrap; the same seed and runs give the same intervals.
         planned: Whether the job has a plan; None where that was not recorded. What a run says of
             itself decides whether it counts: a `foreign` one is a number beside the others.
+        clusters: By a task's id, the name of what is independent of others where that is more
+            than the task (see `provenance.clusters_of`).
     """
     every = list(runs)
     runs = counting(every)
@@ -391,27 +396,26 @@ def job_statistics(
     outcomes = dict.fromkeys(OUTCOME_CLASSES, 0)
     rows: list[TaskStatistics] = []
     sums: list[float] = []
+    in_range = True
     for task_id, all_runs in of_task.items():
         counted, earlier = choose_runs(all_runs, group)
         for run in counted:
             outcomes[outcome_class(run)] += 1
-        row, total = _task_row(task_id, counted, earlier, group, threshold)
+        row, rewards = _task_row(task_id, counted, earlier, group, threshold)
         outcomes[NOT_BEGUN] += row.not_begun
         rows.append(row)
-        sums.append(total)
-    ks = _group_sizes(group)
-    means = [_Mean(Column(sums, [row.graded for row in rows]), sum(row.graded for row in rows))]
-    for k in ks:
-        means += [_pass_mean(rows, k, pass_at_k), _pass_mean(rows, k, pass_hat_k)]
-    resamples, estimates = _estimates(means, seed if intervals else None)
-    pairs = zip(ks, estimates[1::2], estimates[2::2], strict=True)
+        sums.append(math.fsum(rewards))
+        in_range = in_range and all(map(is_in_range, rewards))
+    names = [(clusters or {}).get(row.task, row.task) for row in rows]
+    parts = [(name, s, row.graded) for name, s, row in zip(names, sums, rows, strict=True)]
+    mean = _estimate(parts, sum(row.graded for row in rows), in_range, intervals=intervals)
+    passes = [_pass_rate(rows, names, k, intervals=intervals) for k in _group_sizes(group)]
     return JobStatistics(
         group=group,
         threshold=threshold,
         confidence=CONFIDENCE if intervals else None,
-        resamples=resamples,
-        mean=estimates[0],
-        passes=tuple(PassRate(k=k, pass_at_k=at, pass_hat_k=hat) for k, at, hat in pairs),
+        mean=mean,
+        passes=tuple(passes),
         outcomes=outcomes,
         earlier_tries=sum(len(row.earlier) for row in rows),
         foreign=len(every) - len(runs),
@@ -426,14 +430,13 @@ def _has_failed(name: str) -> bool:
 
 def _task_row(
     task_id: str, counted: Sequence[Run], earlier: Sequence[Run], group: int, threshold: float
-) -> tuple[TaskStatistics, float]:
-    """A task's figures, and the sum of its rewards."""
+) -> tuple[TaskStatistics, list[float]]:
+    """A task's figures, and its rewards."""
     graded = [run.reward for run in counted if outcome_class(run) == Outcome.GRADED.value]
     rewards = [reward for reward in graded if reward is not None]
-    total = math.fsum(rewards)
     row = TaskStatistics(
         task=task_id,
-        mean=total / len(rewards) if rewards else None,
+        mean=math.fsum(rewards) / len(rewards) if rewards else None,
         graded=len(rewards),
         scored=sum(not is_infrastructure(run) for run in counted),
         passed=sum(reward >= threshold for reward in rewards),
@@ -441,7 +444,7 @@ def _task_row(
         earlier=tuple(run.id for run in earlier),
         not_begun=group - len(counted),
     )
-    return row, total
+    return row, rewards
 
 
 def _group_sizes(group: int) -> list[int]:
@@ -451,41 +454,68 @@ def _group_sizes(group: int) -> list[int]:
     return [*powers, group]
 
 
-@dataclass(frozen=True)
-class _Mean:
-    column: Column
-    runs: int
+def _pass_rate(
+    rows: Sequence[TaskStatistics], names: Sequence[str], k: int, *, intervals: bool
+) -> PassRate:
+    having = [(name, row) for name, row in zip(names, rows, strict=True) if row.scored >= k]
+
+    def mean(estimator: Callable[[int, int, int], float]) -> Estimate | None:
+        """Over the tasks that have k scored runs, each of which counts the same."""
+        parts = [(name, estimator(row.scored, row.passed, k), 1) for name, row in having]
+        return _estimate(parts, sum(row.scored for _, row in having), intervals=intervals)
+
+    at = mean(pass_at_k)
+    return PassRate(k=k, pass_at_k=at, pass_hat_k=at if k == 1 else mean(pass_hat_k))
 
 
-def _pass_mean(
-    rows: Sequence[TaskStatistics], k: int, estimator: Callable[[int, int, int], float]
-) -> _Mean:
-    """The mean over the tasks that have k scored runs, each of which counts the same."""
-    weights = [1 if row.scored >= k else 0 for row in rows]
-    sums = [
-        estimator(row.scored, row.passed, k) if weight else 0.0
-        for row, weight in zip(rows, weights, strict=True)
-    ]
-    return _Mean(Column(sums, weights), sum(row.scored for row in rows if row.scored >= k))
+def _estimate(
+    parts: Iterable[tuple[str, float, int]],
+    runs: int,
+    in_range: bool = True,  # noqa: FBT001, FBT002  # private
+    *,
+    intervals: bool,
+) -> Estimate | None:
+    """A mean over tasks, each with its cluster's name, its sum and its weight."""
+    sums: dict[str, float] = {}
+    weights: dict[str, int] = {}
+    tasks = 0
+    for name, total, weight in parts:
+        sums[name] = sums.get(name, 0.0) + total
+        weights[name] = weights.get(name, 0) + weight
+        tasks += weight > 0
+    column = Column([*sums.values()], [*weights.values()], in_range)
+    return estimate_of(column, runs, tasks=tasks, intervals=intervals)
 
 
-def _estimates(means: Sequence[_Mean], seed: int | None) -> tuple[int, list[Estimate | None]]:
-    """The number of resamples, and an estimate of each mean; without a seed, no intervals."""
-    columns = [mean.column for mean in means]
-    resamples, intervals = 0, [None] * len(means)
-    if seed is not None:
-        resamples, intervals = bootstrap(columns, confidence=CONFIDENCE, seed=seed)
-    estimates: list[Estimate | None] = []
-    for mean, interval in zip(means, intervals, strict=True):
-        value = mean.column.mean
-        if value is None:
-            estimates.append(None)
-            continue
-        low, high = interval or (None, None)
-        tasks = sum(weight > 0 for weight in mean.column.weights)
-        estimates.append(Estimate(value=value, low=low, high=high, runs=mean.runs, tasks=tasks))
-    return resamples, estimates
+def estimate_of(
+    column: Column, runs: int, *, tasks: int | None = None, intervals: bool = True
+) -> Estimate | None:
+    """A mean and how sure it is; None where nothing has a weight.
+
+    Args:
+        column: The values, by cluster.
+        runs: How many runs it is made of.
+        tasks: Of how many tasks; None where each cluster is one.
+        intervals: Whether to compute one.
+    """
+    if (value := column.mean) is None:
+        return None
+    low, high, reason = mean_interval(column) if intervals else (None, None, None)
+    clusters = column.clusters
+    return Estimate(
+        value=value,
+        low=low,
+        high=high,
+        reason=reason,
+        runs=runs,
+        tasks=clusters if tasks is None else tasks,
+        clusters=clusters,
+    )
 
 
 def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+    return f"{number} {_plural(number, noun)}"
+
+
+def _plural(number: int, noun: str) -> str:
+    return noun if number == 1 else f"{noun}s"

@@ -21,6 +21,7 @@ from hud_mcp.contexts import (
     spread,
 )
 from hud_mcp.errors import InvalidContext, InvalidTask, SourceNotFound
+from hud_mcp.provenance import UNUSED, UnusedContexts, recorded_unused, unused_contexts
 from hud_mcp.task import Task
 from hud_mcp.taskset import Taskset
 
@@ -253,6 +254,39 @@ def test_what_a_row_has_stays_where_the_context_says_nothing() -> None:
     assert row.context == {"scale": 3.0, "width": 500}
     (again,) = spread(Taskset([made]), [EARTH])
     assert (again.id, base_task(again)) == ("a@moon@earth", "a")
+
+
+def test_a_split_does_not_outlive_its_context() -> None:
+    """A row of `train` under a context that names no split is no longer of `train`."""
+    row = Task(id="a", env="shop", template="find", context={"scale": 3.0},
+               metadata={"split": "train", "difficulty": "easy"})  # fmt: skip
+    drawn = sample_contexts(SPACE, 3, ranges={"scale": ""})
+    made = spread(Taskset([row]), drawn, selector="every")
+    assert [split_of(task) for task in made] == [None, None, None]
+    assert {task.metadata["difficulty"] for task in made} == {"easy"}
+    (named,) = spread(Taskset([row]), [MOON])
+    assert split_of(named) == "test"
+    # What changes nothing leaves the row what it was.
+    for same in ({}, {"scale": 3.0}):
+        (kept,) = spread(Taskset([row]), [NamedContext(name="same", context=same)])
+        assert split_of(kept) == "train"
+
+
+def test_contexts_that_no_row_got_are_known() -> None:
+    """In turn, three contexts reach two rows; with several environments each is named."""
+    three = [EARTH, MOON, NamedContext(name="mars")]
+    made = spread(tasks("a", "b"), three)
+    names = [named.name for named in three]
+    assert unused_contexts({"shop": names}, made) == UnusedContexts(count=1, names=("mars",))
+    assert unused_contexts({"shop": names}, spread(tasks("a"), three, selector="every")) is None
+    both = unused_contexts({"shop": names, "pole": names}, made)
+    assert both is not None
+    assert both.names == ("mars (shop)", "earth (pole)", "moon (pole)", "mars (pole)")
+    many = unused_contexts({"shop": [f"c{i}" for i in range(900)]}, made)
+    assert many is not None
+    assert (many.count, len(many.names)) == (900, 100)
+    assert recorded_unused({UNUSED: many.model_dump(mode="json")}) == many
+    assert recorded_unused({}) is recorded_unused({UNUSED: "?"}) is None
 
 
 def test_an_id_that_grows_too_long_is_told() -> None:

@@ -12,6 +12,7 @@ from hud_mcp.cli.finite import FiniteFloat
 from hud_mcp.cli.output import cell, make_console, make_table, number, when
 from hud_mcp.job import Job
 from hud_mcp.log import configure_logging
+from hud_mcp.provenance import clusters_of
 from hud_mcp.statistics import (
     NOT_BEGUN,
     PASS_REWARD,
@@ -154,6 +155,7 @@ async def _show(store: Store, job_id: str, options: dict[str, Any]) -> None:
         group=job.group,
         threshold=options["threshold"],
         planned=job.planned,
+        clusters=clusters_of([*tasks, *(run.task for run in runs)]),
     )
     by_id = {run.id: run for run in runs}
     if options["as_json"]:

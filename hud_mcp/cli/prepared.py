@@ -13,6 +13,7 @@ from hud_mcp.cli.places import find_sources, lasting_source
 from hud_mcp.contexts import contexts_for, spread
 from hud_mcp.errors import HudMcpError, InvalidTask
 from hud_mcp.job import Job
+from hud_mcp.provenance import UNUSED, UnusedContexts, unused_contexts
 from hud_mcp.rollout.plan import PlannedRun, RunOptions, plan_runs
 from hud_mcp.rollout.run import end_as_lost
 from hud_mcp.source import find_taskset, load_environments
@@ -81,8 +82,12 @@ async def begin_job(store: Store, options: Mapping[str, Any]) -> Prepared:
     )
     _check_agent(how, chosen)
     chosen = _bound(chosen, how)
+    unused: UnusedContexts | None = None
     if options["contexts"] is not None:
-        chosen = _spread(chosen, how, options["contexts"], options["context_selector"])
+        chosen, unused = _spread(chosen, how, options["contexts"], options["context_selector"])
+    metadata: dict[str, Any] = {"options": how.model_dump(mode="json", exclude_none=True)}
+    if unused is not None:
+        metadata[UNUSED] = unused.model_dump(mode="json")
     agent = how.agent or command_name(how.agent_command or "", Path(how.folder))
     job = Job(
         name=options["name"] or f"{tasks.name} {agent}",
@@ -90,7 +95,7 @@ async def begin_job(store: Store, options: Mapping[str, Any]) -> Prepared:
         agent=agent,
         group=options["group"],
         planned=True,
-        metadata={"options": how.model_dump(mode="json", exclude_none=True)},
+        metadata=metadata,
     )
     await store.add_job(job, list(chosen))
     planned = plan_runs(list(chosen), [], group=job.group, seed=how.seed)
@@ -126,8 +131,10 @@ async def resume_job(store: Store, options: Mapping[str, Any]) -> Prepared:
     return Prepared(job, tasks, planned, how)
 
 
-def _spread(tasks: Taskset, how: RunOptions, contexts: str, selector: str) -> Taskset:
-    """Give each task a context, or every one.
+def _spread(
+    tasks: Taskset, how: RunOptions, contexts: str, selector: str
+) -> tuple[Taskset, UnusedContexts | None]:
+    """Give each task a context, or every one; tell which contexts no task got.
 
     Raises:
         SourceNotFound: There is no such file.
@@ -137,7 +144,9 @@ def _spread(tasks: Taskset, how: RunOptions, contexts: str, selector: str) -> Ta
     spaces = {e.name: e.context_space for e in load_environments(how.sources)}
     wanted = {name: spaces[name] for name in tasks.environment_names if name in spaces}
     found = contexts_for(contexts, wanted, seed=how.seed or 0)
-    return spread(tasks, found, selector=selector, seed=how.seed or 0)
+    rows = spread(tasks, found, selector=selector, seed=how.seed or 0)
+    names = {env: [named.name for named in given] for env, given in found.items()}
+    return rows, unused_contexts(names, rows)
 
 
 def _bound(tasks: Taskset, how: RunOptions) -> Taskset:

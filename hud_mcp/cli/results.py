@@ -11,6 +11,7 @@ from hud_mcp.cli.progress import outcome_style
 from hud_mcp.generalisation import Generalisation, generalisation
 from hud_mcp.grade import Outcome
 from hud_mcp.job import Job
+from hud_mcp.provenance import clusters_of, recorded_unused
 from hud_mcp.statistics import JobStatistics, TaskStatistics, job_statistics, outcome_class
 from hud_mcp.store import Store
 from hud_mcp.task import Task
@@ -107,13 +108,19 @@ async def load_results(
     return Results(
         job=job,
         figures=job_statistics(
-            [task.id for task in tasks], runs, group=job.group, planned=job.planned
+            [task.id for task in tasks],
+            runs,
+            group=job.group,
+            planned=job.planned,
+            clusters=clusters_of([*tasks, *(run.task for run in runs)]),
         ),
         runs={run.id: run for run in runs},
         expected={task.id: _expected(task, agent) for task in tasks},
         failed_agents=failed_agents,
         refused=refused,
-        by_context=generalisation(runs, group=job.group),
+        by_context=generalisation(
+            runs, group=job.group, tasks=tasks, unused=recorded_unused(job.metadata)
+        ),
         must_not_fail=agent is not None,
     )
 

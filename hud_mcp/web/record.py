@@ -19,6 +19,7 @@ from hud_mcp.errors import InvalidAction
 from hud_mcp.generalisation import generalisation
 from hud_mcp.grade import Outcome, SubScore, cause_of
 from hud_mcp.job import Job
+from hud_mcp.provenance import clusters_of, recorded_unused
 from hud_mcp.statistics import (
     INTERRUPTED,
     NOT_BEGUN,
@@ -110,8 +111,13 @@ def job_data(
             "contexts": None,
         }
     runs = [_Run(t) for t in found]
-    figures = job_statistics((t.id for t in tasks), runs, group=job.group, planned=job.planned)
-    by_context = generalisation(runs, group=job.group)
+    rows_of = list(tasks)
+    clusters = clusters_of([*rows_of, *(run.task for run in runs)])
+    figures = job_statistics(
+        (t.id for t in rows_of), runs, group=job.group, planned=job.planned, clusters=clusters
+    )
+    unused = recorded_unused(job.metadata)
+    by_context = generalisation(runs, group=job.group, tasks=rows_of, unused=unused)
     counted = {run for task in figures.tasks for run in task.runs}
     for row in rows:
         row["earlier"] = row["id"] not in counted and not row["foreign"]
@@ -156,7 +162,7 @@ def _outcome(found: Trajectory | TrajectorySummary) -> str:
 def _figures(figures: JobStatistics) -> list[Json]:
     """What stands below the mean: how sure it is, pass rates, and what was tried before."""
     told: list[Json] = []
-    if figures.mean is not None and figures.mean.low is not None:
+    if figures.mean is not None:
         told.append(_figure("mean reward", figures.mean))
     for rate in figures.passes:
         if rate.pass_at_k is not None:

@@ -136,7 +136,10 @@ def test_tasks_are_spread_over_contexts_and_reward_is_told_by_context(sizes: Pat
     after = printed.partition("Reward by context")[2]
     assert "gap to test           +1.000" in after, after
     assert "size, trained on 2 to 4" in after
-    assert "held out 0.000" in after
+    assert "test 0.000" in after
+    assert "of 2 base tasks" in printed  # six rows are two tasks under three contexts
+    assert "(no interval: one side has 2 tasks; 5 are needed)" in after
+    assert "contexts that no run used" not in after
 
 
 def test_contexts_are_drawn_by_the_seed_of_the_job(sizes: Path) -> None:
@@ -153,6 +156,25 @@ def test_contexts_are_drawn_by_the_seed_of_the_job(sizes: Path) -> None:
     values = {int(line.split()[0]) for line in table.splitlines() if line.startswith("  ")}
     assert values == {named.context["size"] for named in drawn}
     assert len(values) == 2
+
+
+def test_the_report_speaks_of_no_training_that_never_was(sizes: Path) -> None:
+    """Rows of `train` under drawn contexts have no split; contexts that no row got are named."""
+    rows = [
+        {"id": name, "env": "sizes", "template": "ask", "context": {"size": size},
+         "metadata": {"split": split}}
+        for name, size, split in (("first", 2, "train"), ("second", 8, "test"))
+    ]  # fmt: skip
+    (sizes / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    process = evaluate(sizes, "--agent", "oracle", "--contexts", "sample:5", "--seed", "7")
+    printed = process.communicate(timeout=60)[0]
+
+    assert process.returncode == 0, printed
+    after = printed.partition("Reward by context")[2].partition("Job ")[0]
+    assert after.split()[:2] == ["all", "runs"]
+    for word in ("train", "gap", "outside"):
+        assert word not in after.partition("contexts that")[0]
+    assert "contexts that no run used: sample-2, sample-3, sample-4" in after
 
 
 @pytest.mark.parametrize(

@@ -81,7 +81,7 @@ async def test_the_oracle_gets_what_the_taskset_expects(tmp_path: Path) -> None:
     assert {i: (r.outcome, r.reward) for i, r in run.records.items()} == {
         "berry": ("graded", 1.0), "absent": ("graded", 1.0), "lamp": ("graded", 1.0),
     }  # fmt: skip
-    assert "mean reward  1.000 (no interval: all alike) over 3 graded of 3 runs" in run.printed
+    assert "mean reward  1.000 (95%: 0.292 to 1.000) over 3 graded of 3 runs" in run.printed
     jobs = {r.job_id for r in run.records.values()}
     assert len(jobs) == 1
     with closing(sqlite3.connect(run.store)) as connection:
@@ -160,7 +160,7 @@ async def test_every_class_of_outcome_is_in_the_denominators(tmp_path: Path) -> 
         "no-start": ("environment_failed", None),
     }
     printed = " ".join(run.printed.split())
-    assert "mean reward 0.000 (no interval: one task) over 1 graded of 2 runs" in printed
+    assert "mean reward 0.000 (95%: 0.000 to 0.975) over 1 graded of 2 runs" in printed
     assert "environment_failed 1 infrastructure: in no mean" in printed
     assert "1 of 2 say nothing of the agent. To run them: hud-mcp eval --resume job-" in printed
     assert "The setup of template 'raises_in_setup' failed" in run.printed

@@ -52,7 +52,6 @@ async def test_the_report_tells_splits_the_gap_and_each_feature(run: Run, browse
         page = seen.page
         assert await page.locator("#contexts-splits dt").all_inner_texts() == [
             TRAIN, INSIDE, OUTSIDE, f"train less {INSIDE}", f"train less {OUTSIDE}",
-            "train less all held out",
         ]  # fmt: skip
         first = (await page.locator("#contexts-splits dd").all_inner_texts())[0]
         assert first.startswith("0.792 (")
@@ -60,16 +59,27 @@ async def test_the_report_tells_splits_the_gap_and_each_feature(run: Run, browse
         lost = (await page.locator("#contexts-splits dd").all_inner_texts())[2]
         assert "7 runs of 4 tasks, 1 without a reward" in lost
         gaps = (await page.locator("#contexts-splits dd").all_inner_texts())[3:]
-        assert [text.split()[0] for text in gaps] == ["+0.167", "+0.649", "+0.473"]
+        assert [text.split()[0] for text in gaps] == ["+0.167", "+0.649"]
+        assert all("(no interval: one side has 4 tasks; 5 are needed)" in text for text in gaps)
         names = page.locator(".feature figcaption strong")
         assert await names.all_inner_texts() == ["width", "locale", "latency"]
         width = page.locator(".feature").first
         assert "trained on 1024 to 1600" in await width.locator("figcaption").inner_text()
         values = await width.locator("tbody th").all_inner_texts()
         assert values == ["390 outside", "1024", "1280", "1400", "1600", "2400 outside"]
-        assert "—" in await width.locator("tbody tr").first.inner_text()
+        heads = await width.locator("thead th").all_inner_texts()
+        assert heads == ["value", TRAIN, INSIDE, OUTSIDE]
+        first = await width.locator("tbody tr").first.locator("td").all_inner_texts()
+        assert first[:2] == ["—", "—"]
+        assert first[2].startswith("0.167")
         assert await width.locator(".mark-train").count() == 3
         assert await width.locator(".mark-held").count() == 3
+        # Each split that was held out has a mark of its own.
+        keys = await page.locator("#contexts-legend .mark-held").evaluate_all(
+            "nodes => new Set(nodes.map(n => n.getAttribute('d'))).size"
+        )
+        assert keys == 2
+        assert await page.locator("#contexts-unused").is_hidden()
 
 
 async def test_a_plot_puts_values_where_they_are(run: Run, browser: Browser) -> None:
@@ -93,6 +103,49 @@ async def test_a_plot_puts_values_where_they_are(run: Run, browser: Browser) -> 
         assert train[1][1] < train[2][1] < held[0][1] < held[2][1]
 
 
+async def test_the_page_says_what_was_given_up_and_what_no_run_used(
+    run: Run, browser: Browser
+) -> None:
+    """A run given up counts as 0 and is named, and so is a context without a run."""
+    run.job = run.job.model_copy(
+        update={
+            "metadata": {"unused_contexts": {"count": 14, "names": [f"c{i}" for i in range(14)]}}
+        }
+    )
+    for split, outcomes in (("train", [None] * 5), ("test", [None, *[Outcome.CANCELLED] * 4])):
+        for i, outcome in enumerate(outcomes):
+            await run.add(
+                f"{split}-{i}",
+                reward=None if outcome else 1,
+                outcome=outcome or Outcome.GRADED,
+                context={"width": 800 + i},
+                task_fields={"metadata": {"split": split}},
+            )
+    async with opened(browser, await run.write()) as seen:
+        figures = await seen.page.locator("#contexts-splits dd").all_inner_texts()
+        assert "5 runs of 5 tasks, 4 given up, as 0" in figures[1]
+        assert figures[1].startswith("0.200 (0.00 to 0.72)")
+        assert figures[2].startswith("+0.800 (+0.0")
+        unused = await seen.page.locator("#contexts-unused").inner_text()
+        names = ", ".join(f"c{i}" for i in range(12))
+        assert unused == f"Contexts that no run used: {names} and 2 more."
+        assert (await seen.text("#statistics")).startswith("mean reward\n1.000 (0.54 to 1.00)")
+
+
+async def test_rewards_out_of_range_have_no_interval_and_the_reason_is_shown(
+    run: Run, browser: Browser
+) -> None:
+    """Nothing is drawn that nothing supports."""
+    for i in range(3):
+        await run.add(f"t{i}", reward=-100.0 * i, context={"width": i})
+    async with opened(browser, await run.write()) as seen:
+        why = "no interval: rewards lie outside 0 to 1"
+        assert f"100.000 ({why})" in await seen.text("#statistics")
+        assert why in await seen.text("#contexts-splits")
+        assert await seen.page.locator(".whisker").count() == 0
+        assert "no interval, n 1" in await seen.page.locator(".feature tbody").inner_text()
+
+
 async def test_the_viewer_shows_the_same(run: Run, browser: Browser) -> None:
     """From the store, and again when another job is opened."""
     await record_contexts(run)
@@ -101,7 +154,7 @@ async def test_the_viewer_shows_the_same(run: Run, browser: Browser) -> None:
         opened(browser, f"{base}/", f"#job-{run.job.id}") as seen,
     ):
         await expect(seen.page.locator(".feature")).to_have_count(3)
-        await expect(seen.page.locator("#contexts-splits div")).to_have_count(6)
+        await expect(seen.page.locator("#contexts-splits div")).to_have_count(5)
 
 
 async def test_contexts_without_splits_are_one_series(run: Run, browser: Browser) -> None:

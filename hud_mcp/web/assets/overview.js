@@ -5,7 +5,7 @@ import { $, el, facts, say } from './dom.js';
 import { drawPlot } from './plot.js';
 import { Table } from './table.js';
 import {
-  WORDS, badge, linkTo, meter, moment, plural, rewardText, secondsText, titleOf, wordsOf,
+  WORDS, badge, intervalText, linkTo, meter, moment, plural, rewardText, secondsText, titleOf, wordsOf,
 } from './words.js';
 
 export class Overview {
@@ -124,8 +124,8 @@ function drawHead(data) {
 }
 
 /** A figure, its interval, and what it is made of. */
-function figure({ name, value, low, high, runs, tasks }) {
-  const interval = low === null || low === undefined ? '' : ` (${low.toFixed(2)} to ${high.toFixed(2)})`;
+function figure({ name, value, low, high, reason, runs, tasks }) {
+  const interval = runs === undefined ? '' : ` (${intervalText({ low, high, reason })})`;
   const made = runs === undefined ? null : `${plural(runs, 'run')} of ${plural(tasks, 'task')}`;
   const text = runs === undefined ? String(value) : value.toFixed(3);
   return el('div', {}, el('dt', {}, name), el('dd', { title: made }, text, el('span', { class: 'quiet' }, interval)));

@@ -31,6 +31,15 @@ export function rewardText(value) {
   return String(value);
 }
 
+/** Both ends of an interval, rounded outwards so that none is shown narrower than it is, or why there is none. */
+export function intervalText({ low, high, reason }, { isSigned = false } = {}) {
+  if (low === null || low === undefined) return `no interval: ${reason ?? 'unknown'}`;
+  const digits = isSigned ? 3 : 2, scale = 10 ** digits;
+  const ends = [Math.floor(low * scale + 1e-6) / scale, Math.ceil(high * scale - 1e-6) / scale];
+  const sign = end => (end < 0 ? '−' : '+');
+  return ends.map(end => `${isSigned ? sign(end) : ''}${Math.abs(end).toFixed(digits)}`).join(' to ');
+}
+
 export function secondsText(seconds) {
   if (seconds === null) return '—';
   if (seconds < 120) return `${seconds.toFixed(1)} s`;

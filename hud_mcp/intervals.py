@@ -1,0 +1,316 @@
+"""How sure a mean is: confidence intervals over clusters that hold for small samples too.
+
+One method serves all. Of n independent values between 0 and 1, Gaffke's upper bound of the mean
+is a quantile of their average under random weights: n + 1 exponential ones, of which the last
+is that of a value of 1. Of values that are 0 or 1 it is the bound of Clopper and Pearson. It
+takes nothing for granted but the range, and never has width 0.
+
+- Gaffke, "Three test statistics for a nonparametric one-sided hypothesis on the mean of a
+  nonnegative variable", Mathematical Methods of Statistics 14, 2005. That it covers what it says
+  is proven for some cases and simulated for others; `tests/test_interval_coverage.py` does both.
+- Learned-Miller and Thomas, "A new confidence interval for the mean of a bounded random
+  variable", 2019, arXiv 1905.06208.
+- Zou and Donner, "Construction of confidence limits about effect measures", Statistics in
+  Medicine 27, 2008: an interval of a difference from those of its two sides.
+
+Plain Python, as one job is too little for NumPy's import to pay.
+"""
+
+import cmath
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+__all__ = [
+    "CONFIDENCE",
+    "FEWEST_OF_A_SIDE",
+    "OUT_OF_RANGE",
+    "Column",
+    "Interval",
+    "difference_interval",
+    "interval_text",
+    "is_in_range",
+    "mean_interval",
+]
+
+CONFIDENCE = 0.95
+
+FEWEST_OF_A_SIDE = 5
+"""Of clusters, for an interval of a difference; with 5 and 5 it still covers (see the test)."""
+
+OUT_OF_RANGE = "rewards lie outside 0 to 1"
+"""Nothing says how far others may lie, and then no method covers (Bahadur and Savage, 1956)."""
+
+_ROUNDING = 1e-6
+"""Rewards are sums of weighted floats; so far beyond 0 or 1 they still count as in range."""
+
+_EXACT = 100
+"""Up to so many different values a chance is integrated; above, it is approximated closely."""
+
+_GRID = 512
+"""Where more values differ, each is shared out between the two nearest of as many steps."""
+
+_STEP = 0.2
+_MOST_POINTS = 400
+_NEGLIGIBLE = 1e-10
+_CLOSE = 1e-7
+_NEAR = 1e-4
+_MOST_ROUNDS = 200
+_NO_CHANCE = 1e-300
+
+
+@dataclass(frozen=True)
+class Column:
+    """A weighted mean over clusters: the sum of `sums` by the sum of `weights`.
+
+    Attributes:
+        sums: Of each cluster, 0 where it has no part in the mean.
+        weights: Of each cluster, how many values its sum has; the same length.
+        in_range: Whether each of those values is between 0 and 1.
+    """
+
+    sums: Sequence[float]
+    weights: Sequence[float]
+    in_range: bool = True
+
+    @property
+    def mean(self) -> float | None:
+        """None where nothing has a weight."""
+        weight = math.fsum(self.weights)
+        return math.fsum(self.sums) / weight if weight else None
+
+    @property
+    def clusters(self) -> int:
+        """How many have a part in the mean."""
+        return sum(weight > 0 for weight in self.weights)
+
+
+class Interval(NamedTuple):
+    """Two ends, or why there are none."""
+
+    low: float | None
+    high: float | None
+    reason: str | None = None
+
+
+_Terms = Sequence[tuple[float, float, float]]
+"""Different clusters: the sum, the weight, and how many there are of them."""
+
+
+def is_in_range(value: float) -> bool:
+    """Whether a reward is between 0 and 1, but for rounding."""
+    return -_ROUNDING <= value <= 1 + _ROUNDING
+
+
+def mean_interval(column: Column, confidence: float = CONFIDENCE) -> Interval:
+    """Compute the interval of a mean whose clusters are independent of each other.
+
+    Args:
+        column: The clusters. Values within one may depend on each other in any way.
+        confidence: Between 0 and 1.
+
+    Returns:
+        Its ends; the reason where values are not in range or nothing has a weight.
+    """
+    if not column.in_range:
+        return Interval(None, None, OUT_OF_RANGE)
+    terms = _terms(column)
+    if not terms:
+        return Interval(None, None, "nothing has a value")
+    tail = (1 - confidence) / 2
+    mirrored = [(weight - total, weight, count) for total, weight, count in terms]
+    return Interval(_lower(terms, tail), 1 - _lower(mirrored, tail))
+
+
+def difference_interval(first: Column, second: Column, confidence: float = CONFIDENCE) -> Interval:
+    """Compute the interval of the first mean less the second.
+
+    Where no cluster has a part in both, the sides are independent, and their own intervals are
+    combined (Zou and Donner). Where each has a part in both, the differences within clusters are
+    averaged, so that what makes a cluster hard cancels out. Otherwise both sides' intervals hold
+    at once with half of the doubt each, which covers whatever they have in common.
+
+    Args:
+        first: A mean.
+        second: What is taken from it, over the same clusters in the same order.
+        confidence: Between 0 and 1.
+
+    Returns:
+        Its ends; the reason where a side has too few clusters or its values are not in range.
+    """
+    if not (first.in_range and second.in_range):
+        return Interval(None, None, OUT_OF_RANGE)
+    fewest = min(first.clusters, second.clusters)
+    one, other = first.mean, second.mean
+    if fewest < FEWEST_OF_A_SIDE or one is None or other is None:
+        tasks = "1 task" if fewest == 1 else f"{fewest} tasks"
+        return Interval(None, None, f"one side has {tasks}; {FEWEST_OF_A_SIDE} are needed")
+    parts = [(a > 0) + (b > 0) for a, b in zip(first.weights, second.weights, strict=True)]
+    if min(part for part in parts if part) == 2:  # noqa: PLR2004  # both sides
+        return _paired(first, second, one, other, confidence)
+    apart = max(parts) == 1
+    each = confidence if apart else (1 + confidence) / 2
+    (low1, high1), (low2, high2) = _ends(first, each), _ends(second, each)
+    if not apart:
+        return Interval(low1 - high2, high1 - low2)
+    gap = one - other
+    return Interval(
+        gap - math.hypot(one - low1, high2 - other), gap + math.hypot(high1 - one, other - low2)
+    )
+
+
+def interval_text(low: float, high: float, *, digits: int = 3, sign: str = "") -> str:
+    """Both ends, rounded outwards: no interval is shown narrower than it is.
+
+    Args:
+        low: The lower end.
+        high: The upper end.
+        digits: After the point.
+        sign: `+` shows that of numbers above 0 too.
+    """
+    scale = 10**digits
+    # What is a digit's multiple but for rounding stays it.
+    ends = math.floor(low * scale + _ROUNDING) / scale, math.ceil(high * scale - _ROUNDING) / scale
+    return " to ".join(f"{end + 0.0:{sign}.{digits}f}" for end in ends)
+
+
+def _ends(column: Column, confidence: float) -> tuple[float, float]:
+    low, high, _ = mean_interval(column, confidence)
+    return low or 0.0, 1.0 if high is None else high
+
+
+def _paired(first: Column, second: Column, one: float, other: float, confidence: float) -> Interval:
+    """Of clusters that have a part in both sides: the mean of their differences.
+
+    With unequal weights a cluster's difference is its influence on that of the means; with
+    equal ones it is the difference itself, from -1 to 1.
+    """
+    here = [i for i, weight in enumerate(first.weights) if weight]
+    n = len(here)
+    share1, share2 = n / math.fsum(first.weights), n / math.fsum(second.weights)
+    gap = one - other
+    most1 = share1 * max(first.weights)
+    most2 = share2 * max(second.weights)
+    top = gap + (1 - one) * most1 + other * most2
+    bottom = gap - one * most1 - (1 - other) * most2
+    width = top - bottom
+    differences = [
+        gap
+        + share1 * (first.sums[i] - one * first.weights[i])
+        - share2 * (second.sums[i] - other * second.weights[i])
+        for i in here
+    ]
+    low, high = _ends(Column([(d - bottom) / width for d in differences], [1] * n), confidence)
+    return Interval(bottom + width * low, bottom + width * high)
+
+
+def _terms(column: Column) -> _Terms:
+    """The clusters that have a weight, alike ones together, each sum between 0 and its weight."""
+    found = Counter(
+        (round(min(max(total, 0.0), weight), 12), weight)
+        for total, weight in zip(column.sums, column.weights, strict=True)
+        if weight
+    )
+    if len(found) <= _GRID:
+        return [(total, weight, count) for (total, weight), count in found.items()]
+    shared: dict[tuple[float, float], float] = {}
+    for (total, weight), count in found.items():
+        # The mean stays, and the spread grows by less than matters: the interval is not narrower.
+        steps, part = divmod(total / weight * _GRID, 1)
+        for step, share in ((steps, 1 - part), (steps + 1, part)):
+            if share:
+                key = step / _GRID * weight, weight
+                shared[key] = shared.get(key, 0) + share * count
+    return [(total, weight, count) for (total, weight), count in shared.items()]
+
+
+def _lower(terms: _Terms, tail: float) -> float:
+    """The least mean that such clusters do not contradict: where their chance is `tail`."""
+    sums = math.fsum(total * count for total, _, count in terms)
+    if not sums:
+        return 0.0
+    most = max(weight for _, weight, _ in terms)
+    weights = math.fsum(weight * count for _, weight, count in terms)
+    mean = sums / weights
+
+    def doubt(theta: float) -> float:
+        """Negative below the bound, positive above it."""
+        chance = _chance([(theta * w - s, c) for s, w, c in terms] + [(theta * most, 1)])
+        return math.log(max(chance, _NO_CHANCE) / tail)
+
+    spread = math.fsum(count * (s - mean * w) ** 2 for s, w, count in terms)
+    return _root(doubt, mean, mean - 2 * math.sqrt(spread) / weights)
+
+
+def _root(function: Callable[[float], float], high: float, guess: float) -> float:
+    """Where a function that grows is 0, between 0 and `high`, where it is above 0."""
+    low, before, value_before = 0.0, high, function(high)
+    at = guess if low < guess < high else high / 2
+    for _ in range(_MOST_ROUNDS):
+        value = function(at)
+        low, high = (at, high) if value < 0 else (low, at)
+        if abs(value) < _CLOSE or high - low < _CLOSE * high:
+            break
+        slope = (value - value_before) / (at - before)
+        before, value_before = at, value
+        secant = at - value / slope if slope > 0 else low
+        at = secant if low < secant < high else (low + high) / 2
+    return at
+
+
+def _chance(terms: Sequence[tuple[float, float]]) -> float:
+    """The chance that a weighted sum of independent exponential values is not negative.
+
+    Args:
+        terms: Weights, each with how many values have it; the largest is above 0.
+
+    Returns:
+        It, by the inversion of the sum's transform along a line through its saddle point, or by
+        the formula of Lugannani and Rice (1980) where there are very many weights; 1 where the
+        sum's mean is not below 0, as a bound is never there.
+    """
+    if math.fsum(weight * count for weight, count in terms) >= 0:
+        return 1.0
+    saddle = _saddle(terms)
+    curvature = math.fsum(count * (w / (1 - saddle * w)) ** 2 for w, count in terms)
+    if len(terms) > _EXACT:
+        return _approximate(terms, saddle, curvature)
+    width = 1 / math.sqrt(curvature)
+    # Where the sum is skewed its transform swings on a straight line; on the path of steepest
+    # descent, which bends by the skewness, it does not.
+    skewness = 2 * math.fsum(count * (w / (1 - saddle * w)) ** 3 for w, count in terms) * width**3
+    bend, total = skewness / 3, 0.0
+    for number in range(_MOST_POINTS):
+        place = (number + 0.5) * _STEP
+        rise, run = math.cosh(place), math.sinh(place)
+        point = saddle + width * complex(bend * (rise - 1), run)
+        logs = sum(count * cmath.log(1 - point * w) for w, count in terms)
+        term = (cmath.exp(-logs) / point * complex(rise, -bend * run)).real
+        total += term
+        if abs(term) < _NEGLIGIBLE * abs(total):
+            break
+    return total * width * _STEP / math.pi
+
+
+def _saddle(terms: Sequence[tuple[float, float]]) -> float:
+    """Where the derivative of the sum's cumulant function is 0, between 0 and its pole."""
+    low, high = 0.0, 1 / max(weight for weight, _ in terms)
+    at = 0.0
+    for _ in range(_MOST_ROUNDS):
+        ratios = [(w / (1 - at * w), count) for w, count in terms]
+        slope = sum([ratio * count for ratio, count in ratios])
+        low, high = (at, high) if slope < 0 else (low, at)
+        step = slope / sum([ratio * ratio * count for ratio, count in ratios])
+        if abs(step) <= _NEAR * at:
+            break
+        at = at - step if low < at - step < high else (low + high) / 2
+    return at
+
+
+def _approximate(terms: Sequence[tuple[float, float]], saddle: float, curvature: float) -> float:
+    cumulant = -math.fsum(count * math.log1p(-saddle * w) for w, count in terms)
+    root, scaled = math.sqrt(-2 * cumulant), saddle * math.sqrt(curvature)
+    density = math.exp(cumulant) / math.sqrt(2 * math.pi)
+    return math.erfc(root / math.sqrt(2)) / 2 + density * (1 / scaled - 1 / root)

@@ -1,0 +1,92 @@
+"""What a row's metadata says of where it comes from: its base task, its split, its context."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from pydantic import Field, ValidationError
+
+from hud_mcp.action import Value
+from hud_mcp.task import Task
+
+__all__ = [
+    "MOST_UNUSED",
+    "UNUSED",
+    "UnusedContexts",
+    "base_task",
+    "clusters_of",
+    "context_name",
+    "recorded_unused",
+    "split_of",
+    "unused_contexts",
+]
+
+MOST_UNUSED = 100
+"""Of contexts that nothing used, so many are named; the others are counted."""
+
+
+UNUSED = "unused_contexts"
+"""Where a job's metadata says which contexts no row got."""
+
+
+class UnusedContexts(Value):
+    """Contexts that were given to a job and that none of its rows got."""
+
+    count: int = Field(description="How many.")
+    names: tuple[str, ...] = Field(description="The first of them.")
+
+
+def base_task(task: Task) -> str:
+    """The id that a task had before it was given a context; tasks of one id are one cluster."""
+    found = task.metadata.get("base_task")
+    return found if isinstance(found, str) else task.id
+
+
+def split_of(task: Task) -> str | None:
+    """The part of an experiment that a row belongs to, where its metadata says it."""
+    found = task.metadata.get("split")
+    return found if isinstance(found, str) and found else None
+
+
+def context_name(task: Task) -> str | None:
+    """What the context of a row is called, where its metadata says it."""
+    found = task.metadata.get("context")
+    return found if isinstance(found, str) and found else None
+
+
+def clusters_of(tasks: Iterable[Task]) -> dict[str, str]:
+    """Which tasks are one cluster in statistics: those of one base task.
+
+    Returns:
+        The cluster's name by the task's id. Where all have one base task, each is its own: what
+        is asked then is how far other contexts would have led.
+    """
+    found = {task.id: base_task(task) for task in tasks}
+    return found if len(set(found.values())) > 1 else {task_id: task_id for task_id in found}
+
+
+def unused_contexts(
+    contexts: Mapping[str, Sequence[str]], tasks: Iterable[Task]
+) -> UnusedContexts | None:
+    """Tell which contexts no row got; None where each is used.
+
+    Args:
+        contexts: The names of those that were given, by environment.
+        tasks: The rows.
+    """
+    used = {(task.env, context_name(task)) for task in tasks}
+    shared = len(contexts) > 1
+    names = [
+        f"{name} ({env})" if shared else name
+        for env, given in contexts.items()
+        for name in given
+        if (env, name) not in used
+    ]
+    return UnusedContexts(count=len(names), names=tuple(names[:MOST_UNUSED])) if names else None
+
+
+def recorded_unused(metadata: Mapping[str, Any]) -> UnusedContexts | None:
+    """Which contexts no row of a job got, from its metadata; None where nothing says it."""
+    try:
+        return UnusedContexts.model_validate(metadata.get(UNUSED))
+    except ValidationError:
+        return None

@@ -11,7 +11,8 @@ from pydantic import Field, ValidationError
 
 from hud_mcp.action import Value
 from hud_mcp.checking.probes import original, plan_probes, read_probe
-from hud_mcp.checking.solver import ProbeSolver
+from hud_mcp.checking.solver import ProbeSolver, read_report
+from hud_mcp.checking.surface import Seen
 from hud_mcp.checking.tasks import Wanted
 from hud_mcp.checking.verdicts import TaskVerdict, is_done, judge
 from hud_mcp.environment import Environment
@@ -144,9 +145,17 @@ class Proof:
         by_task: dict[str, list[Task]] = {}
         for probe in self.probes:
             by_task.setdefault(read_probe(probe).task, []).append(probe)
+        shared: dict[str, list[Seen]] = {}
+        for record in records.values():
+            report = read_report(record.logs)
+            for seen in report.seen if report else ():
+                if seen.shared:
+                    shared.setdefault(record.environment, []).append(seen)
         judged = [
-            judge(original(probes[0]), self._environments[probes[0].env], probes, records,
-                  self._refused)
+            judge(
+                original(probes[0]), self._environments[probes[0].env], probes, records,
+                shared=shared.get(probes[0].env, ()), refused=self._refused,
+            )
             for probes in by_task.values()
         ]  # fmt: skip
         return [*judged, *self.how.judged]

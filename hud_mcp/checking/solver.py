@@ -106,13 +106,13 @@ class ProbeSolver:
             play.left_out = True
             await agent.respond("")
             return
+        if probe.kind in ("leaks", "look") and environment.world.actions - {"wait"}:
+            text = (await agent.ask("step", {"actions": []})).text
+            play.seen.append(Seen(place="the observation", kind="observation", text=text, own=True))
         if probe.kind == "leaks":
             if probe.whole:
                 play.seen += await look_at_environment(self._server, environment)
             play.seen += await look_at_session(self._server, agent, task, environment)
-        if probe.kind in ("leaks", "look") and environment.world.actions - {"wait"}:
-            text = (await agent.ask("step", {"actions": []})).text
-            play.seen.append(Seen(place="the observation", kind="observation", text=text, own=True))
         for command in probe.commands:
             await agent.ask("run_command", {"command": command, "timeout_s": 30.0})
         reply = await agent.ask("response", {"answer": _answer(probe, agent, play.seen)})
@@ -140,7 +140,11 @@ class ProbeSolver:
 
     async def _after(self, play: "_Play") -> None:
         """What is told of a session that is over."""
-        for name, arguments in (("task_status", {}), ("step", {"actions": []})):
+        calls: tuple[tuple[str, dict[str, Any]], ...] = (
+            ("task_status", {}),
+            ("act", {"type": "wait"}),
+        )
+        for name, arguments in calls:
             reply = await play.agent.ask(name, arguments)
             play.seen += replies_of(f"{name}, afterwards", reply, "graded")
 

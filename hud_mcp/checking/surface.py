@@ -3,7 +3,7 @@
 It asks as any client does: lists, resources, prompts, calls that are wrong, the live page.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, cast
 
 import anyio
@@ -15,6 +15,7 @@ from hud_mcp.environment import Environment
 from hud_mcp.rollout.conversation import CHOSEN_SESSION
 from hud_mcp.rollout.link import ConnectionLost
 from hud_mcp.rollout.server import RunServer
+from hud_mcp.server.names import safe_names
 from hud_mcp.task import Task
 
 __all__ = ["Seen", "SeenKind", "look_at_environment", "look_at_session", "replies_of"]
@@ -42,14 +43,17 @@ _NO_ARGUMENT = "zzz_no_such_argument"
 class Seen(Value):
     """A text that an agent can see.
 
-    Attributes of how it is searched: in a text that an author wrote (`own`), short values count
-    too; in one of the package's they are found by chance.
+    In a text that an author wrote (`own`), short values are searched for too; in one of the
+    package's they are found by chance. One that is `shared` is there for all tasks of an
+    environment, or for those of one `template`.
     """
 
     place: str
     kind: SeenKind
     text: str
     own: bool = False
+    shared: bool = False
+    template: str | None = None
 
 
 async def look_at_environment(server: RunServer, environment: Environment) -> list[Seen]:
@@ -59,21 +63,30 @@ async def look_at_environment(server: RunServer, environment: Environment) -> li
     resources: Any = await server.ask(lambda client: client.list_resources())
     found: list[Seen] = []
     for tool in tools.tools:
-        where = f"tools/list, tool {tool.name}"
-        found += _walk(where, _dump(tool), "schema", own=tool.name not in _CORE)
+        if tool.name in _CORE or tool.name.removeprefix(_prefix(environment)) in environment.tools:
+            where = f"tools/list, tool {tool.name}"
+            found += _walk(where, _dump(tool), "schema", own=tool.name not in _CORE)
     for prompt in prompts.prompts:
-        found += _walk(f"prompts/list, prompt {prompt.name}", _dump(prompt), "schema", own=True)
+        template = prompt.name.rpartition(".")[2]
+        if template in environment.templates and environment.name in (prompt.description or ""):
+            where = f"prompts/list, prompt {prompt.name}"
+            found += _of_template(template, _walk(where, _dump(prompt), "schema", own=True))
+            found += _of_template(
+                template,
+                await _completions(
+                    server, prompt.name, environment.templates[template].arguments.names
+                ),
+            )
     for resource in resources.resources:
-        where = f"resources/list, {resource.uri}"
-        found += _walk(where, _dump(resource), "metadata", own=False)
-        found += await _resource(server, str(resource.uri), "schema")
-    templates = await server.call("list_tasks", {"environment": environment.name, "offset": 0})
-    for template in templates.structured.get("templates", ()):
-        where = f"list_tasks, template {template.get('id')}"
-        found += _walk(where, template, "schema", own=True)
-    for template in environment.templates.values():
-        found += await _completions(server, template.id, template.arguments.names)
-    return found
+        if resource.name == safe_names([environment.name])[environment.name]:
+            where = f"resources/list, {resource.uri}"
+            found += _walk(where, _dump(resource), "metadata", own=False)
+            found += await _manifest(server, str(resource.uri))
+    listed = await server.call("list_tasks", {"environment": environment.name})
+    for template in listed.structured.get("templates", ()):
+        where = f"list_tasks, template {template['id']}"
+        found += _of_template(template["id"], _walk(where, template, "schema", own=True))
+    return [each.model_copy(update={"shared": True}) for each in found]
 
 
 async def look_at_session(
@@ -90,9 +103,8 @@ async def look_at_session(
     )  # again, with its id: the same session and the same reply
     found += replies_of("start_task", started, "metadata")
     found += replies_of("task_status", await agent.ask("task_status", {}), "metadata")
-    uri = f"hud://sessions/{agent.session}/trajectory"
     found += await _wrong_calls(server, agent, task, environment)
-    found += await _resource(server, uri, "metadata")
+    found += await _trajectory(server, agent.session)
     for reply in (started, await agent.ask("task_status", {})):
         address = cast("Any", reply).structured.get("live_url")
         if isinstance(address, str):
@@ -195,20 +207,38 @@ async def _completions(server: RunServer, prompt: str, names: Sequence[str]) -> 
     return found
 
 
-async def _resource(server: RunServer, uri: str, kind: SeenKind) -> list[Seen]:
+async def _manifest(server: RunServer, uri: str) -> list[Seen]:
+    """What the resource of an environment says; what is of one template, under its id."""
+    place = f"resources/read, {uri}"
+    manifest, refused = await _read(server, uri)
+    if refused is not None:
+        return [Seen(place=place, kind="error", text=refused)]
+    templates: list[dict[str, Any]] = manifest.pop("templates", None) or []
+    found = [*_walk(place, manifest, "schema", own=True)]
+    for template in templates:
+        where = f"{place}, template {template.get('id')}"
+        found += _of_template(template.get("id"), _walk(where, template, "schema", own=True))
+    return found
+
+
+async def _trajectory(server: RunServer, session: str) -> list[Seen]:
+    """What the resource of a session says of it."""
+    place = "resources/read, the session's trajectory"
+    value, refused = await _read(server, f"hud://sessions/{session}/trajectory")
+    if refused is not None:
+        return [Seen(place=place, kind="error", text=refused)]
+    return [*_walk(place, value, "metadata", own=False)]
+
+
+async def _read(server: RunServer, uri: str) -> tuple[dict[str, Any], str | None]:
+    """The JSON of a resource; or what was said in its place."""
     from mcp.shared.exceptions import MCPError  # noqa: PLC0415  # half a second to load
 
-    place = "resources/read, its trajectory" if "/sessions/" in uri else f"resources/read, {uri}"
     try:
         read: Any = await server.ask(lambda client: client.read_resource(uri))
     except MCPError as exc:
-        return [Seen(place=place, kind="error", text=exc.error.message)]
-    found: list[Seen] = []
-    for content in read.contents:
-        text = getattr(content, "text", None)
-        if text is not None:
-            found += _walk(place, orjson.loads(text), kind, own=kind == "schema")
-    return found
+        return {}, exc.error.message
+    return orjson.loads(read.contents[0].text), None
 
 
 async def _live_page(address: str) -> list[Seen]:
@@ -234,6 +264,15 @@ async def _live_page(address: str) -> list[Seen]:
                 if tail and line.startswith("data:")
             ] or [Seen(place=f"the live page{tail}", kind="metadata", text=text[:_TEXT_CHARS])]
     return found
+
+
+def _of_template(template: Any, found: Iterable[Seen]) -> list[Seen]:
+    return [each.model_copy(update={"template": str(template)}) for each in found]
+
+
+def _prefix(environment: Environment) -> str:
+    """What stands before the name of a tool that two environments have."""
+    return f"{safe_names([environment.name])[environment.name]}_".lower()
 
 
 def _dump(value: Any) -> dict[str, Any]:

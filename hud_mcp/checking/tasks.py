@@ -1,4 +1,4 @@
-"""Which tasks are proved: rows that fit their environments, and templates with what they default to."""
+"""Which tasks are proved: rows that fit their environments, and templates with their defaults."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field

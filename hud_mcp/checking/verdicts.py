@@ -1,6 +1,7 @@
 """The verdict on each task, from what is recorded of its probes and from nothing else."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 from pydantic import Field
@@ -10,6 +11,7 @@ from hud_mcp.checking.leaks import Leak, find_leaks
 from hud_mcp.checking.probes import Probe, has_oracle, read_probe
 from hud_mcp.checking.references import Candidate, candidates
 from hud_mcp.checking.solver import Report, read_report
+from hud_mcp.checking.surface import Seen
 from hud_mcp.environment import Environment
 from hud_mcp.grade import Outcome
 from hud_mcp.statistics import PASS_REWARD
@@ -21,6 +23,8 @@ __all__ = ["ProbeResult", "TaskVerdict", "Verdict", "is_done", "judge"]
 _TOLERANCE = 1e-6
 _STOPPED = " agent stopped "
 _SHOWN_CHARS = 160
+_NAMED = 5
+"""Probes with the same fault that are named; the others are counted."""
 
 Verdict = Literal["proven", "unproven", "failed"]
 
@@ -66,6 +70,8 @@ def judge(
     environment: Environment,
     probes: Sequence[Task],
     records: Mapping[str, Trajectory],
+    *,
+    shared: Sequence[Seen] = (),
     refused: Mapping[str, str] | None = None,
 ) -> TaskVerdict:
     """Judge a task.
@@ -75,14 +81,15 @@ def judge(
         environment: Its own.
         probes: The tasks that were recorded for its probes.
         records: What is recorded of each, by that task's id.
+        shared: What its environment shows to anybody.
         refused: Why one could not even be started, by that task's id, as far as that is known.
     """
     played = [_Played(read_probe(each), records.get(each.id)) for each in probes]
-    reasons: list[str] = []
     for each, derived in zip(played, probes, strict=True):
-        reasons += each.reasons((refused or {}).get(derived.id))
+        each.refused = (refused or {}).get(derived.id)
+    reasons = _folded(fault for each in played if (fault := each.fault) is not None)
     reasons += _differences(played)
-    leaks = _leaks(task, environment, played)
+    leaks = _leaks(task, environment, played, shared)
     reasons += [str(leak) for leak in leaks if leak.fails]
     missing = [each for each in played if each.is_missing]
     open_points: list[str] = []
@@ -112,6 +119,21 @@ def _why_unproven(task: Task, environment: Environment) -> str:
     return f"Its template has no oracle ({where}): nobody has shown that it can be solved."
 
 
+@dataclass(frozen=True)
+class _Fault:
+    """What is wrong with one probe, so that those with the same fault are one sentence.
+
+    Attributes:
+        what: What was done, in words.
+        text: What is wrong with that, with `{}` where it stands.
+        record: The record's id, or None.
+    """
+
+    what: str
+    text: str
+    record: str | None = None
+
+
 class _Played:
     """A probe, and what is recorded of it."""
 
@@ -120,7 +142,7 @@ class _Played:
         self.record = record
         self.report = read_report(record.logs if record else None) or Report()
         self.reward = record.reward if record else None
-        self.is_over = record is not None and record.outcome is not None
+        self.refused: str | None = None
 
     @property
     def is_missing(self) -> bool:
@@ -132,20 +154,32 @@ class _Played:
             Outcome.GRADED,
         )
 
-    def reasons(self, refused: str | None) -> list[str]:
-        """What is wrong with it, a sentence each."""
-        name, record = self.probe.shown, self.record
+    @property
+    def is_right_value(self) -> bool:
+        """Whether a hidden value was graded as right: then it is an answer."""
+        probe = self.probe
+        if probe.kind != "value" or self.report.left_out or not probe.below:
+            return False
+        return self.reward is not None and self.reward >= probe.below - (1 - PASS_REWARD)
+
+    @property
+    def fault(self) -> _Fault | None:
+        """What is wrong with it, or None."""
+        record = self.record
         if record is None:
-            return [f"{name}: it could not be started: {_clip(refused)}"] if refused else []
+            text = f"It could not be started ({{}}): {_clip(self.refused)}"
+            return _Fault(self.probe.shown, text) if self.refused else None
+        if self.report.left_out and record.outcome is Outcome.GRADED:
+            return None
         receipt = record.receipt
         error = _clip((receipt.error if receipt else None) or "no reason is recorded")
         if record.outcome is Outcome.GRADING_FAILED:
-            return [f"Grading fails on {self._what()}: {error}"]
+            return _Fault(self.what, f"Grading fails on {{}}: {error}", record.id)
         if record.outcome is Outcome.ENVIRONMENT_FAILED:
-            return [f"Its setup or its world fails ({name}): {error}"]
+            return _Fault(self.probe.shown, f"Its setup or its world fails ({{}}): {error}")
         if record.outcome is Outcome.GRADED:
-            return self._of_reward()
-        return self._of_no_grade() if is_done(record) else []
+            return self._of_reward(record.id)
+        return self._of_no_grade(record) if is_done(record) else None
 
     def result(self) -> ProbeResult:
         """It for programs."""
@@ -160,45 +194,15 @@ class _Played:
             exactly=probe.exactly,
             below=probe.below,
             left_out=self.report.left_out,
-            ok=self.is_over and not self.is_missing and not self.reasons(None),
+            ok=not self.is_missing and self.fault is None,
         )
 
-    def _of_reward(self) -> list[str]:
-        reward, probe = self.reward or 0.0, self.probe
-        tail = f" See {self.record.id}." if self.record else ""
-        if probe.exactly is not None and abs(reward - probe.exactly) > _TOLERANCE:
-            failed = f" {_clip(self.report.error)}" if self.report.error else ""
-            return [
-                f"{self._what(first=True)} gets {reward:g}; {probe.exactly:g} was expected."
-                f"{failed}{tail}"
-            ]
-        if probe.below is not None and reward >= probe.below - (1 - PASS_REWARD):
-            return [
-                f"{self._what(first=True)} gets {reward:g}; less than {probe.below:g} was "
-                f"expected.{tail}"
-            ]
-        return []
-
-    def _of_no_grade(self) -> list[str]:
-        """It ended without a grade, and not by its environment's fault."""
-        if self.report.left_out or (self.report.refused and self.probe.exactly is None):
-            return []
-        why = self.report.error or self.report.refused
-        if why is None:
-            stopped = (self.record.logs or "").partition(_STOPPED)[2] if self.record else ""
-            why = (
-                f"it was stopped {stopped.partition(chr(10))[0]}"
-                if stopped
-                else "it gave no answer"
-            )
-        if self.probe.kind == "oracle":
-            return [f"The oracle does not get to its end: {_clip(why)}"]
-        return [f"{self._what(first=True)} has no grade: {_clip(why)}"]
-
-    def _what(self, *, first: bool = False) -> str:
+    @property
+    def what(self) -> str:
         """What was done, in words."""
         probe = self.probe
         answer = self.report.answer if self.report.answer is not None else probe.answer
+        value = probe.name.removeprefix("value-")
         text = {
             "oracle": "the oracle",
             "prompt": "the prompt as the answer",
@@ -206,12 +210,51 @@ class _Played:
             "look": "what is seen as the answer",
             "attack": f"the attack {probe.name.removeprefix('attack-')!r} without any work",
             "leaks": "an empty answer after wrong calls",
-            "value": f"the hidden value {answer!r} ({probe.name.removeprefix('value-')}) as the answer",
-        }.get(probe.kind) or (
-            "doing nothing" if probe.name == "nop" else f"the answer {_clip(answer or '', 60)!r}"
-        )
-        text += f" (time {probe.place + 1})" if probe.place else ""
-        return text[0].upper() + text[1:] if first else text
+            "value": f"the value of {value!r} as the answer",
+        }.get(probe.kind)
+        if text is None:
+            shown = _clip(answer or "", 60)
+            text = "doing nothing" if probe.name == "nop" else f"the answer {shown!r}"
+        return f"{text} (time {probe.place + 1})" if probe.place else text
+
+    def _of_reward(self, record: str) -> _Fault | None:
+        reward, probe = self.reward or 0.0, self.probe
+        if probe.exactly is not None and abs(reward - probe.exactly) > _TOLERANCE:
+            failed = f" {_clip(self.report.error)}" if self.report.error else ""
+            text = f"Reward {reward:g} for {{}}; {probe.exactly:g} was expected.{failed}"
+            return _Fault(self.what, text, record)
+        if probe.kind == "value":  # of which this is no fault: it tells that it is an answer
+            return None
+        if probe.below is not None and reward >= probe.below - (1 - PASS_REWARD):
+            text = f"Reward {reward:g} for {{}}; less than {probe.below:g} was expected."
+            return _Fault(self.what, text, record)
+        return None
+
+    def _of_no_grade(self, record: Trajectory) -> _Fault | None:
+        """It ended without a grade, and not by its environment's fault."""
+        if self.report.refused and self.probe.exactly is None:
+            return None
+        why = self.report.error or self.report.refused
+        if why is None:
+            stopped = (record.logs or "").partition(_STOPPED)[2].partition("\n")[0]
+            why = f"it was stopped {stopped}" if stopped else "it gave no answer"
+        return _Fault(self.what, f"No grade for {{}}: {_clip(why)}", record.id)
+
+
+def _folded(faults: Iterable[_Fault]) -> list[str]:
+    """A sentence for each fault; those of the same text are one, with the first record to see."""
+    same: dict[str, list[_Fault]] = {}
+    for fault in faults:
+        same.setdefault(fault.text, []).append(fault)
+    found: list[str] = []
+    for text, each in same.items():
+        names = [fault.what for fault in each[:_NAMED]]
+        names += [f"{len(each) - _NAMED} more"] if len(each) > _NAMED else []
+        what = ", ".join(names[:-1]) + (" and " if len(names) > 1 else "") + names[-1]
+        said = text.replace("{}", what, 1)
+        see = f" See {each[0].record}." if each[0].record else ""
+        found.append(f"{said[0].upper()}{said[1:]}{see}")
+    return found
 
 
 def _differences(played: Sequence[_Played]) -> list[str]:
@@ -223,18 +266,18 @@ def _differences(played: Sequence[_Played]) -> list[str]:
     if len(prompts) > 1:
         one, other = _apart(prompts[0], prompts[1])
         found.append(
-            f"The same seed gives {len(prompts)} prompts: {one!r} and {other!r}. Draw from the "
-            "session's seed."
+            f"The same seed gives {len(prompts)} prompts: {one!r} and {other!r}. What is "
+            "drawn at random is to follow from its arguments."
         )
     by_name: dict[str, list[_Played]] = {}
     for each in played:
         if each.record and each.record.outcome is Outcome.GRADED:
             by_name.setdefault(each.probe.name, []).append(each)
     for same in by_name.values():
-        rewards = list(dict.fromkeys(round(each.reward or 0.0, 9) for each in same))
+        rewards = sorted({round(each.reward or 0.0, 9) for each in same})
         if len(rewards) > 1:
             shown = " and ".join(f"{reward:g}" for reward in rewards)
-            found.append(f"The same seed and {same[0]._what()} are graded {shown}.")  # noqa: SLF001  # of this module
+            found.append(f"The same seed and {same[0].what} are graded {shown}.")
     return found
 
 
@@ -245,18 +288,16 @@ def _apart(one: str, other: str) -> tuple[str, str]:
     return one[start : start + 60], other[start : start + 60]
 
 
-def _leaks(task: Task, environment: Environment, played: Iterable[_Played]) -> list[Leak]:
+def _leaks(
+    task: Task, environment: Environment, played: Iterable[_Played], shared: Sequence[Seen]
+) -> list[Leak]:
     every = list(played)
     looked = [each for each in every if each.probe.kind == "leaks"]
-    seen = [text for each in looked for text in each.report.seen]
+    seen = [text for each in looked for text in each.report.seen if not text.shared]
+    seen += [text for text in shared if text.template in (None, task.template)]
     prompt = next((each.record.prompt or "" for each in looked if each.record), "")
     found = candidates(task, environment)
-    full = {
-        each.probe.answer
-        for each in every
-        if each.probe.kind == "value" and not each.report.left_out and each.probe.below and each.reward is not None
-        and each.reward >= each.probe.below - (1 - PASS_REWARD)
-    }  # fmt: skip
+    full = {each.probe.answer for each in every if each.is_right_value}
     found = [c.proven("which is graded as right") if c.text in full else c for c in found]
     if not environment.world.actions - {"wait"}:  # where the answer is all of the work
         found += [

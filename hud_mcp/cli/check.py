@@ -21,7 +21,7 @@ from hud_mcp.cli.interruption import Interruption, watched_signals
 from hud_mcp.cli.output import cell, make_console, make_table
 from hud_mcp.cli.process import raise_file_limit
 from hud_mcp.cli.progress import Progress
-from hud_mcp.cli.proved import find_wanted
+from hud_mcp.cli.proved import Found, find_wanted
 from hud_mcp.log import configure_logging
 from hud_mcp.store import Store
 
@@ -96,10 +96,13 @@ def command(ctx: click.Context, **options: Any) -> None:
                 )
     configure_logging("error")
     raise_file_limit()
-    sys.exit(anyio.run(_main, options))
+    found = None
+    if options["resume"] is None:  # here, as what is a mistake of usage leaves no task group
+        found = find_wanted(options["given"], options["sources"], options["pattern"])
+    sys.exit(anyio.run(_main, found, options))
 
 
-async def _main(options: dict[str, Any]) -> int:
+async def _main(found: Found | None, options: dict[str, Any]) -> int:
     console = make_console(lasting=True, stderr=options["as_json"])
     store = Store(options["store"])
     status = 1
@@ -109,17 +112,16 @@ async def _main(options: dict[str, Any]) -> int:
 
     try:
         async with watched_signals(on_repeated) as interruption:
-            proof = await _prepare(store, options)
+            proof = await _prepare(store, found, options)
             status = await _prove(console, proof, options, interruption)
     finally:
         await store.close()
     return interruption.status or status
 
 
-async def _prepare(store: Store, options: dict[str, Any]) -> Proof:
-    if options["resume"] is not None:
+async def _prepare(store: Store, found: Found | None, options: dict[str, Any]) -> Proof:
+    if found is None:
         return await resume_proof(store, options["resume"])
-    found = find_wanted(options["given"], options["sources"], options["pattern"])
     how = CheckOptions(
         sources=found.sources,
         repeat=options["repeat"],

@@ -9,7 +9,7 @@ TESTS ?=
 STEP ?= all
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test check bench fresh clean
+.PHONY: demo test check prove bench fresh clean
 
 # The main job on real input: the quickstart taskset, a real MCP client in another process,
 # a real Chromium; progress, a table, and a report that opens from disk.
@@ -34,6 +34,11 @@ check: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/pyright --pythonpath $(BIN)/python
 
+# What takes too long for each change: every shipped task is proven, or said to be unproven.
+prove: $(STAMP)
+	@$(BIN)/python scripts/install.py demo
+	$(BIN)/hud-mcp check taskset_data/*.jsonl --store prove-report/store.sqlite3
+
 bench: $(STAMP)
 	@$(BIN)/python scripts/install.py demo
 	$(BIN)/python benchmarks/stdio.py
@@ -54,4 +59,4 @@ $(STAMP): pyproject.toml
 	@touch $(STAMP)
 
 clean:
-	rm -rf $(VENV) demo-report build dist .pytest_cache .ruff_cache
+	rm -rf $(VENV) demo-report prove-report build dist .pytest_cache .ruff_cache

@@ -1,5 +1,6 @@
 """A proof as a job of the store: begun, taken up again, run, and judged from its record."""
 
+import hashlib
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -178,12 +179,15 @@ async def begin_proof(
     by_name = {e.name: e for e in environments}
     seen: set[str] = set()
     probes: list[Task] = []
+    taken: set[str] = set()
     for task in wanted.tasks:
         planned = plan_probes(
             task, by_name[task.env], repeat=how.repeat, whole=task.env not in seen
         )
         seen.add(task.env)
-        probes += [derived for _, derived in planned]
+        for _, derived in planned:
+            probes.append(_distinct(derived, taken))
+            taken.add(probes[-1].id)
     how = how.model_copy(update={"judged": tuple(wanted.judged)})
     job = Job(
         name=f"check {name}",
@@ -225,6 +229,14 @@ async def resume_proof(store: Store, job_id: str) -> Proof:
     planned = _planned(probes, records, how.seed)
     environments = load_environments(how.sources)
     return Proof(job, probes, planned, how, store=store, environments=environments)
+
+
+def _distinct(probe: Task, taken: set[str]) -> Task:
+    """A probe's task by an id of its own; the id of another row may end as a probe's does."""
+    if probe.id not in taken:
+        return probe
+    short = hashlib.sha256(f"{len(taken)} {probe.id}".encode()).hexdigest()[:8]
+    return probe.model_copy(update={"id": f"{probe.id[:191]}-{short}"})
 
 
 def _planned(

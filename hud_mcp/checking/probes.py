@@ -164,11 +164,10 @@ def _earned_by_nothing(
         yield Probe(task=task.id, name="echo-world", kind="look", below=below)
     for name, answer in FULL_MARKS.items():
         yield Probe(task=task.id, name=name, kind="answer", answer=answer, below=below)
-    for candidate in _tried(candidates(task, environment)):
+    for name, candidate in _tried(candidates(task, environment)).items():
         yield Probe(
-            task=task.id, name=f"value-{candidate.name}", kind="value", answer=candidate.text,
-            below=below,
-        )  # fmt: skip
+            task=task.id, name=f"value-{name}", kind="value", answer=candidate.text, below=below
+        )
     if environment.world.name == "shell":
         for attack in SHELL_ATTACKS:
             yield Probe(
@@ -177,10 +176,17 @@ def _earned_by_nothing(
             )  # fmt: skip
 
 
-def _tried(found: Sequence[Candidate]) -> list[Candidate]:
-    """Each value once that may be an answer, and no more than a few."""
-    by_text = {candidate.text: candidate for candidate in reversed(found) if candidate.may_answer}
-    return list(reversed(by_text.values()))[:_MOST_VALUES]
+def _tried(found: Sequence[Candidate]) -> dict[str, Candidate]:
+    """Each value once that may be an answer, by a name of its own, and no more than a few."""
+    by_text: dict[str, Candidate] = {}
+    for candidate in found:
+        if candidate.may_answer and len(by_text) < _MOST_VALUES:
+            by_text.setdefault(candidate.text, candidate)
+    named: dict[str, Candidate] = {}
+    for candidate in by_text.values():
+        number = sum(each.name == candidate.name for each in named.values())
+        named[f"{candidate.name}-{number + 1}" if number else candidate.name] = candidate
+    return named
 
 
 def _full(expected: Validation) -> float:

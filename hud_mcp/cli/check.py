@@ -205,7 +205,8 @@ def _print(console: Console, verdicts: Sequence[TaskVerdict], *, notes: bool) ->
     console.print(table)
     for each in verdicts:
         if each.reasons or (notes and each.notes):
-            console.print(cell(f"\n{each.task}"), soft_wrap=True)
+            console.print()
+            console.print(cell(each.task), soft_wrap=True)
         for reason in each.reasons:
             console.print(cell(f"  {reason}", _STYLES[each.verdict]), soft_wrap=True)
         for note in each.notes if notes else ():

@@ -78,8 +78,9 @@ def test_a_row_of_huds_is_solved_by_the_calls_of_its_validation(tmp_path: Path) 
 
 def test_a_prompt_is_unproven_and_strict_fails_on_that(tmp_path: Path) -> None:
     """Nobody can solve it here; that is no fault of it, unless everything is to be proven."""
-    row = {"id": "paris", "prompt": "Which country is Paris in?"}
-    row |= {"evaluate": ["response_is", "France"]}
+    row: dict[str, Any] = {"id": "paris", "prompt": "Which country is Paris in?"}
+    row |= {"evaluate": [["response_is", "France"], ["response_includes", "France"]]}
+    row |= {"target": ["France", "Gaul"]}
     (tmp_path / "rows.jsonl").write_text(json.dumps(row) + "\n")
     words = ("rows.jsonl", "--repeat", "1")
 

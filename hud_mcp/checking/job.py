@@ -15,7 +15,7 @@ from hud_mcp.checking.probes import original, plan_probes, read_probe
 from hud_mcp.checking.solver import ProbeSolver, read_report
 from hud_mcp.checking.surface import Seen
 from hud_mcp.checking.tasks import Wanted
-from hud_mcp.checking.verdicts import TaskVerdict, is_done, judge
+from hud_mcp.checking.verdicts import CUT_OFF, TaskVerdict, is_done, judge
 from hud_mcp.environment import Environment
 from hud_mcp.errors import HudMcpError
 from hud_mcp.job import Job
@@ -79,6 +79,7 @@ class Proof:
         how: How.
         store: Where it is recorded.
         environments: Those that load.
+        answers: What oracles have answered already, by the task's id.
 
     Attributes:
         lost: Why the server could not be had to the end, or None.
@@ -87,6 +88,7 @@ class Proof:
     def __init__(
         self, job: Job, probes: Sequence[Task], planned: Sequence[PlannedRun], how: CheckOptions,
         *, store: Store, environments: Sequence[Environment],
+        answers: Mapping[str, str | None] | None = None,
     ) -> None:  # fmt: skip
         self.job = job
         self.probes = list(probes)
@@ -95,6 +97,7 @@ class Proof:
         self.lost: str | None = None
         self._store = store
         self._environments = {e.name: e for e in environments}
+        self._answers = answers or {}
         self._refused: dict[str, str] = {}
 
     async def run(self, log: TextIO, watch: Watch) -> None:
@@ -120,7 +123,7 @@ class Proof:
             try:
                 async with run_server(command, http=False, on_death=watch.on_death) as server:
                     runs = Runs(
-                        ProbeSolver(self._environments.values(), server),
+                        ProbeSolver(self._environments.values(), server, self._answers),
                         self._store,
                         bounds=Bounds(how.timeout_s),
                         max_concurrent=how.max_concurrent,
@@ -132,7 +135,7 @@ class Proof:
             finally:
                 if runs is not None:
                     with anyio.move_on_after(_SETTLE_S, shield=True):
-                        await runs.settle(runs.lost or "The check was interrupted.")
+                        await runs.settle(runs.lost or f"{CUT_OFF}was interrupted.")
                     self.lost = runs.lost
 
     async def verdicts(self) -> list[TaskVerdict]:
@@ -219,7 +222,7 @@ async def resume_proof(store: Store, job_id: str) -> Proof:
             "an agent runs."
         ) from None
     for run in runs:
-        text = "The check that it belongs to ended before it did."
+        text = f"{CUT_OFF}that it belongs to ended before it did."
         if run.outcome is None and not await end_as_lost(store, run.id, text):
             raise HudMcpError(
                 f"A server process is still at work on {run.id} of job {job_id}. Wait for the "
@@ -227,8 +230,15 @@ async def resume_proof(store: Store, job_id: str) -> Proof:
             )
     records = _newest((await store.load_job(job_id))[1])
     planned = _planned(probes, records, how.seed)
+    known = {probe.id for probe in probes}
     environments = load_environments(how.sources)
-    return Proof(job, probes, planned, how, store=store, environments=environments)
+    answers = {
+        read_probe(record.task).task: report.answer
+        for record in records.values()
+        if record.task.id in known and read_probe(record.task).kind == "oracle"
+        if (report := read_report(record.logs)) is not None
+    }
+    return Proof(job, probes, planned, how, store=store, environments=environments, answers=answers)
 
 
 def _distinct(probe: Task, taken: set[str]) -> Task:

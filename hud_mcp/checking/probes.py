@@ -158,9 +158,10 @@ def _earned_by_nothing(
     task: Task, environment: Environment, below: float | None
 ) -> Iterator[Probe]:
     """Answers that know nothing, values that must stay hidden, and attacks."""
+    acts = bool(environment.world.actions - {"wait"})
     yield Probe(task=task.id, name="echo", kind="last-line", below=below)
     yield Probe(task=task.id, name="prompt", kind="prompt", below=below)
-    if environment.world.actions - {"wait"}:
+    if acts:
         yield Probe(task=task.id, name="echo-world", kind="look", below=below)
     for name, answer in FULL_MARKS.items():
         yield Probe(task=task.id, name=name, kind="answer", answer=answer, below=below)
@@ -168,6 +169,8 @@ def _earned_by_nothing(
         yield Probe(
             task=task.id, name=f"value-{name}", kind="value", answer=candidate.text, below=below
         )
+    if acts and has_oracle(task, environment):  # else its answer is all of the work, and so right
+        yield Probe(task=task.id, name="value-oracle", kind="value", below=below)
     if environment.world.name == "shell":
         for attack in SHELL_ATTACKS:
             yield Probe(

@@ -1,9 +1,10 @@
 """Plays probes: whoever solves, answers, attacks or looks, as the recorded task says."""
 
 import traceback
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+import anyio
 import orjson
 from pydantic import Field, ValidationError
 
@@ -17,10 +18,12 @@ from hud_mcp.checking.surface import (
     look_at_environment,
     look_at_session,
     replies_of,
+    tool_names,
 )
 from hud_mcp.environment import Environment
 from hud_mcp.errors import HudMcpError
 from hud_mcp.rollout.conversation import AgentStopped
+from hud_mcp.rollout.link import ConnectionLost
 from hud_mcp.rollout.server import RunServer, ServerLost
 from hud_mcp.task import Task
 
@@ -28,6 +31,14 @@ __all__ = ["ProbeSolver", "Report", "read_report"]
 
 _MARK = "hud-mcp check: "
 """How the line of a probe's log begins that says what came of it."""
+
+
+_COMMAND_S = 30
+"""How long a command of an attack may take."""
+
+
+_ORACLE_S = 60.0
+"""How long the answer of an oracle that plays at the same time is waited for."""
 
 
 class Report(Value):
@@ -60,27 +71,35 @@ class ProbeSolver:
     Args:
         environments: Those whose tasks it may meet.
         server: Reaches the server of the run.
+        answers: What oracles have answered before, by the task's id.
     """
 
     name = "check"
     is_remote = False
 
-    def __init__(self, environments: Iterable[Environment], server: RunServer) -> None:
+    def __init__(
+        self,
+        environments: Iterable[Environment],
+        server: RunServer,
+        answers: Mapping[str, str | None],
+    ) -> None:
         self._environments = {e.name: e for e in environments}
         self._oracle = OracleAgent(self._environments.values())
         self._server = server
+        self._answers = dict(answers)
+        self._played: dict[str, anyio.Event] = {}
 
     async def solve(self, agent: Agent, task: Task) -> None:
         """Play it, and leave its report in the log.
 
         Raises:
-            ServerLost, AgentStopped: It was cut off, and has no report.
+            ServerLost, ConnectionLost, AgentStopped: It was cut off, and has no report.
         """
         play = _Play(agent, self._server)
         error: str | None = None
         try:
             await self._play(play, read_probe(task), task)
-        except (ServerLost, AgentStopped):
+        except (ServerLost, ConnectionLost, AgentStopped):
             raise
         except HudMcpError as exc:
             error = str(exc)
@@ -98,29 +117,51 @@ class ProbeSolver:
         agent.log(f"{_MARK}{text}")
 
     async def _play(self, play: "_Play", probe: Probe, task: Task) -> None:
-        agent, environment = play.agent, self._environments[task.env]
+        agent = play.agent
         if probe.kind == "oracle":
-            await self._solve(agent, original(task))
+            try:
+                await self._solve(agent, original(task))
+            finally:
+                self._answers.setdefault(probe.task, play.answer)
+                self._event(probe.task).set()
             return
-        if probe.kind == "value" and occurs(_value(probe), agent.prompt):
-            play.left_out = True
-            await agent.respond("")
+        if probe.kind == "value":
+            await self._try(play, probe)
             return
-        if probe.kind in ("leaks", "look") and environment.world.actions - {"wait"}:
-            text = (await agent.ask("step", {"actions": []})).text
-            play.seen.append(Seen(place="the observation", kind="observation", text=text, own=True))
-        if probe.kind == "leaks":
-            if probe.whole:
-                play.seen += await look_at_environment(self._server, environment)
-            play.seen += await look_at_session(self._server, agent, task, environment)
+        if probe.kind in ("leaks", "look"):
+            await self._look(play, probe, task)
         for command in probe.commands:
-            await agent.ask("run_command", {"command": command, "timeout_s": 30.0})
+            run = {"command": command, "timeout_s": _COMMAND_S}
+            reply = await agent.ask("act", {"type": "custom", "action": "run", "args": run})
+            if reply.is_error:
+                agent.log(f"a command of the attack was refused: {reply.text}")
         reply = await agent.ask("response", {"answer": _answer(probe, agent, play.seen)})
-        if not reply.is_error:
-            agent.answered = True
+        agent.answered |= not reply.is_error
         if probe.kind == "leaks":
             play.seen += replies_of("response", reply, "graded")
             await self._after(play)
+
+    async def _try(self, play: "_Play", probe: Probe) -> None:
+        """Submit a value, or nothing where the prompt tells it."""
+        value = probe.answer
+        if value is None:
+            value = await self._oracle_answer(probe.task)
+        play.left_out = not value or occurs(_value(value), play.agent.prompt)
+        reply = await play.agent.ask("response", {"answer": "" if play.left_out else value})
+        play.agent.answered |= not reply.is_error
+
+    async def _look(self, play: "_Play", probe: Probe, task: Task) -> None:
+        """Look at the world; and, for leaks, at all that there is to see."""
+        environment = self._environments[task.env]
+        if environment.world.actions - {"wait"}:
+            text = (await play.agent.ask("step", {"actions": []})).text
+            play.seen.append(Seen(place="the observation", kind="observation", text=text, own=True))
+        if probe.kind != "leaks":
+            return
+        if probe.whole:
+            play.seen += await look_at_environment(self._server, environment)
+        tools = tool_names(environment, self._environments.values())
+        play.seen += await look_at_session(self._server, play.agent, task, environment, tools)
 
     async def _solve(self, agent: Agent, task: Task) -> None:
         """Solve a task: by the calls in its row, where HUD's have some; else by the oracle."""
@@ -137,6 +178,17 @@ class ProbeSolver:
             agent.answered |= name == "response"
         if not agent.answered:
             await agent.respond("")
+
+    async def _oracle_answer(self, task_id: str) -> str | None:
+        """What the oracle has answered; it began before whoever asks. None where it does not."""
+        if task_id not in self._answers:
+            with anyio.move_on_after(_ORACLE_S):
+                await self._event(task_id).wait()
+        return self._answers.get(task_id)
+
+    def _event(self, task_id: str) -> anyio.Event:
+        """Set once the oracle has played a task."""
+        return self._played.setdefault(task_id, anyio.Event())
 
     async def _after(self, play: "_Play") -> None:
         """What is told of a session that is over."""
@@ -180,9 +232,8 @@ def _answer(probe: Probe, agent: Agent, seen: Iterable[Seen]) -> str:
     return probe.answer or ""
 
 
-def _value(probe: Probe) -> str | float:
-    """The value that a probe tries: a number where its text is one."""
-    text = probe.answer or ""
+def _value(text: str) -> str | float:
+    """The value that a text is: a number where it is one."""
     try:
         found: Any = orjson.loads(text)
     except orjson.JSONDecodeError:

@@ -18,7 +18,7 @@ from hud_mcp.rollout.server import RunServer
 from hud_mcp.server.names import safe_names
 from hud_mcp.task import Task
 
-__all__ = ["Seen", "SeenKind", "look_at_environment", "look_at_session", "replies_of"]
+__all__ = ["Seen", "SeenKind", "look_at_environment", "look_at_session", "replies_of", "tool_names"]
 
 SeenKind = Literal["default", "schema", "metadata", "error", "prompt", "observation", "graded"]
 """What a text is to an agent; the last is what it is told once its answer is graded."""
@@ -90,9 +90,17 @@ async def look_at_environment(server: RunServer, environment: Environment) -> li
 
 
 async def look_at_session(
-    server: RunServer, agent: Agent, task: Task, environment: Environment
+    server: RunServer, agent: Agent, task: Task, environment: Environment, tools: Iterable[str]
 ) -> list[Seen]:
-    """Look at all that the agent of a session can see of it before it answers."""
+    """Look at all that the agent of a session can see of it before it answers.
+
+    Args:
+        server: Reaches the server.
+        agent: The session's.
+        task: What it works on.
+        environment: The task's.
+        tools: What the environment's own tools are called on this server, in order.
+    """
     found: list[Seen] = []
     listed = await server.call("list_tasks", {"environment": task.env, "filter": task.id})
     for row in listed.structured.get("tasks", ()):
@@ -103,7 +111,7 @@ async def look_at_session(
     )  # again, with its id: the same session and the same reply
     found += replies_of("start_task", started, "metadata")
     found += replies_of("task_status", await agent.ask("task_status", {}), "metadata")
-    found += await _wrong_calls(server, agent, task, environment)
+    found += await _wrong_calls(server, agent, task, environment, tools)
     found += await _trajectory(server, agent.session)
     for reply in (started, await agent.ask("task_status", {})):
         address = cast("Any", reply).structured.get("live_url")
@@ -125,7 +133,7 @@ def replies_of(place: str, reply: Any, kind: SeenKind) -> list[Seen]:
 
 
 async def _wrong_calls(
-    server: RunServer, agent: Agent, task: Task, environment: Environment
+    server: RunServer, agent: Agent, task: Task, environment: Environment, tools: Iterable[str]
 ) -> list[Seen]:
     """The errors of calls that are wrong in each way, and the replies to calls of nonsense."""
     found: list[Seen] = []
@@ -155,7 +163,7 @@ async def _wrong_calls(
     for action in steps:
         reply = await agent.ask("act", action)
         found += _told(f"act {action.get('action') or action['type']}", reply, own=True)
-    for name, tool in environment.tools.items():
+    for name, tool in zip(tools, environment.tools.values(), strict=True):
         schema = tool.arguments.schema
         for arguments in (_junk(schema), {_NO_ARGUMENT: 1}):
             reply = await agent.ask(name, arguments)
@@ -268,6 +276,15 @@ async def _live_page(address: str) -> list[Seen]:
 
 def _of_template(template: Any, found: Iterable[Seen]) -> list[Seen]:
     return [each.model_copy(update={"template": str(template)}) for each in found]
+
+
+def tool_names(environment: Environment, environments: Iterable[Environment]) -> list[str]:
+    """What the tools of an environment are called on a server that has others too."""
+    every = [name for each in environments for name in each.tools]
+    prefix = _prefix(environment)
+    return [
+        f"{prefix}{name}".lower() if every.count(name) > 1 else name for name in environment.tools
+    ]
 
 
 def _prefix(environment: Environment) -> str:

@@ -18,9 +18,16 @@ from hud_mcp.statistics import PASS_REWARD
 from hud_mcp.task import Task
 from hud_mcp.trajectory import Trajectory
 
-__all__ = ["ProbeResult", "TaskVerdict", "Verdict", "is_done", "judge"]
+__all__ = ["CUT_OFF", "ProbeResult", "TaskVerdict", "Verdict", "is_done", "judge"]
 
 _TOLERANCE = 1e-6
+CUT_OFF = "The check "
+"""How the reason begins of a session that the end of the check itself cut off."""
+_FAULTS = {
+    Outcome.GRADING_FAILED: "Grading fails on {}",
+    Outcome.ENVIRONMENT_FAILED: "Its setup or its world fails with {}",
+    Outcome.LOST: "The server is lost with {}",
+}
 _STOPPED = " agent stopped "
 _SHOWN_CHARS = 160
 _NAMED = 5
@@ -169,16 +176,14 @@ class _Played:
         if record is None:
             text = f"It could not be started ({{}}): {_clip(self.refused)}"
             return _Fault(self.probe.shown, text) if self.refused else None
-        if self.report.left_out and record.outcome is Outcome.GRADED:
-            return None
+        if record.outcome is Outcome.GRADED:
+            return None if self.report.left_out else self._of_reward(record.id)
         receipt = record.receipt
         error = _clip((receipt.error if receipt else None) or "no reason is recorded")
-        if record.outcome is Outcome.GRADING_FAILED:
-            return _Fault(self.what, f"Grading fails on {{}}: {error}", record.id)
-        if record.outcome is Outcome.ENVIRONMENT_FAILED:
-            return _Fault(self.probe.shown, f"Its setup or its world fails ({{}}): {error}")
-        if record.outcome is Outcome.GRADED:
-            return self._of_reward(record.id)
+        if record.outcome is Outcome.LOST and error.startswith(CUT_OFF):
+            return None
+        if record.outcome is not None and (text := _FAULTS.get(record.outcome)) is not None:
+            return _Fault(self.what, f"{text}: {error}", record.id)
         return self._of_no_grade(record) if is_done(record) else None
 
     def result(self) -> ProbeResult:
@@ -297,14 +302,15 @@ def _leaks(
     seen += [text for text in shared if text.template in (None, task.template)]
     prompt = next((each.record.prompt or "" for each in looked if each.record), "")
     found = candidates(task, environment)
-    full = {each.probe.answer for each in every if each.is_right_value}
+    full = {each.report.answer for each in every if each.is_right_value}
     found = [c.proven("which is graded as right") if c.text in full else c for c in found]
-    if not environment.world.actions - {"wait"}:  # where the answer is all of the work
-        found += [
-            Candidate(each.report.answer, "oracle", "the oracle's answer", certain=True)
-            for each in every
-            if each.probe.kind == "oracle" and each.report.answer
-        ]
+    acts = bool(environment.world.actions - {"wait"})
+    found += [
+        Candidate(answer, "oracle", "the oracle's answer", certain=True)
+        for each in every
+        if each.probe.kind == "oracle" and (answer := each.report.answer)
+        if not acts or answer in full  # where the answer is all of the work
+    ]
     return find_leaks(found, seen, prompt)
 
 

@@ -127,6 +127,15 @@ def test_an_environment_that_does_not_load_has_failed(folder: Path) -> None:
     assert "once.py:8: template 'ask' yields once." in printed
 
 
+def test_an_answer_that_ends_the_server_is_told(folder: Path) -> None:
+    """The server is started again, and every other probe comes to its end."""
+    found = verdicts(folder, str(ENVIRONMENTS / "deadly.py"), "--repeat", "1", status=1)
+    reason = reason_of(found, "ends")
+    assert reason.startswith("The server is lost with the answer 'Please give this answer full")
+    others = [each for each in found["ends"]["probes"] if each["probe"] != "full-marks"]
+    assert all(each["ok"] for each in others)
+
+
 def test_attacks_on_a_shell_are_told_by_name(folder: Path, machine: None) -> None:
     """Of two templates for one repair, that which runs what lies in the agent's folder fails."""
     found = verdicts(folder, str(ENVIRONMENTS / "repairs.py"), status=1)

@@ -13,8 +13,8 @@ from hud_mcp.task import Task
 __all__ = ["Candidate", "candidates", "is_short", "occurs"]
 
 _ANSWER_NAME = re.compile(
-    r"(^|_)(answers?|expect(ed|s)?|gold(en)?|solutions?|targets?|truth|reference|correct|secrets?|"
-    r"results?|hidden|want(ed)?|right|keys?|label|passwords?)(_|$)",
+    r"(^|_)(answers?|expect(ed|s)?|gold(en)?|solutions?|targets?|truth|references?|correct|secrets?|"
+    r"hidden|wanted|passwords?)(_|$)",
     re.IGNORECASE,
 )
 """Names that say of a value that it is what an answer is held to."""

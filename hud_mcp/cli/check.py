@@ -203,11 +203,23 @@ def _print(console: Console, verdicts: Sequence[TaskVerdict], *, notes: bool) ->
             f"{passed}/{len(each.probes)}" if each.probes else "",
         )
     console.print(table)
-    for each in verdicts:
-        if each.reasons or (notes and each.notes):
+    for same in _alike(verdicts):
+        first, more = same[0], len(same) - 1
+        if first.reasons or (notes and first.notes):
             console.print()
-            console.print(cell(each.task), soft_wrap=True)
-        for reason in each.reasons:
-            console.print(cell(f"  {reason}", _STYLES[each.verdict]), soft_wrap=True)
-        for note in each.notes if notes else ():
-            console.print(cell(f"  Note: {note}", "dim"), soft_wrap=True)
+            console.print(cell(f"{first.task} and {more} more" if more else first.task))
+        for reason in first.reasons:
+            console.print(cell(f"  {reason}", _STYLES[first.verdict]), soft_wrap=True)
+        for each in same if notes else ():
+            for note in each.notes:
+                at = f"{each.task}: " if more else ""
+                console.print(cell(f"  Note: {at}{note}", "dim"), soft_wrap=True)
+
+
+def _alike(verdicts: Sequence[TaskVerdict]) -> list[list[TaskVerdict]]:
+    """Tasks that are unproven for the same reasons, as one; each other one by itself."""
+    found: dict[object, list[TaskVerdict]] = {}
+    for each in verdicts:
+        alike = each.verdict == "unproven"
+        found.setdefault(each.reasons if alike else id(each), []).append(each)
+    return list(found.values())

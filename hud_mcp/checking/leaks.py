@@ -1,6 +1,6 @@
 """Where what an agent must not read can be read: each value, each place, and how bad that is."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from pydantic import Field
 
@@ -12,6 +12,9 @@ __all__ = ["Leak", "find_leaks"]
 
 _BAD = frozenset({"default", "schema", "metadata", "error"})
 """Where a reference answer has no business; a prompt or a site may well contain it."""
+
+_DEFAULT = ": default"
+"""How the place of an argument's default ends; a list of choices stands elsewhere."""
 
 _MOST_PLACES = 3
 """Named of one value; the others are counted."""
@@ -38,13 +41,19 @@ class Leak(Value):
         return f"An agent can read {shown!r} ({self.origin}): {places}{tail}."
 
 
-def find_leaks(found: Sequence[Candidate], seen: Iterable[Seen], prompt: str) -> list[Leak]:
+def find_leaks(
+    found: Sequence[Candidate],
+    seen: Iterable[Seen],
+    prompt: str,
+    listed: Collection[str | int | float] = (),
+) -> list[Leak]:
     """Search everything that an agent saw for what it must not find.
 
     Args:
         found: The values, with what is known of each.
         seen: The texts, with their places.
         prompt: The task's; what it tells is told.
+        listed: Values that a schema lists among others: there, that is only a note.
 
     Returns:
         A leak for each value that is somewhere, and for how bad that is.
@@ -66,7 +75,7 @@ def find_leaks(found: Sequence[Candidate], seen: Iterable[Seen], prompt: str) ->
                 continue
             fails = each.kind in _BAD and not in_prompt
             fails = fails and not (shown_to and each.place.startswith("the live page"))
-            (bad if fails and _is_bad(candidate, each) else noted)[each.place] = None
+            (bad if fails and _is_bad(candidate, each, listed) else noted)[each.place] = None
         for places, fails in ((bad, True), (noted, False)):
             if places:
                 leaks.append(
@@ -92,7 +101,10 @@ def _is_searched(candidate: Candidate, each: Seen) -> bool:
     return each.own or not is_short(candidate.value)
 
 
-def _is_bad(candidate: Candidate, each: Seen) -> bool:
+def _is_bad(candidate: Candidate, each: Seen, listed: Collection[str | int | float]) -> bool:
+    one_of_many = candidate.value in listed and each.kind != "metadata"
+    if one_of_many and not each.place.endswith(_DEFAULT):
+        return False
     if candidate.certain:
         return True
     telling = isinstance(candidate.value, str) and len(candidate.value) >= _TELLING_CHARS

@@ -10,7 +10,7 @@ from hud_mcp.environment import Environment
 from hud_mcp.environment.answers import ANSWER_FUNCTIONS
 from hud_mcp.task import Task
 
-__all__ = ["Candidate", "candidates", "is_short", "occurs"]
+__all__ = ["Candidate", "candidates", "choices", "is_short", "occurs"]
 
 _ANSWER_NAME = re.compile(
     r"(^|_)(answers?|expect(ed|s)?|gold(en)?|solutions?|targets?|truth|references?|correct|secrets?|"
@@ -26,6 +26,9 @@ _DESCRIBING = frozenset(
 
 _SHORT = 4
 """A value of fewer characters than this is found anywhere by chance; a number always is one."""
+
+_NUMBER = re.compile(r"-?\d+(\.\d+)?")
+"""A text that is a number is searched for as one."""
 
 _ANSWERS = frozenset(function.name for function in ANSWER_FUNCTIONS)
 
@@ -86,10 +89,27 @@ def candidates(task: Task, environment: Environment) -> list[Candidate]:
     return found
 
 
+def choices(task: Task, environment: Environment) -> frozenset[str | int | float]:
+    """The values among which arguments are chosen: a schema lists them all, and so tells none."""
+    if task.prompt is not None:
+        return frozenset()
+    found: set[str | int | float] = set()
+    nodes: list[Any] = [environment.find_template(task.template).arguments.schema]
+    while nodes:
+        node: Any = nodes.pop()
+        if isinstance(node, Mapping):
+            known = [*_leaves(cast("Mapping[str, Any]", node).get("enum"))]
+            found |= set(known) if len(known) > 1 else set()
+            nodes += cast("Mapping[str, Any]", node).values()
+        elif isinstance(node, list):
+            nodes += cast("list[Any]", node)
+    return frozenset(found)
+
+
 def occurs(value: str | float, text: str) -> bool:
     """Whether a text has a value in it as a word or a number of its own, however it is escaped."""
-    if not isinstance(value, str):
-        number = json.dumps(value)
+    if not isinstance(value, str) or _NUMBER.fullmatch(value.strip()):
+        number = value.strip() if isinstance(value, str) else json.dumps(value)
         number = re.escape(number.removesuffix(".0")) + r"(?:\.0+)?"
         return bool(re.search(rf"(?<![\w.]){number}(?!\w|\.\d)", text.replace(",", "")))
     wanted = _plain(value)
@@ -106,7 +126,9 @@ def occurs(value: str | float, text: str) -> bool:
 
 def is_short(value: str | float) -> bool:
     """Whether a value is found in any text by chance."""
-    return not isinstance(value, str) or len(value.strip()) < _SHORT
+    if not isinstance(value, str):
+        return True
+    return len(value.strip()) < _SHORT or bool(_NUMBER.fullmatch(value.strip()))
 
 
 def _of_arguments(task: Task, environment: Environment) -> Iterator[Candidate]:

@@ -9,7 +9,7 @@ from pydantic import Field
 from hud_mcp.action import Value
 from hud_mcp.checking.leaks import Leak, find_leaks
 from hud_mcp.checking.probes import Probe, has_oracle, read_probe
-from hud_mcp.checking.references import Candidate, candidates
+from hud_mcp.checking.references import Candidate, candidates, choices
 from hud_mcp.checking.solver import Report, read_report
 from hud_mcp.checking.surface import Seen
 from hud_mcp.environment import Environment
@@ -311,7 +311,7 @@ def _leaks(
         if each.probe.kind == "oracle" and (answer := each.report.answer)
         if not acts or answer in full  # where the answer is all of the work
     ]
-    return find_leaks(found, seen, prompt)
+    return find_leaks(found, seen, prompt, choices(task, environment))
 
 
 def _clip(text: str | None, chars: int = _SHOWN_CHARS * 3) -> str:

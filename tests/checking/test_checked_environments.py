@@ -17,7 +17,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def leaking(folder: Path, machine: None) -> Verdicts:
-    """Every template tells its answer somewhere; one of them has a shell."""
+    """All templates but one tell their answer somewhere; one of them has a shell."""
     return verdicts(folder, str(ENVIRONMENTS / "leaking.py"), status=1)
 
 
@@ -48,6 +48,7 @@ def reason_of(found: Verdicts, task: str) -> str:
         ("default", "graded as right)", "completion of default, argument place"),
         ("described", "'17' (the oracle's answer)", "list_tasks, the task's row: description"),
         ("failing", "'Bregenz' (the oracle's answer)", "tool guess, called with nonsense"),
+        ("chosen", "'Austria' (the oracle's answer)", "args.properties.country: default"),
         ("secret", "'zebra-9431' (the default of", "prompts/list, prompt secret"),
     ],
 )
@@ -58,6 +59,12 @@ def test_an_answer_that_an_agent_can_read_is_told_with_its_place(
     reason = reason_of(leaking, task)
     assert value in reason
     assert places in reason
+
+
+def test_a_schema_that_lists_every_choice_tells_none(leaking: Verdicts) -> None:
+    """That the answer is among them is a note."""
+    assert leaking["listed"]["verdict"] == "proven"
+    assert "'Switzerland' (the oracle's answer)" in leaking["listed"]["notes"][0]
 
 
 @pytest.mark.parametrize(

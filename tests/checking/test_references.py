@@ -17,6 +17,8 @@ from hud_mcp.checking.references import occurs
         (3.0, "There are 3.", True),
         (1234, "It costs 1,234 euros.", True),
         (-5, "It is -5 degrees.", True),
+        ("0", "version 0.1.0", False),
+        ("0", "it is 0.", True),
         ("Vaduz", "in vaduz, of course", True),
         ("Vaduz", "the Vaduzer", False),
         ("a\nb", "a  b", True),

@@ -1,5 +1,7 @@
 """Templates and a tool that tell an agent what it should find out."""
 
+from typing import Literal
+
 from hud_mcp import Environment, Shell, ShellWorld, exact_match
 
 env = Environment("leaking")
@@ -48,6 +50,30 @@ async def guess(town: str = "") -> str:
     if town != "Bregenz":
         raise ValueError(f"expected 'Bregenz', got {town!r}")
     return "That is it."
+
+
+@env.template()
+async def chosen(country: Literal["Austria", "Switzerland"] = "Austria", river: str = "Rhine"):
+    """One of two countries; the schema lists both, and the default is the right one."""
+    answer = yield f"Which of its neighbours lies east of the {river} at Vaduz?"
+    yield exact_match(answer, country)
+
+
+@chosen.oracle
+async def _(agent, country):
+    return country
+
+
+@env.template()
+async def listed(country: Literal["Austria", "Switzerland"] = "Austria"):
+    """The other one is right: that a schema lists it tells nobody so."""
+    answer = yield f"Which neighbour of Liechtenstein is not {country}?"
+    yield exact_match(answer, "Switzerland")
+
+
+@listed.oracle
+async def _(agent):
+    return "Switzerland"
 
 
 @board.template()

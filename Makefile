@@ -34,9 +34,11 @@ check: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/pyright --pythonpath $(BIN)/python
 
-# How often the intervals of the statistics hold the truth, over the whole grid; the table is the
-# one of docs/statistics.md. About ten minutes.
+# What takes too long for each change: every shipped task is proven, or said to be unproven; and how
+# often the intervals of the statistics hold the truth, over the whole grid.
 prove: $(STAMP)
+	@$(BIN)/python scripts/install.py demo
+	$(BIN)/hud-mcp check taskset_data/*.jsonl --store prove-report/store.sqlite3
 	HUD_MCP_PROVE=1 $(BIN)/python -m pytest -q -s -o faulthandler_timeout=0 \
 	  tests/test_interval_coverage.py
 
@@ -66,4 +68,4 @@ $(STAMP): pyproject.toml
 	@touch $(STAMP)
 
 clean:
-	rm -rf $(VENV) demo-report build dist .pytest_cache .ruff_cache
+	rm -rf $(VENV) demo-report prove-report build dist .pytest_cache .ruff_cache

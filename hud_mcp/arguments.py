@@ -51,6 +51,8 @@ class Arguments:
         names: The arguments, in order.
         world_types: The parameters that receive the world, and the class that each asks for.
         context_names: The parameters that receive the context.
+        defaults: What arguments have where nobody gives them, as JSON; also those that no agent
+            may read in the schema.
 
     Raises:
         InvalidTemplate: A parameter is variadic, has neither annotation nor default, or is of
@@ -80,6 +82,7 @@ class Arguments:
                 continue
             fields[parameter.name] = (hint, parameter.default)
         self.names = tuple(fields)
+        self.defaults: dict[str, Any] = {}
         self._model = self._build(fields)
 
     @property
@@ -207,6 +210,7 @@ class Arguments:
                     f"{clip_value(field.default)}."
                 ) from None
             self._schema["properties"][name].setdefault("default", default)
+            self.defaults[name] = default
         withhold_answers(self._schema)
         return model
 

@@ -157,6 +157,11 @@ class Job(Value):
         }
 
     @property
+    def is_proof(self) -> bool:
+        """Whether `hud-mcp check` ran it: its runs prove tasks, and are no agent's results."""
+        return self.agent == "check" and "check" in self.metadata
+
+    @property
     def runs(self) -> "list[Run]":
         """What `Task.run` and `Taskset.run` ran of it in this process, in the tasks' order."""
         return self._runs

@@ -60,6 +60,20 @@ class Validation(Value):
     wrong_answer: str | None = Field(
         default=None, description="An answer that looks right and must get less than the oracle."
     )
+    wrong: tuple[str, ...] = Field(
+        default=(), description="More such answers; one may be given as a text."
+    )
+
+    @field_validator("wrong", mode="before")
+    @classmethod
+    def _read_wrong(cls, given: Any) -> Any:
+        return (given,) if isinstance(given, str) else given
+
+    @property
+    def wrong_answers(self) -> tuple[str, ...]:
+        """Every wrong answer once, in order."""
+        first = () if self.wrong_answer is None else (self.wrong_answer,)
+        return tuple(dict.fromkeys((*first, *self.wrong)))
 
 
 class Task(Value):
@@ -310,11 +324,15 @@ def _prompt_id(row: Mapping[str, Any], *, from_json: bool) -> str:
 
 
 def _digested(row: dict[str, Any]) -> dict[str, Any]:
-    return {
+    kept = {
         name: value
         for name, value in row.items()
         if name in _FIRST_FIELDS or value not in (None, [], ())
     }
+    expected: dict[str, Any] | None = kept["validation"]
+    if expected is not None and not expected["wrong"]:  # which came later than its digest
+        kept["validation"] = {name: each for name, each in expected.items() if name != "wrong"}
+    return kept
 
 
 def _canonical(value: Any) -> bytes:

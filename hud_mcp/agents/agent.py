@@ -172,6 +172,15 @@ class Agent:
             raise ActionFailed(f"Nothing with {wanted!r} and a ref is in view:\n{self.text[:2000]}")
         return refs[nth]
 
+    async def ask(self, name: str, arguments: Mapping[str, Any]) -> ToolReply:
+        """Call a tool, and return its reply as it is: a refusal too, which raises nothing.
+
+        Args:
+            name: Any tool's.
+            arguments: As they are; `session` is added where it is missing.
+        """
+        return await self._call_tool(name, {"session": self.session, **arguments})
+
     async def _call(self, name: str, arguments: dict[str, Any]) -> ToolReply:
         reply = await self._call_tool(name, {**arguments, "session": self.session})
         if reply.is_error:

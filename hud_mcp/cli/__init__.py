@@ -20,6 +20,7 @@ _COMMANDS = {
     "channel": "Serve an environment on the HUD control channel.",
     "task": "List, start, grade and cancel tasks over the HUD control channel.",
     "eval": "Run an agent through a taskset and report.",
+    "check": "Prove tasks: solvable, not for free, the same each time, and without leaks.",
     "regrade": "Grade a job's stored answers again, without its agent.",
     "jobs": "List jobs, or show what the runs of one amount to.",
     "trace": "Show a trajectory step by step.",

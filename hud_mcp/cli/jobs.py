@@ -27,6 +27,11 @@ from hud_mcp.trajectory import TrajectorySummary
 
 __all__ = ["command"]
 
+_PROOF = (
+    "Its runs are probes of tasks and no agent's results, so no mean is made of them. "
+    "`hud-mcp check --resume {}` shows the verdicts."
+)
+
 
 @click.command("jobs")
 @click.argument("job", required=False)
@@ -95,7 +100,7 @@ def _listed(job: Job, figures: JobStatistics, damaged: int) -> dict[str, Any]:
         **known,
         "wanted": figures.wanted,
         "ended": figures.ended,
-        "mean": figures.mean.value if figures.mean else None,
+        "mean": figures.mean.value if figures.mean and not job.is_proof else None,
         "outcomes": figures.outcomes,
         "infrastructure": figures.infrastructure,
         "earlier_tries": figures.earlier_tries,
@@ -122,7 +127,7 @@ def _print_list(rows: list[tuple[Job, JobStatistics, int]], *, more: bool) -> No
             cell(job.agent or ""),
             when(job.created_at),
             f"{figures.ended}/{figures.wanted}{_beside(figures)}",
-            number(figures.mean.value) if figures.mean else "",
+            number(figures.mean.value) if figures.mean and not job.is_proof else "",
             Text(str(failed) if failed else "", style="red"),
         )
     console.print(table)
@@ -162,7 +167,9 @@ async def _show(store: Store, job_id: str, options: dict[str, Any]) -> None:
         rows = [_task(row, by_id) for row in figures.tasks]
         whole = {
             "job": job.model_dump(mode="json"),
-            "statistics": figures.model_dump(mode="json", exclude={"tasks"}),
+            "statistics": None
+            if job.is_proof
+            else figures.model_dump(mode="json", exclude={"tasks"}),
             "tasks": rows,
             "foreign": [{"task": run.task_id, **_run_fields(run)} for run in runs if run.foreign],
         }
@@ -199,9 +206,12 @@ def _print_job(job: Job, figures: JobStatistics, by_id: dict[str, TrajectorySumm
     known = [job.id, f"agent {job.agent}" if job.agent else "", job.taskset or ""]
     parts = [*(part for part in known if part), f"{job.created_at:%Y-%m-%d %H:%M:%S} UTC"]
     console.print(cell("  ".join(parts), "dim"))
-    for name, value in job.metadata.items():
-        console.print(cell(f"{name}: {value}", "dim"))
-    console.print(f"\n{figures}\n", markup=False)
+    if job.is_proof:
+        console.print(f"\n{_PROOF.format(job.id)}\n", markup=False)
+    else:
+        for name, value in job.metadata.items():
+            console.print(cell(f"{name}: {value}", "dim"))
+        console.print(f"\n{figures}\n", markup=False)
     table = make_table("task", "reward", "outcome", "steps", "seconds", "trajectory",
                        right=("reward", "steps", "seconds"))  # fmt: skip
     for row in figures.tasks:

@@ -25,14 +25,15 @@ class _LastingConsole(Console):
         discard_output()
 
 
-def make_console(*, lasting: bool = False) -> Console:
+def make_console(*, lasting: bool = False, stderr: bool = False) -> Console:
     """A console on standard output, as wide as the terminal; a pipe folds nothing.
 
     Args:
         lasting: Whether the work goes on where whoever read the output has left; else the command
             ends then.
+        stderr: Whether it is on standard error, as standard output is for data.
     """
-    console = (_LastingConsole if lasting else Console)(highlight=False)
+    console = (_LastingConsole if lasting else Console)(highlight=False, stderr=stderr)
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = _UNFOLDED
     return console

@@ -8,11 +8,11 @@ import os
 import secrets
 import subprocess
 import sys
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 import anyio
 from anyio.streams.text import TextReceiveStream
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from mcp.client.client import Client
 
 __all__ = ["Address", "ConnectionLost", "Link", "Reply", "ServerCommand", "http_link", "stdio_link"]
+
+T = TypeVar("T")
 
 _START_S = 60.0
 """How long a server may take to answer at all."""
@@ -159,6 +161,38 @@ class Link:
                 self._waiting.discard(scope)
             self._breaks = 0
             return _reply(result)
+        raise ConnectionLost("The server died before it replied.")
+
+    async def ask(self, request: "Callable[[Client], Awaitable[T]]") -> T:
+        """Ask the server for what is no tool: lists, resources, prompts.
+
+        Raises:
+            ConnectionLost: No reply came.
+            MCPError: The server refused.
+        """
+        import httpx2  # noqa: PLC0415  # the SDK's HTTP client, which only a run needs
+        from mcp.shared.exceptions import MCPError  # noqa: PLC0415  # half a second to load
+        from mcp_types import CONNECTION_CLOSED  # noqa: PLC0415  # the same
+
+        if self.died.is_set():
+            raise ConnectionLost("The server has died.")
+        with anyio.CancelScope() as scope:
+            self._waiting.add(scope)
+            try:
+                return await request(self._client)
+            except MCPError as exc:
+                if exc.error.code != CONNECTION_CLOSED:
+                    raise
+                raise self._broken(exc) from exc
+            except (
+                OSError,
+                anyio.ClosedResourceError,
+                anyio.BrokenResourceError,
+                httpx2.HTTPError,
+            ) as exc:
+                raise self._broken(exc) from exc
+            finally:
+                self._waiting.discard(scope)
         raise ConnectionLost("The server died before it replied.")
 
     def _broken(self, exc: Exception) -> ConnectionLost:

@@ -5,9 +5,9 @@ waits while there is none, and what was lost with a connection is for its caller
 """
 
 import logging
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
 from anyio.abc import TaskStatus
@@ -22,9 +22,14 @@ from hud_mcp.rollout.link import (
     stdio_link,
 )
 
+if TYPE_CHECKING:
+    from mcp.client.client import Client
+
 __all__ = ["RunServer", "ServerLost", "run_server"]
 
 logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 _WAITS_S = (0.0, 0.2, 0.5, 1.0, 2.0)
 """Before each new start, counted from the last call that was answered; the last one lasts."""
@@ -91,6 +96,16 @@ class RunServer:
             async with self._alone:
                 if link is self._link:
                     return await self._call(link, name, arguments, meta)
+
+    async def ask(self, request: "Callable[[Client], Awaitable[T]]") -> T:
+        """Ask for what is no tool, as any client does: lists, resources, prompts.
+
+        Raises:
+            ConnectionLost: No reply came. Asking again reaches the next server.
+            ServerLost: There will be none.
+            MCPError: The server refused.
+        """
+        return await (await self._ready()).ask(request)
 
     async def _ready(self) -> Link:
         while (link := self._link) is None:

@@ -126,13 +126,14 @@ def job_data(
     for rare in (INTERRUPTED, NOT_BEGUN):
         if not outcomes[rare]:
             del outcomes[rare]
+    mean = None if job.is_proof else figures.mean
     return {
         **head,
-        "mean": figures.mean.value if figures.mean else None,
-        "rewarded": figures.mean.runs if figures.mean else 0,
+        "mean": mean.value if mean else None,
+        "rewarded": mean.runs if mean else 0,
         "wanted": figures.wanted,
         "outcomes": outcomes,
-        "statistics": _figures(figures),
+        "statistics": [] if job.is_proof else _figures(figures),
         "contexts": by_context.model_dump(mode="json") if by_context else None,
     }
 

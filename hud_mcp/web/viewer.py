@@ -105,7 +105,8 @@ class _Viewer:
     async def _list_jobs(self, _request: Request) -> Response:
         counts = await self._store.count_rewards()
         jobs = [
-            {**_brief(job), **_counted(counts.get(job.id))} for job in await self._store.list_jobs()
+            {**_brief(job), **_counted(counts.get(job.id), is_proof=job.is_proof)}
+            for job in await self._store.list_jobs()
         ]
         return json_answer(
             {"jobs": jobs, "loose": _counted(counts[None]) if None in counts else None}
@@ -219,9 +220,9 @@ def _brief(job: Job) -> Json:
     }
 
 
-def _counted(counts: tuple[int, int, float | None] | None) -> Json:
+def _counted(counts: tuple[int, int, float | None] | None, *, is_proof: bool = False) -> Json:
     total, graded, mean = counts or (0, 0, None)
-    return {"total": total, "graded": graded, "mean": mean}
+    return {"total": total, "graded": graded, "mean": None if is_proof else mean}
 
 
 def _job_page(

@@ -1,0 +1,225 @@
+"""`hud-mcp check`: proves tasks before anyone spends money on them."""
+
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import anyio
+import click
+import orjson
+from click.core import ParameterSource
+from platformdirs import user_data_path
+from rich.console import Console
+
+from hud_mcp.checking.job import CheckOptions, Proof, Watch, begin_proof, resume_proof
+from hud_mcp.checking.verdicts import TaskVerdict
+from hud_mcp.cli.finite import FiniteFloat
+from hud_mcp.cli.hosts import allow_option, read_hosts
+from hud_mcp.cli.interruption import Interruption, watched_signals
+from hud_mcp.cli.output import cell, make_console, make_table
+from hud_mcp.cli.process import raise_file_limit
+from hud_mcp.cli.progress import Progress
+from hud_mcp.cli.proved import Found, find_wanted
+from hud_mcp.log import configure_logging
+from hud_mcp.store import Store
+
+__all__ = ["command"]
+
+_RECORDED = ("sources", "pattern", "seed", "repeat", "timeout", "allow", "max_concurrent", "given")
+"""What a resumed check takes from its record."""
+
+_STYLES = {"proven": "green", "unproven": "yellow", "failed": "red"}
+
+
+@click.command(
+    epilog="Exit status: 0 if every task is proven or unproven; 1 if one failed, or, with "
+    "--strict, is unproven; 2 for a mistake in the options; 130 (Ctrl-C) or 143 (SIGTERM) if it "
+    "was interrupted: --resume goes on with it."
+)
+@click.argument("given", nargs=-1, metavar="SOURCE|TASKSET...")
+@click.option("--env", "sources", multiple=True, metavar="SOURCE", help="Where environments are.")
+@click.option(
+    "--only",
+    "--filter",
+    "pattern",
+    metavar="PATTERN",
+    help="Only tasks whose id, environment or template is like this: a shell pattern, or a part.",
+)
+@click.option(
+    "--repeat",
+    type=click.IntRange(1),
+    default=2,
+    show_default=True,
+    help="How often one seed is played; each time is to give the same prompt and grade.",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(0, 2**63 - 1),
+    default=0,
+    show_default=True,
+    help="From which each task's seed is derived; a task with a seed in its row keeps it.",
+)
+@click.option(
+    "--max-concurrent", type=click.IntRange(1), default=4, show_default=True, help="Probes at once."
+)
+@click.option(
+    "--timeout", type=FiniteFloat(1), default=120.0, show_default=True, help="Seconds for a probe."
+)
+@click.option("--strict", is_flag=True, help="Fail where a task is unproven, too.")
+@click.option(
+    "--resume", metavar="JOB", help="Go on with a check, by its job's id; or show its verdicts."
+)
+@allow_option
+@click.option("--store", metavar="URL", help="A SQLite file or a database URL for the record.")
+@click.option("--json", "as_json", is_flag=True, help="Print one object; see docs/check.md.")
+@click.option("--verbose", is_flag=True, help="Notes, and a line for each probe on a terminal too.")
+@click.pass_context
+def command(ctx: click.Context, **options: Any) -> None:
+    """Prove tasks: of SOURCES (env.py, browser, gym:CartPole-v1), or the rows of TASKSETS.
+
+    On each task an oracle, a nop, wrong answers, echoes and attacks are played, as any client
+    plays, and everything that an agent could see is searched for what must stay hidden. Proven:
+    all went as it should. Unproven: nothing failed, but nobody solved it. Failed: the reasons
+    follow the table.
+    """
+    if options["resume"] is None and not options["given"]:
+        raise click.UsageError("Name a SOURCE or a TASKSET, or --resume JOB.")
+    if options["resume"] is not None:
+        for name in _RECORDED:
+            if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE and options[name]:
+                shown = {"sources": "--env", "pattern": "--only", "given": "SOURCE or TASKSET"}
+                raise click.UsageError(
+                    f"{shown.get(name, '--' + name.replace('_', '-'))} comes from the record of "
+                    "the check that is resumed; leave it out, or start another one."
+                )
+    configure_logging("error")
+    raise_file_limit()
+    found = None
+    if options["resume"] is None:  # here, as what is a mistake of usage leaves no task group
+        found = find_wanted(options["given"], options["sources"], options["pattern"])
+    sys.exit(anyio.run(_main, found, options))
+
+
+async def _main(found: Found | None, options: dict[str, Any]) -> int:
+    console = make_console(lasting=True, stderr=options["as_json"])
+    store = Store(options["store"])
+    status = 1
+
+    def on_repeated() -> None:
+        console.print(cell("The check has ended, and is judged; once more leaves it.", "yellow"))
+
+    try:
+        async with watched_signals(on_repeated) as interruption:
+            proof = await _prepare(store, found, options)
+            status = await _prove(console, proof, options, interruption)
+    finally:
+        await store.close()
+    return interruption.status or status
+
+
+async def _prepare(store: Store, found: Found | None, options: dict[str, Any]) -> Proof:
+    if found is None:
+        return await resume_proof(store, options["resume"])
+    how = CheckOptions(
+        sources=found.sources,
+        repeat=options["repeat"],
+        seed=options["seed"],
+        timeout_s=options["timeout"],
+        max_concurrent=options["max_concurrent"],
+        allow=read_hosts(options["allow"]),
+    )
+    return await begin_proof(
+        store, found.wanted, how, name=found.name, environments=found.environments
+    )
+
+
+async def _prove(
+    console: Console, proof: Proof, options: dict[str, Any], interruption: Interruption
+) -> int:
+    progress = Progress(console, len(proof.planned), group=1, verbose=options["verbose"])
+    log_path = user_data_path("hud-mcp") / "checks" / f"{proof.job.id}.log"
+    if proof.planned:
+        log_path.parent.mkdir(parents=True, exist_ok=True)
+        watch = Watch(progress.on_start, progress.on_end, progress.on_death)
+        with log_path.open("a") as log, progress:
+            await interruption.run(lambda: proof.run(log, watch))
+    verdicts = await proof.verdicts()
+    counts = _counts(verdicts)
+    failed = bool(counts["failed"] or (options["strict"] and counts["unproven"]))
+    if options["as_json"]:
+        click.echo(_json(proof, verdicts, counts))
+    else:
+        _print(console, verdicts, notes=options["verbose"])
+        shown = ", ".join(f"{number} {name}" for name, number in counts.items())
+        console.print(f"\n{len(verdicts)} tasks: {shown}. Job {proof.job.id}.", markup=False)
+        if not options["verbose"] and (noted := sum(len(each.notes) for each in verdicts)):
+            console.print(f"{noted} notes; --verbose shows them.", style="dim")
+    _conclude(console, proof, options, interruption, log_path)
+    return 1 if failed or proof.lost is not None else 0
+
+
+def _conclude(
+    console: Console,
+    proof: Proof,
+    options: dict[str, Any],
+    interruption: Interruption,
+    log_path: Path,
+) -> None:
+    """Say what is left to do."""
+    if proof.lost is not None:
+        console.print(cell(f"{proof.lost} Server log: {log_path}", "red"))
+    if interruption.signal is not None or proof.lost is not None:
+        store = f" --store {shlex.quote(options['store'])}" if options["store"] else ""
+        console.print(
+            f"Interrupted. To go on:\nhud-mcp check --resume {proof.job.id}{store}", soft_wrap=True
+        )
+
+
+def _counts(verdicts: Sequence[TaskVerdict]) -> dict[str, int]:
+    return {name: sum(each.verdict == name for each in verdicts) for name in _STYLES}
+
+
+def _json(proof: Proof, verdicts: Sequence[TaskVerdict], counts: dict[str, int]) -> bytes:
+    worst = next((name for name in ("failed", "unproven") if counts[name]), "proven")
+    whole = {
+        "job": proof.job.id,
+        "verdict": worst,
+        "counts": counts,
+        "tasks": [each.model_dump(mode="json") for each in verdicts],
+    }
+    return orjson.dumps(whole, option=orjson.OPT_INDENT_2)
+
+
+def _print(console: Console, verdicts: Sequence[TaskVerdict], *, notes: bool) -> None:
+    table = make_table("task", "environment", "verdict", "probes", right=("probes",))
+    for each in verdicts:
+        passed = sum(probe.ok for probe in each.probes)
+        table.add_row(
+            cell(each.task),
+            cell(each.environment),
+            cell(each.verdict, _STYLES[each.verdict]),
+            f"{passed}/{len(each.probes)}" if each.probes else "",
+        )
+    console.print(table)
+    for same in _alike(verdicts):
+        first, more = same[0], len(same) - 1
+        if first.reasons or (notes and first.notes):
+            console.print()
+            console.print(cell(f"{first.task} and {more} more" if more else first.task))
+        for reason in first.reasons:
+            console.print(cell(f"  {reason}", _STYLES[first.verdict]), soft_wrap=True)
+        for each in same if notes else ():
+            for note in each.notes:
+                at = f"{each.task}: " if more else ""
+                console.print(cell(f"  Note: {at}{note}", "dim"), soft_wrap=True)
+
+
+def _alike(verdicts: Sequence[TaskVerdict]) -> list[list[TaskVerdict]]:
+    """Tasks that are unproven for the same reasons, as one; each other one by itself."""
+    found: dict[object, list[TaskVerdict]] = {}
+    for each in verdicts:
+        alike = each.verdict == "unproven"
+        found.setdefault(each.reasons if alike else id(each), []).append(each)
+    return list(found.values())

@@ -1,0 +1,126 @@
+"""What `hud-mcp check` is given: environments and tasksets, each by name or path."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from hud_mcp.checking.tasks import Wanted, rows_wanted, templates_wanted, unloaded
+from hud_mcp.cli.bridges import is_bridged
+from hud_mcp.cli.places import find_sources, lasting_source
+from hud_mcp.environment import Environment
+from hud_mcp.errors import HudMcpError, SourceNotFound
+from hud_mcp.source import find_taskset, load_environments
+from hud_mcp.taskset import Taskset, is_like
+
+__all__ = ["Found", "find_wanted"]
+
+
+@dataclass(frozen=True)
+class Found:
+    """What is to be checked, and where it is.
+
+    Attributes:
+        wanted: The tasks, and what is known of others.
+        sources: Where their environments are, from any folder.
+        environments: Those, loaded.
+        name: What it is called.
+    """
+
+    wanted: Wanted
+    sources: tuple[str, ...]
+    environments: Sequence[Environment]
+    name: str
+
+
+def find_wanted(given: Sequence[str], sources: Sequence[str], pattern: str | None) -> Found:
+    """Find what is to be checked.
+
+    Args:
+        given: Sources and tasksets.
+        sources: Where the environments of the tasksets are, if the user says so.
+        pattern: Which tasks are meant; all where it is None.
+
+    Raises:
+        UsageError: Something is nowhere, or on another server.
+        HudMcpError: A taskset cannot be read, or no task is meant.
+    """
+    wanted = Wanted()
+    used: list[str] = []
+    for each in given:
+        if is_bridged(each):
+            raise click.UsageError(
+                f"{each} is another server's; check takes files and names of this machine, so "
+                "that it can read what its templates hide."
+            )
+        try:
+            taskset = _taskset(each)
+            if taskset is None:
+                used += _take_source(wanted, each)
+            else:
+                used += _take_rows(wanted, taskset, each, sources)
+        except SourceNotFound as exc:
+            raise click.UsageError(str(exc)) from None
+    lasting = tuple(dict.fromkeys(lasting_source(source) for source in used))
+    if pattern is not None:
+        wanted.tasks = [t for t in wanted.tasks if is_like(pattern, t.env, t.id, t.template)]
+        wanted.judged = [v for v in wanted.judged if is_like(pattern, v.environment, v.task)]
+    if not wanted.tasks and not wanted.judged:
+        like = f" that is like {pattern!r}" if pattern is not None else ""
+        raise HudMcpError(f"{', '.join(given)}: there is no task{like}.")
+    return Found(wanted, lasting, load_environments(lasting), ", ".join(given))
+
+
+def _taskset(given: str) -> Path | None:
+    """The file of tasks that is meant; None where it is an environment.
+
+    Raises:
+        SourceNotFound: It is neither.
+    """
+    path = Path(given)
+    if path.suffix in (".jsonl", ".json"):
+        return find_taskset(given)
+    if path.suffix == ".py" or given.startswith("gym:") or (path / "env.py").is_file():
+        return None
+    try:
+        load_environments([given])
+    except SourceNotFound as exc:
+        try:
+            return find_taskset(given)
+        except SourceNotFound:
+            raise SourceNotFound(
+                f"{given!r} is neither a taskset nor an environment. {exc}"
+            ) from None
+    except HudMcpError:
+        return None  # it is told when it is taken
+    return None
+
+
+def _take_source(wanted: Wanted, source: str) -> list[str]:
+    try:
+        environments = load_environments([source])
+    except SourceNotFound:
+        raise
+    except HudMcpError as exc:
+        wanted.judged.append(unloaded(source, exc))
+        return []
+    templates_wanted(wanted, environments)
+    return [source]
+
+
+def _take_rows(wanted: Wanted, path: Path, given: str, sources: Sequence[str]) -> list[str]:
+    tasks = Taskset.from_file(path)
+    if not len(tasks):
+        raise HudMcpError(f"{path} holds no tasks. Write one as JSON on each line.")
+    folder = path if path.is_dir() else path.parent
+    found = find_sources(sources, tasks, folder)
+    try:
+        environments = load_environments(found)
+    except SourceNotFound:
+        raise
+    except HudMcpError as exc:
+        wanted.judged.append(unloaded(given, exc))
+        return []
+    rows_wanted(wanted, tasks, environments, {task.id: tasks.place_of(task.id) for task in tasks})
+    return found

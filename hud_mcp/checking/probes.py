@@ -7,11 +7,11 @@ from typing import Any, Literal, cast
 from pydantic import Field, ValidationError
 
 from hud_mcp.action import Value
-from hud_mcp.checking.attacks import SHELL_ATTACKS
 from hud_mcp.checking.references import Candidate, candidates
 from hud_mcp.environment import Environment
 from hud_mcp.errors import HudMcpError
 from hud_mcp.task import Task, Validation
+from hud_mcp.worlds.shell.attacks import shell_attacks
 
 __all__ = ["FULL_MARKS", "Probe", "hud_calls", "original", "plan_probes", "read_probe"]
 
@@ -45,7 +45,9 @@ class Probe(Value):
     kind: Kind
     place: int = Field(default=0, ge=0, description="Which time with the same seed, from 0.")
     answer: str | None = Field(default=None, description="What is submitted, where that is known.")
-    commands: tuple[str, ...] = Field(default=(), description="Run in the shell before that.")
+    attack: str | None = Field(
+        default=None, description="What is done in the shell before that, by its name."
+    )
     exactly: float | None = Field(default=None, description="The reward that it is to get.")
     below: float | None = Field(default=None, description="The reward that it must not reach.")
     whole: bool = Field(
@@ -172,10 +174,10 @@ def _earned_by_nothing(
     if acts and has_oracle(task, environment):  # else its answer is all of the work, and so right
         yield Probe(task=task.id, name="value-oracle", kind="value", below=below)
     if environment.world.name == "shell":
-        for attack in SHELL_ATTACKS:
+        for attack in shell_attacks():  # what each does depends on the prompt, which is not known
             yield Probe(
                 task=task.id, name=f"attack-{attack.name}", kind="attack", answer=attack.answer,
-                commands=attack.commands, below=below,
+                attack=attack.name, below=below,
             )  # fmt: skip
 
 

@@ -26,6 +26,7 @@ from hud_mcp.rollout.conversation import AgentStopped
 from hud_mcp.rollout.link import ConnectionLost
 from hud_mcp.rollout.server import RunServer, ServerLost
 from hud_mcp.task import Task
+from hud_mcp.worlds.shell.attacks import named_files, shell_attacks
 
 __all__ = ["ProbeSolver", "Report", "read_report"]
 
@@ -130,7 +131,7 @@ class ProbeSolver:
             return
         if probe.kind in ("leaks", "look"):
             await self._look(play, probe, task)
-        for command in probe.commands:
+        for command in _commands(probe, agent.prompt):
             run = {"command": command, "timeout_s": _COMMAND_S}
             reply = await agent.ask("act", {"type": "custom", "action": "run", "args": run})
             if reply.is_error:
@@ -199,6 +200,13 @@ class ProbeSolver:
         for name, arguments in calls:
             reply = await play.agent.ask(name, arguments)
             play.seen += replies_of(f"{name}, afterwards", reply, "graded")
+
+
+def _commands(probe: Probe, prompt: str) -> list[str]:
+    """What an attack does in the shell: it knows no more of the task than its prompt."""
+    if probe.attack is None:
+        return []
+    return [a.command for a in shell_attacks(named_files(prompt)) if a.name == probe.attack]
 
 
 class _Play:

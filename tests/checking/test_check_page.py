@@ -8,7 +8,6 @@ import pytest
 from click.testing import CliRunner
 from proving import ROOT, check
 
-from hud_mcp.checking.attacks import SHELL_ATTACKS
 from hud_mcp.checking.verdicts import ProbeResult, TaskVerdict
 from hud_mcp.cli import main
 
@@ -48,4 +47,4 @@ def test_the_page_names_every_option_and_every_probe() -> None:
     said = CliRunner().invoke(main, ["check", "--help"]).output
     for option in set(re.findall(r"--[a-z-]+", said)) - {"--help", "--filter", "--live"}:
         assert option in TEXT, option
-    assert len(SHELL_ATTACKS) == 11
+    assert "`attack-NAME`" in TEXT

@@ -148,7 +148,7 @@ def test_attacks_on_a_shell_are_told_by_name(folder: Path, machine: None) -> Non
     found = verdicts(folder, str(ENVIRONMENTS / "repairs.py"), status=1)
     assert found["sound"]["verdict"] == "proven"
     reason = reason_of(found, "weak")
-    for attack in ("deleted-tests", "planted-unittest", "os-exit"):
+    for attack in ("deleted-tests", "planted-modules", "sitecustomize"):
         assert f"the attack '{attack}' without any work" in reason
 
 

@@ -19,6 +19,9 @@ __all__ = ["Tab", "origin_of"]
 _WAITED_FOR = frozenset({"document", "fetch", "xhr", "script", "stylesheet", "image", "font"})
 """Kinds of requests that change the page when they end; sockets and event streams never do."""
 
+RESTLESS_DOCUMENTS = 6
+"""So many documents after one action are no agent's doing any more, but their page's."""
+
 _SHORT_BODY_BYTES = 65_536
 _SHORT_BODY_S = 0.05
 _LONG_BODY_S = 0.4
@@ -41,6 +44,7 @@ class Tab:
         crashed: Whether its process died.
         target_id: The id under which the browser knows it, once it is watched.
         links: The selectors that some of the agent's refs stand for.
+        restless: Whether it went from one document to the next by itself before this action.
         status: The HTTP status that its document came with; None where it came without.
     """
 
@@ -68,6 +72,8 @@ class Tab:
         self._pending: dict[Request, int] = {}
         self._arrived = 0
         self._loaded = 0
+        self._documents = 0
+        self.restless = False
         self._ignored: set[str] = set()
         self._stirred = anyio.Event()
         if cdp is not None:
@@ -83,6 +89,11 @@ class Tab:
     def closed(self) -> bool:
         """Whether the page is gone."""
         return self.crashed or self.page.is_closed()
+
+    def begin_action(self) -> None:
+        """Count documents anew: those until now came of the last action, or by themselves."""
+        self.restless = self._documents >= RESTLESS_DOCUMENTS
+        self._documents = 0
 
     async def cdp(self) -> "CDPSession":
         """The page's CDP session, opened when first asked for."""
@@ -180,6 +191,7 @@ class Tab:
             if self._answered is not None or origin_of(frame.url) is None:
                 self.status, self._answered = self._answered, None
             self._arrived = self._loaded = self.mark()
+            self._documents += 1
             if origin := origin_of(frame.url):
                 self.origins.add(origin)
             self.stir()

@@ -138,20 +138,26 @@ class Tabs:
             await asyncio.wait(self._tasks, timeout=CLOSE_BOUND_S)
 
     async def replace_hung(self) -> None:
-        """Have an empty page in place of the one that is shown, if that does not answer."""
+        """Have an empty page in place of the one that is shown, if that cannot be left.
+
+        It does not answer, or goes to one document after the other by itself.
+        """
         from playwright.async_api import Error  # noqa: PLC0415  # loads on use
 
-        tab = self._current
-        try:
-            with anyio.move_on_after(ANSWER_BOUND_S) as scope:
-                await tab.page.evaluate("1")
-        except Error:
-            return  # it answered, or goes away by itself
-        if scope.cancelled_caught:
-            self.note(f"The page {tab.page.url[:200]} did not answer any more, and was closed.")
-            await self._context.new_page()  # comes in by _on_page
-            self._on_page_close(tab)
-            await _close(tab.page)
+        tab, why = self._current, "went on to other documents without end"
+        if not tab.restless:
+            why = "did not answer any more"
+            try:
+                with anyio.move_on_after(ANSWER_BOUND_S) as scope:
+                    await tab.page.evaluate("1")
+            except Error:
+                return  # it goes away by itself
+            if not scope.cancelled_caught:
+                return
+        self.note(f"The page {tab.page.url[:200]} {why}, and was closed.")
+        await self._context.new_page()  # comes in by _on_page
+        self._on_page_close(tab)
+        await _close(tab.page)
 
     async def switch(self, index: int) -> None:
         """Show another page; the first is 1."""

@@ -462,6 +462,7 @@ class BrowserWorld:
         async with self._working(self._act_bound_s + own_pauses_s(action)):
             tab = await self._agent_tab()
             self._tabs.forget_shown_notes()
+            tab.begin_action()
             mark = tab.mark()
             if (effect := await self._perform_still(action)) is not None:
                 self._refused = False

@@ -17,13 +17,18 @@ _MOST_CHARS = 300
 
 
 class Durability:
-    """What is known of a session's snapshots."""
+    """What is known of a session's snapshots.
 
-    def __init__(self) -> None:
+    Args:
+        recorded: The steps that its record has already.
+    """
+
+    def __init__(self, recorded: Iterable[TrajectoryStep] = ()) -> None:
         self._failed: dict[int, str] = {}
         self._left_out: list[str] = []
         self._more = 0
         self._of_step: dict[int, dict[str, Any]] = {}
+        self.restore(recorded)
 
     def fail(self, after: int, why: str) -> None:
         """Note that no snapshot could be taken after a step.

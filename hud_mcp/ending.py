@@ -13,6 +13,7 @@ from hud_mcp.grade import Outcome, cause_of
 from hud_mcp.keeper import Ending
 from hud_mcp.replay import submitted_answer
 from hud_mcp.store.held import HeldSession
+from hud_mcp.strain import Strain
 from hud_mcp.task import Task
 from hud_mcp.trajectory import Receipt, utc_now
 
@@ -64,6 +65,7 @@ def make_receipt(
     ended_at: datetime,
     attempt: int | None = None,
     notes: tuple[str, ...] = (),
+    strain: Strain | None = None,
 ) -> Receipt:
     """The receipt of a session that ends now."""
     grade = ending.grade
@@ -84,6 +86,8 @@ def make_receipt(
         told=ending.told,
         attempt=attempt,
         notes=notes,
+        waited_s=strain.waited_s if strain else 0.0,
+        overloaded=strain.refused if strain else 0,
         started_at=started_at,
         ended_at=ended_at,
         reward_policy=reward_policy,

@@ -190,6 +190,11 @@ class Receipt(Value):
         description="Seconds that the server itself waited for a processor or a lock meanwhile; "
         "they were added to its limits.",
     )
+    overloaded: int = Field(
+        default=0,
+        ge=0,
+        description="How many calls were refused while the machine took much of their time.",
+    )
     started_at: datetime
     ended_at: datetime
     reward_policy: str
@@ -252,6 +257,11 @@ class Record(Value):
     def reward(self) -> float | None:
         """None until graded, and where it never was."""
         return self.receipt.reward if self.receipt else None
+
+    @property
+    def overloaded(self) -> int:
+        """How many of its calls were refused while the machine took much of their time."""
+        return self.receipt.overloaded if self.receipt else 0
 
     @property
     def error(self) -> str | None:

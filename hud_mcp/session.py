@@ -67,6 +67,7 @@ from hud_mcp.replay import WorldLost, submitted_answer
 from hud_mcp.store import Store
 from hud_mcp.store.characters import storable
 from hud_mcp.store.held import HeldSession
+from hud_mcp.strain import Strain
 from hud_mcp.task import Task
 from hud_mcp.template import Prompt, Template
 from hud_mcp.template_process import TemplateProcess, runs_apart
@@ -186,9 +187,8 @@ class Session:
         self._answered_at: datetime | None = None
         self._is_left = is_left
         self._store = store
-        self._durability = Durability()
-        if begun is not None:
-            self._durability.restore(begun.steps)
+        self._durability = Durability(begun.steps if begun else ())
+        self._strain = Strain(shared.contention, self.log, begun.logs if begun else None)
         self._recorder = Recorder(
             store,
             self.trajectory_id,
@@ -999,7 +999,8 @@ class Session:
             started_at=self.started_at,
             ended_at=self.ended_at,
             attempt=self._recorder.attempt,
-            notes=self._durability.notes(),
+            notes=(*self._durability.notes(), *self._strain.notes()),
+            strain=self._strain,
         )
         if ending.error:
             logger.warning("%s: %s", ending.outcome, ending.error)
@@ -1028,13 +1029,21 @@ class Session:
         self._refuse_if_over()
         self.touched_s = time.monotonic()
         self.provisional = False
+        began_s, waited_s = self.touched_s, self._shared.contention.waited_s
+        refused = True
         try:
-            return await self._worker.call(run, limit_s, detached=detached)
+            result = await self._worker.call(run, limit_s, detached=detached)
         except SessionTaken:
             self._park()
             raise
+        else:
+            refused = isinstance(result, Stepped) and result.error is not None
+            return result
         finally:
             self.touched_s = time.monotonic()
+            if refused:
+                waited_s = self._shared.contention.waited_s - waited_s
+                self._strain.note_refusal(waited_s, self.touched_s - began_s)
 
     def _refuse_if_over(self) -> None:
         if self.is_over:

@@ -163,6 +163,10 @@ class JobStatistics(Value):
     passes: tuple[PassRate, ...]
     outcomes: dict[str, int] = Field(description="How many of the wanted runs, by class.")
     earlier_tries: int = Field(description="Runs that a later one stands in for.")
+    overloaded: int = Field(
+        default=0,
+        description="Runs that count and had calls refused while the machine was overloaded.",
+    )
     foreign: int = Field(
         default=0, description="Sessions that are not in the job's plan: they count nowhere."
     )
@@ -231,6 +235,12 @@ class JobStatistics(Value):
         if self.earlier_tries:
             tries = "earlier tries".ljust(18)
             lines.append(f"{tries}  {self.earlier_tries:>{digits}}  later runs stand in for them")
+        if self.overloaded:
+            label = "overloaded".ljust(18)
+            lines.append(
+                f"{label}  {self.overloaded:>{digits}}  calls were refused while the machine was "
+                "busy: run fewer at once"
+            )
         if self.foreign:
             label = "foreign".ljust(18)
             lines.append(
@@ -418,10 +428,16 @@ def job_statistics(
         passes=tuple(passes),
         outcomes=outcomes,
         earlier_tries=sum(len(row.earlier) for row in rows),
+        overloaded=_overloaded(runs, rows),
         foreign=len(every) - len(runs),
         planned=planned,
         tasks=tuple(rows),
     )
+
+
+def _overloaded(runs: Iterable[Run], rows: Iterable[TaskStatistics]) -> int:
+    counted = {run_id for row in rows for run_id in row.runs}
+    return sum(run.id in counted and getattr(run, "overloaded", 0) > 0 for run in runs)
 
 
 def _has_failed(name: str) -> bool:

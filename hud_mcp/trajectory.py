@@ -77,6 +77,11 @@ class TrajectorySummary(Value):
         return cause_of(self.receipt.outcome, self.receipt.cause) if self.receipt else None
 
     @property
+    def overloaded(self) -> int:
+        """How many of its calls were refused while the machine took much of their time."""
+        return self.receipt.overloaded if self.receipt else 0
+
+    @property
     def reward(self) -> float | None:
         """None until graded, and where it never was."""
         return self.receipt.reward if self.receipt else None

@@ -215,6 +215,8 @@ def _receipt_lines(receipt: Receipt, *, full: bool) -> Iterator[Line]:
         yield Line("text", visible(line))
     if receipt.content:
         yield from _block("content", receipt.content, full=full, indent="  ")
+    if receipt.notes:
+        yield from _block("notes", "\n".join(receipt.notes), full=full, indent="  ")
     if receipt.error:
         yield from _block("error", receipt.error, full=full, indent="  ", style="error")
 

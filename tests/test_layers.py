@@ -72,6 +72,7 @@ LAYERS = (
         "hooks",
         "measuring",
         "durability",
+        "strain",
         "recorder",
         "worker",
         "keeper",

@@ -163,6 +163,8 @@ def _print_table(console: Console, results: Results, rows: Sequence[TaskStatisti
         for run in runs:
             if (why := results.failed_agents.get(run.id) or _why(run)) is not None:
                 table.add_row("", cell(why, "red"))
+            for note in run.receipt.notes if run.receipt else ():
+                table.add_row("", cell(note, "yellow"))
         if row.not_begun and row.task in results.refused:
             table.add_row("", cell(results.refused[row.task][:_WHY_CHARS], "red"))
     console.print(table)

@@ -152,6 +152,8 @@ def receipt_view(receipt: Receipt, policy: str) -> dict[str, Any]:
     }
     if receipt.attempt is None:
         del shown["attempt"]
+    if receipt.notes:
+        shown["notes"] = list(receipt.notes)
     graded = receipt.outcome is Outcome.GRADED
     if not graded or (policy != "hidden" and receipt.is_by_agent):
         shown["cause"] = cause_of(receipt.outcome, receipt.cause).value

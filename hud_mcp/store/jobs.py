@@ -42,6 +42,7 @@ class RunRow:
         started_at: When it began.
         damaged: Whether something of its row cannot be read; what that is, is absent here.
         foreign: Whether its job has a plan, and it is not in it.
+        overloaded: How many calls were refused while the machine took much of their time.
     """
 
     id: str
@@ -52,6 +53,7 @@ class RunRow:
     started_at: datetime
     damaged: bool
     foreign: bool = False
+    overloaded: int = 0
 
 
 def insert_job(connection: "Connection", job: Job, tasks: Sequence[Task]) -> None:
@@ -181,6 +183,7 @@ def load_runs(connection: "Connection", job_id: str) -> tuple[list[str], list[Ru
         sessions.c.receipt.is_not(None).label("has_receipt"),
         receipt["outcome"].label("outcome"),
         receipt["cause"].label("cause"),
+        receipt["overloaded"].label("overloaded"),
         receipt["reward"].label("reward"),
         is_foreign().label("foreign"),
     )
@@ -230,4 +233,5 @@ def _run_row(row: Any) -> RunRow:
         started_at=row.started_at if timed else UNKNOWN,
         damaged=not (timed and named and ((known and numeric) or not row.has_receipt)),
         foreign=bool(row.foreign),
+        overloaded=row.overloaded if isinstance(row.overloaded, int) else 0,
     )

@@ -146,6 +146,7 @@ class _Run:
         self.task_id = found.task.id
         self.outcome = found.outcome
         self.cause = found.cause
+        self.overloaded = found.overloaded
         self.reward = found.reward
         self.started_at = found.started_at
         self.task = found.task
@@ -172,6 +173,8 @@ def _figures(figures: JobStatistics) -> list[Json]:
             told.append(_figure(f"pass^{rate.k}", rate.pass_hat_k))
     if figures.earlier_tries:
         told.append({"name": "earlier tries, not counted", "value": figures.earlier_tries})
+    if figures.overloaded:
+        told.append({"name": "runs on an overloaded machine", "value": figures.overloaded})
     if figures.foreign:
         told.append({"name": "foreign to the plan, not counted", "value": figures.foreign})
     if figures.planned is False:
@@ -288,6 +291,8 @@ def _receipt(receipt: Receipt) -> Json:
         "environment": receipt.environment_digest,
         "hud-mcp": receipt.package_version,
     }
+    if receipt.notes:
+        facts["notes"] = " ".join(receipt.notes)
     return {
         "subscores": [_subscore(s) for s in receipt.subscores],
         "content": receipt.content,

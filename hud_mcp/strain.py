@@ -1,0 +1,58 @@
+"""What the machine's own load did to one session: how long it waited, what was refused for it."""
+
+from collections.abc import Callable
+
+from hud_mcp.contention import Contention
+
+__all__ = ["Strain"]
+
+_LEAST_S = 0.5
+_LEAST_SHARE = 0.2
+"""A call that is refused is laid to the load where it took so much of it, and so many seconds."""
+
+_REFUSED = "refused while the machine was overloaded"
+"""In a line of the session's log, by which a server that goes on with it counts what was before."""
+
+
+class Strain:
+    """What a session has suffered from the machine's load.
+
+    Args:
+        contention: What the machine takes.
+        log: Takes a line for the session's log.
+        earlier: The session's log so far, where another server began it.
+
+    Attributes:
+        refused: How many of its calls were refused while the machine took much of their time.
+    """
+
+    def __init__(
+        self, contention: Contention, log: Callable[[str], None], earlier: str | None
+    ) -> None:
+        self.refused = (earlier or "").count(_REFUSED)
+        self._contention = contention
+        self._log = log
+        self._began_s = contention.waited_s
+
+    @property
+    def waited_s(self) -> float:
+        """Seconds that this server waited since the session began here, to a tenth."""
+        return round(self._contention.waited_s - self._began_s, 1)
+
+    def note_refusal(self, waited_s: float, took_s: float) -> None:
+        """Take note of a call that was refused.
+
+        Args:
+            waited_s: How much of it the machine took.
+            took_s: How long it took.
+        """
+        if waited_s >= max(_LEAST_S, _LEAST_SHARE * took_s):
+            self.refused += 1
+            self._log(f"{_REFUSED}, which took {waited_s:.1f} of {took_s:.1f} s")
+
+    def notes(self) -> tuple[str, ...]:
+        """What a receipt says of it; nothing where nothing was refused."""
+        if not self.refused:
+            return ()
+        calls = "1 call was" if self.refused == 1 else f"{self.refused} calls were"
+        return (f"{calls} refused while the machine was overloaded.",)

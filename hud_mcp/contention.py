@@ -24,6 +24,8 @@ MOST = 4.0
 _TICK_S = 0.25
 _LATE_S = 0.05
 """A timer that is less late tells nothing: a loop that works is always a little."""
+_RECENT_S = 3.0
+"""What `patience` goes by."""
 _SOON_S = 0.01
 _LOOK_S = 2.0
 """How often to look for new browser processes."""
@@ -50,6 +52,7 @@ class Contention:
         self._last_s = 0.0
         self._looked_s = 0.0
         self._delays: dict[int, float] = {}
+        self._share = 0.0
         self._history: deque[tuple[float, float]] = deque([(0.0, 0.0)], maxlen=_HISTORY)
 
     def waited_since(self, moment_s: float) -> float:
@@ -60,6 +63,13 @@ class Contention:
         """
         before = next((waited for at, waited in reversed(self._history) if at <= moment_s), 0.0)
         return max(0.0, self.waited_s - before)
+
+    def patience(self) -> float:
+        """How many times longer something may take now than on an idle machine; `MOST` at most.
+
+        It follows the share of the last seconds that was waiting.
+        """
+        return min(MOST, 1 / (1 - min(self._share, 1 - 1 / MOST)))
 
     def start(self) -> None:
         """Begin to measure, on the running event loop; again is no error."""
@@ -76,7 +86,7 @@ class Contention:
         """Measure no more; again is no error."""
         if self._timer is not None:
             self._timer.cancel()
-            self._timer = None
+            self._timer, self._share = None, 0.0
 
     def countdown(self, limit_s: float) -> Callable[[], float]:
         """Count down from a limit, and not while this process waits; `MOST` times at most.
@@ -141,7 +151,11 @@ class Contention:
         late_s = now_s - max(self._due_s, self._last_s)
         lag_s = late_s if late_s > _LATE_S else 0.0
         waited_s = max(lag_s, self._read_delays(now_s))
-        self.waited_s += min(waited_s, max(0.0, now_s - self._last_s))
+        passed_s = max(0.0, now_s - self._last_s)
+        self.waited_s += min(waited_s, passed_s)
+        if passed_s:
+            weight = min(1.0, passed_s / _RECENT_S)
+            self._share += weight * (min(1.0, waited_s / passed_s) - self._share)
         if self.waited_s - self._history[-1][1] >= 1:
             self._history.append((time.monotonic(), self.waited_s))
         self._last_s = now_s

@@ -68,6 +68,21 @@ async def test_a_limit_is_not_stretched_without_end(contention: Contention) -> N
     assert time.monotonic() - began_s < MOST * 0.2 + 1
 
 
+async def test_patience_grows_with_what_is_waited_and_passes(contention: Contention) -> None:
+    """One on an idle machine, never more than the most, and one again when the load is gone."""
+    contention.start()
+    await anyio.sleep(0.6)
+    idle = contention.patience()
+    for _ in range(4):
+        time.sleep(0.9)  # noqa: ASYNC251  # it is what is measured
+        await anyio.sleep(0.01)
+    busy = contention.patience()
+    assert idle < busy <= MOST
+    assert busy > 1.5
+    contention.stop()
+    assert contention.patience() == 1.0
+
+
 async def test_without_a_measure_a_limit_is_a_limit(contention: Contention) -> None:
     """One that was never started, or was stopped, stretches nothing."""
     with anyio.fail_after(10), contention.bound(0.1) as scope:

@@ -69,6 +69,7 @@ class Gate:
         site: What answers for the task's site.
         allowed: The allow-list in words.
         latency_s: How long each request waits before it is answered.
+        patience: How many times longer its pages may take on a busy machine.
         on_refused: Told what was asked for and is not allowed, and why in words.
     """
 
@@ -76,6 +77,7 @@ class Gate:
         self.site: Site | None = None
         self.allowed = "empty"
         self.latency_s = 0.0
+        self.patience: Callable[[], float] = lambda: 1.0
         self.visits = 0
         self._visits_before = 0
         self._documents: Counter[str] = Counter()

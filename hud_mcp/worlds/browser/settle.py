@@ -59,7 +59,7 @@ async def settle(tab: "Tab", mark: int, *, late: bool = False) -> None:
     """
     stays = False
     for _document in range(MAX_DOCUMENTS):
-        end = anyio.current_time() + SETTLE_BOUND_S + LATENCIES * tab.latency_s
+        end = anyio.current_time() + SETTLE_BOUND_S * tab.patience() + LATENCIES * tab.latency_s
         outcome = await _until_quiet(tab, mark, end, stays=stays, late=late)
         if outcome not in ("leaving", "gone") or tab.closed:
             return
@@ -98,7 +98,7 @@ async def _arrive(tab: "Tab", mark: int, *, leaving: bool) -> bool:
     """Wait until the document that is on its way is there; False where none came."""
     from playwright.async_api import Error  # noqa: PLC0415  # loads on use
 
-    slack_s = LATENCIES * tab.latency_s
+    slack_s = LATENCIES * tab.latency_s + LOAD_BOUND_S * (tab.patience() - 1)
     end = anyio.current_time() + NAVIGATION_BOUND_S + slack_s
     if leaving:
         await tab.wait_until(lambda: tab.arrived_since(mark), end)

@@ -184,6 +184,7 @@ class Browser:
                 slot.gate.site = site
                 slot.gate.allowed = str(allow)
                 slot.gate.latency_s = latency_s
+                slot.gate.patience = opening.shared.contention.patience
                 if opened is not None:
                     slot.gate.open_hosts(opened)
                 if latency_s and allow.patterns:

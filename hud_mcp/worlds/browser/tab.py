@@ -35,9 +35,11 @@ class Tab:
         options: What its context was opened with.
         latency_s: What each of its requests takes longer.
         cdp: Its CDP session, where there is one already.
+        patience: How many times longer it may take for what it does, as the machine is busy.
 
     Attributes:
         latency_s: What each of its requests takes longer.
+        patience: How many times longer it may take now than on an idle machine.
         origins: Those whose pages were shown in it since this set was last emptied.
         sessions: What sessionStorage held when a snapshot was last taken, by origin.
         refs: The agent's refs, where they are not Playwright's.
@@ -54,7 +56,10 @@ class Tab:
         options: SlotOptions,
         latency_s: float = 0.0,
         cdp: "CDPSession | None" = None,
+        *,
+        patience: Callable[[], float] = lambda: 1.0,
     ) -> None:
+        self.patience = patience
         self._options = options
         self.latency_s = latency_s
         self.page = page

@@ -71,7 +71,7 @@ class Tabs:
         self.rule = DialogRule()
         self._context = slot.context
         self._options = slot.options
-        self._latency_s = slot.gate.latency_s
+        self._latency_s, self._patience = slot.gate.latency_s, slot.gate.patience
         self.offline = False
         self.refused: dict[str, str] = {}
         self._on_broken = on_broken
@@ -86,7 +86,7 @@ class Tabs:
         self._crashed = anyio.Event()
         self._crashed_at = float("-inf")
         self._closing = False
-        first = Tab(slot.page, self._options, self._latency_s, slot.cdp)
+        first = Tab(slot.page, self._options, self._latency_s, slot.cdp, patience=self._patience)
         self._tabs: list[Tab] = []
         self._show(first)
         slot.gate.on_refused = self._on_refused
@@ -249,7 +249,7 @@ class Tabs:
             self._on_storm(page)
             return
         opener = self._current
-        self._show(Tab(page, self._options, self._latency_s))
+        self._show(Tab(page, self._options, self._latency_s, patience=self._patience))
         opener.expects_popup = False
         opener.stir()
         self._came.set()

@@ -195,7 +195,7 @@ async def aimed(
         ActionFailed: There is none, there are several, or it is covered, disabled, invisible or
             moving for `REACH_BOUND_S`, or gets no press in `AIM_BOUND_S`. Nothing was pressed.
     """
-    end = anyio.current_time() + AIM_BOUND_S
+    end = anyio.current_time() + AIM_BOUND_S * tab.patience()
     attempts = 0
     while True:
         place = await _place_of(tab, ref, selector, kind)
@@ -231,7 +231,7 @@ async def disarm(frame: "Frame") -> str | None:
 async def _place_of(tab: Tab, ref: str | None, selector: str | None, kind: str) -> Place:
     called = repr(ref or selector)
     found: tuple[dict[str, Any], Frame | None] | None = None
-    with anyio.move_on_after(REACH_BOUND_S + 1.5):
+    with anyio.move_on_after((REACH_BOUND_S + 1.5) * tab.patience()):
         found = await _ask_for_place(tab, ref, selector, kind)
     if found is None:
         raise ActionFailed(f"The page did not answer where {called} is. Wait, and try again.")
@@ -250,7 +250,7 @@ async def _ask_for_place(
 ) -> "tuple[dict[str, Any], Frame | None]":
     from playwright.async_api import Error  # noqa: PLC0415  # loads on use
 
-    options = [TRACKER, REACH_BOUND_S * 1000, kind]
+    options = [TRACKER, REACH_BOUND_S * 1000 * tab.patience(), kind]
     try:  # one round trip, for what is one element of the page's own document
         engine = _engine(tab, ref, selector)
         found = await tab.page.eval_on_selector_all(engine, _PLACE_ONLY, options)

@@ -725,10 +725,10 @@ class Session:
         Raises:
             SessionBusy: It is being graded.
         """
-        await self._until_back()
         if self.is_over:
             return
-        self._refuse_if_resuming()
+        if self._revival is None:
+            self._refuse_if_resuming()
         if self.state == "grading":
             raise SessionBusy("The task is being graded; it ends with its grade.")
         told = "It was cancelled by the client."
@@ -753,8 +753,8 @@ class Session:
         if self.receipt is None:
             self.told = ending.told  # for the calls that this cuts off
             self._parks = ending.parked
-        dead = self._died is not None and self.state != "resuming"
-        if dead and self._revival is not None:
+        comes_back = self._revival is not None and self.state != "resuming"
+        if comes_back and self._revival is not None and not self._is_revival():
             self._ends_meanwhile = self._ends_meanwhile or ending
             await asyncio.wait({self._revival})
             return
@@ -885,6 +885,10 @@ class Session:
         finally:
             self._revival = None
 
+    def _is_revival(self) -> bool:
+        """Whether this is the task that brings the world back, which cannot wait for itself."""
+        return asyncio.current_task() is self._revival
+
     async def _until_back(self) -> None:
         """Wait until the world has been brought back, where it is being."""
         while (revival := self._revival) is not None:
@@ -953,8 +957,9 @@ class Session:
         self.told = ending.told
         try:
             if ending.parked:
+                if self.state != "resuming":  # then its record stays as it was, whoever left it
+                    self.log(STOPPED)
                 self.state = "parked"
-                self.log(STOPPED)
             else:
                 await self._record_end(ending)
         finally:  # whatever happens: nobody waits for ever

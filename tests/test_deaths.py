@@ -665,10 +665,10 @@ async def test_a_death_is_not_answered_with_a_reward_where_rewards_are_hidden(
             await add(session, 2, "drop")
         receipt = session.receipt
     assert receipt is not None
-    for said in (str(told.value), receipt_text(receipt, "hidden")):
+    for said in (str(told.value), receipt_text(receipt, "hidden", "")):
         assert "Its world died a second time" in said
         assert "reward" not in said
         assert "0.0" not in said
     assert "reward" not in receipt_view(receipt, "hidden")
-    shown = receipt_text(receipt, "on_submit")
+    shown = receipt_text(receipt, "on_submit", "")
     assert shown.startswith("Graded: reward 0, by the agent's doing.")

@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 from collections.abc import Mapping
 from typing import Any, ClassVar, cast
 
@@ -28,6 +29,9 @@ __all__ = ["TaskEnv"]
 
 _MOST_CHARS = 10_000
 """Of a text that is seen or sent."""
+
+_TRY = re.compile(r"^This was try \d+ of the task\.\n", re.MULTILINE)
+"""In the text of a grade: it would make two episodes of one seed differ."""
 
 _OPTIONS = ("arguments", "context", "task", "template")
 
@@ -253,7 +257,7 @@ class TaskEnv(gymnasium.Env[Any, Any]):
 
     def _observation(self, reply: Reply, text: str) -> Any:
         if not self._reads_values:
-            return _printable(text)
+            return _printable(_TRY.sub("", text))
         values = reply.meta["hud-mcp/step"]["values"]
         return value_from_json(values, self.observation_space)
 

@@ -152,7 +152,7 @@ def new_refs(old: Reading | None, new: Reading) -> str:
     fresh = [ref for line in new.lines for ref in _REF.findall(line) if ref not in known]
     gone = known.difference(_REF.findall("\n".join(new.lines)))
     if not fresh and not gone:
-        return "The refs are those of the last text."
+        return ""
     parts = [f"New refs: {_list(fresh)}." if fresh else "", f"Gone: {_list(gone)}." if gone else ""]
     return " ".join(part for part in parts if part)
 

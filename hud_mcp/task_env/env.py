@@ -257,13 +257,13 @@ class TaskEnv(gymnasium.Env[Any, Any]):
 
     def _observation(self, reply: Reply, text: str) -> Any:
         if not self._reads_values:
-            return _printable(_TRY.sub("", text))
+            return _printable(text)
         values = reply.meta["hud-mcp/step"]["values"]
         return value_from_json(values, self.observation_space)
 
     def _answer(self, answer: str) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         info = self._graded(answer)
-        seen = _printable(str(info.pop("said")))
+        seen = _printable(_TRY.sub("", str(info.pop("said"))))
         return seen, float(info.get("grade", 0.0)), True, False, info
 
     def _graded(self, answer: str) -> dict[str, Any]:

@@ -136,7 +136,7 @@ def print_results(console: Console, results: Results) -> None:
         others = f"{left} more like these, and all others" if left > 0 else "The other tasks"
         text = f"{others} are in `hud-mcp jobs {results.job.id}`."
         console.print(cell(text, "dim"))
-    console.print(f"\n{results.figures}\n", markup=False)
+    console.print(f"\n{results.figures}\n", markup=False, soft_wrap=True)
     if results.by_context is not None:
         told = visible(str(results.by_context))
         console.print(f"Reward by context\n{told}\n", markup=False, soft_wrap=True)

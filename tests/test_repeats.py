@@ -14,6 +14,7 @@ from mcp.client import Client
 from slate import Moments, registry, slates
 
 from hud_mcp.caller import OPERATOR, Caller
+from hud_mcp.ending import digest
 from hud_mcp.errors import (
     EnvironmentFailed,
     HudMcpError,
@@ -21,6 +22,7 @@ from hud_mcp.errors import (
     OutOfStep,
     SessionEnded,
 )
+from hud_mcp.job import Job
 from hud_mcp.operations import Operations
 from hud_mcp.server.app import build_server
 from hud_mcp.session import Session
@@ -382,3 +384,29 @@ async def test_an_operator_chooses_its_id_too(store: Path) -> None:
                 await Operations(two).perform(
                     "hud-mcp/start", {**params, "task": {"env": "slates", "template": "earn"}}
                 )
+
+
+@pytest.mark.parametrize("planned", [True, False])
+async def test_only_a_runner_says_whose_doing_a_cancellation_was(
+    tmp_path: Path,
+    planned: bool,  # noqa: FBT001  # a parameter of the test
+) -> None:
+    """A client of its own cannot take a run that it has failed out of the figures."""
+    session = f"sess-{'1' * 32}"
+    env = slates(Moments())
+    async with (
+        registry(tmp_path / "s.sqlite3", env) as sessions,
+        Client(build_server(sessions)) as client,
+    ):
+        job = Job(name="any")
+        await sessions.store.add_job(job)
+        if planned:
+            await sessions.store.plan_run(job.id, digest(session))
+        await client.call_tool("start_task", {"template": "fill", "session": session})
+        said = {"hud-mcp/reason": "It broke.", "hud-mcp/cause": "operator"}
+        await client.call_tool("cancel_task", {"session": session}, meta=said)
+        found = await sessions.store.find_session(digest(session), principal=None)
+        assert found is not None
+        assert found[1] is not None
+        assert found[1].cause == ("operator" if planned else "agent")
+        assert (found[1].error == "It broke.") is planned

@@ -214,7 +214,7 @@ async def cancel_task(call: Call) -> dict[str, Any]:
     found = await call.find()
     outcome = found.outcome if isinstance(found, Receipt) else None
     if isinstance(found, Session):
-        reason, cause = _why_cancelled(call)
+        reason, cause = await _why_cancelled(call, found)
         await found.cancel(reason=reason, cause=cause)
         outcome = found.receipt.outcome if found.receipt else Outcome.CANCELLED
     name = outcome.value if outcome else "ended"
@@ -222,10 +222,16 @@ async def cancel_task(call: Call) -> dict[str, Any]:
     return structured_result({"outcome": name}, f"{text} {call.then}")
 
 
-def _why_cancelled(call: Call) -> tuple[str | None, Cause]:
-    """What whoever runs an agent says of it; an agent itself says nothing here."""
+async def _why_cancelled(call: Call, session: Session) -> tuple[str | None, Cause]:
+    """What whoever runs an agent says of it; an agent itself says nothing here.
+
+    A runner is known by its plan: nobody else writes one. Else an agent could take a run that it
+    has failed out of every figure.
+    """
     reason, cause = call.meta.get(REASON), call.meta.get(CAUSE)
-    if call.caller.is_agent:
+    if call.caller.is_agent or (reason is None and cause is None):
+        return None, Cause.AGENT
+    if not await call.sessions.store.is_planned(session.secret_digest):
         return None, Cause.AGENT
     by = Cause(cause) if cause in list(Cause) else Cause.AGENT
     return reason if isinstance(reason, str) else None, by

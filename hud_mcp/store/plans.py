@@ -20,7 +20,15 @@ if TYPE_CHECKING:
 
     from hud_mcp.task import Task
 
-__all__ = ["add_run", "check_tries", "insert_session", "is_foreign", "lock_starts", "start_key"]
+__all__ = [
+    "add_run",
+    "check_tries",
+    "insert_session",
+    "is_foreign",
+    "is_planned",
+    "lock_starts",
+    "start_key",
+]
 
 
 def add_run(connection: "Connection", job_id: str, run: str) -> None:
@@ -50,6 +58,16 @@ def add_run(connection: "Connection", job_id: str, run: str) -> None:
     there = select(job_runs.c.run).where(job_runs.c.job_id == job_id, job_runs.c.run == run)
     if connection.execute(there).first() is None:
         connection.execute(job_runs.insert().values(job_id=job_id, run=run))
+
+
+def is_planned(connection: "Connection", run: str) -> bool:
+    """Whether a session is in the plan of a job, by the digest of its id."""
+    from sqlalchemy import select  # noqa: PLC0415  # SQLAlchemy loads here
+
+    from hud_mcp.store.schema import job_runs  # noqa: PLC0415  # the same
+
+    found = connection.execute(select(job_runs.c.run).where(job_runs.c.run == run).limit(1))
+    return found.first() is not None
 
 
 def is_foreign() -> "ColumnElement[bool]":

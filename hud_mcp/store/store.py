@@ -76,6 +76,14 @@ class Store(Archive):
         """
         await self._database.write(lambda c: plans.add_run(c, job_id, run))
 
+    async def is_planned(self, run: str) -> bool:
+        """Whether a session is in the plan of a job, by the SHA-256 of its id.
+
+        Raises:
+            StoreFailed: The database cannot be read.
+        """
+        return await self._database.read(lambda c: plans.is_planned(c, run))
+
     async def update_job(self, job: Job) -> None:
         """Record what has changed of a job: its name, its metadata, how it ended.
 

@@ -753,10 +753,11 @@ class Session:
         if self.receipt is None:
             self.told = ending.told  # for the calls that this cuts off
             self._parks = ending.parked
-        comes_back = self._revival is not None and self.state != "resuming"
-        if comes_back and self._revival is not None and not self._is_revival():
+        revival = self._revival
+        is_its_own = revival is asyncio.current_task()  # it cannot wait for itself
+        if revival is not None and not is_its_own and self.state != "resuming":
             self._ends_meanwhile = self._ends_meanwhile or ending
-            await asyncio.wait({self._revival})
+            await asyncio.wait({revival})
             return
         if abort or self.state in ("starting", "resuming"):
             self._keeper.abort(ending)
@@ -884,10 +885,6 @@ class Session:
                 await self.resume()
         finally:
             self._revival = None
-
-    def _is_revival(self) -> bool:
-        """Whether this is the task that brings the world back, which cannot wait for itself."""
-        return asyncio.current_task() is self._revival
 
     async def _until_back(self) -> None:
         """Wait until the world has been brought back, where it is being."""

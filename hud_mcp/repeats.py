@@ -83,8 +83,9 @@ class AskedStep:
 
 def out_of_step(after_step: int, count: int) -> str:
     """What a caller is told who has seen another number of steps than there are."""
+    steps = "1 step" if count == 1 else f"{count} steps"
     return (
-        f"after_step is {after_step}, and the session has {count} steps: others happened than you "
+        f"after_step is {after_step}, and the session has {steps}: others happened than you "
         f"have seen, or another call. Nothing was done. Look with step, without actions and with "
         f"after_step={count}, then go on."
     )

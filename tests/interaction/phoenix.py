@@ -13,6 +13,7 @@ from typing import Any
 import anyio
 import anyio.to_thread
 import httpx2
+import psutil
 from peers import MODERN, PATIENCE_S, RawHttp, child_environment, serve_arguments
 
 from hud_mcp.record.trajectory import Trajectory
@@ -78,6 +79,11 @@ class Phoenix:
         self._process.wait(PATIENCE_S)
         assert self._process.stdout is not None
         self._process.stdout.close()
+
+    def children(self) -> list[psutil.Process]:
+        """Every process that the server has started, and that those have."""
+        assert self._process is not None
+        return psutil.Process(self._process.pid).children(recursive=True)
 
     async def kill_and_start(self) -> None:
         """One life after another."""

@@ -1,7 +1,6 @@
 """Templates that look at their workspace's root: each sees its own session's folder there."""
 
 import re
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -109,11 +108,13 @@ async def test_sessions_begin_with_what_lies_in_the_root(open_room: Open, tmp_pa
     assert (root / "seed.txt").read_text() == "seeded\n"
 
 
-async def test_a_root_that_each_load_makes_anew_is_the_sessions_folder(open_room: Open) -> None:
+async def test_a_root_that_each_load_makes_anew_is_the_sessions_folder(
+    temporary_files: Path, open_room: Open
+) -> None:
     """As `mkdtemp` at the top of a file does; nothing is left among the temporary files."""
     with anyio.fail_after(BOUND_S):
         async with open_room(root=None) as room:
-            made = {path for path in room.root.parent.iterdir() if path.name.startswith("rooms-")}
+            assert room.root.parent == temporary_files
             session = await room.start("write", word="salt")
             assert session.prompt is not None
             there = session.prompt.text.split()[-1].removesuffix("/out.txt.")
@@ -123,9 +124,8 @@ async def test_a_root_that_each_load_makes_anew_is_the_sessions_folder(open_room
             assert receipt is not None
             assert receipt.reward == 1.0
             await session.closed()
-            left = {path for path in room.root.parent.iterdir() if path.name.startswith("rooms-")}
-            assert left <= made
-        shutil.rmtree(room.root)
+            left = [name for name in names(temporary_files) if name.startswith("rooms-")]
+            assert left == [room.root.name]
 
 
 @pytest.mark.parametrize(
@@ -188,13 +188,13 @@ async def test_a_bound_ends_a_template_with_all_that_it_has_started(
                     await room.start("blocks", marker=str(marker), phase=phase)
             else:
                 session = await room.start("blocks", marker=str(marker), phase=phase)
-                assert sleepers()
+                assert sleepers(marker)
                 with pytest.raises(SessionEnded, match="grading failed"):
                     await session.respond("")
             record = await room.last()
             assert "blocking" in (record.logs or "")
             assert "took longer than" in (record.error or "")
-            await until_none(sleepers)
+            await until_none(lambda: sleepers(marker))
             if phase == "waits":
                 assert marker.read_text() == "cleaned up"
 
@@ -302,12 +302,17 @@ async def test_the_repair_of_a_hud_author_is_graded_by_its_tests(open_room: Open
                 assert receipt.reward == reward
 
 
-def sleepers() -> list[psutil.Process]:
-    """What `blocks` has started and nobody has ended."""
+def names(folder: Path) -> list[str]:
+    """What lies in a folder."""
+    return [path.name for path in folder.iterdir()]
+
+
+def sleepers(marker: Path) -> list[psutil.Process]:
+    """What `blocks` has started with this marker and nobody has ended."""
     found: list[psutil.Process] = []
     for process in psutil.process_iter():
         try:
-            if process.cmdline() == ["sleep", "987"]:
+            if process.cmdline()[-2:] == ["sleeper", str(marker)]:
                 found.append(process)
         except psutil.Error:
             continue

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from hud_mcp.errors import GraderFailed, did_you_mean
+from hud_mcp.sandbox.bubblewrap import anyone_may_enter
 
 __all__ = ["Author", "Stage"]
 
@@ -123,6 +124,9 @@ class Stage:
         shutil.rmtree(self._top, ignore_errors=True)
 
 
-def _scratch() -> str | None:
-    """Where temporary folders are made: a server that is root makes them where others may go."""
-    return "/tmp" if os.name == "posix" and os.geteuid() == 0 else None  # noqa: S108  # its path is hidden
+def _scratch() -> str:
+    """Where temporary folders are made: where others may go, if a server is root."""
+    usual = tempfile.gettempdir()
+    if os.name == "posix" and os.geteuid() == 0 and not anyone_may_enter(Path(usual)):
+        return "/tmp"  # noqa: S108  # its path is hidden
+    return usual

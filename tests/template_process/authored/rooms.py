@@ -77,7 +77,8 @@ async def raises(when: str = "grading"):
 
 @env.template()
 async def blocks(marker: str, phase: str):
-    subprocess.Popen(["sleep", "987"], start_new_session=True)
+    sleeper = [sys.executable, "-c", "import time; time.sleep(987)", "sleeper", marker]
+    subprocess.Popen(sleeper, start_new_session=True)
     print("blocking")
     if phase == "setup":
         Path(marker).write_text("here")

@@ -3,7 +3,6 @@
 # ruff: noqa: ASYNC240  # the author's files are made here
 
 import re
-import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -51,18 +50,13 @@ def write(folder: Path, **files: str) -> None:
         path.write_text(content)
 
 
-def left_over() -> set[str]:
-    """Folders of the author's files that are still there."""
-    return {path.name for path in Path(tempfile.gettempdir()).glob("hud-mcp-verifier-*")}
-
-
 async def test_it_has_the_authors_files_and_the_named_outputs_alone(
-    shell: ShellWorld, tmp_path: Path
+    temporary_files: Path, shell: ShellWorld, tmp_path: Path
 ) -> None:
     """What is named and not there is told; afterwards all is gone."""
     write(tmp_path, checks__check_="print('the author')", checks__data__a="1")
     await shell.run("mkdir out; echo x > out/x; echo y > y; echo secret > other; echo z > z")
-    before = left_over()
+    before = set(temporary_files.iterdir())
     async with shell.verifier("checks/", {"out": "out", "y": "in/deep/y", "gone": "gone"}) as clean:
         seen = await clean.run("find . -type f | sort; cat in/deep/y")
         assert seen.stdout.split() == ["./check.py", "./data/a", "./in/deep/y", "./out/x", "y"]
@@ -75,8 +69,8 @@ async def test_it_has_the_authors_files_and_the_named_outputs_alone(
         assert not await clean.exists("other")
         with pytest.raises(ActionFailed, match="other cannot be read"):
             await clean.read_text("other")
-        assert left_over() > before
-    assert left_over() <= before
+        assert set(temporary_files.iterdir()) > before
+    assert set(temporary_files.iterdir()) == before
     with pytest.raises(EnvironmentFailed):
         await clean.run("true")
     async with shell.verifier("checks/check.py") as clean:

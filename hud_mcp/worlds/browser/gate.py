@@ -20,8 +20,11 @@ import asyncio
 import socket
 from collections import Counter
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
+
+import anyio
 
 from hud_mcp.sandbox.network import Gateway, HostList
 from hud_mcp.worlds.browser.site import Site
@@ -70,6 +73,7 @@ class Gate:
         allowed: The allow-list in words.
         latency_s: How long each request waits before it is answered.
         patience: How many times longer its pages may take on a busy machine.
+        bound: Bounds a body by so many seconds, and those that the machine took.
         on_refused: Told what was asked for and is not allowed, and why in words.
     """
 
@@ -78,6 +82,9 @@ class Gate:
         self.allowed = "empty"
         self.latency_s = 0.0
         self.patience: Callable[[], float] = lambda: 1.0
+        self.bound: Callable[[float], AbstractContextManager[anyio.CancelScope]] = (
+            anyio.move_on_after
+        )
         self.visits = 0
         self._visits_before = 0
         self._documents: Counter[str] = Counter()

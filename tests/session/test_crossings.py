@@ -14,7 +14,6 @@ import pytest
 from slate import Moments, Slate, SlateSpec
 
 from hud_mcp.action import ActionEffect, ClickAction, MoveAction, Point, ResponseAction, TypeAction
-from hud_mcp.caller import OPERATOR, Caller
 from hud_mcp.environment import Environment
 from hud_mcp.errors import (
     ActionFailed,
@@ -26,14 +25,15 @@ from hud_mcp.errors import (
     WorldDied,
 )
 from hud_mcp.grade import Cause, Grade, Outcome
-from hud_mcp.keeper import Ending
-from hud_mcp.limits import Limits
 from hud_mcp.observation import Look, Observation
-from hud_mcp.operations import Operations
-from hud_mcp.session import Session
-from hud_mcp.sessions import Sessions
+from hud_mcp.session.caller import OPERATOR, Caller
+from hud_mcp.session.driver import Ending
+from hud_mcp.session.limits import Limits
+from hud_mcp.session.operations import Operations
+from hud_mcp.session.registry import Sessions
+from hud_mcp.session.session import Session
+from hud_mcp.session.turns import Turns
 from hud_mcp.store import Store
-from hud_mcp.turns import Turns
 from hud_mcp.world import Opening
 
 pytestmark = pytest.mark.anyio

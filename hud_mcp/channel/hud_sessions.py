@@ -24,7 +24,7 @@ from hud_mcp.errors import (
 )
 from hud_mcp.grade import Cause, Outcome
 from hud_mcp.record.trajectory import Receipt
-from hud_mcp.session.driver import Ending
+from hud_mcp.session.endings import Ending
 from hud_mcp.session.receipts import digest, ended_how, ended_text
 from hud_mcp.session.registry import Sessions
 from hud_mcp.session.session import Caller, Session
@@ -116,7 +116,7 @@ class Held:
     def touch(self) -> None:
         """Note that a peer attends to its task, which does not expire as idle meanwhile."""
         if self.session is not None:
-            self.session.touched_s = time.monotonic()
+            self.session.touch()
 
     def drop(self) -> None:
         """Hold nothing."""
@@ -305,7 +305,7 @@ class HeldTasks:
             receipt = session.receipt
             if receipt is None or receipt.reward is None or receipt.answer_digest is not None:
                 raise
-            await session.settle()  # its own deadline had it graded, without any answer
+            await session.flush_end()  # its own deadline had it graded, without any answer
         if receipt is None:
             raise SessionEnded("The task was not graded.")
         return receipt
@@ -449,7 +449,7 @@ async def _settled(held: Held) -> Receipt | None:
     if held.goes_on:
         return None
     if held.session is not None:
-        await held.session.settle()
+        await held.session.flush_end()
         return held.session.receipt
     return held.receipt
 

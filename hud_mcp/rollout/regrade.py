@@ -209,7 +209,7 @@ class Regrader:
             if isinstance(found, Session):
                 prompt = storable(found.prompt.text) if found.prompt else None
                 await found.closed()
-                await found.settle()
+                await found.flush_end()
         except HudMcpError as exc:
             logger.info("%s: %s", copy.id, exc)
         ended = await self._store.find_session(digest(session_id), principal=None)

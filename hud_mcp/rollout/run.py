@@ -17,7 +17,7 @@ from hud_mcp.rollout.attempt import Attempt, Bounds, Rollout, Solver
 from hud_mcp.rollout.plan import PlannedRun
 from hud_mcp.rollout.server import RunServer, ServerLost
 from hud_mcp.rollout.signs import FirstSigns
-from hud_mcp.session.driver import Ending
+from hud_mcp.session.endings import Ending
 from hud_mcp.session.receipts import receipt_of_held
 from hud_mcp.store import Store
 

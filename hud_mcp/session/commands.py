@@ -5,7 +5,6 @@ inside, so that a cancelled request ends its call and nothing else.
 """
 
 import asyncio
-import contextvars
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -14,23 +13,20 @@ from typing import Any, TypeVar
 import anyio
 
 from hud_mcp.contention import Contention
-from hud_mcp.errors import (
-    ActionFailed,
-    EnvironmentFailed,
-    HudMcpError,
-    LimitReached,
-    SessionBusy,
-    SessionEnded,
-)
-from hud_mcp.session.log import current_log, current_name
+from hud_mcp.errors import ActionFailed, EnvironmentFailed, HudMcpError, LimitReached, SessionBusy
+from hud_mcp.session.log import clean_context
 
-__all__ = ["Worker"]
+__all__ = ["CallCutOff", "Commands"]
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 _STOP_S = 2.0
 """How long a call that is cut off may take to let go of the world."""
+
+
+class CallCutOff(HudMcpError):
+    """A call was cut off, or was not begun, since its session ends: the state says how."""
 
 
 @dataclass
@@ -43,46 +39,39 @@ class _Command:
     error: BaseException | None = None
 
 
-class Worker:
-    """Performs calls in the order in which they came.
+class Commands:
+    """Performs calls in the order in which they came, until one finds the world broken.
 
     Args:
         queue: How many calls may wait.
-        on_broken: Called when the world is broken; returns what to tell the caller in place of
-            that, once the session has ended, or has another worker.
-        over: Says that the session is over, and how it ended.
+        contention: What the machine takes, which no call pays for.
         name: The session's short name.
         log: Takes a line for its log.
-        contention: What the machine takes, which no call pays for.
     """
 
     def __init__(
-        self,
-        *,
-        queue: int,
-        contention: Contention,
-        on_broken: Callable[[EnvironmentFailed], Awaitable[HudMcpError | None]],
-        over: Callable[[], str],
-        name: str,
-        log: Callable[[str], None],
+        self, *, queue: int, contention: Contention, name: str, log: Callable[[str], None]
     ) -> None:
         self._queue: asyncio.Queue[_Command] = asyncio.Queue(maxsize=queue)
-        self._on_broken = on_broken
-        self._over = over
+        self._contention = contention
         self._name = name
         self._log = log
-        self._contention = contention
         self._task: asyncio.Task[None] | None = None
-        self._broken = False
-        self.calls = 0
+        self._runs = False
+        self._calls = 0
+
+    @property
+    def count(self) -> int:
+        """How many calls wait or run."""
+        return self._calls
 
     def start(self) -> None:
-        """Begin, in a clean context: nothing of the request that starts a session stays in it."""
-        context = contextvars.Context()
-        context.run(current_name.set, self._name)
-        context.run(current_log.set, self._log)
-        loop = asyncio.get_running_loop()
-        self._task = loop.create_task(self._work(), name=f"worker {self._name}", context=context)
+        """Begin to perform them, in a clean context."""
+        self._task = asyncio.get_running_loop().create_task(
+            self._work(),
+            name=f"commands {self._name}",
+            context=clean_context(self._name, self._log),
+        )
 
     async def call(
         self, run: Callable[[], Awaitable[T]], limit_s: float, *, detached: bool = False
@@ -97,10 +86,30 @@ class Worker:
         Raises:
             SessionBusy: Too many wait. Nothing was done.
             LimitReached: It took longer than `limit_s` and was stopped.
-            SessionEnded: The session ended before or while it ran.
-            HudMcpError: Whatever the call raises.
+            CallCutOff: The session ended before or while it ran.
+            HudMcpError: Whatever the call raises; after an EnvironmentFailed, none is performed.
 
         If the caller is cancelled, so is the call, where it has not finished and is not detached.
+        """
+        command = self.put(run, limit_s)
+        self._calls += 1
+        try:
+            await command.finished.wait()
+        except asyncio.CancelledError:
+            if not detached:
+                command.scope.cancel()
+            raise
+        finally:
+            self._calls -= 1
+        if command.error is not None:
+            raise command.error
+        return command.result
+
+    def put(self, run: Callable[[], Awaitable[T]], limit_s: float) -> _Command:
+        """Have a call performed after those that wait, and wait for nothing.
+
+        Raises:
+            SessionBusy: Too many wait.
         """
         command = _Command(run, limit_s)
         try:
@@ -110,62 +119,50 @@ class Worker:
                 f"{self._queue.maxsize} calls already wait on this session; nothing was done. Wait "
                 "for their replies, then call again."
             ) from None
-        self.calls += 1
-        try:
-            await command.finished.wait()
-        except asyncio.CancelledError:
-            if not detached:
-                command.scope.cancel()
-            raise
-        finally:
-            self.calls -= 1
-        if command.error is not None:
-            raise command.error
-        return command.result
+        return command
 
-    async def stop(self) -> None:
-        """Cut the running call off, and perform no other. Stopping twice is no error.
+    def cut_off(self) -> "asyncio.Task[None] | None":
+        """Cut the running call off, and perform no other.
 
-        One that broke the world is not cut off: it waits for the end, and tells its caller then.
+        Returns:
+            What has yet to let go of the world; None where nothing has.
         """
-        if self._broken:
-            return
-        task, self._task = self._task, None
-        if task is not None and task is not asyncio.current_task():
-            task.cancel()
-            await asyncio.wait({task}, timeout=_STOP_S)
+        if self._task is None or self._task.done():
+            return None
+        self._task.cancel()
+        return self._task if self._runs else None
 
-    def cut_off(self) -> None:
-        """Cut the running call off without waiting for it, and perform no other."""
-        if self._task is not None and not self._broken:
-            self._task.cancel()
+    @staticmethod
+    async def let_go(task: "asyncio.Task[None]") -> None:
+        """Wait for a call that was cut off, for a while, to let go of the world."""
+        await asyncio.wait({task}, timeout=_STOP_S)
 
     def refuse_waiting(self, why: HudMcpError | None = None) -> None:
-        """Tell every call that still waits that the session is over, or why else it is not done."""
+        """Tell every call that still waits that it is not done, and why."""
         while not self._queue.empty():
             command = self._queue.get_nowait()
-            command.error = why or SessionEnded(self._over())
+            command.error = why or CallCutOff()
             command.finished.set()
 
     async def _work(self) -> None:
         while True:
+            self._runs = False
             command = await self._queue.get()
+            self._runs = True
             try:
                 if not command.scope.cancel_called:
                     with command.scope:
                         command.result = await self._bounded(command)
             except EnvironmentFailed as exc:
                 command.error = exc
-                self._broken = True
-                command.error = await self._on_broken(exc) or exc
                 return
             except HudMcpError as exc:
                 command.error = exc
             except asyncio.CancelledError:
-                command.error = SessionEnded(self._over())
+                command.error = CallCutOff()
                 raise
             except (Exception, SystemExit) as exc:
-                # The worker attributes what a world or a tool raises.
+                # What a world or a tool raises is its call's failure.
                 logger.exception("a world or a tool raised")
                 command.error = ActionFailed(f"{type(exc).__name__}: {exc}")
             finally:

@@ -12,7 +12,6 @@ from hud_mcp.grade import Cause
 from hud_mcp.record.values import UNDONE, TrajectoryStep
 
 __all__ = [
-    "DIED_IN_GRADING",
     "DiedAgain",
     "kept",
     "trail",
@@ -21,9 +20,6 @@ __all__ = [
 
 _MOST_IN_A_ROW = 3
 """So many calls in a row whose world died, whatever they were, are the agent's doing too."""
-
-DIED_IN_GRADING = "its world died before it had a grade; it is brought back, and graded again"
-"""The line of a session's log by which such deaths are counted."""
 
 
 class DiedAgain(EnvironmentFailed):

@@ -20,9 +20,11 @@ from hud_mcp.record.trajectory import Receipt, ScreenshotRecord, Trajectory, Tra
 from hud_mcp.record.values import BEHIND, SNAPSHOT, TARGETS, UNDONE
 from hud_mcp.session.deaths import trail
 from hud_mcp.session.durability import Durability
+from hud_mcp.session.events import TakenOver
+from hud_mcp.session.executor import Post
 from hud_mcp.store import Store
 
-__all__ = ["Draft", "Recorder", "StepKind"]
+__all__ = ["Draft", "Journal", "StepKind"]
 
 logger = logging.getLogger(__name__)
 
@@ -140,7 +142,7 @@ class _Owed:
     snapshot: bytes | None
 
 
-class Recorder:
+class Journal:
     """Writes one session's beginning, steps, log and end, each once and in order.
 
     Args:
@@ -150,6 +152,8 @@ class Recorder:
         recorded: The steps that the record has already.
         lines: How many lines of log it has already.
         durability: What is known of the session's snapshots, to be recorded with its steps.
+        attempt: The how manieth start of its task it is, where that is known.
+        post: Is told where another server has taken the session over.
 
     Attributes:
         count: How many steps there are.
@@ -168,9 +172,11 @@ class Recorder:
         trajectory_id: str,
         *,
         log_lines: int,
+        post: Post,
         recorded: Sequence[TrajectoryStep] = (),
         lines: int = 0,
         durability: Durability | None = None,
+        attempt: int | None = None,
     ) -> None:
         self._store = store
         self._id = trajectory_id
@@ -188,7 +194,8 @@ class Recorder:
         self.taken = False
         self.snapshot_step: int | None = None
         self.is_behind = False
-        self.attempt: int | None = None
+        self.attempt = attempt
+        self._post = post
         self._before = (self.changed, self.deaths, self.snapshot_step, self.is_behind)
 
     async def begin(
@@ -225,7 +232,7 @@ class Recorder:
             self._beginning = asyncio.ensure_future(writing)
         self.attempt = await asyncio.shield(self._beginning)
 
-    async def ask(self, prompt: str) -> None:
+    async def save_prompt(self, prompt: str) -> None:
         """Make durable what the session asks.
 
         Raises:
@@ -235,7 +242,7 @@ class Recorder:
         await self._store.set_prompt(self._id, prompt)
 
     async def keep_handle(self, handle: bytes) -> None:
-        """Make durable what the world is found by; raises as `ask` does."""
+        """Make durable what the world is found by; raises as `save_prompt` does."""
         await self._store.set_handle(self._id, handle)
 
     def log(self, line: str) -> None:
@@ -282,6 +289,15 @@ class Recorder:
             self.is_behind = False
         self.count += 1
 
+    def restore(self, snapshot_step: int | None) -> None:
+        """Take note of what the world was brought back by."""
+        self.snapshot_step = snapshot_step
+
+    @property
+    def is_written(self) -> bool:
+        """Whether nothing is left to be written: no step, no line and no end."""
+        return not (self._steps or self._lines or self._receipt)
+
     @property
     def is_complete(self) -> bool:
         """Whether every step is written."""
@@ -302,12 +318,12 @@ class Recorder:
             another one has taken it over.
 
         Raises:
-            StoreFailed: It was not written; `settle` tries again.
+            StoreFailed: It was not written; `flush_end` tries again.
         """
         if self.taken:
             return None
         self._receipt = receipt
-        return await self.settle()
+        return await self.flush_end()
 
     async def leave(self) -> None:
         """Write what was logged after the end, and what is still owed.
@@ -316,7 +332,7 @@ class Recorder:
             StoreFailed: It was not written.
         """
         try:
-            await self.settle()
+            await self.flush_end()
             await self._flush()
         except SessionTaken:
             logger.debug("the end of the log is the other server's")
@@ -330,7 +346,7 @@ class Recorder:
         if not self.taken:
             await self._store.release_session(self._id)
 
-    async def note(self) -> None:
+    async def flush(self) -> None:
         """Write what was logged now, without a step.
 
         Raises:
@@ -379,7 +395,7 @@ class Recorder:
         """Whether the end is known and not written."""
         return self._receipt is not None
 
-    async def settle(self) -> Receipt | None:
+    async def flush_end(self) -> Receipt | None:
         """Write the end, if it is still owed.
 
         Returns:
@@ -448,3 +464,4 @@ class Recorder:
         self._lines.clear()
         self._room = 0
         self._receipt = None
+        self._post(TakenOver())

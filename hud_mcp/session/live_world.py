@@ -6,8 +6,8 @@ whatever the world's own are.
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
-from typing import cast
+from collections.abc import AsyncGenerator, Callable, Sequence
+from typing import Any, TypeAlias, cast
 
 import anyio
 import anyio.to_thread
@@ -21,6 +21,8 @@ from hud_mcp.session.durability import Durability
 from hud_mcp.session.pointer import Pointer, aimed
 from hud_mcp.session.replay import bring_back, can_come_back
 from hud_mcp.store.stored_session import HeldSession
+from hud_mcp.task import Task
+from hud_mcp.template import Template
 from hud_mcp.template_process import TemplateProcess
 from hud_mcp.tool import Tool
 from hud_mcp.world import (
@@ -28,16 +30,21 @@ from hud_mcp.world import (
     Elsewhere,
     Mortal,
     Opening,
+    Placed,
     Restorable,
     RestorableInPart,
     SharedService,
     Stoppable,
     World,
+    current_world,
 )
 
-__all__ = ["HeldWorld"]
+__all__ = ["LiveWorld", "Play"]
 
 logger = logging.getLogger(__name__)
+
+Play: TypeAlias = AsyncGenerator[Any, Any]
+"""A template that runs on a world."""
 
 _CLOSE_S = 2.0
 """How long what the tools opened may take to close, all together."""
@@ -47,13 +54,12 @@ _RECORD_QUALITY = 60
 """JPEG quality of pictures that only the record keeps."""
 
 
-class HeldWorld:
+class LiveWorld:
     """The world of one session, from its opening to its closing.
 
     Args:
         environment: Whose world it is.
         replayable: Whether the same actions and looks bring back the same state.
-        over: Says that the session is over, and how it ended.
         log: Takes a line for the session's log.
         durability: Takes what is known of its snapshots.
 
@@ -70,14 +76,12 @@ class HeldWorld:
         environment: Environment,
         *,
         replayable: bool,
-        over: Callable[[], str],
         log: Callable[[str], None],
         durability: Durability | None = None,
     ) -> None:
         self._durability = durability or Durability()
         self._environment = environment
         self._replayable = replayable
-        self._over = over
         self._log = log
         self._world: World | None = None
         self._tools_replay = True
@@ -87,14 +91,37 @@ class HeldWorld:
         self.latest: Screenshot | None = None
         self.pointer = Pointer()
 
-    async def open(self, opening: Opening) -> World:
-        """Open it, once.
+    async def play(self, template: Template, task: Task, opening: Opening) -> Play:
+        """Open it, once, and make the generator of the template that uses it.
 
         Raises:
             EnvironmentFailed: It cannot be opened.
         """
-        self._world = await self._environment.world.open(opening)
-        return self._world
+        world = self._world = await self._environment.world.open(opening)
+        current_world.set(world)
+        context = self._environment.context_space.fill(task.context)
+        if not (opening.apart and isinstance(world, Placed) and world.place is not None):
+            return template.run(task.args, world, context)
+        process = self.template_process = TemplateProcess(
+            self._environment,
+            template,
+            args=task.args,
+            context=context,
+            place=world.place,
+            shared=opening.shared,
+        )
+        return process
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether closing it waits for nothing."""
+        opens_nothing = getattr(self._environment.world, "opens_nothing", False)
+        bare = self.template_process is None and not self.services
+        return self._world is None or (opens_nothing and bare)
+
+    def drop(self) -> None:
+        """Forget a world of which nothing is open."""
+        self._world = None
 
     async def close(self) -> None:
         """Close it, if it is open. Closing twice is no error."""
@@ -125,7 +152,7 @@ class HeldWorld:
             SessionEnded: It is not open.
         """
         if self._world is None:
-            raise SessionEnded(self._over())
+            raise SessionEnded("The world of this session is closed.")
         return self._world
 
     @property
@@ -265,7 +292,7 @@ class HeldWorld:
         """Take into account that a tool is called: some must not be called again in a replay."""
         self._tools_replay &= tool.replayable
 
-    def note_visit(self) -> None:
+    def note_direct(self) -> None:
         """Take into account that it is used directly: no replay does that again."""
         self._tools_replay = False
 
@@ -304,7 +331,7 @@ class HeldWorld:
             if step.delivered_image and step.screenshot is not None:
                 self.scale = step.screenshot.scale
             if step.kind == "direct":
-                self.note_visit()
+                self.note_direct()
             if step.kind == "tool" and step.actions:
                 tool = self._environment.tools.get(str(step.actions[0].get("tool")))
                 if tool is not None:

@@ -4,6 +4,7 @@ What a template prints, and what its libraries log while it runs, is part of its
 record; none of it may reach standard output, which belongs to the protocol.
 """
 
+import contextvars
 import io
 import logging
 import sys
@@ -12,7 +13,29 @@ from contextvars import ContextVar
 from datetime import datetime
 from typing import TextIO
 
-__all__ = ["LineStream", "configure_logging", "current_log", "current_name", "pass_on", "take_rest"]
+__all__ = [
+    "BROUGHT_BACK",
+    "DIED_IN_GRADING",
+    "GRADED_AGAIN",
+    "STOPPED",
+    "LineStream",
+    "clean_context",
+    "configure_logging",
+    "current_log",
+    "current_name",
+    "pass_on",
+    "take_rest",
+]
+
+BROUGHT_BACK = "brought back after"
+STOPPED = "its server was stopped, and the session waits in its record"
+"""Lines of a session's log: where the last of them is `STOPPED`, its server did not die."""
+
+GRADED_AGAIN = "its answer is graded again, as its server ended before it had a grade"
+"""The line of a session's log by which such gradings are counted."""
+
+DIED_IN_GRADING = "its world died before it had a grade; it is brought back, and graded again"
+"""The line of a session's log by which such deaths are counted."""
 
 current_log: ContextVar[Callable[[str], None] | None] = ContextVar("current_log", default=None)
 """Takes a line for the session that the running task works for; None outside of sessions."""
@@ -21,6 +44,19 @@ current_name: ContextVar[str] = ContextVar("current_name", default="-")
 """The short name of that session: it tells sessions apart, and opens none."""
 
 _MAX_LINE = 4_000
+
+
+def clean_context(name: str, log: Callable[[str], None]) -> contextvars.Context:
+    """A context in which a session's own task runs: nothing of a request stays in it.
+
+    Args:
+        name: The session's short name.
+        log: Takes a line for its log.
+    """
+    context = contextvars.Context()
+    context.run(current_name.set, name)
+    context.run(current_log.set, log)
+    return context
 
 
 class _SessionLines(logging.Handler):

@@ -12,7 +12,7 @@ from hud_mcp.function import History
 from hud_mcp.grade import Cause, Grade, Outcome
 from hud_mcp.record.values import TARGETS, TrajectoryStep
 from hud_mcp.session.deaths import kept
-from hud_mcp.session.driver import Ending
+from hud_mcp.session.endings import Ending
 
 __all__ = ["BY_AGENT", "FINAL_RESPONSE", "Measuring"]
 

@@ -10,8 +10,8 @@ from hud_mcp import __version__
 from hud_mcp.grade import Outcome, cause_of
 from hud_mcp.record.trajectory import Receipt, utc_now
 from hud_mcp.session.caller import Caller
-from hud_mcp.session.driver import Ending
 from hud_mcp.session.durability import durability_notes
+from hud_mcp.session.endings import Ending
 from hud_mcp.session.replay import submitted_answer
 from hud_mcp.session.strain import Strain
 from hud_mcp.store.stored_session import HeldSession
@@ -113,18 +113,6 @@ def receipt_of_held(held: HeldSession, ending: Ending) -> Receipt:
         attempt=held.attempt,
         notes=durability_notes(begun.steps),
     )
-
-
-def died_again(reason: str) -> Ending:
-    """How a session ends whose world died, was brought back, and died of the same again."""
-    text = f"Its world died a second time of the same: {reason}"
-    return Ending.by_agent(text, told=text)
-
-
-def destroyed(reason: str) -> Ending:
-    """How a session ends whose world the agent has ended, and which cannot come back."""
-    text = f"Its agent ended its world, which cannot come back: {reason}"
-    return Ending.by_agent(text, told=text)
 
 
 def died_text(reason: str, *, was_dead: bool = False, is_back: bool = True) -> str:

@@ -25,7 +25,7 @@ from hud_mcp.grade import Cause, Outcome
 from hud_mcp.record.trajectory import Receipt
 from hud_mcp.session.caller import OPERATOR, Caller
 from hud_mcp.session.catalogue import Catalogue
-from hud_mcp.session.driver import Ending
+from hud_mcp.session.endings import Ending
 from hud_mcp.session.lifecycle import Hooks
 from hud_mcp.session.limits import Limits
 from hud_mcp.session.receipts import digest, ended_text
@@ -136,6 +136,7 @@ class Sessions:
         self._endings: set[asyncio.Task[None]] = set()
         self._looking: asyncio.Task[None] | None = None
         self._closing = False
+        self._stopping = anyio.Event()
         self._adopts = adopts
         self._look_s = time.monotonic() + _ADOPT_S
         self._doors: list[Callable[[], Awaitable[None]]] = []
@@ -276,6 +277,7 @@ class Sessions:
         if tries is not None:  # also here: nothing is opened for a start too many
             await self.store.check_tries(key, tries)
         await self._make_ready(environment, caller)  # last: nothing else may start in between
+        self._watch()
         session = Session(
             environment,
             task,
@@ -290,7 +292,7 @@ class Sessions:
             start_key=key,
             tries=tries,
             local_hosts=self._local_hosts,
-            is_left=self._is_left,
+            program=self._reaper,
         )
         if session_id is not None and session.secret_digest in self._sessions:
             raise IdTaken("Another session has this id; nothing was recorded.")
@@ -338,7 +340,7 @@ class Sessions:
         here = self._here(key, caller)
         found = here or await self._bring_back(key, caller, wait_s)
         if session_id and isinstance(found, Session):
-            found.id = session_id
+            found.know(session_id)
         return found
 
     async def current(self, session: Session) -> Session | Receipt:
@@ -352,7 +354,7 @@ class Sessions:
             return here
         found = await self._bring_back(session.secret_digest, session.caller, None)
         if isinstance(found, Session):
-            found.id = session.id
+            found.know(session.id)
         return found
 
     async def _bring_back(
@@ -396,7 +398,7 @@ class Sessions:
             return None
         session = self._here(key, caller)
         if session is not None:
-            session.id = session.id or session_id or ""
+            session.know(session.id or session_id or "")
         return session
 
     def _here(self, key: str, caller: Caller) -> Session | None:
@@ -426,7 +428,7 @@ class Sessions:
     def untouched(self, task: Task, caller: Caller) -> Session | None:
         """A session of this caller for the same task that nobody has acted on, or None."""
         for session in self.held(caller):
-            if session.provisional and session.state == "open" and session.task == task:
+            if session.provisional and session.is_open and session.task == task:
                 return session
         return None
 
@@ -441,7 +443,7 @@ class Sessions:
         if self._looking is not None:
             self._looking.cancel()
         if self._reaper is not None:
-            self._reaper.cancel()
+            self._stopping.set()  # not cancelled: that is how its sessions know the loop's end
             self._reaper = None
         self._shared.contention.stop()
         deadline = anyio.current_time() + _CLOSE_S
@@ -489,6 +491,7 @@ class Sessions:
 
     def _open_held(self, environment: Environment, held: HeldSession, caller: Caller) -> Session:
         """Make a session of another process's record, which is this one's now."""
+        self._watch()
         session = Session(
             environment,
             held.trajectory.task,
@@ -498,9 +501,9 @@ class Sessions:
             limits=self.limits,
             reward_policy=held.reward_policy,
             job_id=held.trajectory.job_id,
-            held=held,
+            stored=held,
             local_hosts=self._local_hosts,
-            is_left=self._is_left,
+            program=self._reaper,
         )
         self._enter(session)
         return session
@@ -537,7 +540,7 @@ class Sessions:
         ):
             if len(group) < limit:
                 continue
-            waiting = [s for s in group if s.provisional and not s.busy and s.state == "open"]
+            waiting = [s for s in group if s.provisional and not s.busy and s.is_open]
             if not waiting:
                 raise LimitReached(
                     f"{len(group)} sessions are open ({whose}; the limit is {limit}). Finish one "
@@ -546,10 +549,6 @@ class Sessions:
             return min(waiting, key=lambda s: s.begun_s)
         return None
 
-    def _is_left(self) -> bool:
-        """Whether the event loop is being ended, which cancels every task of it at once."""
-        return self._reaper is not None and self._reaper.cancelling() > 0
-
     def _watch(self) -> None:
         if self._reaper is None:
             self._reaper = asyncio.get_running_loop().create_task(self._sweep(), name="reaper")
@@ -557,9 +556,11 @@ class Sessions:
     async def _sweep(self) -> None:
         """Expire sessions, and forget those that ended long ago."""
         while True:
-            await anyio.sleep(_SWEEP_S)
+            with anyio.move_on_after(_SWEEP_S):
+                await self._stopping.wait()
+                return
             for session in list(self._sessions.values()):
-                text = None if session.state != "open" else self._expiry(session)
+                text = self._expiry(session) if session.is_open else None
                 if text is not None:
                     ending = Ending(Outcome.EXPIRED, told=text, cause=Cause.AGENT)
                     task = asyncio.get_running_loop().create_task(_end(session, ending))
@@ -620,7 +621,7 @@ async def _leave(session: Session) -> None:
     if session.is_closed:
         return
     if session.state == "resuming":
-        await session.finish(Ending(Outcome.LOST, parked=True), abort=True)
+        await session.finish(Ending.left_to_record(), abort=True)
         return
     with anyio.move_on_after(_FINISH_S):
         await session.catch_up()
@@ -628,7 +629,7 @@ async def _leave(session: Session) -> None:
         told = "The server was stopped before anybody acted on it."
         ending = Ending(Outcome.EXPIRED, told=told, cause=Cause.OPERATOR)
     elif session.can_park:
-        ending = Ending(Outcome.LOST, parked=True)
+        ending = Ending.left_to_record()
     else:
         why = "The server was stopped."
         if session.is_behind:
@@ -643,6 +644,6 @@ async def _leave(session: Session) -> None:
 async def _settle(session: Session) -> None:
     """Write an end that could not be written when it came; it is tried again later."""
     try:
-        await session.settle()
+        await session.flush_end()
     except (StoreFailed, SessionTaken) as exc:
         logger.debug("%s", exc)

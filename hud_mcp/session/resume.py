@@ -18,11 +18,12 @@ from hud_mcp.errors import HudMcpError, SessionBusy, SessionEnded
 from hud_mcp.grade import Cause, Outcome
 from hud_mcp.record.trajectory import Receipt, utc_now
 from hud_mcp.session.caller import Caller
-from hud_mcp.session.driver import Ending
+from hud_mcp.session.endings import Ending
 from hud_mcp.session.limits import Limits
+from hud_mcp.session.log import BROUGHT_BACK, GRADED_AGAIN, STOPPED
 from hud_mcp.session.receipts import ended_text, receipt_of_held
 from hud_mcp.session.replay import submitted_answer
-from hud_mcp.session.session import BROUGHT_BACK, GRADED_AGAIN, STOPPED, Session
+from hud_mcp.session.session import Session
 from hud_mcp.store import Store
 from hud_mcp.store.stored_session import HeldSession, WaitingSession
 

@@ -1,31 +1,26 @@
 """A session: one held task, from its prompt until it is graded, cancelled, expired or lost.
 
-Requests exchange messages with two tasks that belong to the session: the keeper, which
-owns the template's generator, and the worker, which performs one call after the other on
-the world. This module is the session's life; what a call does is the performer's, and every
-call is recorded durably before it returns.
+This is what callers may do with one. What it is and what follows from what they do is decided in
+`state`; `core` has that carried out. Every call is recorded durably before it returns.
 """
 
 import asyncio
-import logging
 import secrets
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import replace
 from datetime import datetime
-from typing import Any, Literal, TypeVar
+from functools import partial
+from typing import Any, TypeVar
 
 import anyio
 
 from hud_mcp.action import Action
 from hud_mcp.call import FunctionConfig
 from hud_mcp.environment import Environment
-from hud_mcp.environment.calls import Measurement, task_hosts
+from hud_mcp.environment.calls import Measurement
 from hud_mcp.errors import (
     AlreadyAnswered,
-    DamagedRecord,
-    DestroyedByAgent,
     EnvironmentFailed,
     GradingFailed,
     HudMcpError,
@@ -42,72 +37,37 @@ from hud_mcp.errors import (
 )
 from hud_mcp.grade import Cause, Grade, Outcome
 from hud_mcp.observation import Look, Screenshot
-from hud_mcp.record.trajectory import Receipt, Trajectory, utc_now
+from hud_mcp.record.trajectory import Receipt, utc_now
 from hud_mcp.record.values import UNDONE
 from hud_mcp.session.caller import OPERATOR, Caller
-from hud_mcp.session.commands import Worker
-from hud_mcp.session.deaths import DIED_IN_GRADING, DiedAgain, whose_doing
-from hud_mcp.session.direct import Visit, Visits
-from hud_mcp.session.driver import Ending, Keeper
-from hud_mcp.session.durability import Durability
-from hud_mcp.session.journal import Recorder, StepKind
+from hud_mcp.session.commands import CallCutOff
+from hud_mcp.session.core import Core
+from hud_mcp.session.direct import Access, access
+from hud_mcp.session.endings import Ending
+from hud_mcp.session.events import Asked, Claimed, EndWanted, Recorded, Staged, Touched
+from hud_mcp.session.journal import StepKind
+from hud_mcp.session.life import SessionSpec
 from hud_mcp.session.limits import Limits
-from hud_mcp.session.live_world import HeldWorld
-from hud_mcp.session.log import take_rest
-from hud_mcp.session.measuring import Measuring
-from hud_mcp.session.receipts import (
-    DONE,
-    NEXT,
-    destroyed,
-    died_again,
-    died_text,
-    digest,
-    ended_text,
-    make_receipt,
-)
+from hud_mcp.session.phase import Meets, Phase, SessionState
+from hud_mcp.session.receipts import DONE, NEXT, died_text, digest, ended_text
 from hud_mcp.session.repeats import AskedStep, out_of_step
-from hud_mcp.session.replay import WorldLost, submitted_answer
-from hud_mcp.session.steps import Performer, Stepped
-from hud_mcp.session.strain import Strain
+from hud_mcp.session.steps import Stepped
 from hud_mcp.store import Store
-from hud_mcp.store.characters import storable
 from hud_mcp.store.stored_session import HeldSession
 from hud_mcp.task import Task
 from hud_mcp.template import Prompt, Template
-from hud_mcp.template_process import TemplateProcess, runs_apart
 from hud_mcp.tool import Tool
-from hud_mcp.world import Opening, Placed, Shared, World, current_world
+from hud_mcp.world import Shared, World
 
-__all__ = [
-    "BROUGHT_BACK",
-    "GRADED_AGAIN",
-    "RESUMING",
-    "STOPPED",
-    "Caller",
-    "Session",
-    "SessionState",
-    "Stepped",
-]
+__all__ = ["RESUMING", "Caller", "Session", "SessionState", "Stepped"]
 
-logger = logging.getLogger(__name__)
-
-SessionState = Literal["starting", "resuming", "open", "grading", "parked", "ended"]
 T = TypeVar("T")
-
-GRADED_AGAIN = "its answer is graded again, as its server ended before it had a grade"
-"""The line of a session's log by which such gradings are counted."""
-
-BROUGHT_BACK = "brought back after"
-STOPPED = "its server was stopped, and the session waits in its record"
-"""Lines of a session's log: where the last of them is `STOPPED`, its server did not die."""
 
 RESUMING = (
     "The session is being brought back after its server ended, which takes a while. Nothing was "
     "done; call again in some seconds with its id."
 )
 """What a caller is told who does not wait for that any longer."""
-
-_LEFT = Ending(Outcome.LOST, told="Its program ended without closing it.")
 
 
 class Session:
@@ -123,12 +83,16 @@ class Session:
         reward_policy: Who sees the reward.
         job_id: The job that it belongs to, or None.
         provisional: Whether it expires early until somebody acts on it.
-        held: The record of a session that another server process began, to go on with.
+        stored: The record of a session that another server process began, to go on with.
         session_id: The id that its caller chose for it; one is drawn where it is None.
         local_hosts: Hosts that any row may open, of this machine and of private networks too.
         start_key: By what the starts of its task are counted.
         tries: How many of them there may be; None for any number.
-        is_left: Whether the program that it is part of ends, and does not close it.
+        program: A task that is cancelled with the whole event loop alone; None where none is.
+
+    Attributes:
+        id: Its id, as far as this process has been told it.
+        caller: Who started it.
     """
 
     def __init__(
@@ -143,128 +107,155 @@ class Session:
         reward_policy: str,
         job_id: str | None = None,
         provisional: bool = False,
-        held: HeldSession | None = None,
+        stored: HeldSession | None = None,
         session_id: str | None = None,
         local_hosts: Sequence[str] = (),
         start_key: str = "",
         tries: int | None = None,
-        is_left: Callable[[], bool] = lambda: False,
+        program: "asyncio.Task[None] | None" = None,
     ) -> None:
-        begun = held.trajectory if held else None
-        self.id = "" if held else session_id or f"sess-{secrets.token_hex(16)}"
-        self.secret_digest = held.secret_digest if held else digest(self.id)
-        self.live_token = held.live_token if held else secrets.token_hex(16)
-        self.trajectory_id = begun.id if begun else f"traj-{secrets.token_hex(8)}"
-        self.name = self.trajectory_id[-6:]
-        self.environment = environment
-        self.task = task
-        self._measuring = Measuring(keeps_history=task.prompt is not None)
-        self.template: Template = environment.template_of(task, lambda: self._measuring.history)
+        begun = stored.trajectory if stored is not None else None
+        self.id = "" if stored is not None else session_id or f"sess-{secrets.token_hex(16)}"
         self.caller = caller
-        self.reward_policy = reward_policy
-        self.limits = limits
-        self.started_at = begun.started_at if begun else utc_now()
-        self.ended_at: datetime | None = None
-        self.state: SessionState = "resuming" if held else "starting"
-        self.prompt: Prompt | None = None
-        self.receipt: Receipt | None = None
-        self.told: str | None = None
-        self.provisional = provisional
-        self.touched_s = time.monotonic()
-        self.begun_s = self.touched_s - max(0.0, (utc_now() - self.started_at).total_seconds())
-        self.ended = anyio.Event()
         self._store = store
-        self._rewards_shown = reward_policy == "per_step" or self.is_operated
-        self._shared = shared
-        self._local_hosts = tuple(local_hosts)
-        self._replayable = environment.replays(task)
-        self._job_id = job_id
-        self._start_key = start_key
-        self._tries = tries
-        self._held = held
-        self._seed = begun.seed if begun else self._choose_seed()
-        self._answer: str | None = None
-        self._answered_at: datetime | None = None
-        self._is_left = is_left
-        self._store = store
-        self._durability = Durability(begun.steps if begun else ())
-        self._strain = Strain(shared.contention, self.log, begun.logs if begun else None)
-        self._recorder = Recorder(
-            store,
-            self.trajectory_id,
-            log_lines=limits.log_lines,
-            recorded=begun.steps if begun else (),
-            lines=held.lines if held else 0,
-            durability=self._durability,
-        )
-        self._recorder.attempt = held.attempt if held else None
-        self._parks = False
-        self._died: str | None = None
-        self._died_in_grading = False
-        self._revival: asyncio.Task[None] | None = None
-        self._lays_down_world = False
-        self._ends_meanwhile: Ending | None = None
-        self._equip()
-
-    def _equip(self) -> None:
-        """Make what one life of its world needs: each is used for one life only."""
-        environment, limits = self.environment, self.limits
-        world = self._world = HeldWorld(
-            environment,
-            replayable=self._replayable,
-            over=self._over_text,
-            log=self.log,
-            durability=self._durability,
-        )
-        self._visits = Visits(
-            self._recorder,
-            self._world,
-            check=self._refuse_visits,
-            enqueue=self._enqueue,
-            log=self.log,
-            limit_s=limits.step_s,
-        )
-        self._performer = Performer(
-            environment,
-            self._world,
+        replayable = environment.replays(task)
+        self._spec = spec = SessionSpec(
+            environment=environment,
+            task=task,
+            principal=caller.principal,
+            is_operated=caller.principal == OPERATOR,
             limits=limits,
-            recorder=self._recorder,
-            visits=self._visits,
-            rewards_shown=self._rewards_shown,
-            hand_over=self._hand_over,
-            comes_back=self._can_come_back,
-            measuring=self._measuring,
-            operated=self.is_operated,
-            log=self.log,
+            reward_policy=reward_policy,
+            job_id=job_id,
+            trajectory_id=f"traj-{secrets.token_hex(8)}" if begun is None else begun.id,
+            secret_digest=digest(self.id) if stored is None else stored.secret_digest,
+            live_token=secrets.token_hex(16) if stored is None else stored.live_token,
+            seed=_choose_seed(task, replayable=replayable) if begun is None else begun.seed,
+            replayable=replayable,
+            started_at=utc_now() if begun is None else begun.started_at,
+            start_key=start_key,
+            tries=tries,
+            local_hosts=tuple(local_hosts),
         )
-        self._worker = Worker(
-            queue=limits.queue,
-            on_broken=self._on_broken,
-            over=self._over_text,
-            name=self.name,
-            log=self.log,
-            contention=self._shared.contention,
+        self._core = Core(
+            spec,
+            store=store,
+            shared=shared,
+            stored=stored,
+            provisional=provisional,
+            program=program,
         )
-        self._keeper = Keeper(
-            self.template,
-            open_generator=self._open,
-            unwind=self._worker.stop,
-            settle=self._settle,
-            close_world=world.close,
-            leave=self._leave,
-            cut_off=self._cut_off,
-            left=lambda: _LEFT if self._is_left() else None,
-            setup_s=limits.setup_s,
-            grade_s=limits.grade_s,
-            name=self.name,
-            log=self.log,
-            contention=self._shared.contention,
-        )
+        open_s = (utc_now() - spec.started_at).total_seconds()
+        self.begun_s = self._core.touched_s - max(0.0, open_s)
+        self._contention = shared.contention
+
+    @property
+    def environment(self) -> Environment:
+        """Whose world and template it uses."""
+        return self._spec.environment
+
+    @property
+    def task(self) -> Task:
+        """What is asked."""
+        return self._spec.task
+
+    @property
+    def template(self) -> Template:
+        """What asks and grades."""
+        return self._core.life.template
+
+    @property
+    def limits(self) -> Limits:
+        """What bounds it."""
+        return self._spec.limits
+
+    @property
+    def reward_policy(self) -> str:
+        """Who sees the reward."""
+        return self._spec.reward_policy
+
+    @property
+    def trajectory_id(self) -> str:
+        """Its record's id."""
+        return self._spec.trajectory_id
+
+    @property
+    def name(self) -> str:
+        """Its short name: it tells sessions apart, and opens none."""
+        return self._spec.name
+
+    @property
+    def secret_digest(self) -> str:
+        """The SHA-256 of its id."""
+        return self._spec.secret_digest
+
+    @property
+    def live_token(self) -> str | None:
+        """Of its live page."""
+        return self._spec.live_token
+
+    @property
+    def started_at(self) -> datetime:
+        """When it began."""
+        return self._spec.started_at
+
+    @property
+    def state(self) -> SessionState:
+        """What it is doing."""
+        return self._core.state.shown
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it can be acted on, and nothing ends it yet."""
+        return self._core.state.phase is Phase.OPEN
+
+    @property
+    def provisional(self) -> bool:
+        """Whether nobody has acted on it, so that it expires early."""
+        return self._core.state.provisional
+
+    @property
+    def prompt(self) -> Prompt | None:
+        """What it asks; None until it does."""
+        return self._core.prompt
+
+    @property
+    def receipt(self) -> Receipt | None:
+        """How it ended; None until that is recorded."""
+        return self._core.state.receipt
+
+    @property
+    def told(self) -> str | None:
+        """What is told of its end beside the receipt."""
+        return self._core.state.told
+
+    @property
+    def ended(self) -> anyio.Event:
+        """Set once its end may be read."""
+        return self._core.ended
+
+    @property
+    def ended_at(self) -> datetime | None:
+        """When it ended; None until it has."""
+        return None if self.receipt is None else self.receipt.ended_at
+
+    @property
+    def touched_s(self) -> float:
+        """When somebody acted on it last, by the clock of `time.monotonic`."""
+        return self._core.touched_s
+
+    def touch(self) -> None:
+        """Note that somebody attends to it: it does not expire as idle meanwhile."""
+        self._core.touched_s = time.monotonic()
+
+    def know(self, session_id: str) -> None:
+        """Take its id from a caller that has it."""
+        self.id = session_id
 
     @property
     def is_over(self) -> bool:
         """Whether nothing can be done with it here any more."""
-        return self.state in ("ended", "parked")
+        return self._core.state.is_over
 
     @property
     def is_let_go(self) -> bool:
@@ -272,49 +263,42 @@ class Session:
 
         One that is being let go of is closed first: `closed` returns when it can be had again.
         """
-        return self.state == "parked" or self.taken or (self._parks and self.state != "ended")
+        return self._core.state.is_let_go
 
     @property
     def is_operated(self) -> bool:
         """Whether an operator started it: an answer is kept then, and `conclude` ends it."""
-        return self.caller.principal == OPERATOR
+        return self._spec.is_operated
 
     @property
     def final_response(self) -> str | None:
         """The answer that an operator will grade; None before there is one."""
-        return self._measuring.final_response
+        return self._core.life.measuring.final_response
 
     @property
     def taken(self) -> bool:
         """Whether another server process has taken it over; here, it is over."""
-        return self._recorder.taken
+        return self._core.state.taken
 
     @property
     def latest(self) -> Screenshot | None:
         """The picture of the last observation; None before any, and after the end."""
-        return self._world.latest
+        return None if self.is_over else self._core.life.world.latest
 
     @property
     def steps(self) -> int:
         """How many steps there were."""
-        return self._recorder.count
+        return self._core.journal.count
 
     @property
     def busy(self) -> bool:
         """Whether a call is under way, or the task is being graded."""
-        if self._revival is not None or self.state == "grading":
-            return True
-        return self._worker.calls > 0 or self._visits.under_way > 0
-
-    def _choose_seed(self) -> int | None:
-        """The task's; where it has none and a replay must give the same, one drawn now."""
-        if self.task.seed is None and self._replayable:
-            return secrets.randbits(32)
-        return self.task.seed
+        life = self._core.life
+        return self._core.state.is_at_work or life.commands.count + life.direct.under_way > 0
 
     def log(self, line: str) -> None:
         """Add a line to the session's log; it is recorded with the next step."""
-        self._recorder.log(line)
+        self._core.journal.log(line)
 
     async def start(self) -> Prompt:
         """Open the world and run the template to its prompt.
@@ -330,7 +314,7 @@ class Session:
 
         If this call is cancelled, the half-made session ends as cancelled.
         """
-        self.environment.split_context(self.task.context)
+        self._core.stage()
         try:
             prompt = await self._ask()
         except asyncio.CancelledError:
@@ -346,76 +330,46 @@ class Session:
             error = f"{type(exc).__name__}: {exc}"
             self._end_start(Ending(Outcome.ENVIRONMENT_FAILED, error=error, told=text))
             raise
-        if self.state == "starting":  # a template's own deadline may be over already
-            if self._keeper.is_ending:
-                await self.ended.wait()
-                raise SessionEnded(self._over_text())
-            self.state = "open"
-            self._worker.start()
+        state = self._core.post(Asked())
+        if state.phase is Phase.ENDING or state.is_over:
+            await self.ended.wait()
+            raise SessionEnded(self._over_text())
         return prompt
 
     def _end_start(self, ending: Ending) -> None:
         """End a session that could not be started; one that has an end by now keeps it."""
-        if not self._keeper.is_ending:
-            self._keeper.abort(ending)
-        if not self._keeper.started:  # it settles, and opens nothing
-            self._keeper.start()
+        self._core.post(EndWanted(ending, abort=True))
 
     async def _ask(self) -> Prompt:
         """Run the template to its prompt, with what makes that durable."""
+        core = self._core
         # Where nothing is opened or awaited on the way, one commit has the row and its prompt.
         opens_nothing = getattr(self.environment.world, "opens_nothing", False)
         at_once = self.template.asks_at_once and opens_nothing
         if not at_once:
-            await self._enter()
-        self._keeper.start()
-        self.prompt = prompt = await self._asked()
+            await core.begin()
+        driven = core.post(Staged(core.life.number)).is_driven
+        prompt = await asyncio.shield(core.life.driver.prompt) if driven else None
+        if prompt is None:
+            await self.ended.wait()
+            raise EnvironmentFailed(self._why_not_started())
+        core.prompt = prompt
         if at_once:
-            await self._enter(prompt.text)
+            await core.begin(prompt.text)
         else:
-            await self._recorder.ask(prompt.text)
-        handle = await self._world.handle()
-        if handle is not None:
-            await self._recorder.keep_handle(handle)
+            await core.journal.save_prompt(prompt.text)
+        await core.keep_handle()
         return prompt
 
-    async def _asked(self) -> Prompt:
-        try:
-            return await asyncio.shield(self._keeper.prompt)
-        except EnvironmentFailed as exc:
-            known = self.receipt.error if self.receipt is not None else None
-            if known is None or not self.is_operated:  # an agent is told nothing of the author's
-                raise
-            raise EnvironmentFailed(known) from exc
-
-    async def _enter(self, prompt: str | None = None) -> None:
-        """Record that it has begun, once; with what it asks, where that is known by then."""
-        begun = Trajectory(
-            id=self.trajectory_id,
-            job_id=self._job_id,
-            environment=self.environment.name,
-            environment_version=self.environment.version,
-            task=self.task,
-            context=self.environment.context_space.fill(self.task.context),
-            seed=self._seed,
-            prompt=prompt,
-            started_at=self.started_at,
-        )
-        await self._recorder.begin(
-            begun,
-            secret_digest=self.secret_digest,
-            principal=self.caller.principal,
-            reward_policy=self.reward_policy,
-            environment_digest=self.environment.digest,
-            live_token=self.live_token,
-            start_key=self._start_key,
-            tries=self._tries,
-        )
+    def _why_not_started(self) -> str:
+        receipt = self.receipt
+        if self.is_operated and receipt is not None and receipt.error is not None:
+            return receipt.error  # an agent is told nothing of the author's
+        ending = self._core.state.ending
+        return self.told or (ending.outcome.value if ending is not None else "It has ended.")
 
     async def resume(self) -> None:
-        """Go on with a session that another server process began, or whose world died.
-
-        It is this process's already.
+        """Go on with a session that another server process began. It is this process's already.
 
         The world is opened anew under the same context and seed, the template is run to its
         prompt, then the world is brought to the last recorded step. An answer that was
@@ -429,61 +383,16 @@ class Session:
 
         If this call is cancelled, it waits in its record as it was.
         """
-        held = self._held
-        if held is None:
-            raise ValueError("only a session that has a record is resumed")
-        died = self._died
-        began_s = time.monotonic()
-        self._keeper.start(ready=False)
-        answer = submitted_answer(held.trajectory.steps)
+        core = self._core
+        core.post(Claimed())
         try:
-            await self._prepare_again(held)
-            took_s = time.monotonic() - began_s
-            self.log(f"{BROUGHT_BACK} {len(held.trajectory.steps)} steps in {took_s:.1f} s")
-            if answer is not None:
-                if died is None:
-                    self.log(GRADED_AGAIN)
-                # Before: it is how gradings that end it are counted, and whose it is to grade.
-                await self._recorder.note()
-            self._refuse_if_ending()
-        except (StoreFailed, SessionTaken):
-            await self.finish(Ending(Outcome.LOST, parked=True), abort=True)
+            state = await core.until(lambda state: state.phase is not Phase.RESUMING)
+        except asyncio.CancelledError:
+            core.post(EndWanted(Ending.left_to_record(), abort=True))
             raise
-        except HudMcpError as exc:
-            ending = Ending(Outcome.LOST, error=str(exc), told=str(exc))
-            if died is not None and isinstance(exc, DiedAgain):
-                ending = died_again(self._world.died or str(exc))
-            if self._keeper.is_ending:  # it has its end, or somebody has ended it meanwhile
-                await self._keeper.closed.wait()
-            else:
-                await self.finish(ending, abort=True)
-            raise SessionEnded(ended_text(self.receipt, self.told)) from exc
-        except BaseException:
-            self._park()
-            raise
-        # From here on nothing waits: who finds it next, finds it as its record says.
-        self._died = None
-        self.touched_s = time.monotonic()
-        self.state = "open"
-        self._keeper.get_ready()
-        if answer is not None:
-            self._hand_over(answer)
-            self._answered_at = held.trajectory.steps[-1].ended_at
-
-    async def _prepare_again(self, held: HeldSession) -> None:
-        """Run the template to its prompt, and bring the world to the last recorded step."""
-        prompt = await asyncio.shield(self._keeper.prompt)
-        if held.trajectory.prompt is None:  # nobody was told of it yet
-            await self._recorder.ask(prompt.text)
-        elif storable(prompt.text) != held.trajectory.prompt:
-            raise WorldLost("its template asks something else now")
-        self.prompt = prompt
-        self._refuse_if_ending()
-        self._worker.start()
-        steps = held.trajectory.steps
-        took_s = sum((s.ended_at - s.started_at).total_seconds() for s in steps)
-        bound_s = self.limits.setup_s + 2 * max(0.0, took_s)
-        await self._worker.call(lambda: self._come_back(held), bound_s)
+        if not state.is_back:  # else it may be graded by now
+            await self.closed()
+            raise core.failure or SessionEnded(ended_text(self.receipt, self.told))
 
     async def step(
         self,
@@ -522,19 +431,21 @@ class Session:
         what was performed is recorded, and the session lives on.
         """
         await self.back()
-        self._performer.check_actions(actions)
+        self._core.life.steps.check_actions(actions)
         shows = deliver_image and self.environment.world.has_screen
         asked = AskedStep(kind, actions, look, shows)
 
         async def run() -> Stepped:
             if after_step is not None and after_step != self.steps:
-                await self._recorder.note()  # a step that is still owed is one
+                await self._core.journal.flush()  # a step that is still owed is one
                 return await self._recall(asked, after_step)
             self._refuse_if_over()
-            return await self._performer.perform(actions, look, kind, deliver_image=deliver_image)
+            return await self._core.life.steps.perform(
+                actions, look, kind, deliver_image=deliver_image
+            )
 
         try:
-            return await self._enqueue(run, self.limits.step_s)
+            return await self.enqueue(run, self.limits.step_s)
         except (SessionEnded, AlreadyAnswered):
             if after_step is None or self.is_let_go or after_step == self.steps:
                 raise
@@ -549,7 +460,7 @@ class Session:
             OutOfStep: It is not.
         """
         found = await asked.recall(
-            self._store, self.trajectory_id, after_step, rewards_shown=self._rewards_shown
+            self._store, self.trajectory_id, after_step, rewards_shown=self._spec.rewards_shown
         )
         if found is None:
             raise OutOfStep(out_of_step(after_step, self.steps))
@@ -568,9 +479,9 @@ class Session:
 
         async def run() -> Stepped:
             self._refuse_if_over()
-            return await self._performer.run_tool(tool, arguments, look)
+            return await self._core.life.steps.run_tool(tool, arguments, look)
 
-        return await self._enqueue(run, self.limits.step_s)
+        return await self.enqueue(run, self.limits.step_s)
 
     async def respond(
         self, answer: str, *, wait_s: float | None = None, max_bytes: int | None = None
@@ -594,19 +505,29 @@ class Session:
 
         If this call is cancelled, the answer stays submitted and grading goes on.
         """
-        self._performer.check_answer(answer, max_bytes)
-        if self._answer is None:
-            await self._enqueue(lambda: self._respond(answer), self.limits.step_s, detached=True)
-        elif self._answer != answer:
+        self._core.life.steps.check_answer(answer, max_bytes)
+        given = self._core.state.answer
+        if given is None:
+            await self.enqueue(partial(self._respond, answer), self.limits.step_s, detached=True)
+        elif given != answer:
             raise AlreadyAnswered(self._already_answered())
         with anyio.move_on_after(wait_s):
             await self.ended.wait()
         if not self.ended.is_set():
             return None
-        await self.settle()
+        await self.flush_end()
         if self.receipt is None or self.receipt.outcome is not Outcome.GRADED:
             raise SessionEnded(self._over_text())
         return self.receipt
+
+    async def _respond(self, answer: str) -> None:
+        """Submit an answer, in its turn."""
+        given = self._core.state.answer
+        if given is None:
+            self._refuse_if_over()
+            await self._core.life.steps.respond(answer)
+        elif given != answer:  # another call's answer was before this one in the queue
+            raise AlreadyAnswered(self._already_answered())
 
     async def evaluate(self, calls: Sequence[FunctionConfig] | None = None) -> Measurement:
         """Measure, as often as one likes: nothing ends by it, where the task has a prompt.
@@ -635,16 +556,17 @@ class Session:
 
         async def run() -> Measurement:
             self._refuse_if_over()
-            return await self._performer.measure(self.task, calls)
+            return await self._core.life.steps.measure(self.task, calls)
 
-        return await self._enqueue(run, self.limits.grade_s)
+        return await self.enqueue(run, self.limits.grade_s)
 
     async def _graded_by_template(self) -> Measurement:
         """Submit the answer that was kept, once, and return what it was graded with."""
         await self.back()  # until then, what the agent said is not read again
         receipt = self.receipt
         if receipt is None:
-            answer = self._answer if self._answer is not None else self.final_response or ""
+            given = self._core.state.answer
+            answer = self.final_response or "" if given is None else given
             with suppress(SessionEnded):  # what it ended with is told below
                 await self.respond(answer)
             receipt = self.receipt
@@ -676,9 +598,9 @@ class Session:
 
         async def run() -> Stepped:
             self._refuse_if_over()
-            return await self._performer.set_up(named, look)
+            return await self._core.life.steps.set_up(named, look)
 
-        return await self._enqueue(run, self.limits.setup_s)
+        return await self.enqueue(run, self.limits.setup_s)
 
     async def conclude(self) -> Receipt | None:
         """End the session with its last measurement; without one, as cancelled by its operator.
@@ -694,12 +616,13 @@ class Session:
         if self.state == "grading":
             await self.ended.wait()
         if not self.is_over:
-            self._answer = self._measuring.final_response
-            await self.finish(self._measuring.ending())
+            measuring = self._core.life.measuring
+            self._core.post(EndWanted(measuring.ending(), answer=measuring.final_response))
+            await self.closed()
         return self.receipt
 
     @asynccontextmanager
-    async def reach(self, protocol: str, what: Mapping[str, Any]) -> AsyncGenerator[Visit]:
+    async def reach(self, protocol: str, what: Mapping[str, Any]) -> AsyncGenerator[Access]:
         """Use the session's live world directly, while the block runs.
 
         A world that is being brought back is waited for.
@@ -718,8 +641,8 @@ class Session:
             StoreFailed: It cannot be recorded; before the block was entered, nothing was done.
         """
         await self.back()
-        async with self._visits.enter(protocol, what) as visit:
-            yield visit
+        async with access(self._core.life.direct, self, protocol, what) as one:
+            yield one
 
     def reachable_world(self) -> World:
         """The live world, to be looked at alone; `reach` is for whoever acts in it.
@@ -728,17 +651,24 @@ class Session:
             SessionBusy, SessionEnded, AlreadyAnswered: As for `reach`; SessionBusy also while it
                 is being brought back, for which `back` waits.
         """
-        self._refuse_visits()
-        return self._world.live
+        self._refuse_direct()
+        return self._core.life.world.live
 
     @property
     def is_behind(self) -> bool:
         """Whether its record lacks something that was done in its world directly."""
-        return self._recorder.is_behind
+        return self._core.journal.is_behind
 
     async def catch_up(self) -> None:
         """Take the snapshot that is missing after its world was used directly, if one is."""
-        await self._visits.catch_up()
+        direct = self._core.life.direct
+        if direct.is_behind:
+            with suppress(HudMcpError):
+                await self.enqueue(self._catch_up, 2 * direct.limit_s)
+
+    async def _catch_up(self) -> None:
+        self._refuse_direct()
+        await self._core.life.direct.catch_up()
 
     async def cancel(self, *, reason: str | None = None, cause: Cause = Cause.AGENT) -> None:
         """End the session without a grade; one that has ended stays as it is.
@@ -751,10 +681,10 @@ class Session:
             SessionBusy: It was answered, and is being graded.
             SessionEnded: It is over here, and goes on elsewhere.
         """
-        if self._revival is None:
+        if not self._core.state.is_coming_back:
             self._refuse_if_resuming()
         if not self.is_over:
-            if self.state == "grading" or self._answer is not None:
+            if self._core.state.is_graded:
                 raise SessionBusy("The task is being graded; it ends with its grade.")
             told = "It was cancelled by the client."
             await self.finish(Ending(Outcome.CANCELLED, error=reason, told=told, cause=cause))
@@ -764,348 +694,109 @@ class Session:
     @property
     def can_park(self) -> bool:
         """Whether another server process could go on with it."""
-        return (
-            self.prompt is not None
-            and not self.provisional
-            and not self.is_behind
-            and self._world.can_come_back(self._recorder.changed, self._recorder.snapshot_step)
+        journal, world = self._core.journal, self._core.life.world
+        return self._core.state.may_be_taken(
+            is_behind=journal.is_behind,
+            can_come_back=world.can_come_back(journal.changed, journal.snapshot_step),
         )
 
-    def _can_come_back(self) -> bool:
-        """Whether its world, if it dies now, can be brought back from what is recorded."""
-        return self.can_park and self._recorder.is_complete and not self.taken
-
     async def finish(self, ending: Ending, *, abort: bool = False) -> None:
-        """End the session with a given ending, and wait until its world is closed."""
-        revival = self._revival
-        if self.receipt is None and (revival is not None or not self._keeper.is_ending):
-            self.told = ending.told  # for the calls that this cuts off
-            self._parks = ending.parked
-        is_its_own = revival is asyncio.current_task()  # it cannot wait for itself
-        if revival is not None and not is_its_own and self.state != "resuming":
-            self._ends_meanwhile = self._ends_meanwhile or ending
-            await asyncio.wait({revival})
-            return
-        if abort or self.state in ("starting", "resuming"):
-            self._keeper.abort(ending)
-        else:
-            self._keeper.end(ending)
-        await self._keeper.closed.wait()
-        if not is_its_own:  # its world may have died in this moment
-            await self.back()
+        """End the session with a given ending, and wait until its world is closed.
 
-    def _park(self) -> None:
-        """Leave it to its record, whatever it does."""
-        self._parks = True
-        self._keeper.abort(Ending(Outcome.LOST, parked=True))
+        One that is being graded ends with its grade, and is waited for, but for an abort.
+        """
+        self._core.post(EndWanted(ending, abort=abort))
+        await self.closed()
 
     @property
     def is_closed(self) -> bool:
         """Whether its world is closed and its record complete, as far as it could be written."""
-        if self._revival is not None:
-            return False
-        return self._keeper.closed.is_set() if self._keeper.started else self.is_over
+        return self._core.state.is_closed
 
     async def closed(self) -> None:
-        """Wait until the world is closed."""
-        await self.back()
-        await self._keeper.closed.wait()
+        """Wait until the world is closed, for good."""
+        await self._core.until(lambda state: state.is_closed)
+
+    async def back(self) -> None:
+        """Wait until the world has been brought back, where it has died and is being."""
+        if self._core.state.is_coming_back:
+            await self._core.until(lambda state: not state.is_coming_back)
 
     @property
     def owes(self) -> bool:
         """Whether it has ended, and the record does not say so yet."""
-        return self._recorder.owes
+        return self._core.journal.owes
 
-    async def settle(self) -> None:
+    async def flush_end(self) -> None:
         """Write the end that the record does not have yet.
 
         Raises:
             StoreFailed: It still cannot be written.
             SessionTaken: Another server runs the session; its end is decided there.
         """
-        self.receipt = await self._recorder.settle() or self.receipt
+        stands = await self._core.journal.flush_end()
+        if stands is not None:
+            self._core.post(Recorded(stands))
 
-    # What follows runs in the worker.
+    async def enqueue(
+        self, run: Callable[[], Awaitable[T]], limit_s: float, *, detached: bool = False
+    ) -> T:
+        """Do something with the world after the calls that wait, and return what that returns.
 
-    async def _respond(self, answer: str) -> None:
-        if self._answer is not None:  # another call's answer was before this one in the queue
-            if self._answer != answer:
-                raise AlreadyAnswered(self._already_answered())
-            return
+        Args:
+            run: What is done.
+            limit_s: How long it may take.
+            detached: Whether it goes on where the caller is cancelled.
+
+        Raises:
+            SessionEnded, SessionResuming, AlreadyAnswered, SessionBusy: It was not done.
+            WorldDied: It was undone: the world died of it, and is brought back.
+            EnvironmentFailed: The world broke, and the session has ended without a grade.
+        """
+        await self.back()
         self._refuse_if_over()
-        await self._performer.respond(answer)
-
-    def _hand_over(self, answer: str, *, died: bool = False) -> None:
-        self._answer, self._answered_at = answer, utc_now()
-        self.state = "grading"
-        if died and self._can_come_back():
-            self._revive(self._world.died or "It could not be looked at.")
+        self.touch()
+        if self.provisional:
+            self._core.post(Touched())
+        began_s, waited_s = self.touched_s, self._contention.waited_s
+        life, refused = self._core.life.number, True
+        try:
+            result = await self._core.call(run, limit_s, detached=detached)
+            refused = isinstance(result, Stepped) and result.error is not None
+        except CallCutOff:
+            raise SessionEnded(self._over_text()) from None
+        except EnvironmentFailed as exc:
+            raise await self._as_told(exc, life) from exc
         else:
-            self._keeper.submit(answer)
+            return result
+        finally:
+            self.touch()
+            if refused:
+                waited_s = self._contention.waited_s - waited_s
+                self._core.strain.note_refusal(waited_s, self.touched_s - began_s)
 
-    async def _come_back(self, held: HeldSession) -> None:
-        await self._world.come_back(held)
-        self._measuring.restore(held.trajectory.steps)
-        self._recorder.snapshot_step = held.snapshot_step if held.snapshot is not None else None
-
-    async def _on_broken(self, exc: EnvironmentFailed) -> HudMcpError | None:
-        """Bring the world back where its record can; return what its caller is told instead."""
-        reason, deaths = self._world.died or str(exc), self._recorder.deaths
-        if self.state == "resuming":  # who resumes it is told, and ends it
-            return None
-        if self._keeper.is_ending:  # it may have died of that
-            return SessionEnded(self._over_text())
-        undone = bool(deaths) and deaths[-1].index == self._recorder.count - 1
-        cause = whose_doing(deaths, has_acted=self._recorder.changed > 0) if undone else None
-        if cause is Cause.AGENT or (not undone and isinstance(exc, DestroyedByAgent)):
-            self._keeper.end(died_again(reason) if undone else destroyed(reason))
-        elif undone and cause is None:
-            self._revive(reason)
+    async def _as_told(self, exc: EnvironmentFailed, life: int) -> HudMcpError:
+        """What a call is told that found its world broken, once it is known what follows."""
+        core = self._core
+        reason, deaths = core.state.died or str(exc), core.journal.deaths
+        if core.state.is_coming_back or core.state.life != life:
+            was_dead = bool(deaths) and deaths[-1].info.get(UNDONE) == "before"
             with anyio.move_on_after(self.limits.reply_s):
                 await self.back()
-            if not self.is_over:
-                was_dead = deaths[-1].info[UNDONE] == "before"
-                return WorldDied(
-                    died_text(reason, was_dead=was_dead, is_back=self._revival is None)
-                )
-        else:
-            self._keeper.end(Ending(Outcome.ENVIRONMENT_FAILED, error=str(exc), told=str(exc)))
+            if not (self.is_over or core.state.phase is Phase.ENDING):
+                is_back = not core.state.is_coming_back
+                return WorldDied(died_text(reason, was_dead=was_dead, is_back=is_back))
         await self.ended.wait()
         if self.receipt is None or self.receipt.outcome is not Outcome.ENVIRONMENT_FAILED:
             return SessionEnded(self._over_text())
         return EnvironmentFailed(self.told or reason)
 
-    def _revive(self, reason: str) -> None:
-        """Bring the world back, once the template was told to let go of it."""
-        self._keeper.end(Ending(Outcome.LOST, parked=True))
-        self._come_back_soon(reason)
-
-    def _come_back_soon(self, reason: str) -> None:
-        """Begin to bring the world back; every call waits for that from now on."""
-        self._died = reason
-        self.log(f"its world died: {reason}")
-        self._lays_down_world = True
-        if self.state == "open":
-            self.state = "starting"
-        self._revival = asyncio.get_running_loop().create_task(
-            self._run_revival(self._keeper), name=f"revival {self.name}"
-        )
-
-    async def _run_revival(self, keeper: Keeper) -> None:
-        """Bring the world back from the record, once the old one is closed."""
-        try:
-            await keeper.closed.wait()
-            self._lays_down_world = False
-            if self.is_over:  # it was being graded already, and has its end
-                return
-            ending = self._ends_meanwhile or keeper.aborted
-            if ending is None:
-                try:
-                    self._held = await self._store.hold(self.trajectory_id)
-                except HudMcpError as exc:
-                    ending = self._unread(exc)
-            if ending is not None or self._ends_meanwhile is not None:
-                await self._settle(self._ends_meanwhile or ending or _LEFT)
-                with suppress(StoreFailed):
-                    await self._leave()
-                return
-            self.state = "resuming"
-            self._measuring = Measuring(keeps_history=self.task.prompt is not None)
-            self._equip()
-            with suppress(
-                SessionEnded, StoreFailed, SessionTaken
-            ):  # its receipt or record says how
-                await self.resume()
-        finally:
-            self._revival = None
-
-    async def back(self) -> None:
-        """Wait until the world has been brought back, where it has died and is being."""
-        while (revival := self._revival) is not None:
-            await asyncio.wait({revival})
-
-    def _unread(self, exc: HudMcpError) -> Ending:
-        """How a session goes on whose world died, and whose record cannot be read."""
-        if not isinstance(exc, StoreFailed) or isinstance(exc, DamagedRecord):
-            return self._not_back(str(exc))
-        logger.warning("%s: its world died, and its record cannot be read: %s", self.name, exc)
-        self.state = "resuming"  # it waits there as it is
-        told = "The world of this session died, and its record cannot be read just now."
-        return Ending(Outcome.LOST, told=told, parked=True)
-
-    def _not_back(self, why: str | None) -> Ending:
-        """How a session ends that could not be brought back."""
-        if self._died is not None:
-            text = f"Its world died ({self._died}), and it could not be brought back: {why}"
-            return Ending(Outcome.ENVIRONMENT_FAILED, error=text, told=text)
-        text = f"Its server ended, and it could not be brought back: {why}"
-        return Ending(Outcome.LOST, error=text, told=text)
-
-    # What follows runs in the keeper.
-
-    async def _open(self) -> AsyncGenerator[Any, Any]:
-        environment = self.environment
-        apart = runs_apart(environment, self.template)
-        world = await self._world.open(
-            Opening(
-                context=environment.split_context(self.task.context),
-                seed=self._seed,
-                folder=environment.folder,
-                shared=self._shared,
-                log=self.log,
-                handle=(self._held.snapshot or None) if self._held else None,
-                allow=task_hosts(self.task),
-                is_trusted=self.task.source is None,
-                apart=apart,
-                local_hosts=self._local_hosts,
-                names_targets=self.task.prompt is not None,
-            )
-        )
-        current_world.set(world)
-        context = environment.context_space.fill(self.task.context)
-        if apart and isinstance(world, Placed) and world.place is not None:
-            process = self._world.template_process = TemplateProcess(
-                environment,
-                self.template,
-                args=self.task.args,
-                context=context,
-                place=world.place,
-                shared=self._shared,
-            )
-            return process
-        return self.template.run(self.task.args, world, context)
-
-    def _cut_off(self) -> None:
-        """The template ends the wait for an answer by itself, and may grade now."""
-        self.state = "grading"
-        self._worker.cut_off()
-
-    async def _settle(self, ending: Ending) -> None:
-        """Record how the session ended, then tell everyone who waits."""
-        await self._worker.stop()
-        self._visits.close()
-        revives = self._revival is not None
-        if ending.outcome is Outcome.ENVIRONMENT_FAILED and self.state == "grading" and not revives:
-            ending = await self._after_death_in_grading(ending)
-        if self._lays_down_world and ending.parked:
-            self._worker.refuse_waiting(WorldDied(died_text(self._died or "", was_dead=True)))
-            return
-        if (rest := take_rest(self.name)) is not None:
-            self.log(rest)
-        if self.state == "resuming" and not ending.parked and ending.cause is None:
-            ending = self._not_back(ending.error)
-        self.told = ending.told
-        try:
-            if ending.parked:
-                if self.state != "resuming":  # then its record stays as it was, whoever left it
-                    self.log(STOPPED)
-                self.state = "parked"
-            else:
-                await self._record_end(ending)
-        finally:  # whatever happens: nobody waits for ever
-            self.state = "parked" if self.state == "parked" else "ended"
-            self._world.latest = None
-            self.ended.set()
-            self._worker.refuse_waiting()
-
-    async def _after_death_in_grading(self, ending: Ending) -> Ending:
-        """How it ends where the world failed its grader: the first time, it is brought back."""
-        by_agent, ending = ending.cause is Cause.AGENT, replace(ending, cause=None)
-        is_dead = await self._world.is_dead()
-        if (stopped := self._keeper.aborted) is not None:
-            return stopped
-        if not is_dead:
-            return ending
-        reason = self._world.died or ending.told or "It cannot be used."
-        logs = (self._held.trajectory.logs if self._held else None) or ""
-        if self._died_in_grading or DIED_IN_GRADING in logs:
-            return died_again(reason) if self._recorder.changed else ending
-        if self._answer is not None and self._can_come_back():
-            self._died_in_grading = True  # also where the store takes no line just now
-            self.log(DIED_IN_GRADING)
-            self._come_back_soon(reason)
-            return Ending(Outcome.LOST, parked=True)
-        return destroyed(reason) if by_agent else ending
-
-    async def _record_end(self, ending: Ending) -> None:
-        self.ended_at = utc_now()
-        try:
-            if self._held is None:
-                await self._enter()
-        except (StoreFailed, LimitReached) as exc:  # nobody was told of it: nothing is to be ended
-            logger.info("%s", exc)  # whoever starts it is told
-            self.state = "ended"
-            return
-        receipt = make_receipt(
-            ending,
-            trajectory=self.trajectory_id,
-            environment=self.environment.name,
-            environment_digest=self.environment.digest,
-            task=self.task,
-            answer=self._answer,
-            reward_policy=self.reward_policy,
-            started_at=self.started_at,
-            ended_at=self.ended_at,
-            attempt=self._recorder.attempt,
-            notes=(*self._durability.notes(), *self._strain.notes()),
-            strain=self._strain,
-        )
-        if ending.error:
-            logger.warning("%s: %s", ending.outcome, ending.error)
-        try:
-            receipt = await self._recorder.end(receipt) or receipt
-        except (StoreFailed, SessionTaken) as exc:
-            logger.error("%s", exc)  # noqa: TRY400  # its text says everything
-        if self.taken:  # what another server decides is the truth, not this
-            self.state = "parked"
-            return
-        # Only now may anyone read it: a receipt is stored before it is sent.
-        self.receipt = receipt
-        self.state = "ended"
-
-    async def _leave(self) -> None:
-        await self._recorder.leave()
-        if self.state == "parked":
-            await self._recorder.release()
-
-    # What follows runs in the caller's task.
-
-    async def _enqueue(
-        self, run: Callable[[], Awaitable[T]], limit_s: float, *, detached: bool = False
-    ) -> T:
-        await self.back()
-        self._refuse_if_over()
-        self.touched_s = time.monotonic()
-        self.provisional = False
-        began_s, waited_s = self.touched_s, self._shared.contention.waited_s
-        refused = True
-        try:
-            result = await self._worker.call(lambda: self._owning(run), limit_s, detached=detached)
-            refused = isinstance(result, Stepped) and result.error is not None
-            return result
-        finally:
-            self.touched_s = time.monotonic()
-            if refused:
-                waited_s = self._shared.contention.waited_s - waited_s
-                self._strain.note_refusal(waited_s, self.touched_s - began_s)
-
-    async def _owning(self, run: Callable[[], Awaitable[T]]) -> T:
-        """Make a call, in the worker; one in which another server takes over is the last here."""
-        try:
-            return await run()
-        finally:
-            if self.taken:
-                self._park()
-
-    def _refuse_if_ending(self) -> None:
-        if self._keeper.is_ending:
-            raise SessionEnded(self._over_text())
-
     def _refuse_if_over(self) -> None:
-        if self.is_over:
+        meets = self._core.state.meets
+        if meets is Meets.END:
             raise SessionEnded(self._over_text())
         self._refuse_if_resuming()
-        if self.state == "grading":
+        if meets is Meets.ANSWER:
             raise AlreadyAnswered(self._already_answered())
 
     def _refuse_if_resuming(self) -> None:
@@ -1113,15 +804,15 @@ class Session:
 
         `Sessions.find` waits for it, so that callers meet it afterwards.
         """
-        if self.state == "resuming":
+        if self._core.state.meets is Meets.RESUMING:
             raise SessionResuming(RESUMING)
 
-    def _refuse_visits(self) -> None:
+    def _refuse_direct(self) -> None:
         try:
             self._refuse_if_over()
         except SessionEnded as exc:  # whoever is in its world has this session alone
             raise SessionEnded(str(exc).replace(NEXT, DONE)) from None
-        if self.state == "starting":
+        if self._core.state.meets is Meets.START:
             raise SessionBusy("The task is being started; wait for its prompt, then try again.")
 
     def need_screen(self) -> None:
@@ -1137,18 +828,27 @@ class Session:
             )
 
     def _already_answered(self) -> str:
-        if self.state == "grading" and self._answered_at is None:
+        state = self._core.state
+        if not state.is_graded:
+            return ended_text(state.receipt, state.told)
+        if state.answered_at is None:
             return "The task ended by itself and is being graded; call task_status for the result."
-        if self.state == "grading":
-            at = self._answered_at
-            return f"An answer was submitted at {at:%H:%M:%S} UTC and is being graded."
-        return ended_text(self.receipt, self.told)
+        at = state.answered_at
+        return f"An answer was submitted at {at:%H:%M:%S} UTC and is being graded."
 
     def _over_text(self) -> str:
-        if self.state == "parked" or (self.receipt is None and self._parks):
-            why = (self.state == "parked" and self.told) or "This server is stopping."
+        state = self._core.state
+        if state.phase is Phase.PARKED or state.is_leaving:
+            why = (state.phase is Phase.PARKED and state.told) or "This server is stopping."
             return (
                 f"{why} The session waits in its record, as it was after its last reply: call "
                 "again with its id."
             )
-        return ended_text(self.receipt, self.told)
+        return ended_text(state.receipt, state.told)
+
+
+def _choose_seed(task: Task, *, replayable: bool) -> int | None:
+    """The task's; where it has none and a replay must give the same, one drawn now."""
+    if task.seed is None and replayable:
+        return secrets.randbits(32)
+    return task.seed

@@ -8,139 +8,36 @@ whether a world is dead, come inside the events.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from enum import StrEnum
-from typing import Any, Self, TypeAlias
+from typing import Any, TypeAlias
 
-from hud_mcp.grade import Cause, Grade, Outcome
+from hud_mcp.grade import Cause, Outcome
 from hud_mcp.record.trajectory import Receipt
+from hud_mcp.session import events as ev
+from hud_mcp.session.effects import (
+    Abort,
+    CatchUp,
+    CloseWorld,
+    CutOff,
+    Dismiss,
+    Effect,
+    Examine,
+    Note,
+    Proceed,
+    Record,
+    RefuseWaiting,
+    Resume,
+    StartCommands,
+    StartDriver,
+    StopCommands,
+    Submit,
+    Tell,
+    WriteLog,
+)
+from hud_mcp.session.endings import Ending, destroyed, died_again, not_back
+from hud_mcp.session.log import DIED_IN_GRADING, STOPPED
+from hud_mcp.session.phase import SHOWN, Meets, Phase, SessionState
 
-__all__ = [
-    "Abort",
-    "Answered",
-    "Asked",
-    "Begun",
-    "Broke",
-    "CloseWorld",
-    "Closed",
-    "CutOff",
-    "Dismiss",
-    "Effect",
-    "EndWanted",
-    "EndedItself",
-    "Ending",
-    "Event",
-    "Examine",
-    "Examined",
-    "Finished",
-    "GetReady",
-    "Meets",
-    "NotBack",
-    "Note",
-    "Phase",
-    "Record",
-    "Recorded",
-    "RefuseWaiting",
-    "Resume",
-    "Resumed",
-    "StartCommands",
-    "StartDriver",
-    "State",
-    "StopCommands",
-    "Submit",
-    "TakenOver",
-    "Tell",
-    "Touched",
-    "Verdict",
-    "WriteLog",
-    "decide",
-]
-
-
-@dataclass(frozen=True)
-class Ending:
-    """How a session ends.
-
-    Attributes:
-        outcome: Its class.
-        grade: What the template yielded; only for `graded`.
-        error: For the record: everything that is known, with file and line.
-        told: For the agent: nothing that an author wrote.
-        parked: Whether it only ends here, and goes on in another server process.
-        cause: Whose doing it is; None for what its outcome is by itself, as `cause_of` has it.
-    """
-
-    outcome: Outcome
-    grade: Grade | None = None
-    error: str | None = None
-    told: str | None = None
-    parked: bool = False
-    cause: Cause | None = None
-
-    @classmethod
-    def by_agent(cls, reason: str, *, error: str | None = None, told: str | None = None) -> Self:
-        """How it ends where the agent's own doing has made it impossible to look.
-
-        Args:
-            reason: A sentence that explains the grade.
-            error: For the record, where more is known.
-            told: What the agent is told, where it has not answered.
-        """
-        grade = Grade(reward=0.0, content=reason)
-        return cls(Outcome.GRADED, grade=grade, error=error or reason, told=told, cause=Cause.AGENT)
-
-    @classmethod
-    def left_to_record(cls, told: str | None = None) -> Self:
-        """How it ends here where it waits in its record for another server process."""
-        return cls(Outcome.LOST, told=told, parked=True)
-
-
-class Phase(StrEnum):
-    """What a session is doing."""
-
-    STARTING = "starting"
-    """Its world is opened, and its template runs to the prompt."""
-    RESUMING = "resuming"
-    """The same, and then its world is brought to the last recorded step."""
-    OPEN = "open"
-    """It is acted on."""
-    GRADING = "grading"
-    """Its template has the answer, or has ended the wait for one."""
-    LAID_DOWN = "laid down"
-    """Its world died. What is left of it is closed, before it is brought back."""
-    ENDING = "ending"
-    """How it ends is decided; its template cleans up, and the end is written."""
-    PARKED = "parked"
-    """It is over here, and waits in its record, or another server process has it."""
-    ENDED = "ended"
-    """It is over."""
-
-
-class Verdict(StrEnum):
-    """What follows from the death of a world in a call."""
-
-    COMES_BACK = "comes back"
-    """Nobody is to blame: it is brought back from its record."""
-    OF_AGENT = "of agent"
-    """It is the agent's doing: that is its result."""
-    OF_MACHINE = "of machine"
-    """It is not, and the world cannot come back."""
-
-
-class Meets(StrEnum):
-    """What a call meets that would reach a session's world."""
-
-    WORLD = "world"
-    """The world: it is done, in its turn."""
-    START = "start"
-    """A start that is not over."""
-    RESUMING = "resuming"
-    """A world that is not yet what the record says."""
-    ANSWER = "answer"
-    """An answer that was submitted before."""
-    OWN_END = "own end"
-    """A template that ended the wait for an answer by itself."""
-    END = "end"
-    """The end of the session."""
+__all__ = ["Decision", "State", "decide"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,32 +47,38 @@ class State:
     Attributes:
         phase: What it is doing.
         life: How many worlds it had before this one: what an older one reports is of no account.
-        is_driven: Whether its template was started in this life.
+        is_driven: Whether its template runs in this life.
+        is_back: Whether its world is what its record says, or will be as it is started.
+        is_asked: Whether it was asked: its prompt is durable.
         provisional: Whether nobody has acted on it, so that it expires early.
+        has_ended_wait: Whether its template's own deadline has ended the wait for an answer.
         answer: What was submitted; None before.
-        answered_at: When; None too where the template ended the wait by itself.
+        answered_at: When; None where nothing was.
         wanted: How somebody has it end; None while nobody does.
         ending: How it ends, once that is decided.
         died: What its world died of, until it is back.
-        was_recorded: Whether another server process began it: its first life is a resumed one.
         died_in_grading: Whether its world died before under its grader.
         taken: Whether another server process has it: nothing is written here any more.
         receipt: How it ended, once that is written.
+        is_closed: Whether its last world is closed, and its log is written.
     """
 
     phase: Phase = Phase.STARTING
     life: int = 0
     is_driven: bool = False
+    is_back: bool = True
+    is_asked: bool = False
     provisional: bool = False
+    has_ended_wait: bool = False
     answer: str | None = None
     answered_at: datetime | None = None
     wanted: Ending | None = None
     ending: Ending | None = None
     died: str | None = None
-    was_recorded: bool = False
     died_in_grading: bool = False
     taken: bool = False
     receipt: Receipt | None = None
+    is_closed: bool = False
 
     @property
     def is_over(self) -> bool:
@@ -183,10 +86,15 @@ class State:
         return self.phase in (Phase.ENDED, Phase.PARKED)
 
     @property
+    def is_leaving(self) -> bool:
+        """Whether it ends here alone, and goes on in its record, as far as is known by now."""
+        decided = self.ending or self.wanted
+        return self.phase is not Phase.ENDED and decided is not None and decided.parked
+
+    @property
     def is_let_go(self) -> bool:
         """Whether it goes on without this process: in its record, or in another server's hands."""
-        leaves = self.phase is Phase.ENDING and self.ending is not None and self.ending.parked
-        return self.phase is Phase.PARKED or self.taken or leaves
+        return self.phase is Phase.PARKED or self.taken or self.is_leaving
 
     @property
     def is_coming_back(self) -> bool:
@@ -194,360 +102,57 @@ class State:
         return self.died is not None and self.phase in (Phase.LAID_DOWN, Phase.RESUMING)
 
     @property
-    def is_graded_now(self) -> bool:
+    def is_graded(self) -> bool:
         """Whether its template grades, or will, whatever becomes of its world meanwhile."""
-        return self.phase is Phase.GRADING or (self.answer is not None and not self.is_over)
+        waits = self.answered_at is None and not self.has_ended_wait
+        return self.phase is Phase.GRADING or not (waits or self.is_over)
+
+    @property
+    def is_at_work(self) -> bool:
+        """Whether something goes on in it by itself, which no call waits for."""
+        ends = self.phase in (Phase.GRADING, Phase.EXAMINING, Phase.ENDING)
+        return ends or self.is_coming_back
 
     @property
     def told(self) -> str | None:
         """What is told of its end, or of what is wanted to end it."""
-        ending = self.ending or self.wanted
-        return ending.told if ending is not None else None
+        decided = self.ending or self.wanted
+        return None if decided is None else decided.told
 
+    @property
+    def shown(self) -> SessionState:
+        """What callers are told of what it is doing."""
+        if self.is_graded and self.phase is not Phase.RESUMING:
+            return "grading"
+        if self.phase is Phase.ENDING and not (self.is_back and self.is_asked):
+            return "starting" if self.is_back else "resuming"
+        return SHOWN[self.phase]
+
+    @property
     def meets(self) -> Meets:
         """What a call meets now that would reach the world."""
         if self.is_over:
             return Meets.END
         if self.phase is Phase.RESUMING:
             return Meets.RESUMING
-        if self.answer is not None:
+        if self.is_graded:
             return Meets.ANSWER
-        if self.phase is Phase.GRADING:
-            return Meets.OWN_END
         return Meets.START if self.phase in (Phase.STARTING, Phase.LAID_DOWN) else Meets.WORLD
 
-    def may_be_taken(self, *, is_prompted: bool, is_behind: bool, can_come_back: bool) -> bool:
+    def may_be_taken(self, *, is_behind: bool, can_come_back: bool) -> bool:
         """Whether another server process could go on with it.
 
         Args:
-            is_prompted: Whether its template has asked.
             is_behind: Whether its world was used directly, and no snapshot has that.
             can_come_back: Whether its world can be brought back from what is recorded.
         """
-        return is_prompted and not self.provisional and not is_behind and can_come_back
+        return self.is_asked and not self.provisional and not is_behind and can_come_back
 
-
-# What happens to a session.
-
-
-@dataclass(frozen=True, slots=True)
-class Begun:
-    """Its template is to be started."""
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """Its prompt is durable."""
-
-
-@dataclass(frozen=True, slots=True)
-class Touched:
-    """Somebody acts on it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Answered:
-    """A step that submits the answer is durable.
-
-    Attributes:
-        life: In which life.
-        answer: What was submitted.
-        at: When.
-        died: What the world had died of by then; None where it lives.
-        comes_back: Whether it can be brought back from its record.
-    """
-
-    life: int
-    answer: str
-    at: datetime
-    died: str | None = None
-    comes_back: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class EndedItself:
-    """The template's own deadline ended the wait for an answer."""
-
-    life: int
-
-
-@dataclass(frozen=True, slots=True)
-class EndWanted:
-    """Somebody has it end: a caller, a limit, or the server that stops.
-
-    Attributes:
-        ending: How.
-        abort: Whether that is at once, also where it is being graded.
-    """
-
-    ending: Ending
-    abort: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class TakenOver:
-    """A write was refused: another server process has it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Broke:
-    """Its world died in a call.
-
-    Attributes:
-        life: In which life.
-        reason: What it died of.
-        verdict: What follows.
-        ending: How it ends, where it does not come back.
-    """
-
-    life: int
-    reason: str
-    verdict: Verdict
-    ending: Ending | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Finished:
-    """Its template has run out.
-
-    Attributes:
-        life: In which life.
-        ending: How it ends by itself; None where it was told to end, and has.
-    """
-
-    life: int
-    ending: Ending | None
-
-
-@dataclass(frozen=True, slots=True)
-class Examined:
-    """Somebody has looked whether the world lives that a grader could not use.
-
-    Attributes:
-        life: In which life.
-        dead: What it died of; None where it lives.
-        died_before: Whether it had died under a grader in another server process.
-        has_changed: Whether anything was done in it.
-        comes_back: Whether it can be brought back from its record.
-        again: How the session ends where the same happened before, or cannot be made good.
-    """
-
-    life: int
-    dead: str | None
-    died_before: bool
-    has_changed: bool
-    comes_back: bool
-    again: Ending
-
-
-@dataclass(frozen=True, slots=True)
-class Recorded:
-    """Its end is written, or is owed.
-
-    Attributes:
-        receipt: How it ended; None where there is no record of its beginning either.
-        taken: Whether another server process had it by then.
-    """
-
-    receipt: Receipt | None
-    taken: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Closed:
-    """What was left of a life is closed, and its log is written."""
-
-    life: int
-
-
-@dataclass(frozen=True, slots=True)
-class NotBack:
-    """It could not be brought back.
-
-    Attributes:
-        life: Which life that was.
-        ending: How it ends by that.
-    """
-
-    life: int
-    ending: Ending
-
-
-@dataclass(frozen=True, slots=True)
-class Resumed:
-    """Its world is what its record says.
-
-    Attributes:
-        life: Which life that is.
-        answer: The answer that its record has, to be graded again; None without one.
-        at: When it was submitted.
-    """
-
-    life: int
-    answer: str | None = None
-    at: datetime | None = None
-
-
-Event: TypeAlias = (
-    Begun
-    | Asked
-    | Touched
-    | Answered
-    | EndedItself
-    | EndWanted
-    | TakenOver
-    | Broke
-    | Finished
-    | Examined
-    | Recorded
-    | Closed
-    | NotBack
-    | Resumed
-)
-
-
-# What is to be done.
-
-
-@dataclass(frozen=True, slots=True)
-class StartDriver:
-    """Run the template to its prompt.
-
-    Attributes:
-        ready: Whether it may grade once it has asked; else with `GetReady`.
-    """
-
-    ready: bool
-
-
-@dataclass(frozen=True, slots=True)
-class GetReady:
-    """Let the template grade from now on."""
-
-
-@dataclass(frozen=True, slots=True)
-class Submit:
-    """Resume the template with the answer."""
-
-    answer: str
-
-
-@dataclass(frozen=True, slots=True)
-class Dismiss:
-    """Throw into the template that waits for an answer: there will be none."""
-
-    ending: Ending
-
-
-@dataclass(frozen=True, slots=True)
-class Abort:
-    """Cancel the template, whatever it does."""
-
-    ending: Ending
-
-
-@dataclass(frozen=True, slots=True)
-class StartCommands:
-    """Perform the calls that wait, and those that come."""
-
-
-@dataclass(frozen=True, slots=True)
-class CutOff:
-    """Cut the running call off, and wait for nothing."""
-
-
-@dataclass(frozen=True, slots=True)
-class StopCommands:
-    """Cut the running call off, let it let go of the world, and end direct access to it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Examine:
-    """Look whether the world lives that a grader could not use."""
-
-    by_agent: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Note:
-    """Add a line to the session's log."""
-
-    line: str
-
-
-@dataclass(frozen=True, slots=True)
-class Record:
-    """Write the end."""
-
-    ending: Ending
-
-
-@dataclass(frozen=True, slots=True)
-class Tell:
-    """Tell everybody who waits for the end."""
-
-
-@dataclass(frozen=True, slots=True)
-class RefuseWaiting:
-    """Refuse the calls that wait.
-
-    Attributes:
-        died: What the world died of that comes back; None where the session is over.
-    """
-
-    died: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class CloseWorld:
-    """Close the world."""
-
-
-@dataclass(frozen=True, slots=True)
-class WriteLog:
-    """Write what was logged since the last step, which closes this life.
-
-    Attributes:
-        release: Whether another server process may have the session then.
-    """
-
-    release: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Resume:
-    """Make the next life of the world, and bring it to the last recorded step."""
-
-
-Effect: TypeAlias = (
-    StartDriver
-    | GetReady
-    | Submit
-    | Dismiss
-    | Abort
-    | StartCommands
-    | CutOff
-    | StopCommands
-    | Examine
-    | Note
-    | Record
-    | Tell
-    | RefuseWaiting
-    | CloseWorld
-    | WriteLog
-    | Resume
-)
 
 Decision: TypeAlias = tuple[State, tuple[Effect, ...]]
 
 
-STOPPED = "its server was stopped, and the session waits in its record"
-"""The line of a log where the server of a session was stopped; where it is not, it died."""
-DIED_IN_GRADING = "its world died before it had a grade; it is brought back, and graded again"
-"""The line of a log by which such deaths are counted."""
-
-
-def decide(state: State, event: Event) -> Decision:
+def decide(state: State, event: ev.Event) -> Decision:
     """What a session is after an event, and what is to be done.
 
     Args:
@@ -557,187 +162,229 @@ def decide(state: State, event: Event) -> Decision:
     Returns:
         The next state, and the effects in their order.
     """
-    if state.is_over or getattr(event, "life", state.life) != state.life:
+    if getattr(event, "life", state.life) != state.life:
         return state, ()
+    if state.is_over:
+        return _after_the_end(state, event), ()
     return _RULES[type(event)](state, event)
 
 
-def _begun(state: State, _: Begun) -> Decision:
+def _after_the_end(state: State, event: ev.Event) -> State:
+    """An end is final; its world is closed afterwards, and its record may be another's."""
+    match event:
+        case ev.Closed():
+            return replace(state, is_closed=True)
+        case ev.TakenOver():
+            return replace(state, taken=True)
+        case ev.Recorded() if state.receipt is not None and event.receipt is not None:
+            return replace(state, receipt=event.receipt)  # what stood in the record before
+        case _:
+            return state
+
+
+def _staged(state: State, _: ev.Staged) -> Decision:
     if state.is_driven or state.phase not in (Phase.STARTING, Phase.RESUMING):
         return state, ()
-    return replace(state, is_driven=True), (StartDriver(ready=state.phase is Phase.STARTING),)
+    return replace(state, is_driven=True), (StartDriver(),)
 
 
-def _asked(state: State, _: Asked) -> Decision:
-    if state.phase is not Phase.STARTING:
+def _asked(state: State, _: ev.Asked) -> Decision:
+    state = replace(state, is_asked=True)
+    if state.phase is not Phase.STARTING or not state.is_driven:  # it may be graded by now
         return state, ()
     return replace(state, phase=Phase.OPEN), (StartCommands(),)
 
 
-def _touched(state: State, _: Touched) -> Decision:
+def _claimed(state: State, _: ev.Claimed) -> Decision:
+    begins = state.phase is Phase.RESUMING and not state.is_driven and state.died is None
+    return state, (Resume(),) if begins else ()
+
+
+def _touched(state: State, _: ev.Touched) -> Decision:
     return replace(state, provisional=False), ()
 
 
-def _answered(state: State, event: Answered) -> Decision:
-    if state.phase is not Phase.OPEN:  # it came too late, and the record has it
+def _answered(state: State, event: ev.Answered) -> Decision:
+    if state.answer is not None or state.phase in (Phase.STARTING, Phase.RESUMING):
         return state, ()
     state = replace(state, answer=event.answer, answered_at=event.at)
+    if state.phase is not Phase.OPEN:  # it came too late, and the record has it
+        return state, ()
     if event.died is not None and event.comes_back:
         return _lay_down(state, event.died)
     return replace(state, phase=Phase.GRADING), (Submit(event.answer),)
 
 
-def _ended_itself(state: State, _: EndedItself) -> Decision:
-    if state.phase is Phase.STARTING:
-        return replace(state, phase=Phase.GRADING), ()
-    if state.phase is Phase.OPEN:
-        return replace(state, phase=Phase.GRADING), (CutOff(),)
-    return state, ()
+def _ended_itself(state: State, _: ev.EndedItself) -> Decision:
+    match state.phase:
+        case _ if not state.is_driven:
+            return state, ()
+        case Phase.STARTING:
+            return replace(state, phase=Phase.GRADING, has_ended_wait=True), (Proceed(),)
+        case Phase.OPEN:
+            state = replace(state, phase=Phase.GRADING, has_ended_wait=True)
+            return state, (CutOff(), Proceed())
+        case Phase.RESUMING:  # it may grade once its world is back
+            return replace(state, has_ended_wait=True), ()
+        case _:
+            return state, ()
 
 
-def _end_wanted(state: State, event: EndWanted) -> Decision:
-    ending, hurry = event.ending, (Abort(event.ending),) if event.abort else ()
+def _end_wanted(state: State, event: ev.EndWanted) -> Decision:
+    ending, at_once = event.ending, (Abort(event.ending),) if event.abort else ()
+    if state.is_graded and not event.abort:  # it ends with its grade
+        return state, ()
     match state.phase:
         case Phase.STARTING | Phase.RESUMING:
             return _abort(state, ending)
         case Phase.OPEN:
-            state = replace(state, phase=Phase.ENDING, ending=ending)
-            last = Abort(ending) if event.abort else Dismiss(ending)
-            return state, (StopCommands(), last)
-        case Phase.GRADING if not event.abort:
-            return state, ()
+            answer = state.answer if event.answer is None else event.answer
+            state = replace(state, phase=Phase.ENDING, ending=ending, answer=answer)
+            return state, (StopCommands(), *(at_once or (Dismiss(ending),)))
         case Phase.GRADING:
-            return replace(state, wanted=state.wanted or ending), (CutOff(), *hurry)
+            return replace(state, wanted=state.wanted or ending), (CutOff(), *at_once)
         case Phase.LAID_DOWN:
-            return replace(state, wanted=state.wanted or ending), hurry
+            return replace(state, wanted=state.wanted or ending), at_once
         case _:
-            wanted = (state.wanted or ending) if event.abort else state.wanted
-            return replace(state, wanted=wanted), hurry
+            wanted = state.wanted or (ending if event.abort else None)
+            return replace(state, wanted=wanted), at_once
 
 
-def _taken_over(state: State, _: TakenOver) -> Decision:
-    return _end_wanted(replace(state, taken=True), EndWanted(Ending.left_to_record(), abort=True))
+def _taken_over(state: State, _: ev.TakenOver) -> Decision:
+    left = ev.EndWanted(Ending.left_to_record(), abort=True)
+    return _end_wanted(replace(state, taken=True), left)
 
 
-def _broke(state: State, event: Broke) -> Decision:
+def _broke(state: State, event: ev.Broke) -> Decision:
     if state.phase is not Phase.OPEN:
         return state, ()
-    if event.verdict is Verdict.COMES_BACK:
+    if event.ending is None:
         return _lay_down(state, event.reason)
-    text = event.reason
-    ending = event.ending or Ending(Outcome.ENVIRONMENT_FAILED, error=text, told=text)
-    return replace(state, phase=Phase.ENDING, ending=ending), (StopCommands(), Dismiss(ending))
+    state = replace(state, phase=Phase.ENDING, ending=event.ending)
+    return state, (StopCommands(), Dismiss(event.ending))
 
 
-def _finished(state: State, event: Finished) -> Decision:
+def _rested(state: State, _: ev.Rested) -> Decision:
+    return state, (CatchUp(),) if state.phase is Phase.OPEN else ()
+
+
+def _finished(state: State, event: ev.Finished) -> Decision:
+    if not state.is_driven:
+        return state, ()
     state = replace(state, is_driven=False)
     if state.phase is Phase.LAID_DOWN:
         return state, (StopCommands(), *_close_life(state))
     ending, graded = event.ending, state.phase is Phase.GRADING
-    if state.phase is Phase.ENDING:
+    if state.phase is Phase.ENDING and not state.taken:
         ending = state.ending
-    elif graded and state.wanted is not None and not _is_graded(ending):
+    elif state.wanted is not None and not _is_graded(ending):
         ending, graded = state.wanted, False
-    elif state.phase is Phase.RESUMING and ending is not None and ending.cause is None:
-        ending = not_back(state, ending.error)
+    elif not graded and _is_graded(ending):  # nothing was to be graded
+        ending = None
     ending = ending or Ending(Outcome.LOST, error="cancelled", told="It was interrupted.")
+    ending = _as_it_is(state, ending)
     after = replace(state, phase=Phase.ENDING, ending=ending)
     if graded and ending.outcome is Outcome.ENVIRONMENT_FAILED:
-        examine = Examine(by_agent=ending.cause is Cause.AGENT)
-        return replace(after, ending=replace(ending, cause=None)), (StopCommands(), examine)
-    return after, (StopCommands(), *_record(state, ending))
+        examine = Examine(ending.told, by_agent=ending.cause is Cause.AGENT)
+        after = replace(after, phase=Phase.EXAMINING, ending=replace(ending, cause=None))
+        return after, (StopCommands(), examine)
+    return after, (StopCommands(), _record(state, ending))
 
 
-def _examined(state: State, event: Examined) -> Decision:
-    ending = state.ending
-    if state.phase is not Phase.ENDING or ending is None:
+def _examined(state: State, event: ev.Examined) -> Decision:
+    ending = state.wanted or state.ending
+    if state.phase is not Phase.EXAMINING or ending is None:
         return state, ()
-    if state.wanted is not None:
-        ending = state.wanted
-    elif event.dead is None:
+    if state.wanted is not None or event.died is None:
         pass
     elif state.died_in_grading or event.died_before:
-        ending = event.again if event.has_changed else ending
-    elif state.answer is not None and event.comes_back:
-        state = replace(
-            state, phase=Phase.LAID_DOWN, died=event.dead, died_in_grading=True, ending=None
-        )
-        notes = (Note(DIED_IN_GRADING), Note(f"its world died: {event.dead}"))
+        ending = died_again(event.died) if event.has_changed else ending
+    elif state.answered_at is not None and event.comes_back:
+        state = replace(state, phase=Phase.LAID_DOWN, died=event.died, ending=None)
+        state = replace(state, died_in_grading=True)
+        notes = (Note(DIED_IN_GRADING), Note(f"its world died: {event.died}"))
         return state, (*notes, *_close_life(state))
-    return replace(state, ending=ending), _record(state, ending)
+    elif event.by_agent:
+        ending = destroyed(event.died)
+    ending = _as_it_is(state, ending)
+    return replace(state, phase=Phase.ENDING, ending=ending), (_record(state, ending),)
 
 
-def _recorded(state: State, event: Recorded) -> Decision:
+def _recorded(state: State, event: ev.Recorded) -> Decision:
     ending = state.ending
-    if state.phase is not Phase.ENDING or ending is None:
+    if state.phase is not Phase.ENDING or state.is_driven or ending is None:
         return state, ()
-    parked = event.taken or state.taken or ending.parked
+    taken = state.taken or event.taken
+    parked = taken or ending.parked
     state = replace(
         state,
         phase=Phase.PARKED if parked else Phase.ENDED,
         receipt=None if parked else event.receipt,
-        taken=state.taken or event.taken,
+        taken=taken,
     )
-    release = parked and not state.taken
-    return state, (Tell(), RefuseWaiting(), CloseWorld(), WriteLog(release=release))
+    return state, (Tell(), RefuseWaiting(), CloseWorld(), WriteLog(release=parked and not taken))
 
 
-def _closed(state: State, _: Closed) -> Decision:
-    if state.phase is not Phase.LAID_DOWN:
+def _closed(state: State, _: ev.Closed) -> Decision:
+    if state.phase is not Phase.LAID_DOWN or state.is_driven:
         return state, ()
     if state.wanted is not None:
-        ending = state.wanted
-        return replace(state, phase=Phase.ENDING, ending=ending), _record(state, ending)
-    return replace(state, phase=Phase.RESUMING, life=state.life + 1), (Resume(),)
+        ending = _as_it_is(state, state.wanted)
+        return replace(state, phase=Phase.ENDING, ending=ending), (_record(state, ending),)
+    state = replace(state, phase=Phase.RESUMING, life=state.life + 1, is_back=False)
+    return replace(state, has_ended_wait=False), (Resume(),)
 
 
-def _not_back(state: State, event: NotBack) -> Decision:
+def _not_back(state: State, event: ev.NotBack) -> Decision:
     return (state, ()) if state.phase is not Phase.RESUMING else _abort(state, event.ending)
 
 
-def _resumed(state: State, event: Resumed) -> Decision:
-    if state.phase is not Phase.RESUMING:
+def _resumed(state: State, event: ev.Resumed) -> Decision:
+    if state.phase is not Phase.RESUMING or not state.is_driven:
         return state, ()
-    state = replace(state, died=None)
-    answer = state.answer if state.answer is not None else event.answer
-    if answer is None:
-        return replace(state, phase=Phase.OPEN), (GetReady(),)
-    at = event.at if event.at is not None else state.answered_at
-    state = replace(state, phase=Phase.GRADING, answer=answer, answered_at=at)
-    return state, (GetReady(), Submit(answer))
+    state = replace(state, died=None, is_back=True, is_asked=True)
+    answer = event.answer if state.answer is None else state.answer
+    if answer is not None:
+        at = state.answered_at if event.at is None else event.at
+        state = replace(state, phase=Phase.GRADING, answer=answer, answered_at=at)
+        return state, (Submit(answer),)
+    if state.has_ended_wait:
+        return replace(state, phase=Phase.GRADING), (Proceed(),)
+    return replace(state, phase=Phase.OPEN), ()
 
 
 def _lay_down(state: State, reason: str) -> Decision:
     """Have what is left of the world closed, before it is brought back."""
+    left = Dismiss(Ending.left_to_record())
     after = replace(state, phase=Phase.LAID_DOWN, died=reason)
-    return after, (Note(f"its world died: {reason}"), Dismiss(Ending.left_to_record()))
+    return after, (Note(f"its world died: {reason}"), StopCommands(), left)
 
 
 def _abort(state: State, ending: Ending) -> Decision:
     """End what is being started or resumed."""
+    ending = _as_it_is(state, ending)
     after = replace(state, phase=Phase.ENDING, ending=ending)
     if state.is_driven:
         return after, (CutOff(), Abort(ending))
-    return after, (StopCommands(), *_record(state, ending))
+    return after, (StopCommands(), _record(state, ending))
 
 
-def _record(state: State, ending: Ending) -> tuple[Effect, ...]:
-    """Have the end written; one that waits in its record says so, unless it was not back."""
-    is_left = ending.parked and state.phase is not Phase.RESUMING and not state.taken
-    return (*((Note(STOPPED),) if is_left else ()), Record(ending))
+def _as_it_is(state: State, ending: Ending) -> Ending:
+    """An end by itself while the world is brought back is the end of that; another's, no end."""
+    if state.taken:
+        return Ending.left_to_record()
+    by_itself = not ending.parked and ending.cause is None and state.ending is None
+    return not_back(state.died, ending.error) if by_itself and not state.is_back else ending
+
+
+def _record(state: State, ending: Ending) -> Record:
+    """Have the end written; a record that is left as it was says nothing of that."""
+    says = ending.parked and state.is_back and not state.taken
+    return Record(ending, STOPPED if says else None)
 
 
 def _close_life(state: State) -> tuple[Effect, ...]:
     return RefuseWaiting(died=state.died or ""), CloseWorld(), WriteLog()
-
-
-def not_back(state: State, why: str | None) -> Ending:
-    """How a session ends that could not be brought back."""
-    if state.died is not None:
-        text = f"Its world died ({state.died}), and it could not be brought back: {why}"
-        return Ending(Outcome.ENVIRONMENT_FAILED, error=text, told=text)
-    text = f"Its server ended, and it could not be brought back: {why}"
-    return Ending(Outcome.LOST, error=text, told=text)
 
 
 def _is_graded(ending: Ending | None) -> bool:
@@ -745,19 +392,21 @@ def _is_graded(ending: Ending | None) -> bool:
 
 
 _RULES: Mapping[type, Callable[[State, Any], Decision]] = {
-    Begun: _begun,
-    Asked: _asked,
-    Touched: _touched,
-    Answered: _answered,
-    EndedItself: _ended_itself,
-    EndWanted: _end_wanted,
-    TakenOver: _taken_over,
-    Broke: _broke,
-    Finished: _finished,
-    Examined: _examined,
-    Recorded: _recorded,
-    Closed: _closed,
-    NotBack: _not_back,
-    Resumed: _resumed,
+    ev.Staged: _staged,
+    ev.Asked: _asked,
+    ev.Claimed: _claimed,
+    ev.Touched: _touched,
+    ev.Answered: _answered,
+    ev.EndedItself: _ended_itself,
+    ev.EndWanted: _end_wanted,
+    ev.TakenOver: _taken_over,
+    ev.Broke: _broke,
+    ev.Rested: _rested,
+    ev.Finished: _finished,
+    ev.Examined: _examined,
+    ev.Recorded: _recorded,
+    ev.Closed: _closed,
+    ev.NotBack: _not_back,
+    ev.Resumed: _resumed,
 }
 """What each kind of event makes of a session that is not over."""

@@ -19,6 +19,7 @@ from hud_mcp.environment.calls import Measurement, combination, measure, prepare
 from hud_mcp.errors import (
     ActionFailed,
     BrokenByAgent,
+    DestroyedByAgent,
     EnvironmentFailed,
     HudMcpError,
     InvalidAction,
@@ -26,6 +27,7 @@ from hud_mcp.errors import (
     StoreFailed,
 )
 from hud_mcp.function import Situation
+from hud_mcp.grade import Cause, Outcome
 from hud_mcp.observation import (
     Look,
     Observation,
@@ -34,15 +36,20 @@ from hud_mcp.observation import (
     clip_text,
     fit_screenshot,
 )
-from hud_mcp.session.direct import Visits
-from hud_mcp.session.journal import Draft, Recorder, StepKind
+from hud_mcp.record.trajectory import utc_now
+from hud_mcp.session.deaths import whose_doing
+from hud_mcp.session.direct import DirectAccess
+from hud_mcp.session.endings import Ending, destroyed, died_again
+from hud_mcp.session.events import Answered, Broke
+from hud_mcp.session.executor import Post
+from hud_mcp.session.journal import Draft, Journal, StepKind
 from hud_mcp.session.limits import Limits
-from hud_mcp.session.live_world import HeldWorld
+from hud_mcp.session.live_world import LiveWorld
 from hud_mcp.session.measuring import BY_AGENT, FINAL_RESPONSE, Measuring
 from hud_mcp.task import Task
 from hud_mcp.tool import Tool
 
-__all__ = ["Performer", "Stepped"]
+__all__ = ["Stepped", "Steps"]
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -75,19 +82,18 @@ class Stepped:
     is_repeat: bool = False
 
 
-class Performer:
+class Steps:
     """Performs one session's calls on its world, one at a time, and observes after each.
 
     Args:
         environment: Whose actions they are.
         world: What they act on.
         limits: What bounds a call.
-        recorder: Takes every step.
-        visits: Who else uses the world.
+        journal: Takes every step.
+        direct: Who else uses the world.
         rewards_shown: Whether the agent is told the reward of a step.
-        hand_over: Takes the answer, once the step that submits it is recorded; and `died`, whether
-            the world could not be looked at then, as it is dead.
-        comes_back: Whether the world, if it dies now, can be brought back from the record.
+        post: Is told of the answer, once the step that submits it is recorded.
+        life: In which life of the world.
         measuring: Takes what is done and measured.
         operated: Whether an answer is kept for an operator's `evaluate`, and not handed over.
         log: Takes a line for the session's log.
@@ -96,14 +102,14 @@ class Performer:
     def __init__(
         self,
         environment: Environment,
-        world: HeldWorld,
+        world: LiveWorld,
         *,
         limits: Limits,
-        recorder: Recorder,
-        visits: Visits,
+        journal: Journal,
+        direct: DirectAccess,
         rewards_shown: bool,
-        hand_over: Callable[..., None],
-        comes_back: Callable[[], bool],
+        post: Post,
+        life: int,
         measuring: Measuring,
         operated: bool,
         log: Callable[[str], None],
@@ -113,14 +119,47 @@ class Performer:
         self._environment = environment
         self._world = world
         self._limits = limits
-        self._recorder = recorder
-        self._visits = visits
+        self._journal = journal
+        self._direct = direct
         self._rewards_shown = rewards_shown
-        self._hand_over = hand_over
-        self._comes_back = comes_back
+        self._post = post
+        self._life = life
         self._log = log
         self._was_dead = False
         self._could_come_back = False
+
+    @property
+    def can_come_back(self) -> bool:
+        """Whether the world, if it dies now, can be brought back from what is recorded."""
+        journal = self._journal
+        return (
+            journal.is_complete
+            and not journal.is_behind
+            and not journal.taken
+            and self._world.can_come_back(journal.changed, journal.snapshot_step)
+        )
+
+    async def attempt(self, run: Callable[[], Awaitable[T]]) -> T:
+        """Make a call; where it finds the world broken, say so, and whose doing it is."""
+        try:
+            return await run()
+        except EnvironmentFailed as exc:
+            self._post(self._broke(exc))
+            raise
+
+    def _broke(self, exc: EnvironmentFailed) -> Broke:
+        reason, deaths = self._world.died or str(exc), self._journal.deaths
+        undone = bool(deaths) and deaths[-1].index == self._journal.count - 1
+        cause = whose_doing(deaths, has_acted=self._journal.changed > 0) if undone else None
+        if undone and cause is None:
+            ending = None  # nobody is to blame, and it comes back
+        elif cause is Cause.AGENT:
+            ending = died_again(reason)
+        elif not undone and isinstance(exc, DestroyedByAgent):
+            ending = destroyed(reason)
+        else:
+            ending = Ending(Outcome.ENVIRONMENT_FAILED, error=str(exc), told=str(exc))
+        return Broke(self._life, reason, ending)
 
     def check_actions(self, actions: Sequence[Action]) -> None:
         """Refuse actions that cannot be performed here.
@@ -189,11 +228,11 @@ class Performer:
             draft.interrupted = not isinstance(exc, HudMcpError)
             self._undo_if_dead(draft, exc)
             self._note(draft)  # what was done before it stopped, was done
-            await self._recorder.keep(draft)
+            await self._journal.keep(draft)
             raise
         self._note(draft)
         if answer is None:
-            await self._recorder.add(draft)
+            await self._journal.add(draft)
         elif self._operated:
             await self._keep_answer(answer, draft)
         else:
@@ -234,7 +273,7 @@ class Performer:
             if own and not isinstance(exc, EnvironmentFailed):
                 failure = None if draft.interrupted else draft.error
                 self._measuring.fail(failure, by_agent=isinstance(exc, BrokenByAgent))
-            await self._recorder.keep(draft)
+            await self._journal.keep(draft)
             raise
         grade = measured.grade
         draft.performed = len(named)
@@ -242,7 +281,7 @@ class Performer:
             "results": list(measured.results),
             "grade": None if grade is None else grade.model_dump(mode="json"),
         }
-        await self._recorder.add(draft)
+        await self._journal.add(draft)
         if own:
             self._measuring.note(measured)
         return measured
@@ -266,12 +305,12 @@ class Performer:
             draft.error = _why_stopped(exc, "while it was set up")
             draft.interrupted = isinstance(exc, asyncio.CancelledError)
             self._undo_if_dead(draft, exc)
-            await self._recorder.keep(draft)
+            await self._journal.keep(draft)
             if isinstance(exc, HudMcpError) or not isinstance(exc, Exception):
                 raise
             raise ActionFailed(f"The setup failed: {draft.error}") from exc
         draft.performed = len(calls)
-        await self._recorder.add(draft)
+        await self._journal.add(draft)
         return self._shown(draft, deliver_image=True, answered=False)
 
     async def run_tool(self, tool: Tool, arguments: dict[str, Any], look: Look) -> Stepped:
@@ -300,13 +339,13 @@ class Performer:
             if not ours:
                 draft.error = f"{tool.name} failed: {draft.error}"
                 logger.exception("tool %s raised", tool.name)
-            await self._recorder.keep(draft)
+            await self._journal.keep(draft)
             if ours:
                 raise
             raise ActionFailed(draft.error) from None
         draft.performed = 1
         draft.observation = Observation(text=shown.text or "", image=seen.image)
-        await self._recorder.add(draft)
+        await self._journal.add(draft)
         return Stepped(result=TaskResult(observation=shown), performed=1)
 
     async def respond(self, answer: str) -> None:
@@ -351,7 +390,7 @@ class Performer:
                 self._world.observe(look, deliver_image=deliver_image),
             )
         except EnvironmentFailed as exc:
-            if draft.performed and self._comes_back() and not self._world.replays:
+            if draft.performed and self.can_come_back and not self._world.replays:
                 raise
             draft.error = f"Nothing was seen as it was answered: {exc}"
             return True
@@ -372,8 +411,8 @@ class Performer:
     async def _snapshot(self, *, answers: bool) -> bytes | None:
         """The world's state: where it is answered as it is, else not in the middle of a visit."""
         if answers:
-            return await self._world.snapshot(self._recorder.count)
-        return await self._visits.take()
+            return await self._world.snapshot(self._journal.count)
+        return await self._direct.take()
 
     async def _act(self, actions: Sequence[Action], draft: Draft) -> str | None:
         """Perform actions until one is refused or the episode ends; return the answer, if any."""
@@ -412,7 +451,7 @@ class Performer:
         draft.info[FINAL_RESPONSE] = answer
         self._measuring.note_actions(draft.actions[draft.performed - 1 : draft.performed])
         self._measuring.final_response = answer
-        await self._recorder.add(draft)
+        await self._journal.add(draft)
 
     async def _submit(self, answer: str, draft: Draft, *, died: bool) -> None:
         """Record the step that answers, and only then hand the answer over."""
@@ -420,22 +459,30 @@ class Performer:
         draft.performed += 1
         draft.answers = True
         try:
-            await self._recorder.add(draft)
+            await self._journal.add(draft)
         except StoreFailed as exc:
-            self._recorder.withdraw()
+            self._journal.withdraw()
             draft.performed -= 1
             draft.answers = False
             done = ""
             if draft.kind != "response":
                 draft.error = "the answer was not submitted"
-                self._recorder.owe(draft)
+                self._journal.owe(draft)
                 done = " What came before it in this call was performed: do not repeat it."
             raise StoreFailed(
                 "The answer was not submitted, because it cannot be recorded. "
                 f"{exc.__cause__}{done}"
             ) from None
         self._measuring.note_actions(draft.actions[draft.performed - 1 : draft.performed])
-        self._hand_over(answer, died=died)
+        self._post(
+            Answered(
+                self._life,
+                answer,
+                utc_now(),
+                died=(self._world.died or "It could not be looked at.") if died else None,
+                comes_back=died and self.can_come_back,
+            )
+        )
 
     def _note(self, draft: Draft) -> None:
         """Add what was performed to what functions may ask for."""
@@ -446,7 +493,7 @@ class Performer:
         draft.scale = self._world.scale
         draft.look = look.model_dump(mode="json", exclude_defaults=True)
         self._was_dead = self._world.died is not None
-        self._could_come_back = self._comes_back()  # before the call adds what no replay repeats
+        self._could_come_back = self.can_come_back  # before the call adds what no replay repeats
         return draft
 
 

@@ -27,7 +27,7 @@ from hud_mcp.errors import (
 from hud_mcp.grade import Cause, Grade, Outcome
 from hud_mcp.observation import Look, Observation
 from hud_mcp.session.caller import OPERATOR, Caller
-from hud_mcp.session.driver import Ending
+from hud_mcp.session.endings import Ending
 from hud_mcp.session.limits import Limits
 from hud_mcp.session.operations import Operations
 from hud_mcp.session.registry import Sessions

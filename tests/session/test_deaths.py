@@ -461,7 +461,7 @@ async def test_a_world_that_dies_as_it_is_graded_is_graded_again(tmp_path: Path)
         left = [deaths]
 
         def fail(slate: Slate, left: list[int] = left) -> None:
-            if asyncio.current_task().get_name().startswith("keeper") and left[0]:  # type: ignore[union-attr]
+            if asyncio.current_task().get_name().startswith("driver") and left[0]:  # type: ignore[union-attr]
                 left[0] -= 1
                 slate.broken = "The slate fell."
                 slate.check()

@@ -10,7 +10,8 @@ import pytest
 from hud_mcp import Store, Task
 from hud_mcp.grade import Outcome
 from hud_mcp.record.trajectory import Receipt, Trajectory
-from hud_mcp.session.journal import Recorder
+from hud_mcp.session.journal import Journal
+from hud_mcp.session.state import State
 
 pytestmark = pytest.mark.anyio
 
@@ -38,13 +39,13 @@ async def test_an_end_may_be_settled_by_several_at_once(tmp_path: Path) -> None:
     begun = Trajectory(id="traj-1", environment="e", task=TASK, started_at=AT)
     with anyio.fail_after(30):
         await store.add_session(begun, secret_digest="digest", principal=None)
-        recorder = Recorder(store, "traj-1", log_lines=1000)
+        recorder = Journal(store, "traj-1", log_lines=1000, post=lambda _event: State())
         async with anyio.create_task_group() as group:
             group.start_soon(recorder.end, RECEIPT)
             for i in range(50):
                 await anyio.lowlevel.checkpoint()
                 recorder.log(f"line {i}")
-                group.start_soon(recorder.settle)
+                group.start_soon(recorder.flush_end)
         assert not recorder.owes
         assert (await store.load_trajectory("traj-1")).receipt == RECEIPT
         await store.close()

@@ -26,7 +26,7 @@ from hud_mcp.observation import Look
 from hud_mcp.record.trajectory import Receipt, Trajectory
 from hud_mcp.server.app import build_server
 from hud_mcp.session.caller import OPERATOR, Caller
-from hud_mcp.session.driver import Ending
+from hud_mcp.session.endings import Ending
 from hud_mcp.session.limits import Limits
 from hud_mcp.session.operations import Operations
 from hud_mcp.session.receipts import digest

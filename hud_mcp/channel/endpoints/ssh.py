@@ -10,7 +10,7 @@ from hud_mcp.channel.endpoints.endpoint import Admission, FindSession
 from hud_mcp.errors import EnvironmentFailed, NotInstalled
 from hud_mcp.sandbox import Isolation, Sandbox
 from hud_mcp.sandbox.bubblewrap import GUEST_ROOT
-from hud_mcp.session.direct import Visit
+from hud_mcp.session.direct import Access
 from hud_mcp.world import WorldSpec
 from hud_mcp.worlds.shell import Shell, ShellWorld
 
@@ -100,7 +100,7 @@ class ShellDoor:
 class _ShellUse:
     """One use of a shell's sandbox."""
 
-    def __init__(self, visit: Visit) -> None:
+    def __init__(self, visit: Access) -> None:
         self._visit = visit
         self._world: ShellWorld | None = None
 

@@ -1,0 +1,443 @@
+"""What a session is, and what carries out what is decided for it.
+
+The state says what the session is, a life has the parts that use its world, the journal has its
+rows. Each effect is an order to one of them; what comes of it is posted as an event.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import TypeVar
+
+import anyio
+
+from hud_mcp.errors import (
+    DamagedRecord,
+    HudMcpError,
+    LimitReached,
+    SessionBusy,
+    SessionTaken,
+    StoreFailed,
+    WorldDied,
+)
+from hud_mcp.grade import Outcome
+from hud_mcp.record.trajectory import Receipt, Trajectory, utc_now
+from hud_mcp.session import effects as do
+from hud_mcp.session.deaths import DiedAgain
+from hud_mcp.session.durability import Durability
+from hud_mcp.session.endings import Ending, died_again
+from hud_mcp.session.events import Closed, Event, Examined, NotBack, Recorded, Resumed, Staged
+from hud_mcp.session.executor import Executor, Rest
+from hud_mcp.session.journal import Journal
+from hud_mcp.session.life import Life, SessionSpec
+from hud_mcp.session.log import BROUGHT_BACK, DIED_IN_GRADING, GRADED_AGAIN, take_rest
+from hud_mcp.session.phase import Phase
+from hud_mcp.session.receipts import died_text, make_receipt
+from hud_mcp.session.replay import WorldLost, submitted_answer
+from hud_mcp.session.state import State
+from hud_mcp.session.strain import Strain
+from hud_mcp.store import Store
+from hud_mcp.store.characters import storable
+from hud_mcp.store.stored_session import HeldSession
+from hud_mcp.template import Prompt
+from hud_mcp.world import Opening, Shared
+
+__all__ = ["Core"]
+
+logger = logging.getLogger(__name__)
+T = TypeVar("T")
+
+_PATIENCE_S = 5.0
+"""How long a world may take to close, and the log to be written."""
+
+
+class Core:
+    """The state of one session, and its parts.
+
+    Args:
+        spec: What it is made of.
+        store: Where it is recorded.
+        shared: The process's shared services.
+        stored: Its record, where another server process began it.
+        provisional: Whether it expires early until somebody acts on it.
+        program: A task that is cancelled with the whole event loop alone; None where none is.
+
+    Attributes:
+        spec: The same.
+        journal: What it writes.
+        strain: What the machine's load did to it.
+        life: The parts that use its world.
+        prompt: What its template asks; None until it does.
+        failure: Why it could not be brought back, where its record could not be written.
+        touched_s: When somebody acted on it last.
+        ended: Set once its end may be read.
+    """
+
+    def __init__(
+        self,
+        spec: SessionSpec,
+        *,
+        store: Store,
+        shared: Shared,
+        stored: HeldSession | None,
+        provisional: bool,
+        program: "asyncio.Task[None] | None",
+    ) -> None:
+        begun = stored.trajectory if stored is not None else None
+        self.spec = spec
+        self.prompt: Prompt | None = None
+        self.failure: HudMcpError | None = None
+        self.touched_s = time.monotonic()
+        self.ended = anyio.Event()
+        self._store = store
+        self._shared = shared
+        self._stored = stored
+        self._program = program
+        self._opening: Opening | None = None
+        self._durability = Durability(begun.steps if begun is not None else ())
+        self.journal = Journal(
+            store,
+            spec.trajectory_id,
+            log_lines=spec.limits.log_lines,
+            post=self.post,
+            recorded=begun.steps if begun is not None else (),
+            lines=stored.lines if stored is not None else 0,
+            durability=self._durability,
+            attempt=stored.attempt if stored is not None else None,
+        )
+        log = self.journal.log
+        self.strain = Strain(shared.contention, log, begun.logs if begun is not None else None)
+        phase = Phase.STARTING if stored is None else Phase.RESUMING
+        state = State(phase, provisional=provisional, is_back=stored is None)
+        self._executor = Executor(state, self, name=spec.name, log=log)
+        self.life = self._new_life(0)
+
+    def _new_life(self, number: int) -> Life:
+        return Life(
+            number,
+            self.spec,
+            journal=self.journal,
+            durability=self._durability,
+            post=self.post,
+            shared=self._shared,
+            program=self._program,
+        )
+
+    @property
+    def state(self) -> State:
+        """What the session is now."""
+        return self._executor.state
+
+    def post(self, event: Event) -> State:
+        """Say that something has happened; return what the session is then."""
+        return self._executor.post(event)
+
+    async def until(self, holds: Callable[[State], bool]) -> State:
+        """Wait until something holds of the state, and return that."""
+        return await self._executor.until(holds)
+
+    async def call(
+        self, run: Callable[[], Awaitable[T]], limit_s: float, *, detached: bool = False
+    ) -> T:
+        """Make a call in its turn; raises as `Commands.call` does."""
+        attempt = partial(self.life.steps.attempt, run)
+        return await self.life.commands.call(attempt, limit_s, detached=detached)
+
+    def stage(self) -> None:
+        """Make what the world is opened with.
+
+        Raises:
+            InvalidContext: The context is not one of the environment's.
+        """
+        self._opening = self.spec.opening(self._shared, self.journal.log, self._stored)
+
+    def run(self, effect: do.Effect) -> Rest | None:
+        """Carry an effect out; return what of it has to be waited for."""
+        match effect:
+            case do.StartDriver() | do.Submit() | do.Proceed() | do.Dismiss() | do.Abort():
+                self._order(effect)
+            case do.StartCommands():
+                self.life.commands.start()
+            case do.CutOff():
+                self.life.commands.cut_off()
+            case do.CatchUp():
+                self._catch_up()
+            case do.RefuseWaiting(died=died):
+                why = None if died is None else WorldDied(died_text(died, was_dead=True))
+                self.life.commands.refuse_waiting(why)
+            case do.Note(line=line):
+                self.journal.log(line)
+            case do.Tell():
+                self.ended.set()
+            case _:
+                return self._run_in_turn(effect)
+        return None
+
+    def _order(
+        self, effect: do.StartDriver | do.Submit | do.Proceed | do.Dismiss | do.Abort
+    ) -> None:
+        """Give the template's driver an order."""
+        driver = self.life.driver
+        match effect:
+            case do.Submit(answer=answer):
+                driver.submit(answer)
+            case do.Proceed():
+                driver.proceed()
+            case do.Dismiss(ending=ending):
+                driver.dismiss(ending)
+            case do.Abort(ending=ending):
+                driver.abort(ending)
+            case _ if self._opening is not None:
+                driver.start(self._opening)
+            case _:
+                raise ValueError("its world is started before it was staged")
+
+    def _run_in_turn(self, effect: do.Effect) -> Rest | None:
+        match effect:
+            case do.StopCommands():
+                return self._stop_commands()
+            case do.CloseWorld():
+                return self._close_world()
+            case do.WriteLog(release=release):
+                return self._write_log(release=release)
+            case do.Examine():
+                return partial(self._examine, effect)
+            case do.Record():
+                return partial(self._record, effect)
+            case do.Resume():
+                return self._resume
+            case _:
+                raise ValueError(f"nothing carries out {effect!r}")
+
+    def _catch_up(self) -> None:
+        attempt = partial(self.life.steps.attempt, self.life.direct.catch_up)
+        if self.life.direct.is_behind:
+            try:
+                self.life.commands.put(attempt, 2 * self.life.direct.limit_s)
+            except SessionBusy as exc:  # the next direct access takes it
+                self.journal.log(f"no snapshot: {exc}")
+
+    def _stop_commands(self) -> Rest | None:
+        life = self.life
+        task = life.commands.cut_off()
+        if task is None:
+            life.direct.close()
+            return None
+
+        async def let_go() -> None:
+            await life.commands.let_go(task)
+            life.direct.close()
+
+        return let_go
+
+    def _close_world(self) -> Rest | None:
+        world = self.life.world
+        if world.is_empty:
+            world.drop()
+            return None
+        return partial(self._bounded, world.close, "closing the world")
+
+    def _write_log(self, *, release: bool) -> Rest | None:
+        if self.journal.is_written and not release:
+            self._has_closed()
+            return None
+
+        async def write() -> None:
+            try:
+                leave = partial(self._leave, release=release)
+                await self._bounded(leave, "writing the end of the log")
+            finally:
+                self._has_closed()
+
+        return write
+
+    async def _leave(self, *, release: bool) -> None:
+        await self.journal.leave()
+        if release:
+            await self.journal.release()
+
+    def _has_closed(self) -> None:
+        self.life.driver.closed.set()
+        self.post(Closed(self.state.life))
+
+    async def _bounded(self, work: Callable[[], Awaitable[None]], what: str) -> None:
+        """Wait for cleanup, for a while, whatever cancels this task."""
+        task = asyncio.ensure_future(work())
+        try:
+            done, _ = await asyncio.wait({task}, timeout=_PATIENCE_S)
+        except asyncio.CancelledError:
+            done, _ = await asyncio.wait({task}, timeout=1.0)
+        if not done:
+            task.cancel()
+            self.journal.log(f"{what} took longer than {_PATIENCE_S:g} s and was given up")
+        elif not task.cancelled() and (exc := task.exception()) is not None:
+            self.journal.log(f"{what} failed: {type(exc).__name__}: {exc}")
+
+    async def _examine(self, effect: do.Examine) -> None:
+        """Look whether the world is dead that failed its grader."""
+        life, died = self.life, None
+        logs = (self._stored.trajectory.logs if self._stored is not None else None) or ""
+        try:
+            if await life.world.is_dead():
+                died = life.world.died or effect.reason or "It cannot be used."
+        finally:
+            self.post(
+                Examined(
+                    life.number,
+                    died,
+                    died_before=DIED_IN_GRADING in logs,
+                    has_changed=self.journal.changed > 0,
+                    comes_back=life.steps.can_come_back,
+                    by_agent=effect.by_agent,
+                )
+            )
+
+    async def begin(self, prompt: str | None = None) -> None:
+        """Record that it has begun, once; with what it asks, where that is known by then.
+
+        Raises:
+            LimitReached, StoreFailed: As for `Journal.begin`.
+        """
+        spec = self.spec
+        begun = Trajectory(
+            id=spec.trajectory_id,
+            job_id=spec.job_id,
+            environment=spec.environment.name,
+            environment_version=spec.environment.version,
+            task=spec.task,
+            context=spec.environment.context_space.fill(spec.task.context),
+            seed=spec.seed,
+            prompt=prompt,
+            started_at=spec.started_at,
+        )
+        await self.journal.begin(
+            begun,
+            secret_digest=spec.secret_digest,
+            principal=spec.principal,
+            reward_policy=spec.reward_policy,
+            environment_digest=spec.environment.digest,
+            live_token=spec.live_token,
+            start_key=spec.start_key,
+            tries=spec.tries,
+        )
+
+    async def keep_handle(self) -> None:
+        """Make durable what a world that lives elsewhere is found by."""
+        handle = await self.life.world.handle()
+        if handle is not None:
+            await self.journal.keep_handle(handle)
+
+    async def _record(self, effect: do.Record) -> None:
+        """Write how it ends; whatever fails, everybody who waits is told."""
+        receipt = None
+        try:
+            if (rest := take_rest(self.spec.name)) is not None:
+                self.journal.log(rest)
+            if effect.line is not None:
+                self.journal.log(effect.line)
+            if not effect.ending.parked:
+                receipt = await self._write_end(effect.ending)
+        finally:
+            self.post(Recorded(receipt, taken=self.journal.taken))
+
+    async def _write_end(self, ending: Ending) -> Receipt | None:
+        try:
+            if self._stored is None:
+                await self.begin()
+        except (StoreFailed, LimitReached) as exc:  # nobody was told of it: nothing is to be ended
+            logger.info("%s", exc)  # whoever starts it is told
+            return None
+        spec = self.spec
+        receipt = make_receipt(
+            ending,
+            trajectory=spec.trajectory_id,
+            environment=spec.environment.name,
+            environment_digest=spec.environment.digest,
+            task=spec.task,
+            answer=self.state.answer,
+            reward_policy=spec.reward_policy,
+            started_at=spec.started_at,
+            ended_at=utc_now(),
+            attempt=self.journal.attempt,
+            notes=(*self._durability.notes(), *self.strain.notes()),
+            strain=self.strain,
+        )
+        if ending.error:
+            logger.warning("%s: %s", ending.outcome, ending.error)
+        try:
+            return await self.journal.end(receipt) or receipt
+        except (StoreFailed, SessionTaken) as exc:
+            logger.error("%s", exc)  # noqa: TRY400  # its text says everything
+        return receipt
+
+    async def _resume(self) -> None:
+        """Open the world anew, and bring it to the last recorded step."""
+        number = self.state.life
+        try:
+            if number > self.life.number:
+                self._stored = await self._store.hold(self.spec.trajectory_id)
+                self.life = self._new_life(number)
+        except HudMcpError as exc:
+            self.post(NotBack(number, _unread(self.spec.name, exc)))
+            return
+        began_s = time.monotonic()
+        try:
+            self.stage()
+            if self.post(Staged(number)).is_driven and self._stored is not None:
+                await self._bring_back(self._stored, began_s)
+        except (StoreFailed, SessionTaken) as exc:
+            self.failure = exc
+            self.post(NotBack(number, Ending.left_to_record()))
+        except DiedAgain as exc:
+            again = died_again(self.life.world.died or str(exc))
+            lost = Ending(Outcome.LOST, error=str(exc), told=str(exc))
+            self.post(NotBack(number, lost if self.state.died is None else again))
+        except HudMcpError as exc:
+            self.post(NotBack(number, Ending(Outcome.LOST, error=str(exc), told=str(exc))))
+        except BaseException:
+            self.post(NotBack(number, Ending.left_to_record()))
+            raise
+
+    async def _bring_back(self, stored: HeldSession, began_s: float) -> None:
+        """Run the template to its prompt, and repeat or restore what the record has."""
+        life, steps = self.life, stored.trajectory.steps
+        prompt = await asyncio.shield(life.driver.prompt)
+        if prompt is None:  # it has its end
+            return
+        if stored.trajectory.prompt is None:  # nobody was told of it yet
+            await self.journal.save_prompt(prompt.text)
+        elif storable(prompt.text) != stored.trajectory.prompt:
+            raise WorldLost("its template asks something else now")
+        self.prompt = prompt
+        if self.state.phase is not Phase.RESUMING:
+            return
+        life.commands.start()
+        took_s = sum((s.ended_at - s.started_at).total_seconds() for s in steps)
+        bound_s = self.spec.limits.setup_s + 2 * max(0.0, took_s)
+        await life.commands.call(partial(self._come_back, stored), bound_s)
+        self.journal.log(f"{BROUGHT_BACK} {len(steps)} steps in {time.monotonic() - began_s:.1f} s")
+        answer = submitted_answer(steps)
+        if answer is not None:
+            if self.state.died is None:
+                self.journal.log(GRADED_AGAIN)
+            # Before: it is how gradings that end it are counted, and whose it is to grade.
+            await self.journal.flush()
+        self.touched_s = time.monotonic()
+        self.post(Resumed(life.number, answer, steps[-1].ended_at if answer is not None else None))
+
+    async def _come_back(self, stored: HeldSession) -> None:
+        await self.life.world.come_back(stored)
+        self.life.measuring.restore(stored.trajectory.steps)
+        self.journal.restore(stored.snapshot_step if stored.snapshot is not None else None)
+
+
+def _unread(name: str, exc: HudMcpError) -> Ending:
+    """How a session goes on whose world died, and whose record cannot be read."""
+    if not isinstance(exc, StoreFailed) or isinstance(exc, DamagedRecord):
+        return Ending(Outcome.LOST, error=str(exc))
+    logger.warning("%s: its world died, and its record cannot be read: %s", name, exc)
+    return Ending.left_to_record(
+        "The world of this session died, and its record cannot be read just now."
+    )

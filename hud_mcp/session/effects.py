@@ -1,0 +1,169 @@
+"""What is to be done for a session: each effect is one order to one of its parts."""
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from hud_mcp.session.endings import Ending
+
+__all__ = [
+    "Abort",
+    "CatchUp",
+    "CloseWorld",
+    "CutOff",
+    "Dismiss",
+    "Effect",
+    "Examine",
+    "Note",
+    "Proceed",
+    "Record",
+    "RefuseWaiting",
+    "Resume",
+    "StartCommands",
+    "StartDriver",
+    "StopCommands",
+    "Submit",
+    "Tell",
+    "WriteLog",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class StartDriver:
+    """Run the template to its prompt."""
+
+
+@dataclass(frozen=True, slots=True)
+class Submit:
+    """Resume the template with the answer."""
+
+    answer: str
+
+
+@dataclass(frozen=True, slots=True)
+class Proceed:
+    """Let the template go on whose own deadline has ended its wait: it may grade."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dismiss:
+    """Throw into the template that waits for an answer: there will be none."""
+
+    ending: Ending
+
+
+@dataclass(frozen=True, slots=True)
+class Abort:
+    """Cancel the template, whatever it does."""
+
+    ending: Ending
+
+
+@dataclass(frozen=True, slots=True)
+class StartCommands:
+    """Perform the calls that wait, and those that come."""
+
+
+@dataclass(frozen=True, slots=True)
+class CutOff:
+    """Cut the running call off, and wait for nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class StopCommands:
+    """Cut the running call off, let it let go of the world, and end direct access to it."""
+
+
+@dataclass(frozen=True, slots=True)
+class CatchUp:
+    """Take the snapshot that the record is behind by."""
+
+
+@dataclass(frozen=True, slots=True)
+class Examine:
+    """Look whether the world lives that a grader could not use.
+
+    Attributes:
+        reason: What the grader said of it.
+        by_agent: Whether that is the agent's doing.
+    """
+
+    reason: str | None
+    by_agent: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Add a line to the session's log."""
+
+    line: str
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """Write the end.
+
+    Attributes:
+        ending: How it ends.
+        line: A line for the log that stands before it.
+    """
+
+    ending: Ending
+    line: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Tell:
+    """Tell everybody who waits for the end."""
+
+
+@dataclass(frozen=True, slots=True)
+class RefuseWaiting:
+    """Refuse the calls that wait.
+
+    Attributes:
+        died: What the world died of that comes back; None where the session is over.
+    """
+
+    died: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CloseWorld:
+    """Close the world."""
+
+
+@dataclass(frozen=True, slots=True)
+class WriteLog:
+    """Write what was logged since the last step, which closes this life.
+
+    Attributes:
+        release: Whether another server process may have the session then.
+    """
+
+    release: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Resume:
+    """Make the next life of the world, and bring it to the last recorded step."""
+
+
+Effect: TypeAlias = (
+    StartDriver
+    | Submit
+    | Proceed
+    | Dismiss
+    | Abort
+    | StartCommands
+    | CutOff
+    | StopCommands
+    | CatchUp
+    | Examine
+    | Note
+    | Record
+    | Tell
+    | RefuseWaiting
+    | CloseWorld
+    | WriteLog
+    | Resume
+)

@@ -1,0 +1,76 @@
+"""How a session can end, and what is said of it."""
+
+from dataclasses import dataclass
+from typing import Self
+
+from hud_mcp.grade import Cause, Grade, Outcome
+
+__all__ = ["LEFT_BY_PROGRAM", "Ending", "destroyed", "died_again", "not_back"]
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a session ends.
+
+    Attributes:
+        outcome: Its class.
+        grade: What the template yielded; only for `graded`.
+        error: For the record: everything that is known, with file and line.
+        told: For the agent: nothing that an author wrote.
+        parked: Whether it only ends here, and goes on in another server process.
+        cause: Whose doing it is; None for what its outcome is by itself, as `cause_of` has it.
+    """
+
+    outcome: Outcome
+    grade: Grade | None = None
+    error: str | None = None
+    told: str | None = None
+    parked: bool = False
+    cause: Cause | None = None
+
+    @classmethod
+    def by_agent(cls, reason: str, *, error: str | None = None, told: str | None = None) -> Self:
+        """How it ends where the agent's own doing has made it impossible to look.
+
+        Args:
+            reason: A sentence that explains the grade.
+            error: For the record, where more is known.
+            told: What the agent is told, where it has not answered.
+        """
+        grade = Grade(reward=0.0, content=reason)
+        return cls(Outcome.GRADED, grade=grade, error=error or reason, told=told, cause=Cause.AGENT)
+
+    @classmethod
+    def left_to_record(cls, told: str | None = None) -> Self:
+        """How it ends here where it waits in its record for another server process."""
+        return cls(Outcome.LOST, told=told, parked=True)
+
+
+LEFT_BY_PROGRAM = Ending(Outcome.LOST, told="Its program ended without closing it.")
+"""How a session ends whose event loop is being ended around it."""
+
+
+def died_again(reason: str) -> Ending:
+    """How a session ends whose world died, was brought back, and died of the same again."""
+    text = f"Its world died a second time of the same: {reason}"
+    return Ending.by_agent(text, told=text)
+
+
+def destroyed(reason: str) -> Ending:
+    """How a session ends whose world the agent has ended, and which cannot come back."""
+    text = f"Its agent ended its world, which cannot come back: {reason}"
+    return Ending.by_agent(text, told=text)
+
+
+def not_back(died: str | None, why: str | None) -> Ending:
+    """How a session ends that could not be brought back.
+
+    Args:
+        died: What its world had died of; None where its server had ended.
+        why: Why it is not back.
+    """
+    if died is not None:
+        text = f"Its world died ({died}), and it could not be brought back: {why}"
+        return Ending(Outcome.ENVIRONMENT_FAILED, error=text, told=text)
+    text = f"Its server ended, and it could not be brought back: {why}"
+    return Ending(Outcome.LOST, error=text, told=text)

@@ -1,0 +1,236 @@
+"""What happens to a session: each event says a fact, and what only I/O knows comes inside it."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TypeAlias
+
+from hud_mcp.record.trajectory import Receipt
+from hud_mcp.session.endings import Ending
+
+__all__ = [
+    "Answered",
+    "Asked",
+    "Broke",
+    "Claimed",
+    "Closed",
+    "EndWanted",
+    "EndedItself",
+    "Event",
+    "Examined",
+    "Finished",
+    "NotBack",
+    "Recorded",
+    "Rested",
+    "Resumed",
+    "Staged",
+    "TakenOver",
+    "Touched",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """All that its template needs is made.
+
+    Attributes:
+        life: For which life.
+    """
+
+    life: int
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Its prompt is durable."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """This server process has it, which another one began."""
+
+
+@dataclass(frozen=True, slots=True)
+class Touched:
+    """Somebody acts on it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """A step that submits the answer is durable.
+
+    Attributes:
+        life: In which life.
+        answer: What was submitted.
+        at: When.
+        died: What the world had died of by then; None where it lives.
+        comes_back: Whether it can be brought back from its record.
+    """
+
+    life: int
+    answer: str
+    at: datetime
+    died: str | None = None
+    comes_back: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class EndedItself:
+    """The template's own deadline has ended its wait for an answer.
+
+    Attributes:
+        life: In which life.
+    """
+
+    life: int
+
+
+@dataclass(frozen=True, slots=True)
+class EndWanted:
+    """Somebody has it end: a caller, a limit, or the server that stops.
+
+    Attributes:
+        ending: How.
+        abort: Whether that is at once, also where it is being graded.
+        answer: What counts as its answer, where its operator ends it.
+    """
+
+    ending: Ending
+    abort: bool = False
+    answer: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TakenOver:
+    """A write was refused: another server process has it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Broke:
+    """Its world died in a call.
+
+    Attributes:
+        life: In which life.
+        reason: What it died of.
+        ending: How the session ends by that; None where its world comes back.
+    """
+
+    life: int
+    reason: str
+    ending: Ending | None
+
+
+@dataclass(frozen=True, slots=True)
+class Rested:
+    """Nothing was done in its world directly for a while, and its record is behind.
+
+    Attributes:
+        life: In which life.
+    """
+
+    life: int
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """Its template runs no more.
+
+    Attributes:
+        life: In which life.
+        ending: How the session ends by that; None where the template was told to end.
+    """
+
+    life: int
+    ending: Ending | None
+
+
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """Somebody has looked whether the world lives that a grader could not use.
+
+    Attributes:
+        life: In which life.
+        died: What it died of; None where it lives.
+        died_before: Whether it had died under a grader in another server process.
+        has_changed: Whether anything was done in it.
+        comes_back: Whether it can be brought back from its record.
+        by_agent: Whether it is the agent's doing.
+    """
+
+    life: int
+    died: str | None
+    died_before: bool
+    has_changed: bool
+    comes_back: bool
+    by_agent: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """Its end is written, or is owed.
+
+    Attributes:
+        receipt: How it ended; None where it has no record, or is left to it.
+        taken: Whether another server process had it by then.
+    """
+
+    receipt: Receipt | None
+    taken: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """What was left of a life is closed, and its log is written.
+
+    Attributes:
+        life: Which life that was.
+    """
+
+    life: int
+
+
+@dataclass(frozen=True, slots=True)
+class NotBack:
+    """It could not be brought back.
+
+    Attributes:
+        life: Which life that was to be.
+        ending: How it ends by that.
+    """
+
+    life: int
+    ending: Ending
+
+
+@dataclass(frozen=True, slots=True)
+class Resumed:
+    """Its world is what its record says.
+
+    Attributes:
+        life: Which life that is.
+        answer: The answer that its record has, to be graded again; None without one.
+        at: When it was submitted.
+    """
+
+    life: int
+    answer: str | None = None
+    at: datetime | None = None
+
+
+Event: TypeAlias = (
+    Staged
+    | Asked
+    | Claimed
+    | Touched
+    | Answered
+    | EndedItself
+    | EndWanted
+    | TakenOver
+    | Broke
+    | Rested
+    | Finished
+    | Examined
+    | Recorded
+    | Closed
+    | NotBack
+    | Resumed
+)

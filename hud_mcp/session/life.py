@@ -1,0 +1,174 @@
+"""One life of a session's world: what is made anew for each, and used for one alone."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+
+from hud_mcp.environment import Environment
+from hud_mcp.environment.calls import task_hosts
+from hud_mcp.session.commands import Commands
+from hud_mcp.session.direct import DirectAccess
+from hud_mcp.session.driver import Driver
+from hud_mcp.session.durability import Durability
+from hud_mcp.session.executor import Post
+from hud_mcp.session.journal import Journal
+from hud_mcp.session.limits import Limits
+from hud_mcp.session.live_world import LiveWorld
+from hud_mcp.session.measuring import Measuring
+from hud_mcp.session.steps import Steps
+from hud_mcp.store.stored_session import HeldSession
+from hud_mcp.task import Task
+from hud_mcp.template_process import runs_apart
+from hud_mcp.world import Opening, Shared
+
+__all__ = ["Life", "SessionSpec"]
+
+
+@dataclass(frozen=True, slots=True)
+class SessionSpec:
+    """What a session is made of, and what never changes in it.
+
+    Attributes:
+        environment: Whose world and template it uses.
+        task: What is asked.
+        principal: Who started it; None for who has no name.
+        is_operated: Whether an operator started it: an answer is kept then, and not handed over.
+        limits: What bounds it.
+        reward_policy: Who sees the reward.
+        job_id: The job that it belongs to, or None.
+        trajectory_id: Its record's id.
+        secret_digest: The SHA-256 of its own id.
+        live_token: Of its live page.
+        seed: For whatever its world draws at random.
+        replayable: Whether the same actions and looks bring back the same state.
+        started_at: When it began.
+        start_key: By what the starts of its task are counted.
+        tries: How many of them there may be; None for any number.
+        local_hosts: Hosts that any row may open, of this machine and of private networks too.
+    """
+
+    environment: Environment
+    task: Task
+    principal: str | None
+    is_operated: bool
+    limits: Limits
+    reward_policy: str
+    job_id: str | None
+    trajectory_id: str
+    secret_digest: str
+    live_token: str | None
+    seed: int | None
+    replayable: bool
+    started_at: datetime
+    start_key: str
+    tries: int | None
+    local_hosts: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """Its short name: it tells sessions apart, and opens none."""
+        return self.trajectory_id[-6:]
+
+    @property
+    def rewards_shown(self) -> bool:
+        """Whether the agent is told the reward of a step."""
+        return self.reward_policy == "per_step" or self.is_operated
+
+    def opening(
+        self, shared: Shared, log: Callable[[str], None], stored: HeldSession | None
+    ) -> Opening:
+        """What its world is opened with.
+
+        Raises:
+            InvalidContext: Its context is not one of the environment's.
+        """
+        environment, task = self.environment, self.task
+        return Opening(
+            context=environment.split_context(task.context),
+            seed=self.seed,
+            folder=environment.folder,
+            shared=shared,
+            log=log,
+            handle=(stored.snapshot or None) if stored is not None else None,
+            allow=task_hosts(task),
+            is_trusted=task.source is None,
+            apart=runs_apart(environment, environment.template_of(task)),
+            local_hosts=self.local_hosts,
+            names_targets=task.prompt is not None,
+        )
+
+
+class Life:
+    """One life: a world, the template that runs on it, and the calls that use it.
+
+    Args:
+        number: How many there were before.
+        spec: What the session is made of.
+        journal: Takes every step.
+        durability: Takes what is known of the world's snapshots.
+        post: Is told what happens in it.
+        shared: The process's shared services.
+        program: A task that is cancelled with the whole event loop alone; None where none is.
+
+    Attributes:
+        number: The same.
+        measuring: What the agent did and said, and what was measured.
+        template: What asks and grades.
+        world: Its world.
+        direct: What uses that by other ways than calls.
+        steps: What a call does.
+        commands: Performs calls, one after the other.
+        driver: Runs the template.
+    """
+
+    def __init__(
+        self,
+        number: int,
+        spec: SessionSpec,
+        *,
+        journal: Journal,
+        durability: Durability,
+        post: Post,
+        shared: Shared,
+        program: "asyncio.Task[None] | None",
+    ) -> None:
+        environment, limits, log = spec.environment, spec.limits, journal.log
+        self.number = number
+        self.measuring = measuring = Measuring(keeps_history=spec.task.prompt is not None)
+        self.template = environment.template_of(spec.task, lambda: measuring.history)
+        self.world = LiveWorld(
+            environment, replayable=spec.replayable, log=log, durability=durability
+        )
+        self.direct = DirectAccess(
+            journal, self.world, post=post, life=number, log=log, limit_s=limits.step_s
+        )
+        self.steps = Steps(
+            environment,
+            self.world,
+            limits=limits,
+            journal=journal,
+            direct=self.direct,
+            rewards_shown=spec.rewards_shown,
+            post=post,
+            life=number,
+            measuring=measuring,
+            operated=spec.is_operated,
+            log=log,
+        )
+        self.commands = Commands(
+            queue=limits.queue, contention=shared.contention, name=spec.name, log=log
+        )
+        self.driver = Driver(
+            self.template,
+            spec.task,
+            self.world,
+            post=post,
+            life=number,
+            setup_s=limits.setup_s,
+            grade_s=limits.grade_s,
+            name=spec.name,
+            log=log,
+            contention=shared.contention,
+            program=program,
+        )

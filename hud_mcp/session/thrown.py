@@ -1,0 +1,60 @@
+"""What is thrown into a template that is to end, and what is said of what a template raises."""
+
+import traceback
+from typing import cast
+
+from hud_mcp.errors import GradingFailed, InvalidTemplate
+
+__all__ = ["PARKED", "RaisedApart", "SessionOver", "describe_failure", "is_only"]
+
+PARKED = "parked"
+"""What `SessionOver` says where the session goes on in another server process."""
+
+
+class SessionOver(Exception):
+    """Thrown into a template that waits for an answer when there will be none.
+
+    Its text is the session's outcome, or `PARKED`.
+    """
+
+
+class RaisedApart(Exception):
+    """What a template raised in a process of its own; or the cause of what it raised of ours.
+
+    Attributes:
+        kind: The name of the exception's class.
+        described: The exception, with its file and line.
+    """
+
+    def __init__(self, kind: str, described: str) -> None:
+        super().__init__(described)
+        self.kind = kind
+        self.described = described
+
+
+def describe_failure(exc: BaseException, where: str) -> str:
+    """An exception with the line of the template's file that it passed through.
+
+    Args:
+        exc: What was raised; of a group, such as a task group raises, its first exception.
+        where: The template's file and line.
+    """
+    while isinstance(exc, BaseExceptionGroup):
+        exc = cast("BaseExceptionGroup[BaseException]", exc).exceptions[0]
+    for each in (exc, exc.__cause__):
+        if isinstance(each, RaisedApart):
+            return each.described
+    if isinstance(exc, InvalidTemplate | GradingFailed):
+        return str(exc)
+    file = where.rpartition(":")[0]
+    frames = [f for f in traceback.extract_tb(exc.__traceback__) if f.filename == file]
+    place = f"{file}:{frames[-1].lineno}" if frames else where
+    return f"{place}: {type(exc).__name__}: {exc}"
+
+
+def is_only(exc: BaseException, wanted: type[BaseException]) -> bool:
+    """Whether an exception is of one kind; of a group, whether all of it is."""
+    if isinstance(exc, BaseExceptionGroup):
+        group = cast("BaseExceptionGroup[BaseException]", exc)
+        return all(is_only(inner, wanted) for inner in group.exceptions)
+    return isinstance(exc, wanted)

@@ -1,0 +1,660 @@
+"""The table of a session's life: every event in every state, and what holds whatever happens."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hud_mcp.grade import Cause, Grade, Outcome
+from hud_mcp.record.trajectory import Receipt
+from hud_mcp.session import effects as do
+from hud_mcp.session import events as ev
+from hud_mcp.session.endings import Ending
+from hud_mcp.session.log import STOPPED
+from hud_mcp.session.phase import Meets, Phase
+from hud_mcp.session.state import State, decide
+
+AT = datetime(2026, 1, 1, tzinfo=UTC)
+CANCELLED = Ending(Outcome.CANCELLED, told="It was cancelled by the client.", cause=Cause.AGENT)
+GRADED = Ending(Outcome.GRADED, grade=Grade(reward=1.0))
+UNGRADED = Ending(Outcome.GRADING_FAILED, error="it raised", told="It raised.")
+BROKEN = Ending(Outcome.ENVIRONMENT_FAILED, error="it broke", told="It broke.")
+AGAIN = Ending.by_agent("Its world died a second time of the same: gone.")
+LEFT = Ending.left_to_record()
+
+
+def receipt_of(ending: Ending) -> Receipt:
+    """What the record of an end says."""
+    return Receipt(
+        trajectory="traj-1",
+        environment="e",
+        task="t",
+        template="t",
+        outcome=ending.outcome,
+        reward=ending.grade.reward if ending.grade else None,
+        started_at=AT,
+        ended_at=AT,
+        reward_policy="hidden",
+        package_version="0",
+        task_digest="0",
+        environment_digest="0",
+    )
+
+
+MADE = State()
+STARTING = State(is_driven=True)
+OPEN = State(Phase.OPEN, is_driven=True, is_asked=True)
+GRADING = replace(OPEN, phase=Phase.GRADING, answer="4", answered_at=AT)
+STORED = State(Phase.RESUMING, is_back=False)
+LAID_DOWN = replace(OPEN, phase=Phase.LAID_DOWN, died="gone")
+ENDING = replace(OPEN, phase=Phase.ENDING, ending=CANCELLED)
+EXAMINED = replace(GRADING, phase=Phase.EXAMINING, ending=BROKEN, is_driven=False)
+
+STATES: dict[str, State] = {
+    "made": MADE,
+    "starting": STARTING,
+    "open": OPEN,
+    "grading": GRADING,
+    "own end": replace(OPEN, phase=Phase.GRADING, has_ended_wait=True),
+    "grading, aborted": replace(GRADING, wanted=CANCELLED),
+    "laid down": LAID_DOWN,
+    "laid down, ended": replace(LAID_DOWN, wanted=CANCELLED),
+    "laid down, answered": replace(LAID_DOWN, answer="4", answered_at=AT),
+    "stored": STORED,
+    "resuming": replace(STORED, is_driven=True),
+    "resuming, own end": replace(STORED, is_driven=True, has_ended_wait=True),
+    "reviving": replace(OPEN, phase=Phase.RESUMING, life=1, is_back=False, died="gone"),
+    "reviving, answered": replace(GRADING, phase=Phase.RESUMING, life=1, is_back=False, died="x"),
+    "ending": ENDING,
+    "leaving": replace(ENDING, ending=LEFT),
+    "leaving, not back": replace(STORED, phase=Phase.ENDING, is_driven=True, ending=LEFT),
+    "left": replace(ENDING, is_driven=False, ending=LEFT),
+    "left, taken": replace(ENDING, is_driven=False, ending=LEFT, taken=True),
+    "graded": replace(GRADING, phase=Phase.ENDING, ending=GRADED, is_driven=False),
+    "laid down, closed": replace(LAID_DOWN, is_driven=False),
+    "laid down, ended, closed": replace(LAID_DOWN, is_driven=False, wanted=CANCELLED),
+    "examined": EXAMINED,
+    "examined, stopped": replace(EXAMINED, wanted=LEFT),
+    "examined again": replace(EXAMINED, died_in_grading=True),
+    "parked": State(Phase.PARKED, ending=LEFT),
+    "ended": State(Phase.ENDED, ending=CANCELLED, receipt=receipt_of(CANCELLED)),
+}
+
+LIFE = -1
+"""Stands for the life of the state that the event meets."""
+
+EVENTS: dict[str, Any] = {
+    "staged": ev.Staged(LIFE),
+    "asked": ev.Asked(),
+    "claimed": ev.Claimed(),
+    "touched": ev.Touched(),
+    "answered": ev.Answered(LIFE, "4", AT),
+    "answered, dead": ev.Answered(LIFE, "4", AT, died="gone", comes_back=True),
+    "answered, dead for good": ev.Answered(LIFE, "4", AT, died="gone", comes_back=False),
+    "ended itself": ev.EndedItself(LIFE),
+    "cancelled": ev.EndWanted(CANCELLED),
+    "aborted": ev.EndWanted(CANCELLED, abort=True),
+    "stopped": ev.EndWanted(LEFT, abort=True),
+    "taken": ev.TakenOver(),
+    "died": ev.Broke(LIFE, "gone", None),
+    "broke": ev.Broke(LIFE, "it broke", BROKEN),
+    "rested": ev.Rested(LIFE),
+    "graded": ev.Finished(LIFE, GRADED),
+    "not graded": ev.Finished(LIFE, UNGRADED),
+    "failed": ev.Finished(LIFE, BROKEN),
+    "ran out": ev.Finished(LIFE, None),
+    "found dead": ev.Examined(LIFE, "gone", False, True, True, True),
+    "found dead for good": ev.Examined(LIFE, "gone", False, True, False, False),
+    "found destroyed": ev.Examined(LIFE, "gone", False, True, False, True),
+    "found dead again": ev.Examined(LIFE, "gone", True, True, True, False),
+    "found alive": ev.Examined(LIFE, None, False, True, True, False),
+    "recorded": ev.Recorded(receipt_of(CANCELLED)),
+    "recorded elsewhere": ev.Recorded(None, taken=True),
+    "closed": ev.Closed(LIFE),
+    "not back": ev.NotBack(LIFE, BROKEN),
+    "left": ev.NotBack(LIFE, LEFT),
+    "back": ev.Resumed(LIFE),
+    "back, answered": ev.Resumed(LIFE, "4", AT),
+}
+
+
+def at_life(event: Any, life: int) -> Any:
+    """An event as it comes from a life."""
+    return replace(event, life=life) if hasattr(event, "life") else event
+
+
+def told(before: State, event: Any) -> str:
+    """What becomes of a state, in words: the phase and the ending if they change, the effects."""
+    state, effects = decide(before, at_life(event, before.life))
+    names = " ".join(_name(effect) for effect in effects)
+    phase = "" if state.phase is before.phase else state.phase.value
+    ending = state.ending if state.ending != before.ending else None
+    how = "" if ending is None else f" ({'parked' if ending.parked else ending.outcome.value})"
+    same = "=" if state == before else "~"
+    return f"{phase}{how}: {names}" if phase or how or names else same
+
+
+def _name(effect: Any) -> str:
+    ending = getattr(effect, "ending", None)
+    if isinstance(effect, do.RefuseWaiting):
+        return "RefuseWaiting" if effect.died is None else "RefuseWaiting(died)"
+    if isinstance(effect, do.WriteLog):
+        return "WriteLog(release)" if effect.release else "WriteLog"
+    name = type(effect).__name__
+    if ending is None:
+        return name
+    line = "+line" if getattr(effect, "line", None) == STOPPED else ""
+    return f"{name}({'parked' if ending.parked else ending.outcome.value}{line})"
+
+
+EXPECTED = """
+staged
+    : StartDriver
+        made | stored
+asked
+    ~
+        made | stored | resuming | resuming, own end | leaving, not back
+    open: StartCommands
+        starting
+claimed
+    : Resume
+        stored
+touched
+answered
+    grading: Submit
+        open
+    ~
+        own end | laid down | laid down, ended | ending | leaving | leaving, not back | left |
+        left, taken | laid down, closed | laid down, ended, closed
+answered, dead
+    laid down: Note StopCommands Dismiss(parked)
+        open
+    ~
+        own end | laid down | laid down, ended | ending | leaving | leaving, not back | left |
+        left, taken | laid down, closed | laid down, ended, closed
+answered, dead for good
+    grading: Submit
+        open
+    ~
+        own end | laid down | laid down, ended | ending | leaving | leaving, not back | left |
+        left, taken | laid down, closed | laid down, ended, closed
+ended itself
+    grading: Proceed
+        starting
+    grading: CutOff Proceed
+        open
+    ~
+        resuming | reviving | reviving, answered
+cancelled
+    ending (cancelled): StopCommands Record(cancelled)
+        made | stored
+    ending (cancelled): CutOff Abort(cancelled)
+        starting | resuming | reviving
+    ending (cancelled): StopCommands Dismiss(cancelled)
+        open
+    ~
+        laid down | laid down, closed
+aborted
+    ending (cancelled): StopCommands Record(cancelled)
+        made | stored
+    ending (cancelled): CutOff Abort(cancelled)
+        starting | resuming | resuming, own end | reviving | reviving, answered
+    ending (cancelled): StopCommands Abort(cancelled)
+        open
+    : CutOff Abort(cancelled)
+        grading | own end | grading, aborted
+    : Abort(cancelled)
+        laid down | laid down, ended | laid down, answered | ending | leaving | leaving, not
+        back | left | left, taken | graded | laid down, closed | laid down, ended, closed |
+        examined | examined, stopped | examined again
+stopped
+    ending (parked): StopCommands Record(parked+line)
+        made
+    ending (parked): CutOff Abort(parked)
+        starting | resuming | resuming, own end | reviving | reviving, answered
+    ending (parked): StopCommands Abort(parked)
+        open
+    : CutOff Abort(parked)
+        grading | own end | grading, aborted
+    : Abort(parked)
+        laid down | laid down, ended | laid down, answered | ending | leaving | leaving, not
+        back | left | left, taken | graded | laid down, closed | laid down, ended, closed |
+        examined | examined, stopped | examined again
+    ending (parked): StopCommands Record(parked)
+        stored
+taken
+    ending (parked): StopCommands Record(parked)
+        made | stored
+    ending (parked): CutOff Abort(parked)
+        starting | resuming | resuming, own end | reviving | reviving, answered
+    ending (parked): StopCommands Abort(parked)
+        open
+    : CutOff Abort(parked)
+        grading | own end | grading, aborted
+    : Abort(parked)
+        laid down | laid down, ended | laid down, answered | ending | leaving | leaving, not
+        back | left | left, taken | graded | laid down, closed | laid down, ended, closed |
+        examined | examined, stopped | examined again
+    ~
+        parked | ended
+died
+    laid down: Note StopCommands Dismiss(parked)
+        open
+broke
+    ending (environment_failed): StopCommands Dismiss(environment_failed)
+        open
+rested
+    : CatchUp
+        open
+graded
+    ending (lost): StopCommands Record(lost)
+        starting | open | resuming | resuming, own end
+    ending (graded): StopCommands Record(graded)
+        grading | own end | grading, aborted
+    : StopCommands RefuseWaiting(died) CloseWorld WriteLog
+        laid down | laid down, ended | laid down, answered
+    ending (environment_failed): StopCommands Record(environment_failed)
+        reviving | reviving, answered
+    : StopCommands Record(cancelled)
+        ending
+    : StopCommands Record(parked+line)
+        leaving
+    : StopCommands Record(parked)
+        leaving, not back
+not graded
+    ending (grading_failed): StopCommands Record(grading_failed)
+        starting | open | grading | own end
+    ending (cancelled): StopCommands Record(cancelled)
+        grading, aborted
+    : StopCommands RefuseWaiting(died) CloseWorld WriteLog
+        laid down | laid down, ended | laid down, answered
+    ending (lost): StopCommands Record(lost)
+        resuming | resuming, own end
+    ending (environment_failed): StopCommands Record(environment_failed)
+        reviving | reviving, answered
+    : StopCommands Record(cancelled)
+        ending
+    : StopCommands Record(parked+line)
+        leaving
+    : StopCommands Record(parked)
+        leaving, not back
+failed
+    ending (environment_failed): StopCommands Record(environment_failed)
+        starting | open | reviving | reviving, answered
+    examining (environment_failed): StopCommands Examine
+        grading | own end
+    ending (cancelled): StopCommands Record(cancelled)
+        grading, aborted
+    : StopCommands RefuseWaiting(died) CloseWorld WriteLog
+        laid down | laid down, ended | laid down, answered
+    ending (lost): StopCommands Record(lost)
+        resuming | resuming, own end
+    : StopCommands Record(cancelled)
+        ending
+    : StopCommands Record(parked+line)
+        leaving
+    : StopCommands Record(parked)
+        leaving, not back
+ran out
+    ending (lost): StopCommands Record(lost)
+        starting | open | grading | own end | resuming | resuming, own end
+    ending (cancelled): StopCommands Record(cancelled)
+        grading, aborted
+    : StopCommands RefuseWaiting(died) CloseWorld WriteLog
+        laid down | laid down, ended | laid down, answered
+    ending (environment_failed): StopCommands Record(environment_failed)
+        reviving | reviving, answered
+    : StopCommands Record(cancelled)
+        ending
+    : StopCommands Record(parked+line)
+        leaving
+    : StopCommands Record(parked)
+        leaving, not back
+found dead
+    laid down: Note Note RefuseWaiting(died) CloseWorld WriteLog
+        examined
+    ending (parked): Record(parked+line)
+        examined, stopped
+    ending (graded): Record(graded)
+        examined again
+found dead for good
+    ending: Record(environment_failed)
+        examined
+    ending (parked): Record(parked+line)
+        examined, stopped
+    ending (graded): Record(graded)
+        examined again
+found destroyed
+    ending (graded): Record(graded)
+        examined | examined again
+    ending (parked): Record(parked+line)
+        examined, stopped
+found dead again
+    ending (graded): Record(graded)
+        examined | examined again
+    ending (parked): Record(parked+line)
+        examined, stopped
+found alive
+    ending: Record(environment_failed)
+        examined | examined again
+    ending (parked): Record(parked+line)
+        examined, stopped
+recorded
+    parked: Tell RefuseWaiting CloseWorld WriteLog(release)
+        left
+    parked: Tell RefuseWaiting CloseWorld WriteLog
+        left, taken
+    ended: Tell RefuseWaiting CloseWorld WriteLog
+        graded
+recorded elsewhere
+    parked: Tell RefuseWaiting CloseWorld WriteLog
+        left | left, taken | graded
+closed
+    resuming: Resume
+        laid down, closed
+    ending (cancelled): Record(cancelled)
+        laid down, ended, closed
+    ~
+        parked | ended
+not back
+    ending (lost): StopCommands Record(lost)
+        stored
+    ending (lost): CutOff Abort(lost)
+        resuming | resuming, own end
+    ending (environment_failed): CutOff Abort(environment_failed)
+        reviving | reviving, answered
+left
+    ending (parked): StopCommands Record(parked)
+        stored
+    ending (parked): CutOff Abort(parked)
+        resuming | resuming, own end | reviving | reviving, answered
+back
+    open:
+        resuming | reviving
+    grading: Proceed
+        resuming, own end
+    grading: Submit
+        reviving, answered
+back, answered
+    grading: Submit
+        resuming | resuming, own end | reviving | reviving, answered
+"""
+"""What each event makes of each state: the phase, the ending and the effects where they change.
+
+A `~` stands for a change of nothing but what is known; a state that is not named stays as it is,
+and nothing is done.
+"""
+
+
+def read_table(text: str) -> dict[tuple[str, str], str]:
+    """What is expected, by event and state."""
+    rows: list[list[str]] = []
+    event = ""
+    for line in text.strip().splitlines():
+        depth = (len(line) - len(line.lstrip())) // 4
+        if depth == 0:
+            event = line
+        elif depth == 1:
+            rows.append([event, line.strip(), ""])
+        else:
+            rows[-1][2] += f" {line.strip()}"
+    expected = [((event, s.strip()), what) for event, what, ss in rows for s in ss.split("|")]
+    assert len(expected) == len(dict(expected))
+    return dict(expected)
+
+
+def test_the_table_names_what_there_is() -> None:
+    """Each row is of an event and a state, and every kind of event and every phase is in it."""
+    table = read_table(EXPECTED)
+    assert {event for event, _ in table} <= set(EVENTS)
+    assert {state for _, state in table} <= set(STATES)
+    assert {type(event) for event in EVENTS.values()} == set(ev.Event.__args__)
+    assert {state.phase for state in STATES.values()} == set(Phase)
+
+
+@pytest.mark.parametrize("event", EVENTS)
+@pytest.mark.parametrize("state", STATES)
+def test_each_event_makes_of_each_state_what_the_table_says(state: str, event: str) -> None:
+    """Where the table says nothing, nothing changes and nothing is done."""
+    expected = read_table(EXPECTED).get((event, state), "=")
+    assert told(STATES[state], EVENTS[event]).strip() == expected
+
+
+@pytest.mark.parametrize("event", [name for name, each in EVENTS.items() if hasattr(each, "life")])
+@pytest.mark.parametrize("state", STATES)
+def test_an_event_of_an_older_life_changes_nothing(state: str, event: str) -> None:
+    """What is told of a world that is gone is of no account, whatever it is."""
+    before = replace(STATES[state], life=3)
+    assert decide(before, at_life(EVENTS[event], 2)) == (before, ())
+
+
+@pytest.mark.parametrize(
+    ("state", "meets", "shown"),
+    [
+        ("made", Meets.START, "starting"),
+        ("starting", Meets.START, "starting"),
+        ("open", Meets.WORLD, "open"),
+        ("grading", Meets.ANSWER, "grading"),
+        ("own end", Meets.ANSWER, "grading"),
+        ("laid down", Meets.START, "starting"),
+        ("laid down, answered", Meets.ANSWER, "grading"),
+        ("resuming", Meets.RESUMING, "resuming"),
+        ("reviving", Meets.RESUMING, "resuming"),
+        ("reviving, answered", Meets.RESUMING, "resuming"),
+        ("examined", Meets.ANSWER, "grading"),
+        ("ending", Meets.WORLD, "open"),
+        ("leaving, not back", Meets.WORLD, "resuming"),
+        ("graded", Meets.ANSWER, "grading"),
+        ("parked", Meets.END, "parked"),
+        ("ended", Meets.END, "ended"),
+    ],
+)
+def test_a_state_has_one_answer_to_each_question(state: str, meets: Meets, shown: str) -> None:
+    """What a call meets and what a caller is told follow from the state alone."""
+    assert (STATES[state].meets, STATES[state].shown) == (meets, shown)
+
+
+@pytest.mark.parametrize("lacks", ["is_asked", "provisional", "behind", "replay"])
+def test_another_server_may_take_only_what_it_can_go_on_with(lacks: str) -> None:
+    """It was asked and acted on, its record is not behind, and its world can come back."""
+    state = replace(OPEN, is_asked=lacks != "is_asked", provisional=lacks == "provisional")
+    assert OPEN.may_be_taken(is_behind=False, can_come_back=True)
+    assert not state.may_be_taken(is_behind=lacks == "behind", can_come_back=lacks != "replay")
+
+
+class Parts:
+    """What carries the effects out, in no time: a driver, and a queue of what is done in turn."""
+
+    IN_TURN = (
+        do.StopCommands,
+        do.Examine,
+        do.Record,
+        do.CloseWorld,
+        do.WriteLog,
+        do.Resume,
+    )
+
+    def __init__(self, state: State) -> None:
+        self.state = state
+        self.driver: str | None = None
+        self.performs = False
+        self.queue: list[Any] = []
+        self.done: list[Any] = []
+
+    def post(self, event: Any) -> None:
+        """Decide, and carry out what overtakes the queue; what holds always is seen to hold."""
+        before = self.state
+        self.state, effects = decide(before, event)
+        self._check(before, event, effects)
+        for i, effect in enumerate(effects):
+            if isinstance(effect, self.IN_TURN):
+                self.queue += effects[i:]
+                return
+            self._do(effect)
+
+    def _check(self, before: State, event: Any, effects: tuple[Any, ...]) -> None:
+        after = self.state
+        if before.answer is not None:
+            assert after.answer == before.answer
+        if before.is_over:
+            assert (after.phase, effects) == (before.phase, ())
+        assert after.receipt is None or after.phase is Phase.ENDED
+        for effect in effects:
+            if before.taken:  # nothing is written any more
+                assert not isinstance(effect, do.Note)
+                assert not isinstance(effect, do.Record) or effect == do.Record(LEFT)
+                assert effect != do.WriteLog(release=True)
+            if isinstance(effect, do.Record) and effect.ending.outcome is Outcome.GRADED:
+                grades = isinstance(event, ev.Finished) and event.ending == GRADED
+                assert grades or effect.ending.cause is Cause.AGENT
+
+    def _do(self, effect: Any) -> None:
+        self.done.append(effect)
+        match effect:
+            case do.StartDriver():
+                assert self.driver is None, "one template runs at a time"
+                self.driver = "setup"
+            case do.Submit() | do.Proceed():
+                assert self.driver == "asked", "it is graded once, and where it waits for that"
+                self.driver = "grading"
+            case do.Dismiss():
+                self.driver = self.driver and "dismissed"
+            case do.Abort():
+                self.driver = self.driver and "aborted"
+            case do.StartCommands():
+                self.performs = True
+            case do.CutOff() | do.StopCommands():
+                self.performs = False
+
+    def next(self, given: st.DataObject | None) -> None:
+        """Carry out what is first in turn."""
+        effect = self.queue.pop(0)
+        life, draw = self.state.life, given.draw if given is not None else lambda each: None
+        self._do(effect)
+        match effect:
+            case do.Examine():
+                died = draw(st.sampled_from([None, "gone"]))
+                facts = draw(st.tuples(*[st.booleans()] * 4)) or (False,) * 4
+                self.post(ev.Examined(life, died, *facts))
+            case do.Record(ending=ending):
+                assert self.driver is None, "the template ran out before its end is written"
+                taken = bool(draw(st.booleans())) or self.state.taken
+                self.post(ev.Recorded(receipt_of(ending), taken=taken))
+            case do.WriteLog():
+                self.post(ev.Closed(life))
+            case do.Resume():
+                self.post(ev.Staged(life))
+                self.queue.insert(0, "bring back")
+            case "bring back" if self.driver == "setup":
+                self.driver = "asked"
+                self.performs = True
+                found = [ev.Resumed(life), ev.Resumed(life, "4", AT), *self.failing(life)]
+                self.post(draw(st.sampled_from(found)) or found[0])
+
+    def failing(self, life: int) -> list[Any]:
+        """How bringing back may fail."""
+        return [ev.NotBack(life, LEFT), ev.NotBack(life, BROKEN)]
+
+    def by_template(self) -> list[Any]:
+        """What its template may do next."""
+        life = self.state.life
+        failed = [ev.Finished(life, UNGRADED), ev.Finished(life, BROKEN)]
+        return {
+            None: [],
+            "setup": [ev.Finished(life, BROKEN)],
+            "asked": [ev.EndedItself(life)],
+            "grading": [ev.Finished(life, GRADED), *failed],
+            "dismissed": [ev.Finished(life, None)],
+            "aborted": [ev.Finished(life, None), *failed],
+        }[self.driver]
+
+    def by_callers(self) -> list[Any]:
+        """What callers, calls and servers may do now."""
+        life = self.state.life
+        calls = [
+            ev.Touched(),
+            ev.Answered(life, "4", AT),
+            ev.Answered(life, "5", AT, died="gone", comes_back=True),
+            ev.Broke(life, "gone", None),
+            ev.Broke(life, "gone", AGAIN),
+            ev.Rested(life),
+        ]
+        anybody = [ev.EndWanted(CANCELLED), ev.EndWanted(LEFT, abort=True), ev.TakenOver()]
+        return [*anybody, *(calls if self.performs else [])]
+
+    def step(self, data: st.DataObject) -> None:
+        """Let one of the things happen that can."""
+        moves = ["turn"] if self.queue else []
+        start = self.driver == "setup" and self.state.phase is Phase.STARTING
+        moves += ["begin"] if self.state == MADE else []
+        moves += ["claim"] if self.state == STORED else []
+        moves += ["ask"] if start else []
+        move = data.draw(st.sampled_from([*moves, *self.by_template(), *self.by_callers()]))
+        match move:
+            case "turn":
+                self.next(data)
+            case "begin":
+                self.post(ev.Staged(self.state.life))
+            case "claim":
+                self.post(ev.Claimed())
+            case "ask":
+                self.driver = "asked"
+                self.post(ev.Asked())
+            case _:
+                if isinstance(move, ev.Finished):
+                    self.driver = None
+                self.post(move)
+
+
+@settings(deadline=None, max_examples=400)
+@given(st.data())
+def test_whatever_happens_one_end_stands_and_is_reached(data: st.DataObject) -> None:
+    """In whatever order things happen: graded once, no answer lost, and a stop always ends it."""
+    parts = Parts(data.draw(st.sampled_from([MADE, STORED])))
+    for _ in range(data.draw(st.integers(0, 25))):
+        parts.step(data)
+    parts.post(ev.EndWanted(LEFT, abort=True))
+    for _ in range(100):
+        if parts.driver is not None:
+            ended = parts.by_template()[0]
+            parts.driver = None
+            parts.post(ended if isinstance(ended, ev.Finished) else ev.Finished(ended.life, None))
+        elif parts.queue:
+            parts.next(None)
+    assert parts.state.is_over
+    assert parts.state.is_closed
+    assert parts.queue == []
+    assert [type(each) for each in parts.done].count(do.Tell) == 1
+    assert [type(each) for each in parts.done].count(do.Record) == 1
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.data())
+def test_an_accepted_answer_ends_as_itself_or_in_its_record(data: st.DataObject) -> None:
+    """Nobody's wish but an abort ends what is being graded: its grade does, or what failed it."""
+    parts = Parts(MADE)
+    parts.post(ev.Staged(0))
+    parts.driver = "asked"
+    parts.post(ev.Asked())
+    parts.post(data.draw(st.sampled_from([each for each in parts.by_callers() if _answers(each)])))
+    for i in range(120):
+        moves = parts.by_template()
+        if parts.queue and (i > 40 or not moves or data.draw(st.booleans())):
+            parts.next(data)
+        elif moves:
+            move = data.draw(st.sampled_from(moves))
+            if isinstance(move, ev.Finished):
+                parts.driver = None
+            parts.post(move)
+        parts.post(ev.EndWanted(CANCELLED))
+    assert parts.state.is_over
+    receipt = parts.state.receipt
+    assert receipt is None or receipt.outcome is not Outcome.CANCELLED
+    assert receipt is None or parts.state.answer in ("4", "5")
+
+
+def _answers(event: Any) -> bool:
+    return isinstance(event, ev.Answered)

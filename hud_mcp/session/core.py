@@ -14,7 +14,6 @@ from typing import TypeVar
 import anyio
 
 from hud_mcp.errors import (
-    DamagedRecord,
     HudMcpError,
     LimitReached,
     SessionBusy,
@@ -23,16 +22,17 @@ from hud_mcp.errors import (
     WorldDied,
 )
 from hud_mcp.grade import Outcome
-from hud_mcp.record.trajectory import Receipt, Trajectory, utc_now
+from hud_mcp.record.trajectory import Receipt, utc_now
 from hud_mcp.session import effects as do
 from hud_mcp.session.deaths import DiedAgain
 from hud_mcp.session.durability import Durability
-from hud_mcp.session.endings import Ending, died_again
+from hud_mcp.session.endings import Ending, died_again, unread
 from hud_mcp.session.events import Closed, Event, Examined, NotBack, Recorded, Resumed, Staged
 from hud_mcp.session.executor import Executor, Rest
 from hud_mcp.session.journal import Journal
 from hud_mcp.session.life import Life, SessionSpec
 from hud_mcp.session.log import BROUGHT_BACK, DIED_IN_GRADING, GRADED_AGAIN, take_rest
+from hud_mcp.session.patience import in_patience
 from hud_mcp.session.phase import Phase
 from hud_mcp.session.receipts import died_text, make_receipt
 from hud_mcp.session.replay import WorldLost, submitted_answer
@@ -48,9 +48,6 @@ __all__ = ["Core"]
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
-
-_PATIENCE_S = 5.0
-"""How long a world may take to close, and the log to be written."""
 
 
 class Core:
@@ -206,10 +203,8 @@ class Core:
                 return partial(self._examine, effect)
             case do.Record():
                 return partial(self._record, effect)
-            case do.Resume():
-                return self._resume
             case _:
-                raise ValueError(f"nothing carries out {effect!r}")
+                return self._resume
 
     def _catch_up(self) -> None:
         attempt = partial(self.life.steps.attempt, self.life.direct.catch_up)
@@ -237,43 +232,29 @@ class Core:
         if world.is_empty:
             world.drop()
             return None
-        return partial(self._bounded, world.close, "closing the world")
+        return partial(in_patience, world.close, "closing the world", self.journal.log)
 
     def _write_log(self, *, release: bool) -> Rest | None:
         if self.journal.is_written and not release:
             self._has_closed()
             return None
 
+        async def leave() -> None:
+            await self.journal.leave()
+            if release:
+                await self.journal.release()
+
         async def write() -> None:
             try:
-                leave = partial(self._leave, release=release)
-                await self._bounded(leave, "writing the end of the log")
+                await in_patience(leave, "writing the end of the log", self.journal.log)
             finally:
                 self._has_closed()
 
         return write
 
-    async def _leave(self, *, release: bool) -> None:
-        await self.journal.leave()
-        if release:
-            await self.journal.release()
-
     def _has_closed(self) -> None:
         self.life.driver.closed.set()
         self.post(Closed(self.state.life))
-
-    async def _bounded(self, work: Callable[[], Awaitable[None]], what: str) -> None:
-        """Wait for cleanup, for a while, whatever cancels this task."""
-        task = asyncio.ensure_future(work())
-        try:
-            done, _ = await asyncio.wait({task}, timeout=_PATIENCE_S)
-        except asyncio.CancelledError:
-            done, _ = await asyncio.wait({task}, timeout=1.0)
-        if not done:
-            task.cancel()
-            self.journal.log(f"{what} took longer than {_PATIENCE_S:g} s and was given up")
-        elif not task.cancelled() and (exc := task.exception()) is not None:
-            self.journal.log(f"{what} failed: {type(exc).__name__}: {exc}")
 
     async def _examine(self, effect: do.Examine) -> None:
         """Look whether the world is dead that failed its grader."""
@@ -301,19 +282,8 @@ class Core:
             LimitReached, StoreFailed: As for `Journal.begin`.
         """
         spec = self.spec
-        begun = Trajectory(
-            id=spec.trajectory_id,
-            job_id=spec.job_id,
-            environment=spec.environment.name,
-            environment_version=spec.environment.version,
-            task=spec.task,
-            context=spec.environment.context_space.fill(spec.task.context),
-            seed=spec.seed,
-            prompt=prompt,
-            started_at=spec.started_at,
-        )
         await self.journal.begin(
-            begun,
+            spec.begun(prompt),
             secret_digest=spec.secret_digest,
             principal=spec.principal,
             reward_policy=spec.reward_policy,
@@ -322,12 +292,6 @@ class Core:
             start_key=spec.start_key,
             tries=spec.tries,
         )
-
-    async def keep_handle(self) -> None:
-        """Make durable what a world that lives elsewhere is found by."""
-        handle = await self.life.world.handle()
-        if handle is not None:
-            await self.journal.keep_handle(handle)
 
     async def _record(self, effect: do.Record) -> None:
         """Write how it ends; whatever fails, everybody who waits is told."""
@@ -380,7 +344,7 @@ class Core:
                 self._stored = await self._store.hold(self.spec.trajectory_id)
                 self.life = self._new_life(number)
         except HudMcpError as exc:
-            self.post(NotBack(number, _unread(self.spec.name, exc)))
+            self.post(NotBack(number, unread(exc)))
             return
         began_s = time.monotonic()
         try:
@@ -431,13 +395,3 @@ class Core:
         await self.life.world.come_back(stored)
         self.life.measuring.restore(stored.trajectory.steps)
         self.journal.restore(stored.snapshot_step if stored.snapshot is not None else None)
-
-
-def _unread(name: str, exc: HudMcpError) -> Ending:
-    """How a session goes on whose world died, and whose record cannot be read."""
-    if not isinstance(exc, StoreFailed) or isinstance(exc, DamagedRecord):
-        return Ending(Outcome.LOST, error=str(exc))
-    logger.warning("%s: its world died, and its record cannot be read: %s", name, exc)
-    return Ending.left_to_record(
-        "The world of this session died, and its record cannot be read just now."
-    )

@@ -31,6 +31,7 @@ from hud_mcp.session.events import EndedItself, EndWanted, Finished
 from hud_mcp.session.executor import Post
 from hud_mcp.session.live_world import LiveWorld, Play
 from hud_mcp.session.log import clean_context
+from hud_mcp.session.patience import PATIENCE_S
 from hud_mcp.session.thrown import PARKED, RaisedApart, SessionOver, describe_failure, is_only
 from hud_mcp.task import Task
 from hud_mcp.template import Prompt, Template, read_prompt
@@ -40,8 +41,6 @@ __all__ = ["Driver"]
 
 logger = logging.getLogger(__name__)
 
-_PATIENCE_S = 5.0
-"""How long a template may take to clean up."""
 _ABORT_S = 1.0
 """How long one that is aborted may take: a process that stops waits no longer."""
 _CANCEL_TRIES = 5
@@ -257,7 +256,7 @@ class Driver:
     async def _run_out(self, play: Play) -> Ending | None:
         """Let the template clean up; a third value makes the grade ambiguous."""
         try:
-            with self._bound(_PATIENCE_S, "cleaning up"):
+            with self._bound(PATIENCE_S, "cleaning up"):
                 await anext(play)
         except StopAsyncIteration:
             return None
@@ -281,7 +280,7 @@ class Driver:
         which leaves a task group as a BaseExceptionGroup.
         """
         try:
-            with self._bound(_PATIENCE_S, "cleaning up"):
+            with self._bound(PATIENCE_S, "cleaning up"):
                 await play.athrow(SessionOver(PARKED if ending.parked else ending.outcome))
         except (StopAsyncIteration, SessionOver, asyncio.CancelledError):
             pass

@@ -3,9 +3,10 @@
 from dataclasses import dataclass
 from typing import Self
 
+from hud_mcp.errors import DamagedRecord, HudMcpError, StoreFailed
 from hud_mcp.grade import Cause, Grade, Outcome
 
-__all__ = ["LEFT_BY_PROGRAM", "Ending", "destroyed", "died_again", "not_back"]
+__all__ = ["LEFT_BY_PROGRAM", "Ending", "destroyed", "died_again", "not_back", "unread"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,3 +75,11 @@ def not_back(died: str | None, why: str | None) -> Ending:
         return Ending(Outcome.ENVIRONMENT_FAILED, error=text, told=text)
     text = f"Its server ended, and it could not be brought back: {why}"
     return Ending(Outcome.LOST, error=text, told=text)
+
+
+def unread(exc: HudMcpError) -> Ending:
+    """How a session ends here whose world died, and whose record cannot be read."""
+    if not isinstance(exc, StoreFailed) or isinstance(exc, DamagedRecord):
+        return Ending(Outcome.LOST, error=str(exc))
+    told = "The world of this session died, and its record cannot be read just now."
+    return Ending.left_to_record(told)

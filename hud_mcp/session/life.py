@@ -7,6 +7,7 @@ from datetime import datetime
 
 from hud_mcp.environment import Environment
 from hud_mcp.environment.calls import task_hosts
+from hud_mcp.record.trajectory import Trajectory
 from hud_mcp.session.commands import Commands
 from hud_mcp.session.direct import DirectAccess
 from hud_mcp.session.driver import Driver
@@ -74,6 +75,20 @@ class SessionSpec:
     def rewards_shown(self) -> bool:
         """Whether the agent is told the reward of a step."""
         return self.reward_policy == "per_step" or self.is_operated
+
+    def begun(self, prompt: str | None) -> Trajectory:
+        """Its record as it begins; with what it asks, where that is known by then."""
+        return Trajectory(
+            id=self.trajectory_id,
+            job_id=self.job_id,
+            environment=self.environment.name,
+            environment_version=self.environment.version,
+            task=self.task,
+            context=self.environment.context_space.fill(self.task.context),
+            seed=self.seed,
+            prompt=prompt,
+            started_at=self.started_at,
+        )
 
     def opening(
         self, shared: Shared, log: Callable[[str], None], stored: HeldSession | None

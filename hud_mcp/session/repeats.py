@@ -11,7 +11,7 @@ from hud_mcp.action import Action
 from hud_mcp.observation import Look, Observation, Screenshot, TaskResult
 from hud_mcp.record.trajectory import TrajectoryStep
 from hud_mcp.session.journal import StepKind
-from hud_mcp.session.steps import Stepped
+from hud_mcp.session.stepped import Stepped
 from hud_mcp.store import Store
 
 __all__ = ["AskedStep", "out_of_step"]

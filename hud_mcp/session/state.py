@@ -12,27 +12,8 @@ from typing import Any, TypeAlias
 
 from hud_mcp.grade import Cause, Outcome
 from hud_mcp.record.trajectory import Receipt
+from hud_mcp.session import effects as do
 from hud_mcp.session import events as ev
-from hud_mcp.session.effects import (
-    Abort,
-    CatchUp,
-    CloseWorld,
-    CutOff,
-    Dismiss,
-    Effect,
-    Examine,
-    Note,
-    Proceed,
-    Record,
-    RefuseWaiting,
-    Resume,
-    StartCommands,
-    StartDriver,
-    StopCommands,
-    Submit,
-    Tell,
-    WriteLog,
-)
 from hud_mcp.session.endings import Ending, destroyed, died_again, not_back
 from hud_mcp.session.log import DIED_IN_GRADING, STOPPED
 from hud_mcp.session.phase import SHOWN, Meets, Phase, SessionState
@@ -149,7 +130,7 @@ class State:
         return self.is_asked and not self.provisional and not is_behind and can_come_back
 
 
-Decision: TypeAlias = tuple[State, tuple[Effect, ...]]
+Decision: TypeAlias = tuple[State, tuple[do.Effect, ...]]
 
 
 def decide(state: State, event: ev.Event) -> Decision:
@@ -185,19 +166,19 @@ def _after_the_end(state: State, event: ev.Event) -> State:
 def _staged(state: State, _: ev.Staged) -> Decision:
     if state.is_driven or state.phase not in (Phase.STARTING, Phase.RESUMING):
         return state, ()
-    return replace(state, is_driven=True), (StartDriver(),)
+    return replace(state, is_driven=True), (do.StartDriver(),)
 
 
 def _asked(state: State, _: ev.Asked) -> Decision:
     state = replace(state, is_asked=True)
     if state.phase is not Phase.STARTING or not state.is_driven:  # it may be graded by now
         return state, ()
-    return replace(state, phase=Phase.OPEN), (StartCommands(),)
+    return replace(state, phase=Phase.OPEN), (do.StartCommands(),)
 
 
 def _claimed(state: State, _: ev.Claimed) -> Decision:
     begins = state.phase is Phase.RESUMING and not state.is_driven and state.died is None
-    return state, (Resume(),) if begins else ()
+    return state, (do.Resume(),) if begins else ()
 
 
 def _touched(state: State, _: ev.Touched) -> Decision:
@@ -212,7 +193,7 @@ def _answered(state: State, event: ev.Answered) -> Decision:
         return state, ()
     if event.died is not None and event.comes_back:
         return _lay_down(state, event.died)
-    return replace(state, phase=Phase.GRADING), (Submit(event.answer),)
+    return replace(state, phase=Phase.GRADING), (do.Submit(event.answer),)
 
 
 def _ended_itself(state: State, _: ev.EndedItself) -> Decision:
@@ -220,10 +201,10 @@ def _ended_itself(state: State, _: ev.EndedItself) -> Decision:
         case _ if not state.is_driven:
             return state, ()
         case Phase.STARTING:
-            return replace(state, phase=Phase.GRADING, has_ended_wait=True), (Proceed(),)
+            return replace(state, phase=Phase.GRADING, has_ended_wait=True), (do.Proceed(),)
         case Phase.OPEN:
             state = replace(state, phase=Phase.GRADING, has_ended_wait=True)
-            return state, (CutOff(), Proceed())
+            return state, (do.CutOff(), do.Proceed())
         case Phase.RESUMING:  # it may grade once its world is back
             return replace(state, has_ended_wait=True), ()
         case _:
@@ -231,7 +212,7 @@ def _ended_itself(state: State, _: ev.EndedItself) -> Decision:
 
 
 def _end_wanted(state: State, event: ev.EndWanted) -> Decision:
-    ending, at_once = event.ending, (Abort(event.ending),) if event.abort else ()
+    ending, at_once = event.ending, (do.Abort(event.ending),) if event.abort else ()
     if state.is_graded and not event.abort:  # it ends with its grade
         return state, ()
     match state.phase:
@@ -240,9 +221,9 @@ def _end_wanted(state: State, event: ev.EndWanted) -> Decision:
         case Phase.OPEN:
             answer = state.answer if event.answer is None else event.answer
             state = replace(state, phase=Phase.ENDING, ending=ending, answer=answer)
-            return state, (StopCommands(), *(at_once or (Dismiss(ending),)))
+            return state, (do.StopCommands(), *(at_once or (do.Dismiss(ending),)))
         case Phase.GRADING:
-            return replace(state, wanted=state.wanted or ending), (CutOff(), *at_once)
+            return replace(state, wanted=state.wanted or ending), (do.CutOff(), *at_once)
         case Phase.LAID_DOWN:
             return replace(state, wanted=state.wanted or ending), at_once
         case _:
@@ -261,11 +242,11 @@ def _broke(state: State, event: ev.Broke) -> Decision:
     if event.ending is None:
         return _lay_down(state, event.reason)
     state = replace(state, phase=Phase.ENDING, ending=event.ending)
-    return state, (StopCommands(), Dismiss(event.ending))
+    return state, (do.StopCommands(), do.Dismiss(event.ending))
 
 
 def _rested(state: State, _: ev.Rested) -> Decision:
-    return state, (CatchUp(),) if state.phase is Phase.OPEN else ()
+    return state, (do.CatchUp(),) if state.phase is Phase.OPEN else ()
 
 
 def _finished(state: State, event: ev.Finished) -> Decision:
@@ -273,22 +254,23 @@ def _finished(state: State, event: ev.Finished) -> Decision:
         return state, ()
     state = replace(state, is_driven=False)
     if state.phase is Phase.LAID_DOWN:
-        return state, (StopCommands(), *_close_life(state))
+        return state, (do.StopCommands(), *_close_life(state))
     ending, graded = event.ending, state.phase is Phase.GRADING
+    has_grade = ending is not None and ending.outcome is Outcome.GRADED
     if state.phase is Phase.ENDING and not state.taken:
         ending = state.ending
-    elif state.wanted is not None and not _is_graded(ending):
+    elif state.wanted is not None and not has_grade:
         ending, graded = state.wanted, False
-    elif not graded and _is_graded(ending):  # nothing was to be graded
+    elif not graded and has_grade:  # nothing was to be graded
         ending = None
     ending = ending or Ending(Outcome.LOST, error="cancelled", told="It was interrupted.")
     ending = _as_it_is(state, ending)
     after = replace(state, phase=Phase.ENDING, ending=ending)
     if graded and ending.outcome is Outcome.ENVIRONMENT_FAILED:
-        examine = Examine(ending.told, by_agent=ending.cause is Cause.AGENT)
+        examine = do.Examine(ending.told, by_agent=ending.cause is Cause.AGENT)
         after = replace(after, phase=Phase.EXAMINING, ending=replace(ending, cause=None))
-        return after, (StopCommands(), examine)
-    return after, (StopCommands(), _record(state, ending))
+        return after, (do.StopCommands(), examine)
+    return after, (do.StopCommands(), _record(state, ending))
 
 
 def _examined(state: State, event: ev.Examined) -> Decision:
@@ -302,7 +284,7 @@ def _examined(state: State, event: ev.Examined) -> Decision:
     elif state.answered_at is not None and event.comes_back:
         state = replace(state, phase=Phase.LAID_DOWN, died=event.died, ending=None)
         state = replace(state, died_in_grading=True)
-        notes = (Note(DIED_IN_GRADING), Note(f"its world died: {event.died}"))
+        notes = (do.Note(DIED_IN_GRADING), do.Note(f"its world died: {event.died}"))
         return state, (*notes, *_close_life(state))
     elif event.by_agent:
         ending = destroyed(event.died)
@@ -322,7 +304,12 @@ def _recorded(state: State, event: ev.Recorded) -> Decision:
         receipt=None if parked else event.receipt,
         taken=taken,
     )
-    return state, (Tell(), RefuseWaiting(), CloseWorld(), WriteLog(release=parked and not taken))
+    return state, (
+        do.Tell(),
+        do.RefuseWaiting(),
+        do.CloseWorld(),
+        do.WriteLog(release=parked and not taken),
+    )
 
 
 def _closed(state: State, _: ev.Closed) -> Decision:
@@ -332,7 +319,7 @@ def _closed(state: State, _: ev.Closed) -> Decision:
         ending = _as_it_is(state, state.wanted)
         return replace(state, phase=Phase.ENDING, ending=ending), (_record(state, ending),)
     state = replace(state, phase=Phase.RESUMING, life=state.life + 1, is_back=False)
-    return replace(state, has_ended_wait=False), (Resume(),)
+    return replace(state, has_ended_wait=False), (do.Resume(),)
 
 
 def _not_back(state: State, event: ev.NotBack) -> Decision:
@@ -347,17 +334,17 @@ def _resumed(state: State, event: ev.Resumed) -> Decision:
     if answer is not None:
         at = state.answered_at if event.at is None else event.at
         state = replace(state, phase=Phase.GRADING, answer=answer, answered_at=at)
-        return state, (Submit(answer),)
+        return state, (do.Submit(answer),)
     if state.has_ended_wait:
-        return replace(state, phase=Phase.GRADING), (Proceed(),)
+        return replace(state, phase=Phase.GRADING), (do.Proceed(),)
     return replace(state, phase=Phase.OPEN), ()
 
 
 def _lay_down(state: State, reason: str) -> Decision:
     """Have what is left of the world closed, before it is brought back."""
-    left = Dismiss(Ending.left_to_record())
+    left = do.Dismiss(Ending.left_to_record())
     after = replace(state, phase=Phase.LAID_DOWN, died=reason)
-    return after, (Note(f"its world died: {reason}"), StopCommands(), left)
+    return after, (do.Note(f"its world died: {reason}"), do.StopCommands(), left)
 
 
 def _abort(state: State, ending: Ending) -> Decision:
@@ -365,8 +352,8 @@ def _abort(state: State, ending: Ending) -> Decision:
     ending = _as_it_is(state, ending)
     after = replace(state, phase=Phase.ENDING, ending=ending)
     if state.is_driven:
-        return after, (CutOff(), Abort(ending))
-    return after, (StopCommands(), _record(state, ending))
+        return after, (do.CutOff(), do.Abort(ending))
+    return after, (do.StopCommands(), _record(state, ending))
 
 
 def _as_it_is(state: State, ending: Ending) -> Ending:
@@ -377,18 +364,14 @@ def _as_it_is(state: State, ending: Ending) -> Ending:
     return not_back(state.died, ending.error) if by_itself and not state.is_back else ending
 
 
-def _record(state: State, ending: Ending) -> Record:
+def _record(state: State, ending: Ending) -> do.Record:
     """Have the end written; a record that is left as it was says nothing of that."""
     says = ending.parked and state.is_back and not state.taken
-    return Record(ending, STOPPED if says else None)
+    return do.Record(ending, STOPPED if says else None)
 
 
-def _close_life(state: State) -> tuple[Effect, ...]:
-    return RefuseWaiting(died=state.died or ""), CloseWorld(), WriteLog()
-
-
-def _is_graded(ending: Ending | None) -> bool:
-    return ending is not None and ending.outcome is Outcome.GRADED
+def _close_life(state: State) -> tuple[do.Effect, ...]:
+    return do.RefuseWaiting(died=state.died or ""), do.CloseWorld(), do.WriteLog()
 
 
 _RULES: Mapping[type, Callable[[State, Any], Decision]] = {

@@ -6,11 +6,7 @@ Every call is recorded durably before it returns, with what it did, also where i
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeVar
-
-import orjson
-from pydantic_core import to_jsonable_python
 
 from hud_mcp.action import Action, ResponseAction
 from hud_mcp.call import FunctionConfig
@@ -31,10 +27,7 @@ from hud_mcp.grade import Cause, Outcome
 from hud_mcp.observation import (
     Look,
     Observation,
-    Screenshot,
     TaskResult,
-    clip_text,
-    fit_screenshot,
 )
 from hud_mcp.record.trajectory import utc_now
 from hud_mcp.session.deaths import whose_doing
@@ -46,6 +39,15 @@ from hud_mcp.session.journal import Draft, Journal, StepKind
 from hud_mcp.session.limits import Limits
 from hud_mcp.session.live_world import LiveWorld
 from hud_mcp.session.measuring import BY_AGENT, FINAL_RESPONSE, Measuring
+from hud_mcp.session.patience import within
+from hud_mcp.session.stepped import (
+    Stepped,
+    as_actions,
+    tool_observation,
+    which_failed,
+    why,
+    why_stopped,
+)
 from hud_mcp.task import Task
 from hud_mcp.tool import Tool
 
@@ -58,28 +60,6 @@ _LOOK_S = 5.0
 """How long a world may take to be looked at as it is answered: the answer does not wait longer."""
 _KEEP_S = 20.0
 """The same for its snapshot, which the grade does not need."""
-_LET_GO_S = 0.5
-
-
-@dataclass(frozen=True)
-class Stepped:
-    """What a call on the world gave.
-
-    Attributes:
-        result: What the agent sees, and what the world said of rewards and ends.
-        performed: How many of the actions were performed.
-        error: Why the next one was not, or None.
-        notes: What single actions said.
-        answered: Whether a response action submitted the answer.
-        is_repeat: Whether it was done before, and is told from the record.
-    """
-
-    result: TaskResult
-    performed: int
-    error: str | None = None
-    notes: tuple[str, ...] = ()
-    answered: bool = False
-    is_repeat: bool = False
 
 
 class Steps:
@@ -224,7 +204,7 @@ class Steps:
                 await self._look(draft, look, deliver_image=deliver_image)
                 draft.snapshot = await self._snapshot(answers=False)
         except BaseException as exc:
-            draft.error = _why_stopped(exc, f"after {draft.performed} of {len(actions)} actions")
+            draft.error = why_stopped(exc, f"after {draft.performed} of {len(actions)} actions")
             draft.interrupted = not isinstance(exc, HudMcpError)
             self._undo_if_dead(draft, exc)
             self._note(draft)  # what was done before it stopped, was done
@@ -252,7 +232,7 @@ class Steps:
         """
         own = calls is None
         named = task.evaluate if calls is None else calls
-        draft = self._draft("evaluate", _as_actions(named), Look())
+        draft = self._draft("evaluate", as_actions(named), Look())
         draft.info = {"override": not own}
         situation = Situation(
             world=self._world.live,
@@ -265,7 +245,7 @@ class Steps:
             )
             draft.snapshot = await self._snapshot(answers=False)
         except BaseException as exc:
-            draft.error = _why_stopped(exc, "while it was evaluated")
+            draft.error = why_stopped(exc, "while it was evaluated")
             draft.interrupted = isinstance(exc, asyncio.CancelledError)
             if isinstance(exc, BrokenByAgent):
                 draft.info[BY_AGENT] = True
@@ -293,7 +273,7 @@ class Steps:
             ActionFailed: One raised; the session lives on.
             EnvironmentFailed, StoreFailed, SessionTaken: As for `perform`.
         """
-        draft = self._draft("reset", _as_actions(calls), look)
+        draft = self._draft("reset", as_actions(calls), look)
         situation = Situation(world=self._world.live)
         self._measuring.forget()
         try:
@@ -302,7 +282,7 @@ class Steps:
             draft.delivered_image = draft.observation.image is not None
             draft.snapshot = await self._snapshot(answers=False)
         except BaseException as exc:
-            draft.error = _why_stopped(exc, "while it was set up")
+            draft.error = why_stopped(exc, "while it was set up")
             draft.interrupted = isinstance(exc, asyncio.CancelledError)
             self._undo_if_dead(draft, exc)
             await self._journal.keep(draft)
@@ -327,10 +307,10 @@ class Steps:
             seen = await self._world.observe(
                 look.model_copy(update={"text": False}), deliver_image=False
             )
-            shown = _tool_observation(value, look)
+            shown = tool_observation(value, look)
             draft.snapshot = await self._snapshot(answers=False)
         except BaseException as exc:
-            draft.error = _why_stopped(exc, f"while {tool.name} ran")
+            draft.error = why_stopped(exc, f"while {tool.name} ran")
             draft.interrupted = isinstance(exc, asyncio.CancelledError)
             # A tool that leaves with SystemExit is not the server's end.
             theirs = isinstance(exc, Exception | SystemExit)
@@ -385,7 +365,7 @@ class Steps:
             return False
         step_s = self._limits.step_s
         try:
-            draft.observation = await _within(
+            draft.observation = await within(
                 min(_LOOK_S, step_s / 4),
                 self._world.observe(look, deliver_image=deliver_image),
             )
@@ -395,11 +375,11 @@ class Steps:
             draft.error = f"Nothing was seen as it was answered: {exc}"
             return True
         except Exception as exc:  # noqa: BLE001  # whatever a world raises, the answer stands
-            draft.error = f"Nothing was seen as it was answered: {_why(exc)}"
+            draft.error = f"Nothing was seen as it was answered: {why(exc)}"
         try:
-            draft.snapshot = await _within(min(_KEEP_S, step_s / 2), self._snapshot(answers=True))
+            draft.snapshot = await within(min(_KEEP_S, step_s / 2), self._snapshot(answers=True))
         except Exception as exc:  # noqa: BLE001  # the same
-            self._log(f"no snapshot of what was answered: {_why(exc)}")
+            self._log(f"no snapshot of what was answered: {why(exc)}")
         return False
 
     def _undo_if_dead(self, draft: Draft, exc: BaseException) -> None:
@@ -421,7 +401,7 @@ class Steps:
         try:
             await self._world.act(actions[:end], draft.add)
         except ActionFailed as exc:
-            draft.error = _which_failed(actions, draft.performed, exc)
+            draft.error = which_failed(actions, draft.performed, exc)
             return None
         over = draft.terminated or draft.truncated
         last = actions[end] if end < len(actions) and not over else None
@@ -495,74 +475,3 @@ class Steps:
         self._was_dead = self._world.died is not None
         self._could_come_back = self.can_come_back  # before the call adds what no replay repeats
         return draft
-
-
-async def _within(seconds: float, work: Awaitable[T]) -> T:
-    """Wait for work so long, and let go of it then, whether or not it lets itself be cancelled.
-
-    Raises:
-        TimeoutError: It took longer.
-    """
-    task = asyncio.ensure_future(work)
-    try:
-        done, _ = await asyncio.wait({task}, timeout=seconds)
-    except asyncio.CancelledError:
-        task.cancel()
-        raise
-    if not done:
-        task.cancel()
-        task.add_done_callback(_see)
-        await asyncio.wait({task}, timeout=_LET_GO_S)
-        raise TimeoutError(f"it took longer than {seconds:g} s")
-    return task.result()
-
-
-def _see(task: "asyncio.Future[Any]") -> None:
-    """Take note of how work ended that nobody waits for any more."""
-    if not task.cancelled() and (exc := task.exception()) is not None:
-        logger.debug("what was let go of failed: %s", exc)
-
-
-def _why(exc: Exception) -> str:
-    known = isinstance(exc, HudMcpError | TimeoutError)
-    return str(exc) if known else f"{type(exc).__name__}: {exc}"
-
-
-def _as_actions(calls: Sequence[FunctionConfig]) -> list[dict[str, Any]]:
-    """Calls as a step's actions: each as a tool's is."""
-    return [{"tool": call.function, "args": list(call.args)} for call in calls]
-
-
-def _why_stopped(exc: BaseException, where: str) -> str:
-    """What the record says of a call that did not come to its end."""
-    if isinstance(exc, asyncio.CancelledError):
-        return f"stopped {where}"
-    return str(exc) if isinstance(exc, HudMcpError) else f"{type(exc).__name__}: {exc}"
-
-
-def _which_failed(actions: Sequence[Action], performed: int, exc: Exception) -> str:
-    failed = actions[performed]
-    if len(actions) == 1:
-        return f"{failed.type} failed: {exc}"
-    rest = len(actions) - performed - 1
-    tail = f" The {rest} after it were not performed." if rest else ""
-    return f"actions[{performed}]: {failed.type} failed: {exc}{tail}"
-
-
-def _tool_observation(value: Any, look: Look) -> Observation:
-    """What a tool returned, within the budget of an observation."""
-    if isinstance(value, Screenshot):
-        value = Observation(image=value)
-    if not isinstance(value, Observation):
-        value = Observation(text=_tool_text(value))
-    text = None if value.text is None else clip_text(value.text, look.max_text_chars)
-    image = None if value.image is None else fit_screenshot(value.image, look)
-    return Observation(text=text, image=image)
-
-
-def _tool_text(value: Any) -> str:
-    if value is None:
-        return "Done."
-    if isinstance(value, str):
-        return value
-    return orjson.dumps(to_jsonable_python(value, fallback=str)).decode()

@@ -114,6 +114,8 @@ class Template:
 
     Attributes:
         asks_at_once: Whether it is certain that nothing is awaited on the way to its prompt.
+        never_waits: Whether it is certain that it awaits nothing at all, and holds nothing open
+            across a yield: no timeout and no task group, which belong to the task that runs it.
 
     Raises:
         InvalidTemplate: It is no async generator, cannot yield twice, or has an argument
@@ -144,6 +146,7 @@ class Template:
         self._returns = None if returns is None else TypeAdapter[Any](returns)
         self.reward = reward
         self.asks_at_once = _asks_at_once(function)
+        self.never_waits = self.asks_at_once and _never_waits(function)
         self.oracle_function: Oracle | None = None
         self.__doc__ = function.__doc__
         self.__name__ = function.__name__
@@ -393,6 +396,8 @@ def _body(function: Callable[..., Any]) -> list[ast.AST] | None:
 
 def _asks_at_once(function: Callable[..., Any]) -> bool:
     """Whether it is certain that nothing is awaited on the way to the prompt."""
+    if hasattr(function, "__wrapped__"):  # what wraps it has another source
+        return False
     for statement in _body(function) or ():
         inside = list(ast.walk(statement))
         if any(
@@ -404,6 +409,30 @@ def _asks_at_once(function: Callable[..., Any]) -> bool:
         if any(isinstance(n, ast.Yield) for n in inside):
             return isinstance(statement, ast.Expr | ast.Assign | ast.AnnAssign)
     return False
+
+
+_OPENS = frozenset({"__aenter__", "__enter__", "enter_context", "push", "callback"})
+"""By these a function opens what it holds without a block of its own."""
+
+
+def _never_waits(function: Callable[..., Any]) -> bool:
+    """Whether it is certain that nothing is awaited, or held open across a yield."""
+    body = _body(function)
+    for node in (each for statement in body or () for each in ast.walk(statement)):
+        match node:
+            case ast.Await() | ast.AsyncFor() | ast.AsyncWith():
+                return False
+            case ast.comprehension(is_async=1):
+                return False
+            case ast.With() | ast.Try() | ast.TryStar():
+                if any(isinstance(inner, ast.Yield) for inner in ast.walk(node)):
+                    return False
+            case ast.Attribute(attr=name) | ast.Name(id=name):
+                if name in _OPENS:
+                    return False
+            case _:
+                pass
+    return body is not None
 
 
 def _count_yields(function: Callable[..., Any]) -> int | None:

@@ -247,6 +247,7 @@ class CallTemplate(Template):
         self.input_schema = None
         self.returns_schema = None
         self.asks_at_once = not task.setup
+        self.never_waits = False
         self._returns = None
         self.reward = None
         self.oracle_function = None

@@ -1,11 +1,13 @@
-"""The task that performs a session's calls on its world, one after the other.
+"""What performs a session's calls on its world, one after the other.
 
-A bounded queue gives the order; each call has a scope of its own, opened and closed
-inside, so that a cancelled request ends its call and nothing else.
+A bounded queue gives the order, and a task performs it while there are calls. Each call has a
+scope of its own, opened and closed inside, so that a cancelled request ends its call alone.
 """
 
 import asyncio
+import contextvars
 import logging
+from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -52,12 +54,14 @@ class Commands:
     def __init__(
         self, *, queue: int, contention: Contention, name: str, log: Callable[[str], None]
     ) -> None:
-        self._queue: asyncio.Queue[_Command] = asyncio.Queue(maxsize=queue)
+        self._most = queue
+        self._queue: deque[_Command] = deque()
         self._contention = contention
         self._name = name
         self._log = log
+        self._context: contextvars.Context | None = None
         self._task: asyncio.Task[None] | None = None
-        self._runs = False
+        self._performs = False
         self._calls = 0
 
     @property
@@ -67,11 +71,16 @@ class Commands:
 
     def start(self) -> None:
         """Begin to perform them, in a clean context."""
-        self._task = asyncio.get_running_loop().create_task(
-            self._work(),
-            name=f"commands {self._name}",
-            context=clean_context(self._name, self._log),
-        )
+        self._performs = True
+        self._go_on()
+
+    def _go_on(self) -> None:
+        """See to it that a task performs what waits."""
+        if self._performs and self._queue and self._task is None:
+            self._context = self._context or clean_context(self._name, self._log)
+            self._task = asyncio.get_running_loop().create_task(
+                self._work(), name=f"commands {self._name}", context=self._context
+            )
 
     async def call(
         self, run: Callable[[], Awaitable[T]], limit_s: float, *, detached: bool = False
@@ -111,14 +120,14 @@ class Commands:
         Raises:
             SessionBusy: Too many wait.
         """
-        command = _Command(run, limit_s)
-        try:
-            self._queue.put_nowait(command)
-        except asyncio.QueueFull:
+        if len(self._queue) >= self._most:
             raise SessionBusy(
-                f"{self._queue.maxsize} calls already wait on this session; nothing was done. Wait "
-                "for their replies, then call again."
-            ) from None
+                f"{self._most} calls already wait on this session; nothing was done. Wait for "
+                "their replies, then call again."
+            )
+        command = _Command(run, limit_s)
+        self._queue.append(command)
+        self._go_on()
         return command
 
     def cut_off(self) -> "asyncio.Task[None] | None":
@@ -127,10 +136,11 @@ class Commands:
         Returns:
             What has yet to let go of the world; None where nothing has.
         """
+        self._performs = False
         if self._task is None or self._task.done():
             return None
         self._task.cancel()
-        return self._task if self._runs else None
+        return self._task
 
     @staticmethod
     async def let_go(task: "asyncio.Task[None]") -> None:
@@ -139,23 +149,21 @@ class Commands:
 
     def refuse_waiting(self, why: HudMcpError | None = None) -> None:
         """Tell every call that still waits that it is not done, and why."""
-        while not self._queue.empty():
-            command = self._queue.get_nowait()
+        while self._queue:
+            command = self._queue.popleft()
             command.error = why or CallCutOff()
             command.finished.set()
 
     async def _work(self) -> None:
-        while True:
-            self._runs = False
-            command = await self._queue.get()
-            self._runs = True
+        while self._queue and self._performs:
+            command = self._queue.popleft()
             try:
                 if not command.scope.cancel_called:
                     with command.scope:
                         command.result = await self._bounded(command)
             except EnvironmentFailed as exc:
                 command.error = exc
-                return
+                self._performs = False
             except HudMcpError as exc:
                 command.error = exc
             except asyncio.CancelledError:
@@ -167,6 +175,7 @@ class Commands:
                 command.error = ActionFailed(f"{type(exc).__name__}: {exc}")
             finally:
                 command.finished.set()
+        self._task = None
 
     async def _bounded(self, command: _Command) -> Any:
         before_s = self._contention.waited_s

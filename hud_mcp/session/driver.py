@@ -12,16 +12,15 @@ started in a context of their own.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Coroutine, Generator
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from hud_mcp.contention import Contention
 from hud_mcp.errors import (
     BrokenByAgent,
     DestroyedByAgent,
-    HudMcpError,
     InvalidTemplate,
     broken_world,
 )
@@ -31,8 +30,15 @@ from hud_mcp.session.events import EndedItself, EndWanted, Finished
 from hud_mcp.session.executor import Post
 from hud_mcp.session.live_world import LiveWorld, Play
 from hud_mcp.session.log import clean_context
-from hud_mcp.session.patience import PATIENCE_S
-from hud_mcp.session.thrown import PARKED, RaisedApart, SessionOver, describe_failure, is_only
+from hud_mcp.session.patience import PATIENCE_S, done_now
+from hud_mcp.session.thrown import (
+    PARKED,
+    SessionOver,
+    describe_failure,
+    failed_setup,
+    is_only,
+    ungraded,
+)
 from hud_mcp.task import Task
 from hud_mcp.template import Prompt, Template, read_prompt
 from hud_mcp.world import Opening
@@ -47,8 +53,11 @@ _CANCEL_TRIES = 5
 """A task that swallows its cancellation is cancelled again, once a second, this often."""
 
 
-_Order: TypeAlias = Callable[[Play, asyncio.CancelledError | None], Awaitable[Ending | None]]
+_Order: TypeAlias = Callable[
+    [Play, asyncio.CancelledError | None], Coroutine[Any, Any, Ending | None]
+]
 """How a template that waits for an answer is resumed; with what has ended its wait, if it has."""
+_Orders: TypeAlias = asyncio.Queue[_Order]
 
 
 class Driver:
@@ -88,6 +97,7 @@ class Driver:
         program: "asyncio.Task[None] | None" = None,
     ) -> None:
         self._template = template
+        self._where = template.where
         self._of = task
         self._world = world
         self._post = post
@@ -98,37 +108,74 @@ class Driver:
         self._log = log
         self._contention = contention
         self._program = program
-        self._orders: asyncio.Queue[_Order] = asyncio.Queue()
+        self._orders: asyncio.Queue[_Order] | None = None
         self._overran: str | None = None
         self._aborted: Ending | None = None
         self._decided: Ending | None = None
         self._has_finished = False
         self._runs = False
         self._task: asyncio.Task[None] | None = None
+        self._play: Play | None = None
+        self._context = clean_context(name, log)
         self._timer: asyncio.TimerHandle | None = None
         self.prompt: asyncio.Future[Prompt | None] = asyncio.get_running_loop().create_future()
         self.closed = asyncio.Event()
 
     def start(self, opening: Opening) -> None:
-        """Begin, in a clean context: nothing of the request that starts a session stays in it."""
+        """Begin, in a clean context: nothing of the request that starts a session stays in it.
+
+        A template that never waits, on a world that opens nothing, has asked when this returns.
+        It is resumed in the turn of whoever orders that, and has no task.
+        """
+        if self._template.never_waits and self._world.opens_nothing:
+            self._context.run(self._ask_now, opening)
+            return
+        self._orders = asyncio.Queue()
         self._task = asyncio.get_running_loop().create_task(
-            self._run(opening),
-            name=f"driver {self._name}",
-            context=clean_context(self._name, self._log),
+            self._run(opening, self._orders), name=f"driver {self._name}", context=self._context
         )
         self._task.add_done_callback(self._done)
 
     def submit(self, raw: str) -> None:
         """Resume the template with the answer; grading begins."""
-        self._orders.put_nowait(partial(self._grade_answer, raw))
+        self._order(partial(self._grade_answer, raw))
 
     def proceed(self) -> None:
         """Let the template's own deadline reach it: it may grade without an answer."""
-        self._orders.put_nowait(self._grade_unanswered)
+        self._order(self._grade_unanswered)
 
     def dismiss(self, ending: Ending) -> None:
         """Tell the template that waits for an answer that there is none."""
-        self._orders.put_nowait(partial(self._dismiss, ending))
+        self._order(partial(self._dismiss, ending))
+
+    def _order(self, order: _Order) -> None:
+        if self._orders is not None:
+            self._orders.put_nowait(order)
+        elif self._play is not None:
+            self._context.run(self._resume_now, self._play, order)
+
+    def _ask_now(self, opening: Opening) -> None:
+        """Run a template that never waits to its prompt."""
+        try:
+            self._play = done_now(self._world.play(self._template, self._of, opening))
+            prompt = done_now(self._first(self._play))
+        except (Exception, SystemExit, BaseExceptionGroup) as exc:  # noqa: BLE001  # every failure of the author's code is attributed here
+            self._play = None
+            self._finish(failed_setup(exc, self._template))
+        except asyncio.CancelledError:
+            self._play = None
+            self._finish(self._interrupted())
+        else:
+            self.prompt.set_result(prompt)
+
+    def _resume_now(self, play: Play, order: _Order) -> None:
+        """Run a template that never waits to its end."""
+        self._play = None
+        try:
+            ending = done_now(order(play, None))
+        except RuntimeError as exc:
+            ending = ungraded(f"{self._where}: {exc}")
+        self._finish(ending)
 
     def abort(self, ending: Ending) -> None:
         """End the template now, whatever it does; what it does then is cancelled.
@@ -139,13 +186,15 @@ class Driver:
             self._aborted = ending
         # A task that is cancelled before it runs would not even say that it has finished.
         task = self._task
+        if self._play is not None:
+            self.dismiss(ending)
         if task is None or not self._runs or task.done():
             return
         if task is not asyncio.current_task():
             task.cancel()
         asyncio.get_running_loop().call_later(_ABORT_S, self._abandon)
 
-    async def _run(self, opening: Opening) -> None:
+    async def _run(self, opening: Opening, orders: _Orders) -> None:
         self._runs = True
         try:
             if self._aborted is not None:
@@ -155,11 +204,11 @@ class Driver:
                 prompt = await self._first(play)
             if not self.prompt.done():
                 self.prompt.set_result(prompt)
-            ending = await self._converse(play)
+            ending = await self._converse(play, orders)
         except asyncio.CancelledError:
             ending = self._interrupted()
         except (Exception, SystemExit, BaseExceptionGroup) as exc:  # noqa: BLE001  # every failure of the author's code is attributed here
-            ending = None if self._is_cut_short(exc) else self._broke_in_setup(exc)
+            ending = None if self._is_cut_short(exc) else failed_setup(exc, self._template)
         self._finish(ending)
         while self._is_left and not self.closed.is_set():  # the loop waits for this task alone
             with suppress(asyncio.CancelledError):
@@ -175,16 +224,16 @@ class Driver:
             value = await anext(play)
         except StopAsyncIteration:
             raise InvalidTemplate(
-                f"{self._template.where}: {self._template.noun} ended without yielding a prompt."
+                f"{self._where}: {self._template.noun} ended without yielding a prompt."
             ) from None
-        return read_prompt(value, where=self._template.where)
+        return read_prompt(value, where=self._where)
 
-    async def _converse(self, play: Play) -> Ending | None:
+    async def _converse(self, play: Play, orders: _Orders) -> Ending | None:
         """Wait for an order, and resume the template with it."""
         overdue: asyncio.CancelledError | None = None
         while True:
             try:
-                order = await self._orders.get()
+                order = await orders.get()
                 break
             except asyncio.CancelledError as exc:
                 if self._is_left:
@@ -194,7 +243,7 @@ class Driver:
                 # A timeout or a task group that the template holds across its yield has fired:
                 # the cancellation is the template's, and it may still grade. What came in the
                 # same turn goes first: an answer that was accepted is graded.
-                if overdue is None and not self._is_left and self._orders.empty():
+                if overdue is None and not self._is_left and orders.empty():
                     self._post(EndedItself(self._life))
                 overdue = exc
         return await order(play, overdue)
@@ -213,19 +262,17 @@ class Driver:
         try:
             with self._bound(self._grade_s, "grading"):
                 value = await resume()
-                grade = read_grade(value, where=self._template.where)
+                grade = read_grade(value, where=self._where)
         except StopAsyncIteration as exc:
             if self._is_cut_short(exc):
                 return None
-            return _ungraded(
-                f"{self._template.where}: {self._template.noun} ended without a grade; yield one "
+            return ungraded(
+                f"{self._where}: {self._template.noun} ended without a grade; yield one "
                 "after the answer."
             )
         except asyncio.CancelledError:
             if self._aborted is None and self._overran is None:
-                return _ungraded(
-                    f"{self._template.where}: a timeout of the template's own ended it."
-                )
+                return ungraded(f"{self._where}: a timeout of the template's own ended it.")
             return self._interrupted()
         except (Exception, SystemExit, BaseExceptionGroup) as exc:  # noqa: BLE001  # every failure of the author's code is attributed here
             return None if self._is_cut_short(exc) else self._broke_in_grading(exc)
@@ -235,12 +282,12 @@ class Driver:
     def _is_cut_short(self, exc: BaseException) -> bool:
         """Whether it was aborted: what the template makes of that is no failure of it."""
         if self._aborted is not None:
-            self._log(f"while it was cut off: {self._describe(exc)}")
+            self._log(f"while it was cut off: {describe_failure(exc, self._where)}")
         return self._aborted is not None
 
     def _broke_in_grading(self, exc: BaseException) -> Ending:
         """How it ends where the template raised: by whom the grader could not look."""
-        error = self._describe(exc)
+        error = describe_failure(exc, self._where)
         broken = broken_world(exc)
         if broken is not None and str(broken) not in error:
             error = f"{error} {broken}"
@@ -251,7 +298,7 @@ class Driver:
         if broken is not None:
             cause = Cause.AGENT if isinstance(broken, DestroyedByAgent) else None
             return Ending(Outcome.ENVIRONMENT_FAILED, error=error, told=str(broken), cause=cause)
-        return _ungraded(error)
+        return ungraded(error)
 
     async def _run_out(self, play: Play) -> Ending | None:
         """Let the template clean up; a third value makes the grade ambiguous."""
@@ -264,10 +311,10 @@ class Driver:
             self._log(f"{self._template.noun} took too long to clean up after its grade")
             return None
         except (Exception, SystemExit, BaseExceptionGroup) as exc:  # noqa: BLE001  # the grade stands; the failure is recorded
-            self._log(f"after its grade: {self._describe(exc)}")
+            self._log(f"after its grade: {describe_failure(exc, self._where)}")
             return None
-        return _ungraded(
-            f"{self._template.where}: {self._template.noun} yielded a third time; yield the prompt "
+        return ungraded(
+            f"{self._where}: {self._template.noun} yielded a third time; yield the prompt "
             "and one grade."
         )
 
@@ -286,7 +333,7 @@ class Driver:
             pass
         except (Exception, SystemExit, BaseExceptionGroup) as exc:  # noqa: BLE001  # the ending is decided; the failure is recorded
             if not is_only(exc, SessionOver):
-                self._log(f"while it was told to end: {self._describe(exc)}")
+                self._log(f"while it was told to end: {describe_failure(exc, self._where)}")
 
     def _finish(self, ending: Ending | None) -> None:
         """Say that the template runs no more, once."""
@@ -307,26 +354,15 @@ class Driver:
             return Ending(Outcome.ENVIRONMENT_FAILED, error=text, told=text)
         if self._overran == "grading":
             text = f"Its grading took longer than {self._grade_s:g} s and was stopped."
-            return Ending(
-                Outcome.GRADING_FAILED, error=f"{self._template.where}: {text}", told=text
-            )
+            return Ending(Outcome.GRADING_FAILED, error=f"{self._where}: {text}", told=text)
         return Ending(Outcome.LOST, error="cancelled from outside", told="It was interrupted.")
-
-    def _broke_in_setup(self, exc: BaseException) -> Ending:
-        error = self._describe(exc)
-        if isinstance(exc, HudMcpError) and not isinstance(exc, InvalidTemplate):
-            told = str(exc)
-        else:
-            kind = exc.kind if isinstance(exc, RaisedApart) else type(exc).__name__
-            told = f"The setup of {self._template.noun} failed ({kind})."
-        return Ending(Outcome.ENVIRONMENT_FAILED, error=error, told=told)
-
-    def _describe(self, exc: BaseException) -> str:
-        return describe_failure(exc, self._template.where)
 
     @contextmanager
     def _bound(self, seconds: float, phase: str) -> Generator[None]:
         """Cancel the driver's task from outside when the time is up."""
+        if self._task is None:  # nothing of it waits, and nothing could stop it
+            yield
+            return
         loop = asyncio.get_running_loop()
         left = self._contention.countdown(seconds)
 
@@ -365,8 +401,3 @@ class Driver:
         if not task.cancelled() and (exc := task.exception()) is not None:
             logger.error("the driver of %s broke", self._name, exc_info=exc)
         self._finish(self._interrupted())  # whatever broke it, the session ends
-
-
-def _ungraded(error: str) -> Ending:
-    told = "The template failed to grade this task; the server's log and the record say why."
-    return Ending(Outcome.GRADING_FAILED, error=error, told=told)

@@ -113,11 +113,15 @@ class LiveWorld:
         return process
 
     @property
+    def opens_nothing(self) -> bool:
+        """Whether opening it waits for nothing."""
+        return getattr(self._environment.world, "opens_nothing", False)
+
+    @property
     def is_empty(self) -> bool:
         """Whether closing it waits for nothing."""
-        opens_nothing = getattr(self._environment.world, "opens_nothing", False)
         bare = self.template_process is None and not self.services
-        return self._world is None or (opens_nothing and bare)
+        return self._world is None or (self.opens_nothing and bare)
 
     def drop(self) -> None:
         """Forget a world of which nothing is open."""
@@ -142,7 +146,8 @@ class LiveWorld:
 
     async def handle(self) -> bytes | None:
         """Return what a world that lives elsewhere is found by; None for any other."""
-        return await self._world.handle() if isinstance(self._world, Elsewhere) else None
+        world = self._world
+        return await cast("Elsewhere", world).handle() if _is(world, Elsewhere) else None
 
     @property
     def live(self) -> World:
@@ -159,7 +164,7 @@ class LiveWorld:
     def died(self) -> str | None:
         """Why it is broken, where it says so without being asked to do anything."""
         world = self._world
-        return world.died if isinstance(world, Mortal) else None
+        return cast("Mortal", world).died if _is(world, Mortal) else None
 
     async def is_dead(self) -> bool:
         """Whether it can be used no more. One that does not say in time counts as alive."""
@@ -180,9 +185,9 @@ class LiveWorld:
     async def stop_agent(self) -> None:
         """Stop what the agent left running, before grading; an answer is taken in any case."""
         world = self._world
-        if isinstance(world, Stoppable):
+        if _is(world, Stoppable):
             try:
-                await world.stop_agent()
+                await cast("Stoppable", world).stop_agent()
             except HudMcpError as exc:
                 self._log(f"what the agent left running was not stopped: {exc}")
 
@@ -336,6 +341,18 @@ class LiveWorld:
                 tool = self._environment.tools.get(str(step.actions[0].get("tool")))
                 if tool is not None:
                     self.note_tool(tool)
+
+
+_KINDS: dict[tuple[type, type], bool] = {}
+
+
+def _is(world: World | None, kind: type) -> bool:
+    """Whether a world is of a kind; asked once of each class, as comparing members is slow."""
+    key = (type(world), kind)
+    known = _KINDS.get(key)
+    if known is None:
+        known = _KINDS[key] = isinstance(world, kind)
+    return known
 
 
 def _in_picture_pixels(effect: ActionEffect, scale: float) -> ActionEffect:

@@ -2,10 +2,10 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
 
-__all__ = ["PATIENCE_S", "in_patience", "within"]
+__all__ = ["PATIENCE_S", "done_now", "in_patience", "within"]
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -62,3 +62,17 @@ def _see(task: "asyncio.Future[Any]") -> None:
     """Take note of how work ended that nobody waits for any more."""
     if not task.cancelled() and (exc := task.exception()) is not None:
         logger.debug("what was let go of failed: %s", exc)
+
+
+def done_now(work: Coroutine[Any, Any, T]) -> T:
+    """Do work that waits for nothing, in the running task.
+
+    Raises:
+        RuntimeError: It waits for something; it is closed.
+    """
+    try:
+        work.send(None)
+    except StopIteration as exc:
+        return exc.value
+    work.close()
+    raise RuntimeError("this was to be done without waiting")

@@ -25,7 +25,7 @@ from hud_mcp.grade import Cause, Outcome
 from hud_mcp.record.trajectory import Receipt
 from hud_mcp.session.caller import OPERATOR, Caller
 from hud_mcp.session.catalogue import Catalogue
-from hud_mcp.session.endings import Ending
+from hud_mcp.session.endings import LEFT_BY_PROGRAM, Ending
 from hud_mcp.session.lifecycle import Hooks
 from hud_mcp.session.limits import Limits
 from hud_mcp.session.receipts import digest, ended_text
@@ -121,6 +121,7 @@ class Sessions:
         self._local_hosts = tuple(local_hosts)
         self._shared = Shared()
         self._sessions: dict[str, Session] = {}
+        self._living: dict[str, Session] = {}  # and those that have ended since it was asked
         self._failed: set[Session] = set()  # in starting; kept until they are closed
         self._hooks = Hooks()
         self._recovery = Recovery(
@@ -301,6 +302,7 @@ class Sessions:
             await session.start()
         except BaseException:
             del self._sessions[session.secret_digest]
+            self._living.pop(session.secret_digest, None)
             self._failed.add(session)
             raise
         logger.info("session %s: %s started", session.name, task.id)
@@ -509,7 +511,7 @@ class Sessions:
         return session
 
     def _enter(self, session: Session) -> None:
-        self._sessions[session.secret_digest] = session
+        self._sessions[session.secret_digest] = self._living[session.secret_digest] = session
         self._shared.contention.start()
         self._watch()
 
@@ -530,9 +532,10 @@ class Sessions:
         """
         if self._closing:
             raise LimitReached("The server is shutting down; nothing was started.")
-        if len(self._sessions) < min(self.limits.sessions, self.limits.sessions_per_caller):
+        if len(self._living) < min(self.limits.sessions, self.limits.sessions_per_caller):
             return None
-        living = [s for s in self._sessions.values() if not s.is_over]
+        self._living = {key: s for key, s in self._living.items() if not s.is_over}
+        living = list(self._living.values())
         mine = [s for s in living if s.caller.is_same(caller)]
         for group, limit, whose in (
             (mine, self.limits.sessions_per_caller, "yours"),
@@ -555,6 +558,14 @@ class Sessions:
 
     async def _sweep(self) -> None:
         """Expire sessions, and forget those that ended long ago."""
+        try:
+            await self._sweep_until_stopped()
+        except asyncio.CancelledError:  # the event loop is being ended: nobody else ends them
+            every = [s.finish(LEFT_BY_PROGRAM, abort=True) for s in self._living.values()]
+            await asyncio.gather(*every, return_exceptions=True)
+            raise
+
+    async def _sweep_until_stopped(self) -> None:
         while True:
             with anyio.move_on_after(_SWEEP_S):
                 await self._stopping.wait()

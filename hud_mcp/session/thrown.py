@@ -3,9 +3,20 @@
 import traceback
 from typing import cast
 
-from hud_mcp.errors import GradingFailed, InvalidTemplate
+from hud_mcp.errors import GradingFailed, HudMcpError, InvalidTemplate
+from hud_mcp.grade import Outcome
+from hud_mcp.session.endings import Ending
+from hud_mcp.template import Template
 
-__all__ = ["PARKED", "RaisedApart", "SessionOver", "describe_failure", "is_only"]
+__all__ = [
+    "PARKED",
+    "RaisedApart",
+    "SessionOver",
+    "describe_failure",
+    "failed_setup",
+    "is_only",
+    "ungraded",
+]
 
 PARKED = "parked"
 """What `SessionOver` says where the session goes on in another server process."""
@@ -58,3 +69,20 @@ def is_only(exc: BaseException, wanted: type[BaseException]) -> bool:
         group = cast("BaseExceptionGroup[BaseException]", exc)
         return all(is_only(inner, wanted) for inner in group.exceptions)
     return isinstance(exc, wanted)
+
+
+def failed_setup(exc: BaseException, template: Template) -> Ending:
+    """How a session ends whose template raised on the way to its prompt."""
+    if isinstance(exc, HudMcpError) and not isinstance(exc, InvalidTemplate):
+        told = str(exc)
+    else:
+        kind = exc.kind if isinstance(exc, RaisedApart) else type(exc).__name__
+        told = f"The setup of {template.noun} failed ({kind})."
+    error = describe_failure(exc, template.where)
+    return Ending(Outcome.ENVIRONMENT_FAILED, error=error, told=told)
+
+
+def ungraded(error: str) -> Ending:
+    """How a session ends whose template did not grade."""
+    told = "The template failed to grade this task; the server's log and the record say why."
+    return Ending(Outcome.GRADING_FAILED, error=error, told=told)

@@ -11,7 +11,7 @@ from typing import Any, cast
 from hud_mcp.agents.agent import answer_text
 from hud_mcp.channel.frames import FRAME_BYTES, BadFrame, FrameReader, encode_frame
 from hud_mcp.channel.greeting import WrongGreeting, check_greeting
-from hud_mcp.channel.hud_sessions import Held, HeldTasks, NotHeld
+from hud_mcp.channel.hud_sessions import HudSession, HudSessions, NotHeld
 from hud_mcp.channel.words import in_hud_words
 from hud_mcp.environment import Environment
 from hud_mcp.errors import HudMcpError, InvalidContext, InvalidTask
@@ -63,9 +63,9 @@ class Service:
     """
 
     environment: Environment
-    held: HeldTasks
+    held: HudSessions
     token: str | None
-    bindings: Callable[[Held], Awaitable[list[dict[str, Any]]]]
+    bindings: Callable[[HudSession], Awaitable[list[dict[str, Any]]]]
     idle_s: float
     touch_s: float
     argument_bytes: int
@@ -111,7 +111,7 @@ class Connection:
         self._service = service
         self._frames = frames
         self._writer = writer
-        self._held: Held = service.held.open(self)
+        self._held: HudSession = service.held.open(self)
         self._known = service.token is None
         self._has_left = False
         self._call: asyncio.Task[None] | None = None

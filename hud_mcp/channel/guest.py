@@ -10,7 +10,7 @@ from typing import Any
 
 from hud_mcp.channel.connection import RpcError, Service, read_request
 from hud_mcp.channel.frames import BadFrame, FrameReader, encode_frame
-from hud_mcp.channel.hud_sessions import Held
+from hud_mcp.channel.hud_sessions import HudSession
 
 __all__ = ["Guest"]
 
@@ -72,7 +72,7 @@ class Guest:
         held.touch()
         return await self._greeting(held)
 
-    async def _greeting(self, held: Held) -> dict[str, Any]:
+    async def _greeting(self, held: HudSession) -> dict[str, Any]:
         environment = self._service.environment
         return {
             "session_id": held.id,

@@ -30,7 +30,7 @@ from hud_mcp.session.registry import Sessions
 from hud_mcp.session.session import Caller, Session
 from hud_mcp.task import Task
 
-__all__ = ["PRINCIPAL", "Held", "HeldTasks", "NotHeld", "Speaker", "new_session_id"]
+__all__ = ["PRINCIPAL", "HudSession", "HudSessions", "NotHeld", "Speaker", "new_session_id"]
 
 PRINCIPAL = "hud-channel"
 """Whose the channel's sessions are: an id of theirs opens nothing over MCP, nor the reverse."""
@@ -70,7 +70,7 @@ class Speaker(Protocol):
         ...
 
 
-class Held:
+class HudSession:
     """One HUD session.
 
     Attributes:
@@ -80,7 +80,7 @@ class Held:
         session: The current task's session; None without one.
         stored: The id of the current task's session, where this process has yet to bring it back.
         receipt: Of a current task that had ended before this process began.
-        starting: Held while a task is started.
+        starting: HudSession while a task is started.
         untold_s: Since when a grade waits that no connection was told of; None without one.
     """
 
@@ -123,7 +123,7 @@ class Held:
         self.session = self.stored = self.receipt = self.untold_s = None
 
 
-class HeldTasks:
+class HudSessions:
     """All HUD sessions of one channel.
 
     Args:
@@ -140,13 +140,13 @@ class HeldTasks:
         environment: Environment,
         *,
         adopts: bool,
-        on_forget: Callable[["Held"], None] = lambda _held: None,
+        on_forget: Callable[["HudSession"], None] = lambda _held: None,
     ) -> None:
         self._sessions = sessions
         self._environment = environment
         self._adopts = adopts
         self._on_forget = on_forget
-        self._held: dict[str, Held] = {}
+        self._held: dict[str, HudSession] = {}
         self._caller = Caller(principal=PRINCIPAL)
         self._adopting = anyio.Lock()
         self._sweep_at_s = 0.0
@@ -154,18 +154,18 @@ class HeldTasks:
     def __len__(self) -> int:
         return len(self._held)
 
-    def open(self, speaker: Speaker) -> Held:
+    def open(self, speaker: Speaker) -> HudSession:
         """A new HUD session, spoken for by its connection."""
-        held = Held(new_session_id())
+        held = HudSession(new_session_id())
         held.speaker = speaker
         self._held[held.id] = held
         return held
 
-    def find(self, named: str) -> Held | None:
+    def find(self, named: str) -> HudSession | None:
         """The HUD session whose id has this digest; None where this process knows none."""
         return next((held for held in self._held.values() if digest(held.id) == named), None)
 
-    def park(self, held: Held, speaker: Speaker) -> None:
+    def park(self, held: HudSession, speaker: Speaker) -> None:
         """Note that a connection is gone; what its session holds stays.
 
         Where another connection speaks for it by now, nothing happens.
@@ -188,16 +188,16 @@ class HeldTasks:
             if held.id not in kept:
                 self._remove(held)
 
-    def _remove(self, held: Held) -> None:
+    def _remove(self, held: HudSession) -> None:
         self._held.pop(held.id, None)
         self._on_forget(held)
 
-    def forget(self, held: Held) -> None:
+    def forget(self, held: HudSession) -> None:
         """Note that a session is over for good."""
         held.drop()
         self._remove(held)
 
-    async def attend(self, held: Held) -> Session:
+    async def attend(self, held: HudSession) -> Session:
         """The session of the task that a HUD session holds, for what reaches its world directly.
 
         Raises:
@@ -214,7 +214,9 @@ class HeldTasks:
             raise SessionEnded(ended_text(held.receipt))
         raise NotHeld("No task is in progress; start one with tasks.start, then try again.")
 
-    async def resume(self, session_id: str, speaker: Speaker, *, take_over: bool = False) -> Held:
+    async def resume(
+        self, session_id: str, speaker: Speaker, *, take_over: bool = False
+    ) -> HudSession:
         """Let a connection speak for a session that has none.
 
         Args:
@@ -246,7 +248,7 @@ class HeldTasks:
         held.touch()
         return held
 
-    async def start(self, held: Held, task_id: str, args: Mapping[str, Any]) -> Session:
+    async def start(self, held: HudSession, task_id: str, args: Mapping[str, Any]) -> Session:
         """Start a task, in place of the one that the session holds.
 
         Raises:
@@ -274,7 +276,9 @@ class HeldTasks:
             held.session = session
             return session
 
-    async def grade(self, held: Held, answer: str, *, max_bytes: int | None = None) -> Receipt:
+    async def grade(
+        self, held: HudSession, answer: str, *, max_bytes: int | None = None
+    ) -> Receipt:
         """Submit the answer of the task that a session holds, or of the only parked one.
 
         A session whose own grade was told holds nothing, as with HUD: it may take the only
@@ -310,7 +314,7 @@ class HeldTasks:
             raise SessionEnded("The task was not graded.")
         return receipt
 
-    async def cancel(self, held: Held) -> None:
+    async def cancel(self, held: HudSession) -> None:
         """End the task that a session holds, whatever it does; without one, nothing happens."""
         if held.starting.locked() and (begun := self.begun(held)) is not None:
             await begun.finish(_cancelled(), abort=True)
@@ -318,12 +322,12 @@ class HeldTasks:
             await self._end_current(held)
             held.drop()
 
-    def begun(self, held: Held) -> Session | None:
+    def begun(self, held: HudSession) -> Session | None:
         """The session of a task that is being started, while its setup runs; else None."""
         found = self._sessions.here(_task_session_id(held.id, held.count - 1), self._caller)
         return None if found is None or found.is_closed else found
 
-    async def _end_current(self, held: Held) -> None:
+    async def _end_current(self, held: HudSession) -> None:
         try:
             session = await self._current(held)
         except HudMcpError:
@@ -331,7 +335,7 @@ class HeldTasks:
         if session is not None and not session.is_over:
             await session.finish(_cancelled(), abort=True)
 
-    async def _current(self, held: Held) -> Session | None:
+    async def _current(self, held: HudSession) -> Session | None:
         """The session of the task that is held; None where it ended before this process began."""
         found: Session | Receipt | None = None
         if held.stored is not None:
@@ -344,7 +348,7 @@ class HeldTasks:
             held.receipt, held.session, held.stored = found, None, None
         return held.session
 
-    async def _adopt(self, held: Held, answer: str | None = None) -> bool:
+    async def _adopt(self, held: HudSession, answer: str | None = None) -> bool:
         """Let a session hold what the only parked one holds; return whether there was one.
 
         Args:
@@ -371,13 +375,13 @@ class HeldTasks:
                 held.session = await self._sessions.adopt(waiting[0])
             return bool(parked or waiting)
 
-    async def _take(self, held: Held, other: Held) -> None:
+    async def _take(self, held: HudSession, other: HudSession) -> None:
         async with other.starting:
             pass
         held.session, held.stored, held.receipt = other.session, other.stored, other.receipt
         self.forget(other)
 
-    def _untold(self, answer: str) -> list[Held]:
+    def _untold(self, answer: str) -> list[HudSession]:
         """The one session that was graded for this answer and whose peer did not learn of it."""
         found = [
             h
@@ -397,11 +401,11 @@ class HeldTasks:
         found = await self._sessions.store.waiting_sessions([self._environment.name])
         return [w.trajectory_id for w in found if w.principal == PRINCIPAL and w.has_prompt]
 
-    async def _find_stored(self, session_id: str) -> Held | None:
+    async def _find_stored(self, session_id: str) -> HudSession | None:
         """A HUD session that an earlier process on the store held, or None."""
         if not self._sessions.store.exists:
             return None
-        held = Held(session_id)
+        held = HudSession(session_id)
         number = 0
         while number < held.count + _GAP:
             task_session_id = _task_session_id(session_id, number)
@@ -440,7 +444,7 @@ class HeldTasks:
         raise InvalidTask(f"unknown task: {task_id!r}.{hint} There are: {known}.")
 
 
-async def _settled(held: Held) -> Receipt | None:
+async def _settled(held: HudSession) -> Receipt | None:
     """The receipt of what a session held last; None where that goes on.
 
     Raises:

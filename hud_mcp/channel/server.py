@@ -25,7 +25,7 @@ from hud_mcp.channel.frames import (
     encode_frame,
 )
 from hud_mcp.channel.guest import Guest
-from hud_mcp.channel.hud_sessions import Held, HeldTasks
+from hud_mcp.channel.hud_sessions import HudSession, HudSessions
 from hud_mcp.channel.tunnel import TunnelRefused, dial, splice
 from hud_mcp.environment import Environment
 from hud_mcp.errors import HudMcpError
@@ -121,7 +121,7 @@ class Channel:
         loopback = _is_loopback(host)
         if not loopback and self._token is None:
             logger.warning("%s can be reached from other machines, and no token is asked for", host)
-        held = HeldTasks(
+        held = HudSessions(
             self._sessions,
             self.environment,
             adopts=loopback or self._token is not None,
@@ -170,7 +170,7 @@ class Channel:
         if self._connections:
             await asyncio.wait(self._connections, timeout=_CLOSE_S)
 
-    async def _bindings(self, held: Held) -> list[dict[str, Any]]:
+    async def _bindings(self, held: HudSession) -> list[dict[str, Any]]:
         published = [*self.environment.capabilities, *await self._doors.admit(held)]
         return [
             {"name": c.name, "protocol": c.protocol, "url": c.url, "params": c.params}

@@ -18,7 +18,7 @@ from hud_mcp.rollout.plan import PlannedRun
 from hud_mcp.rollout.server import RunServer, ServerLost
 from hud_mcp.rollout.signs import FirstSigns
 from hud_mcp.session.endings import Ending
-from hud_mcp.session.receipts import receipt_of_held
+from hud_mcp.session.receipts import receipt_of_stored
 from hud_mcp.store import Store
 
 __all__ = ["Runs", "end_as_lost"]
@@ -184,10 +184,10 @@ async def end_as_lost(store: Store, trajectory_id: str, reason: str) -> bool:
         StoreFailed: Nothing was written.
     """
     claimed = await store.claim_session(trajectory_id)
-    held = await store.hold(trajectory_id)
+    held = await store.load_session(trajectory_id)
     receipt = held.trajectory.receipt
     if not claimed or receipt is not None:
         return receipt is not None
-    receipt = receipt_of_held(held, Ending(Outcome.LOST, error=reason, told=reason))
+    receipt = receipt_of_stored(held, Ending(Outcome.LOST, error=reason, told=reason))
     await store.end_session(trajectory_id, receipt)
     return True

@@ -40,7 +40,7 @@ from hud_mcp.session.state import State
 from hud_mcp.session.strain import Strain
 from hud_mcp.store import Store
 from hud_mcp.store.characters import storable
-from hud_mcp.store.stored_session import HeldSession
+from hud_mcp.store.stored_session import StoredSession
 from hud_mcp.template import Prompt
 from hud_mcp.world import Opening, Shared
 
@@ -78,7 +78,7 @@ class Core:
         *,
         store: Store,
         shared: Shared,
-        stored: HeldSession | None,
+        stored: StoredSession | None,
         provisional: bool,
         program: "asyncio.Task[None] | None",
     ) -> None:
@@ -341,7 +341,7 @@ class Core:
         number = self.state.life
         try:
             if number > self.life.number:
-                self._stored = await self._store.hold(self.spec.trajectory_id)
+                self._stored = await self._store.load_session(self.spec.trajectory_id)
                 self.life = self._new_life(number)
         except HudMcpError as exc:
             self.post(NotBack(number, unread(exc)))
@@ -364,7 +364,7 @@ class Core:
             self.post(NotBack(number, Ending.left_to_record()))
             raise
 
-    async def _bring_back(self, stored: HeldSession, began_s: float) -> None:
+    async def _bring_back(self, stored: StoredSession, began_s: float) -> None:
         """Run the template to its prompt, and repeat or restore what the record has."""
         life, steps = self.life, stored.trajectory.steps
         prompt = await asyncio.shield(life.driver.prompt)
@@ -391,7 +391,7 @@ class Core:
         self.touched_s = time.monotonic()
         self.post(Resumed(life.number, answer, steps[-1].ended_at if answer is not None else None))
 
-    async def _come_back(self, stored: HeldSession) -> None:
+    async def _come_back(self, stored: StoredSession) -> None:
         await self.life.world.come_back(stored)
         self.life.measuring.restore(stored.trajectory.steps)
         self.journal.restore(stored.snapshot_step if stored.snapshot is not None else None)

@@ -18,7 +18,7 @@ from hud_mcp.session.limits import Limits
 from hud_mcp.session.live_world import LiveWorld
 from hud_mcp.session.measuring import Measuring
 from hud_mcp.session.steps import Steps
-from hud_mcp.store.stored_session import HeldSession
+from hud_mcp.store.stored_session import StoredSession
 from hud_mcp.task import Task
 from hud_mcp.template_process import runs_apart
 from hud_mcp.world import Opening, Shared
@@ -91,7 +91,7 @@ class SessionSpec:
         )
 
     def opening(
-        self, shared: Shared, log: Callable[[str], None], stored: HeldSession | None
+        self, shared: Shared, log: Callable[[str], None], stored: StoredSession | None
     ) -> Opening:
         """What its world is opened with.
 

@@ -7,12 +7,12 @@ import anyio
 from hud_mcp.environment import Environment
 from hud_mcp.errors import EnvironmentFailed, HudMcpError
 
-__all__ = ["Hooks"]
+__all__ = ["Lifecycle"]
 
 logger = logging.getLogger(__name__)
 
 
-class Hooks:
+class Lifecycle:
     """Runs the initialize hooks of environments, and at the end the shutdown hooks of the same."""
 
     def __init__(self) -> None:

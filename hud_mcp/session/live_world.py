@@ -20,7 +20,7 @@ from hud_mcp.session.deaths import kept
 from hud_mcp.session.durability import Durability
 from hud_mcp.session.pointer import Pointer, aimed
 from hud_mcp.session.replay import bring_back, can_come_back
-from hud_mcp.store.stored_session import HeldSession
+from hud_mcp.store.stored_session import StoredSession
 from hud_mcp.task import Task
 from hud_mcp.template import Template
 from hud_mcp.template_process import TemplateProcess
@@ -312,22 +312,22 @@ class LiveWorld:
             steps, snapshot_step, replayable=self._replayable, tools_replay=self._tools_replay
         )
 
-    async def come_back(self, held: HeldSession) -> None:
+    async def come_back(self, stored: StoredSession) -> None:
         """Bring it, freshly opened and after the template's setup, to its last recorded step.
 
         Raises:
             WorldLost: It cannot be.
             EnvironmentFailed: The world broke.
         """
-        steps = kept(held.trajectory.steps)
+        steps = kept(stored.trajectory.steps)
         await bring_back(
             self.live,
             steps,
             self._environment.tools,
             self._environment.functions,
             replayable=self._replayable,
-            snapshot=held.snapshot,
-            snapshot_step=held.snapshot_step,
+            snapshot=stored.snapshot,
+            snapshot_step=stored.snapshot_step,
             pointer=self.pointer,
         )
         if isinstance(self.live, RestorableInPart) and self.live.left_out:

@@ -14,7 +14,7 @@ from hud_mcp.session.durability import durability_notes
 from hud_mcp.session.endings import Ending
 from hud_mcp.session.replay import submitted_answer
 from hud_mcp.session.strain import Strain
-from hud_mcp.store.stored_session import HeldSession
+from hud_mcp.store.stored_session import StoredSession
 from hud_mcp.task import Task
 
 __all__ = [
@@ -26,7 +26,7 @@ __all__ = [
     "ended_text",
     "make_receipt",
     "next_step",
-    "receipt_of_held",
+    "receipt_of_stored",
     "told_to",
 ]
 
@@ -97,20 +97,20 @@ def make_receipt(
     )
 
 
-def receipt_of_held(held: HeldSession, ending: Ending) -> Receipt:
+def receipt_of_stored(stored: StoredSession, ending: Ending) -> Receipt:
     """The receipt of a session that ends now without having been brought back."""
-    begun = held.trajectory
+    begun = stored.trajectory
     return make_receipt(
         ending,
         trajectory=begun.id,
         environment=begun.environment,
-        environment_digest=held.environment_digest,
+        environment_digest=stored.environment_digest,
         task=begun.task,
         answer=submitted_answer(begun.steps),
-        reward_policy=held.reward_policy,
+        reward_policy=stored.reward_policy,
         started_at=begun.started_at,
         ended_at=utc_now(),
-        attempt=held.attempt,
+        attempt=stored.attempt,
         notes=durability_notes(begun.steps),
     )
 

@@ -26,15 +26,15 @@ from hud_mcp.record.trajectory import Receipt
 from hud_mcp.session.caller import OPERATOR, Caller
 from hud_mcp.session.catalogue import Catalogue
 from hud_mcp.session.endings import LEFT_BY_PROGRAM, Ending
-from hud_mcp.session.lifecycle import Hooks
+from hud_mcp.session.lifecycle import Lifecycle
 from hud_mcp.session.limits import Limits
 from hud_mcp.session.receipts import digest, ended_text
-from hud_mcp.session.resume import Recovery
+from hud_mcp.session.resume import Resumption
 from hud_mcp.session.session import RESUMING, Session
 from hud_mcp.session.turns import Turns
 from hud_mcp.store import Store
 from hud_mcp.store.plans import start_key
-from hud_mcp.store.stored_session import HeldSession
+from hud_mcp.store.stored_session import StoredSession
 from hud_mcp.task import Task
 from hud_mcp.taskset import Taskset
 from hud_mcp.world import Shared
@@ -123,12 +123,12 @@ class Sessions:
         self._sessions: dict[str, Session] = {}
         self._living: dict[str, Session] = {}  # and those that have ended since it was asked
         self._failed: set[Session] = set()  # in starting; kept until they are closed
-        self._hooks = Hooks()
-        self._recovery = Recovery(
+        self._lifecycle = Lifecycle()
+        self._resumption = Resumption(
             store,
             self.environments,
             make_ready=self._make_ready,
-            open_session=self._open_held,
+            open_session=self._open_stored,
             find_here=self._find_here,
         )
         self._searches = Turns[Session | Receipt]()
@@ -162,7 +162,7 @@ class Sessions:
         Raises:
             EnvironmentFailed: One failed; the next call begins with the first again.
         """
-        await self._hooks.start(environment, self.limits.setup_s)
+        await self._lifecycle.start(environment, self.limits.setup_s)
 
     async def start(
         self,
@@ -378,7 +378,7 @@ class Sessions:
         trajectory_id, receipt = stored
         if receipt is not None:
             return receipt
-        return await self._recovery.bring_back(trajectory_id, connection=caller.connection)
+        return await self._resumption.bring_back(trajectory_id, connection=caller.connection)
 
     async def adopt(self, trajectory_id: str) -> Session:
         """Go on with a session that no server runs, by its record's id.
@@ -388,7 +388,7 @@ class Sessions:
         Raises:
             SessionEnded, SessionBusy: It cannot be had.
         """
-        found = await self._recovery.bring_back(trajectory_id, connection=None)
+        found = await self._resumption.bring_back(trajectory_id, connection=None)
         if isinstance(found, Receipt):
             raise SessionEnded(ended_text(found))
         return found
@@ -441,7 +441,7 @@ class Sessions:
         back ends as lost; one that was only offered, and never acted on, as expired.
         """
         self._closing = True
-        self._recovery.stop()
+        self._resumption.stop()
         if self._looking is not None:
             self._looking.cancel()
         if self._reaper is not None:
@@ -466,7 +466,7 @@ class Sessions:
                 await self._shared.close()
             except ExceptionGroup:  # what was open with it is closed, and the rest goes on
                 logger.exception("a shared service could not be closed")
-            await self._hooks.stop()
+            await self._lifecycle.stop()
         with anyio.CancelScope(shield=True):
             await self.store.close(within_s=max(0.2, deadline - anyio.current_time()))
 
@@ -491,19 +491,21 @@ class Sessions:
     def _policy(self, environment: Environment, template: str | None) -> str:
         return self.reward_policy or template or environment.reward or "on_submit"
 
-    def _open_held(self, environment: Environment, held: HeldSession, caller: Caller) -> Session:
+    def _open_stored(
+        self, environment: Environment, stored: StoredSession, caller: Caller
+    ) -> Session:
         """Make a session of another process's record, which is this one's now."""
         self._watch()
         session = Session(
             environment,
-            held.trajectory.task,
+            stored.trajectory.task,
             caller=caller,
             store=self.store,
             shared=self._shared,
             limits=self.limits,
-            reward_policy=held.reward_policy,
-            job_id=held.trajectory.job_id,
-            stored=held,
+            reward_policy=stored.reward_policy,
+            job_id=stored.trajectory.job_id,
+            stored=stored,
             local_hosts=self._local_hosts,
             program=self._reaper,
         )
@@ -593,7 +595,7 @@ class Sessions:
     def _look(self) -> None:
         """Go on with what others left, if that is not under way: it takes as long as it takes."""
         if self._looking is None or self._looking.done():
-            looking = self._recovery.look(self.limits)
+            looking = self._resumption.look(self.limits)
             self._looking = asyncio.get_running_loop().create_task(looking, name="look")
 
     def _expiry(self, session: Session) -> str | None:

@@ -21,13 +21,13 @@ from hud_mcp.session.caller import Caller
 from hud_mcp.session.endings import Ending
 from hud_mcp.session.limits import Limits
 from hud_mcp.session.log import BROUGHT_BACK, GRADED_AGAIN, STOPPED
-from hud_mcp.session.receipts import ended_text, receipt_of_held
+from hud_mcp.session.receipts import ended_text, receipt_of_stored
 from hud_mcp.session.replay import submitted_answer
 from hud_mcp.session.session import Session
 from hud_mcp.store import Store
-from hud_mcp.store.stored_session import HeldSession, WaitingSession
+from hud_mcp.store.stored_session import StoredSession, WaitingSession
 
-__all__ = ["Recovery"]
+__all__ = ["Resumption"]
 
 logger = logging.getLogger(__name__)
 
@@ -37,7 +37,7 @@ _GRADINGS = 3
 """How often an answer's grading may end with its server before that is its outcome."""
 
 
-class Recovery:
+class Resumption:
     """Goes on with what other server processes left on a store.
 
     Args:
@@ -56,7 +56,7 @@ class Recovery:
         environments: Mapping[str, Environment],
         *,
         make_ready: Callable[[Environment, Caller], Awaitable[None]],
-        open_session: Callable[[Environment, HeldSession, Caller], Session],
+        open_session: Callable[[Environment, StoredSession, Caller], Session],
         find_here: Callable[[str], Session | None],
     ) -> None:
         self._store = store
@@ -150,63 +150,65 @@ class Recovery:
             connection = here.caller.connection or connection
         elif here is not None:
             return here
-        held = await self._store.hold(trajectory_id)
-        environment = self._environments.get(held.trajectory.environment)
+        stored = await self._store.load_session(trajectory_id)
+        environment = self._environments.get(stored.trajectory.environment)
         if environment is None:
             raise SessionEnded(
-                f"This session is in environment {held.trajectory.environment!r}, which this "
+                f"This session is in environment {stored.trajectory.environment!r}, which this "
                 "server does not serve. Call one that does."
             )
         if not await self._claim(trajectory_id):
-            held = await self._store.hold(trajectory_id)
-            if held.trajectory.receipt is not None:
-                return held.trajectory.receipt
+            stored = await self._store.load_session(trajectory_id)
+            if stored.trajectory.receipt is not None:
+                return stored.trajectory.receipt
             raise SessionBusy(
                 "Another server process runs this session. Call that one; or stop it, and call "
                 "here again."
             )
         caller = Caller(connection=connection)
         try:
-            held = await self._store.hold(trajectory_id)  # as its last owner left it
-            caller = replace(caller, principal=held.principal)
-            await self._prepare(environment, held, caller)
+            stored = await self._store.load_session(trajectory_id)  # as its last owner left it
+            caller = replace(caller, principal=stored.principal)
+            await self._prepare(environment, stored, caller)
         except BaseException:
             with anyio.CancelScope(shield=True):
                 await self._store.release_session(trajectory_id)
             raise
-        session = self._open_session(environment, held, caller)
+        session = self._open_session(environment, stored, caller)
         await session.resume()
-        steps = len(held.trajectory.steps)
+        steps = len(stored.trajectory.steps)
         logger.info("session %s: brought back after %d steps", session.name, steps)
         return session
 
-    async def _prepare(self, environment: Environment, held: HeldSession, caller: Caller) -> None:
+    async def _prepare(
+        self, environment: Environment, stored: StoredSession, caller: Caller
+    ) -> None:
         """See to it that a session of this server can go on in an environment.
 
         Raises:
             SessionEnded: It cannot; it has ended as lost.
         """
-        reason = _changed(environment, held)
+        reason = _changed(environment, stored)
         if reason is not None:
-            raise SessionEnded(ended_text(await self._end_held(held, Outcome.LOST, reason)))
+            raise SessionEnded(ended_text(await self._end_held(stored, Outcome.LOST, reason)))
         await self._make_ready(environment, caller)
 
     async def _claim(self, trajectory_id: str) -> bool:
         """Make a session this server's; one that is just being let go of is waited for."""
         with anyio.move_on_after(_TAKE_S):
             while not await self._store.claim_session(trajectory_id):
-                held = await self._store.hold(trajectory_id)
-                if held.trajectory.receipt is not None:
+                stored = await self._store.load_session(trajectory_id)
+                if stored.trajectory.receipt is not None:
                     return False
                 await anyio.sleep(0.05)
             return True
         return False
 
-    async def _end_held(self, held: HeldSession, outcome: Outcome, reason: str) -> Receipt:
+    async def _end_held(self, stored: StoredSession, outcome: Outcome, reason: str) -> Receipt:
         """End a session that is this server's and whose world is not open."""
-        cause = _who_left(held) if outcome is Outcome.EXPIRED else None
+        cause = _who_left(stored) if outcome is Outcome.EXPIRED else None
         ending = Ending(outcome, error=reason, told=reason, cause=cause)
-        receipt = receipt_of_held(held, ending)
+        receipt = receipt_of_stored(stored, ending)
         await self._store.end_session(receipt.trajectory, receipt)
         logger.warning("%s of %s: %s", outcome, receipt.trajectory, reason)
         return receipt
@@ -214,8 +216,8 @@ class Recovery:
     async def _end_waiting(self, found: WaitingSession, outcome: Outcome, reason: str) -> Receipt:
         if not await self._store.claim_session(found.trajectory_id):
             raise SessionBusy("Another server process has gone on with this session.")
-        held = await self._store.hold(found.trajectory_id)
-        return await self._end_held(held, outcome, reason)
+        stored = await self._store.load_session(found.trajectory_id)
+        return await self._end_held(stored, outcome, reason)
 
 
 def _overdue(found: WaitingSession, limits: Limits) -> tuple[Outcome, str] | None:
@@ -234,25 +236,25 @@ def _overdue(found: WaitingSession, limits: Limits) -> tuple[Outcome, str] | Non
     return None
 
 
-def _who_left(held: HeldSession) -> Cause:
+def _who_left(stored: StoredSession) -> Cause:
     """Whose doing it is that nobody could reach a session: who stopped its server, or its death."""
-    logs = held.trajectory.logs or ""
+    logs = stored.trajectory.logs or ""
     stopped = logs.rfind(STOPPED) > logs.rfind(BROUGHT_BACK)
     return Cause.OPERATOR if stopped else Cause.MACHINE
 
 
-def _changed(environment: Environment, held: HeldSession) -> str | None:
+def _changed(environment: Environment, stored: StoredSession) -> str | None:
     """Why a session cannot go on in this environment; None where nothing has changed."""
-    task = held.trajectory.task
+    task = stored.trajectory.task
     if task.prompt is None and task.template not in environment.templates:
         return f"Its environment has no template {task.template!r} any more."
     functions = environment.functions
     gone = [c.function for c in (*task.setup, *task.evaluate) if c.function not in functions]
     if gone:
         return f"Its environment has no function {gone[0]!r} any more."
-    if held.environment_digest and held.environment_digest != environment.digest:
+    if stored.environment_digest and stored.environment_digest != environment.digest:
         return "Its server ended, and the environment's source has changed since."
-    again = (held.trajectory.logs or "").count(GRADED_AGAIN)
-    if again + 1 >= _GRADINGS and submitted_answer(held.trajectory.steps) is not None:
+    again = (stored.trajectory.logs or "").count(GRADED_AGAIN)
+    if again + 1 >= _GRADINGS and submitted_answer(stored.trajectory.steps) is not None:
         return f"Its server ended each of the {again + 1} times that its answer was graded."
     return None

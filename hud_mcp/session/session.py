@@ -37,7 +37,7 @@ from hud_mcp.session.phase import Phase, SessionState
 from hud_mcp.session.receipts import digest, ended_text
 from hud_mcp.session.stepped import Stepped
 from hud_mcp.store import Store
-from hud_mcp.store.stored_session import HeldSession
+from hud_mcp.store.stored_session import StoredSession
 from hud_mcp.task import Task
 from hud_mcp.template import Prompt
 from hud_mcp.world import Shared
@@ -83,7 +83,7 @@ class Session(SessionCalls):
         reward_policy: str,
         job_id: str | None = None,
         provisional: bool = False,
-        stored: HeldSession | None = None,
+        stored: StoredSession | None = None,
         session_id: str | None = None,
         local_hosts: Sequence[str] = (),
         start_key: str = "",

@@ -20,7 +20,7 @@ from hud_mcp.store.archive import Archive, no_trajectory
 from hud_mcp.store.characters import storable
 from hud_mcp.store.database import Database, default_store_url
 from hud_mcp.store.lease import LEASE_S, take
-from hud_mcp.store.stored_session import HeldSession, WaitingSession
+from hud_mcp.store.stored_session import StoredSession, WaitingSession
 from hud_mcp.task import Task
 
 if TYPE_CHECKING:
@@ -315,7 +315,7 @@ class Store(Archive):
             lambda c: stored_session.waiting_sessions(c, self._database.lease, environments)
         )
 
-    async def hold(self, trajectory_id: str) -> HeldSession:
+    async def load_session(self, trajectory_id: str) -> StoredSession:
         """Return what is needed to go on with a session.
 
         Raises:
@@ -323,7 +323,7 @@ class Store(Archive):
             StoreFailed: The store cannot be read.
         """
         found = await self._database.read(
-            lambda c: stored_session.hold(c, self.screenshots, trajectory_id)
+            lambda c: stored_session.load_session(c, self.screenshots, trajectory_id)
         )
         if found is None:
             raise no_trajectory(trajectory_id)

@@ -114,7 +114,7 @@ async def test_a_session_of_an_old_store_goes_on(
         ("traj-alone", False),
     ]
     assert await store.claim_session("traj-open")
-    held = await store.hold("traj-open")
+    held = await store.load_session("traj-open")
     assert (held.secret_digest, held.reward_policy, held.lines) == ("2" * 64, "hidden", 0)
     shot = picture()
     row = step(3, screenshot=ScreenshotRecord.of(shot))

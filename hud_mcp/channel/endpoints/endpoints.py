@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from hud_mcp.capability import Capability
 from hud_mcp.channel.endpoints.endpoint import Admission, Door
-from hud_mcp.channel.hud_sessions import Held
+from hud_mcp.channel.hud_sessions import HudSession
 from hud_mcp.environment import Environment
 from hud_mcp.errors import EnvironmentFailed
 from hud_mcp.session.session import Session
@@ -37,9 +37,9 @@ class Doors:
         self._opening = asyncio.Lock()
         self._is_open = False
         self._closed = False
-        self._admissions: dict[Held, list[tuple[Door, Admission]]] = {}
+        self._admissions: dict[HudSession, list[tuple[Door, Admission]]] = {}
         self._closing: set[asyncio.Task[None]] = set()
-        self.find_session: Callable[[Held], Awaitable[Session]] = _nobody
+        self.find_session: Callable[[HudSession], Awaitable[Session]] = _nobody
 
     def check(self) -> None:
         """Refuse an environment whose doors cannot be opened here.
@@ -50,7 +50,7 @@ class Doors:
         for door in self._doors:
             door.check()
 
-    async def admit(self, held: Held) -> list[Capability]:
+    async def admit(self, held: HudSession) -> list[Capability]:
         """What a HUD session is given, the same each time it asks."""
         if not await self._open():
             return []
@@ -81,7 +81,7 @@ class Doors:
                     return admission.capability
         return None
 
-    def dismiss(self, held: Held) -> None:
+    def dismiss(self, held: HudSession) -> None:
         """Let a HUD session in no more."""
         for _door, admission in self._admissions.pop(held, ()):
             task = asyncio.get_running_loop().create_task(admission.close())
@@ -118,7 +118,7 @@ class Doors:
             return self._is_open
 
 
-async def _nobody(_held: Held) -> Session:
+async def _nobody(_held: HudSession) -> Session:
     raise EnvironmentFailed("No task is in progress.")
 
 

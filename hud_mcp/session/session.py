@@ -163,7 +163,8 @@ class Session(SessionCalls):
             self._end_start(Ending(Outcome.ENVIRONMENT_FAILED, error=error, told=text))
             raise
         state = self._core.post(Asked())
-        if state.phase is Phase.ENDING or state.is_over:
+        ends = state.phase is Phase.ENDING or state.is_over
+        if ends and not state.has_ended_wait:  # its own deadline may have had it graded by now
             await self.ended.wait()
             raise SessionEnded(self._over_text())
         return prompt

@@ -164,6 +164,25 @@ async def test_what_waits_for_nothing_has_no_task_in_its_own_context(tmp_path: P
         await session.closed()
 
 
+async def test_a_start_whose_own_deadline_is_over_returns_its_prompt(tmp_path: Path) -> None:
+    """It may be graded before its caller learns what it asked: that is no failure of the start."""
+    env = Environment("hasty")
+
+    @env.template()
+    async def hurry() -> Any:
+        answer = None
+        with anyio.move_on_after(0):
+            answer = yield "Say tea."
+        yield 0.25 if answer is None else 1.0
+
+    async with serving(tmp_path, env) as sessions:
+        session = await begin(sessions, "hurry")
+        await session.closed()
+        assert session.prompt is not None
+        assert session.receipt is not None
+        assert session.receipt.reward == 0.25
+
+
 @pytest.mark.parametrize("moment", ["setup", "grade", "never"])
 async def test_a_failure_of_it_is_laid_to_it(tmp_path: Path, moment: str) -> None:
     """In its setup, in its grader, or without a grade: with its file and line, as of any other."""

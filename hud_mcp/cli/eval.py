@@ -67,7 +67,7 @@ _SETTLE_S = 15.0
 @click.option(
     "--agent-command",
     metavar="COMMAND",
-    help="Any command; see the README. It is recorded: give it secrets in its environment.",
+    help="Any command; see docs/eval.md. It is recorded: give it secrets in its environment.",
 )
 @click.option("--env", "sources", multiple=True, metavar="SOURCE", help="Where environments are.")
 @click.option(

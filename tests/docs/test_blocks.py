@@ -9,14 +9,13 @@ import json
 import os
 import re
 import shlex
-import signal
 import socket
 import sqlite3
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -164,7 +163,7 @@ class Reader:
 
     def newest(self, table: str) -> str:
         """The id of the newest job or trajectory, as `hud-mcp jobs` shows it."""
-        with sqlite3.connect(self.environment["HUD_MCP_STORE"]) as store:
+        with closing(sqlite3.connect(self.environment["HUD_MCP_STORE"])) as store:
             [(found,)] = store.execute(f"SELECT id FROM {table} ORDER BY rowid DESC LIMIT 1")
         return str(found)
 
@@ -211,8 +210,8 @@ class Server:
         return self.ready.wait(COMMAND_S) and self.process.poll() is None
 
     def stop(self) -> None:
-        """End it as Ctrl-C does; what does not end by that is killed."""
-        self.process.send_signal(signal.SIGINT)
+        """Tell it to end; what does not end by that is killed, and fails the test."""
+        self.process.terminate()
         try:
             self.process.wait(60)
         finally:

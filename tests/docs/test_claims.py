@@ -116,10 +116,14 @@ def test_a_path_that_was_documented_before_still_works(module: str, names: str) 
             assert getattr(former, name) is getattr(hud_mcp, name)
 
 
-@pytest.mark.parametrize("name", ["README.md", "docs/serve.md"])
-def test_the_configuration_of_claude_desktop_starts_a_server(name: str, tmp_path: Path) -> None:
-    """The block is JSON, and its command serves until its input ends."""
-    (block,) = (each for each in page(name).programs("json") if "mcpServers" in each)
+def test_the_configuration_of_claude_desktop_starts_a_server(tmp_path: Path) -> None:
+    """README and docs/serve.md: one block of JSON, whose command serves until its input ends."""
+    (block,) = {
+        each
+        for name in ("README.md", "docs/serve.md")
+        for each in page(name).programs("json")
+        if "mcpServers" in each
+    }
     server = json.loads(block)["mcpServers"]["hud-mcp"]
     command = server["command"].replace("/path/to/.venv/bin", str(Path(sys.executable).parent))
     done = subprocess.run(

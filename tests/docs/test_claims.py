@@ -134,6 +134,18 @@ def test_the_configuration_of_claude_desktop_starts_a_server(tmp_path: Path) -> 
     assert done.stdout == ""
 
 
+def test_the_configuration_for_http_has_what_the_program_beside_it_sends() -> None:
+    """docs/http.md: the same address, and the same header."""
+    each = page("docs/http.md")
+    (block,) = (text for text in each.programs("json") if "mcpServers" in text)
+    (program,) = each.programs()
+    server = json.loads(block)["mcpServers"]["hud-mcp"]
+    assert server["type"] == "http"
+    assert f'"{server["url"]}"' in program
+    ((header, value),) = server["headers"].items()
+    assert f'"{header}": f"{value.replace("TOKEN", "")}' in program
+
+
 def test_the_table_of_tools_has_every_core_tool() -> None:
     """docs/tools.md: what every server has, no more and no less."""
     section = page("docs/tools.md").text.partition("\n## ")[0]

@@ -207,7 +207,8 @@ class BashGrader(Grader):
             env: More environment variables; their values are not recorded.
             stdout: What it must write, beside exiting with 0; newlines at the end do not count.
             copy: Outputs of the agent's, as `ShellWorld.verifier` takes them; all other files are
-                those of the environment's `root`. By default, the agent's whole folder.
+                those of the environment's `root`. By default, or with `.`, the agent's whole
+                folder.
             files: Files of the author's, as there.
             place: `verifier`, or `session` for the agent's own sandbox. By default, a verifier
                 where the world has any.
@@ -237,7 +238,8 @@ class BashGrader(Grader):
         if place == "session" and clean:
             raise ValueError("BashGrader takes copy and files for a verifier, not place='session'.")
         if isinstance(world, OpensVerifiers) and place != "session":
-            whole = copy is None
+            copy = copy if isinstance(copy, str | Mapping) or copy is None else [*copy]
+            whole = copy is None or _names_the_folder(copy)
             opening = world.verifier(
                 files, "." if copy is None else copy, originals=(_TESTS if whole else "*",)
             )
@@ -256,6 +258,11 @@ class BashGrader(Grader):
 
 
 _turns: "WeakKeyDictionary[object, anyio.Lock]" = WeakKeyDictionary()
+
+
+def _names_the_folder(copy: str | Iterable[str] | Mapping[str, str]) -> bool:
+    """Whether outputs are, among others, the agent's whole folder."""
+    return any(not name.strip("./") for name in ([copy] if isinstance(copy, str) else copy))
 
 
 async def _in_verifier(

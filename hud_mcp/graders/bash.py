@@ -6,7 +6,7 @@ import signal
 import subprocess
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, suppress
-from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
+from typing import Any, ClassVar, Literal, Protocol, cast, runtime_checkable
 from weakref import WeakKeyDictionary
 
 import anyio
@@ -238,11 +238,9 @@ class BashGrader(Grader):
         if place == "session" and clean:
             raise ValueError("BashGrader takes copy and files for a verifier, not place='session'.")
         if isinstance(world, OpensVerifiers) and place != "session":
-            copy = copy if isinstance(copy, str | Mapping) or copy is None else [*copy]
-            whole = copy is None or _names_the_folder(copy)
-            opening = world.verifier(
-                files, "." if copy is None else copy, originals=(_TESTS if whole else "*",)
-            )
+            named = _named("." if copy is None else copy)
+            whole = any(not name.strip("./") for name in named)
+            opening = world.verifier(files, named, originals=(_TESTS if whole else "*",))
             async with _turns.setdefault(world, anyio.Lock()), opening as clean:
                 info = await _in_verifier(clean, command, folder, timeout_s, env)
         elif clean:
@@ -260,9 +258,11 @@ class BashGrader(Grader):
 _turns: "WeakKeyDictionary[object, anyio.Lock]" = WeakKeyDictionary()
 
 
-def _names_the_folder(copy: str | Iterable[str] | Mapping[str, str]) -> bool:
-    """Whether outputs are, among others, the agent's whole folder."""
-    return any(not name.strip("./") for name in ([copy] if isinstance(copy, str) else copy))
+def _named(copy: str | Iterable[str] | Mapping[str, str]) -> Mapping[str, str]:
+    """Outputs of the agent's, each with its path in the verifier."""
+    if isinstance(copy, Mapping):
+        return cast("Mapping[str, str]", copy)
+    return {name: name for name in ([copy] if isinstance(copy, str) else copy)}
 
 
 async def _in_verifier(

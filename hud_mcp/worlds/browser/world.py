@@ -255,7 +255,6 @@ class BrowserWorld:
             raise EnvironmentFailed(
                 "This browser is somebody else's: there is no clean page in it."
             )
-        before = self.changed_by_get
         async with self._working(VERIFIER_BOUND_S):
             slot = await Slot.open(browser, self._slot.options)
         try:
@@ -280,7 +279,8 @@ class BrowserWorld:
             yield slot.page
         finally:
             await slot.close()
-        if changed := [each for each in self.changed_by_get if each not in before]:
+        # Its own requests alone: the agent's pages ask what they like meanwhile, and before.
+        if changed := slot.gate.changed_by_get:
             raise InvalidEnvironment(
                 f"{changed[0]} changed the site's state while a grader looked. Change it with "
                 "POST, and answer GET from what is there."

@@ -43,6 +43,7 @@ __all__ = [
     "WorldDied",
     "broken_world",
     "did_you_mean",
+    "failed_by",
     "sole_cause",
 ]
 
@@ -211,10 +212,16 @@ def sole_cause(error: BaseException) -> BaseException:
 
 def broken_world(error: BaseException) -> "BrokenByAgent | EnvironmentFailed | None":
     """What a world told a grader that failed by it; None where the grader failed by itself."""
+    found = failed_by(error)
+    return found if isinstance(found, BrokenByAgent | EnvironmentFailed) else None
+
+
+def failed_by(error: BaseException) -> BaseException | None:
+    """What a grader failed by, inside groups and beneath a grader's own word for it."""
     found: BaseException | None = sole_cause(error)
     while isinstance(found, GraderFailed | GradingFailed):
         found = found.__cause__
-    return found if isinstance(found, BrokenByAgent | EnvironmentFailed) else None
+    return found
 
 
 def did_you_mean(given: object, known: Iterable[str]) -> str:

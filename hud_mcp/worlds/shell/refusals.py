@@ -1,8 +1,16 @@
 """What a shell says where something cannot be done with its files, and whose doing that is."""
 
 import errno
+import os
+import subprocess
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, cast
 
-__all__ = ["AGENTS", "refusal"]
+from hud_mcp.errors import BrokenByAgent
+
+__all__ = ["AGENTS", "broken_by_agent", "refusal"]
 
 AGENTS = frozenset({
     errno.EACCES, errno.EDQUOT, errno.EEXIST, errno.EFBIG, errno.EINVAL, errno.EISDIR,
@@ -32,3 +40,45 @@ def refusal(exc: OSError, path: str, root: str) -> str:
         why = exc.strerror if exc.errno == errno.EFBIG else "there is no room left in the folder"
         return f"{named}: {why}. Remove what is not needed, or use a part of it."
     return f"{named}: {exc.strerror or exc}."
+
+
+def broken_by_agent(
+    exc: BaseException | None, places: Sequence[Path], root: str
+) -> BrokenByAgent | None:
+    """What is told of an error by which a grader failed that opened the folder's files itself.
+
+    Args:
+        exc: What was raised.
+        places: The folder's names, where the grader ran.
+        root: The folder, as it is named to the agent.
+
+    Returns:
+        None where it may be anybody's doing: only the system's word about a path in the folder
+        says that it was the agent's.
+    """
+    if not isinstance(exc, OSError) or exc.errno not in AGENTS:
+        return None
+    named: list[Any] = [exc.filename] if exc.filename2 is None else [exc.filename, exc.filename2]
+    inside = [_within(name, places) for name in named if not _is_program(exc, name)]
+    if len(inside) < len(named) or None in inside:
+        return None
+    return BrokenByAgent(refusal(exc, str(inside[0]), root))
+
+
+def _within(name: Any, places: Sequence[Path]) -> str | None:
+    """A path from the folder on; None for one that is not in it, and for what is no path."""
+    if not isinstance(name, str | bytes | os.PathLike):
+        return None
+    path = Path(os.path.abspath(os.fsdecode(cast("str", name))))  # noqa: PTH100  # links are the agent's
+    found = next((place for place in places if path.is_relative_to(place)), None)
+    return None if found is None else str(path.relative_to(found))
+
+
+def _is_program(exc: OSError, name: Any) -> bool:
+    """Whether a name is a program's that was looked for elsewhere, as along PATH."""
+    if not isinstance(name, str | bytes | os.PathLike):
+        return False
+    if Path(os.fsdecode(cast("str", name))).is_absolute():
+        return False
+    frames = traceback.extract_tb(exc.__traceback__)
+    return bool(frames) and frames[-1].filename == subprocess.__file__

@@ -5,11 +5,13 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mappi
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import asdict
 from os import PathLike, fspath
+from pathlib import Path
 from typing import Any
 
 from hud_mcp.action import Action, ActionEffect
-from hud_mcp.errors import ActionFailed
+from hud_mcp.errors import ActionFailed, BrokenByAgent
 from hud_mcp.observation import Look, Observation
+from hud_mcp.worlds.shell.refusals import broken_by_agent
 from hud_mcp.worlds.shell.verifier import Verifier, VerifierResult
 from hud_mcp.worlds.shell.world import CommandResult, ShellWorld
 
@@ -101,6 +103,12 @@ class StandIn:
 
     async def close(self) -> None:
         """The session closes it."""
+
+    def broken_by_agent(
+        self, exc: BaseException | None, places: Sequence[Path], root: str
+    ) -> BrokenByAgent | None:
+        """What an error tells that a template met at the folder itself; see `refusals`."""
+        return broken_by_agent(exc, places, root)
 
     def _there(self, text: str) -> str:
         for here, there in self._renamed:

@@ -103,6 +103,11 @@ class Phoenix:
         with contextlib.closing(sqlite3.connect(self.store, timeout=30)) as connection:
             return connection.execute(text, values).fetchall()
 
+    def write(self, text: str, *values: Any) -> None:
+        """Change the store, as an older version's server would have left it."""
+        with contextlib.closing(sqlite3.connect(self.store, timeout=30)) as connection, connection:
+            connection.execute(text, values)
+
 
 @asynccontextmanager
 async def phoenix(

@@ -13,7 +13,6 @@ __all__ = [
     "AlreadyAnswered",
     "BrokenByAgent",
     "CapabilityNotFound",
-    "DestroyedByAgent",
     "EnvironmentFailed",
     "GraderFailed",
     "GradingFailed",
@@ -107,13 +106,6 @@ class EnvironmentFailed(HudMcpError):
     """The world broke, or could not be opened.
 
     Its session is brought back where its record can do that; else it ends without a grade.
-    """
-
-
-class DestroyedByAgent(EnvironmentFailed):
-    """The world broke, and it knows that the agent's own doing has ended it.
-
-    Where the session cannot be brought back, it is graded 0.0 as the agent's doing.
     """
 
 

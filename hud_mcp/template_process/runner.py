@@ -259,7 +259,9 @@ class _Runner:
         if not self._handed_over:
             return None
         places = [*(Path(place) for place in self._plan["places"]), self._root]
-        return self._world.broken_by_agent(failed_by(exc), places, str(self._plan["root"]))
+        return self._world.broken_by_agent(
+            failed_by(exc), places, str(self._plan["root"]), isolated=self._mounts is not None
+        )
 
     def _hand_over(self) -> None:
         """Leave the folder to the agent, and trust nothing in it from now on."""

@@ -166,6 +166,7 @@ async def test_what_raises_in_grading_is_named_with_file_and_line(
         ("rm out.txt; mkdir out.txt", "read", "out.txt: Is a directory"),
         ("rm out.txt; ln -s /etc/passwd out.txt", "read", "out.txt: Too many levels"),
         ("rmdir sub; touch sub", "work in", "sub: Not a directory"),
+        ("cat /dev/zero > big", "write", "there is no room left in the folder"),
         ("chmod -x out.txt", "run", "out.txt: Permission denied"),
         ("rmdir sub", "within", "sub is not there"),
         ("true", "broken", "The ledger is torn."),
@@ -194,6 +195,7 @@ async def test_a_file_of_the_agents_that_cannot_be_opened_is_graded_0_as_its_doi
         ("copy to nowhere", "FileNotFoundError: .*nowhere"),
         ("move to nowhere", "FileNotFoundError: .*nowhere"),
         ("no program", "FileNotFoundError: .*no-such-program"),
+        ("elsewhere full", "No space left on device"),
         ("words", "FileNotFoundError: out.txt is expected"),
     ],
 )

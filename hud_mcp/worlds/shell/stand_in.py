@@ -105,10 +105,10 @@ class StandIn:
         """The session closes it."""
 
     def broken_by_agent(
-        self, exc: BaseException | None, places: Sequence[Path], root: str
+        self, exc: BaseException | None, places: Sequence[Path], root: str, *, isolated: bool
     ) -> BrokenByAgent | None:
         """What an error tells that a template met at the folder itself; see `refusals`."""
-        return broken_by_agent(exc, places, root)
+        return broken_by_agent(exc, places, root, isolated=isolated)
 
     def _there(self, text: str) -> str:
         for here, there in self._renamed:

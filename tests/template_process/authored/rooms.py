@@ -4,6 +4,7 @@
 # ruff: noqa: FBT001, FBT002, PLW0603, PTH104, PTH116, PTH123, PTH208, SIM115  # as HUD's authors write
 
 import asyncio
+import errno
 import logging
 import os
 import shutil
@@ -13,14 +14,14 @@ import tempfile
 import time
 from pathlib import Path
 
-from hud_mcp import BrokenByAgent, Environment
+from hud_mcp import BrokenByAgent, Environment, SandboxLimits
 from hud_mcp.errors import GraderFailed
 from hud_mcp.world import current_world
 
 ROOT = Path(os.environ.get("ROOMS_ROOT") or tempfile.mkdtemp(prefix="rooms-"))
 SECRET = "THE-EXPECTED-WORD"
 env = Environment("rooms")
-workspace = env.workspace(ROOT)
+workspace = env.workspace(ROOT, limits=SandboxLimits(disk_bytes=8 * 2**20))
 runs = 0
 
 
@@ -82,6 +83,7 @@ READS = {
     "bytes": lambda: os.stat(os.fsencode(ROOT / "out.txt")),
     "copy": lambda: shutil.copy(ROOT / "out.txt", ROOT.parent / "beside.txt"),
     "move": lambda: os.rename(ROOT / "out.txt", ROOT / "sub" / "moved.txt"),
+    "write": lambda: (ROOT / "note.txt").write_text("x" * 100_000),
     "work in": lambda: subprocess.run(["true"], cwd=ROOT / "sub", check=True),
     "run": lambda: subprocess.run([str(ROOT / "out.txt")], check=True),
     "from there": lambda: (os.chdir(ROOT), open("sub/../out.txt")),
@@ -89,6 +91,7 @@ READS = {
     "copy to nowhere": lambda: shutil.copy(ROOT / "out.txt", ROOT.parent / "nowhere" / "out.txt"),
     "move to nowhere": lambda: os.rename(ROOT / "out.txt", ROOT.parent / "nowhere" / "out.txt"),
     "no program": lambda: (os.chdir(ROOT), subprocess.run(["no-such-program"], check=True)),
+    "elsewhere full": lambda: _raise(OSError(errno.ENOSPC, "No space left on device")),
     "words": lambda: _raise(FileNotFoundError("out.txt is expected")),
     "broken": lambda: _raise(Torn("The ledger is torn.")),
     "grader": lambda: _raise(GraderFailed("It cannot be compared."), "out.txt"),

@@ -199,3 +199,44 @@ async def test_a_job_on_a_disk_that_fills_up_stops_and_is_resumed(
         assert resumed.returncode == 0, resumed.stderr
     assert "over 5 graded of 5 runs" in resumed.stdout
     assert "mean reward  1.000" in resumed.stdout
+
+
+SHARED = """
+import anyio, contextlib, os, pathlib
+from hud_mcp import BrokenByAgent, Shell
+from hud_mcp.errors import ActionFailed
+from hud_mcp.world import Opening
+
+async def main():
+    shell = await Shell(isolation="none").open(Opening())
+    filler = pathlib.Path(os.environ["TMPDIR"], "filler")
+    with filler.open("wb", buffering=0) as file, contextlib.suppress(OSError):
+        while True:
+            file.write(bytes(512))
+    try:
+        await shell.write("big", bytes(100_000))
+    except BrokenByAgent as exc:
+        print("the agent's:", exc)
+    except ActionFailed as exc:
+        print("nobody's:", exc)
+    filler.unlink()
+    await shell.write("big", bytes(100_000))
+    print((await shell.run("wc -c < big")).output)
+    await shell.close()
+
+anyio.run(main)
+"""
+
+
+async def test_a_disk_that_an_agent_shares_with_the_server_is_not_held_against_it(
+    disk: Disk,
+) -> None:
+    """Anybody may have filled it, so a write that fails there is not the agent's doing."""
+    environment = child_environment() | {"TMPDIR": str(disk.folder)}
+    with anyio.fail_after(BOUND_S):
+        done = await anyio.run_process(
+            [*disk.enter, sys.executable, "-c", SHARED], env=environment, check=False
+        )
+    assert done.returncode == 0, done.stderr.decode()
+    assert done.stdout.decode().startswith("nobody's: big: there is no room left in the folder")
+    assert done.stdout.decode().split()[-1] == "100000"

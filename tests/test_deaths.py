@@ -182,13 +182,13 @@ def once(name: str) -> Callable[[str, Slate], None]:
     return fail
 
 
-def always(name: str) -> Callable[..., None]:
-    """A fault that breaks the slate at every action of this name."""
+def always(*names: str) -> Callable[..., None]:
+    """A fault that breaks the slate at every action of these names."""
 
     def fail(given: str, slate: Slate) -> None:
-        if given == name:
+        if given in names:
             slate.broken = "The slate fell."
-            raise EnvironmentFailed("The slate fell.")
+            slate.check()
 
     return fail
 
@@ -258,12 +258,7 @@ async def test_other_ways_to_break_the_world_in_a_row_are_the_agents_doing_too(
     tmp_path: Path,
 ) -> None:
     """Two actions that take turns do not keep a session alive for ever."""
-
-    def fail(_name: str, slate: Slate) -> None:
-        slate.broken = "The slate fell."
-        slate.check()
-
-    async with registry(tmp_path, Faults(act=fail)) as sessions:
+    async with registry(tmp_path, Faults(act=always("drop", "throw"))) as sessions:
         session = await begin(sessions)
         for name in ("drop", "throw"):
             with pytest.raises(WorldDied):

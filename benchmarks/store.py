@@ -23,14 +23,14 @@ import anyio
 from hud_mcp import Environment, Observation
 from hud_mcp.action import ActionEffect
 from hud_mcp.context import ContextSpace
-from hud_mcp.job import Job
-from hud_mcp.limits import Limits
 from hud_mcp.observation import Look
-from hud_mcp.session import Caller, Session
-from hud_mcp.sessions import Sessions
+from hud_mcp.record.job import Job
+from hud_mcp.record.trajectory import Trajectory, TrajectoryStep, utc_now
+from hud_mcp.session.limits import Limits
+from hud_mcp.session.registry import Sessions
+from hud_mcp.session.session import Caller, Session
 from hud_mcp.store import Store
 from hud_mcp.task import Task
-from hud_mcp.trajectory import Trajectory, TrajectoryStep, utc_now
 from hud_mcp.world import Opening
 
 PAGE = "\n".join(f"- link 'Item {i} of the shop' [ref=e{i}]" for i in range(40))

@@ -26,7 +26,7 @@ import anyio
 from hud_mcp import Environment
 from hud_mcp.action import Action, ActionEffect, ClickAction
 from hud_mcp.errors import ActionFailed
-from hud_mcp.held_world import HeldWorld
+from hud_mcp.session.live_world import HeldWorld
 from hud_mcp.world import Opening, Shared
 from hud_mcp.worlds.browser import Browser
 from hud_mcp.worlds.browser.chromium import find_chromium

@@ -1,8 +1,8 @@
 """hud-mcp: any MCP client works inside an environment, and is graded there.
 
-Read `environment` and `template` to declare, `session` for what a held task is and `performer`
-for what a call does to its world, `server` for the surface that clients see, `trajectory` for
-what is recorded.
+Read `environment` and `template` to declare, `session/` for what a held task is and what its
+calls do to its world, `server/` for the surface that clients see, `record/` for what is kept of
+it.
 """
 
 from importlib import import_module
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         WaitAction,
     )
     from hud_mcp.agents.agent import Agent
+    from hud_mcp.analysis.statistics import JobStatistics
     from hud_mcp.call import FunctionConfig, FunctionConfigs, HudStyleConfigs
     from hud_mcp.capability import Capability
     from hud_mcp.context import Context, ContextFeature, ContextSpace
@@ -56,19 +57,18 @@ if TYPE_CHECKING:
         normalize,
         numeric_match,
     )
-    from hud_mcp.job import Job, create_job, load_job, register_job, run_job
     from hud_mcp.loading.tasksets import load_taskset
     from hud_mcp.observation import Look, Observation, Screenshot, TaskResult
-    from hud_mcp.record import Receipt, TrajectoryStep
+    from hud_mcp.record.job import Job, create_job, load_job, register_job, run_job
+    from hud_mcp.record.trajectory import Trajectory
+    from hud_mcp.record.values import Receipt, TrajectoryStep
     from hud_mcp.rollout.runs import Run, Trace
     from hud_mcp.rollout.runtime import LocalRuntime, Runtime, SubprocessRuntime
     from hud_mcp.sandbox import SandboxLimits
-    from hud_mcp.statistics import JobStatistics
     from hud_mcp.store import Store
     from hud_mcp.task import Task, Validation
     from hud_mcp.taskset import TaskSet, Taskset
     from hud_mcp.template import Answer, Prompt, PromptMessage, Template
-    from hud_mcp.trajectory import Trajectory
     from hud_mcp.types import CustomGym, Gym
     from hud_mcp.world import Opening, World, WorldSpec
     from hud_mcp.worlds.browser import Browser, BrowserWorld, SiteRequest, SiteResponse
@@ -98,19 +98,19 @@ _HOMES = {
     "graders.results": "EvaluationResult",
     "graders.text": "contains contains_all contains_any exact_match f1_score normalize "
     "numeric_match",
-    "job": "Job create_job load_job register_job run_job",
+    "record.job": "Job create_job load_job register_job run_job",
     "loading.tasksets": "load_taskset",
     "observation": "Look Observation Screenshot TaskResult",
-    "record": "Receipt TrajectoryStep",
+    "record.values": "Receipt TrajectoryStep",
     "rollout.runs": "Run Trace",
     "rollout.runtime": "LocalRuntime Runtime SubprocessRuntime",
     "sandbox": "SandboxLimits",
-    "statistics": "JobStatistics",
+    "analysis.statistics": "JobStatistics",
     "store": "Store",
     "task": "Task Validation",
     "taskset": "TaskSet Taskset",
     "template": "Answer Prompt PromptMessage Template",
-    "trajectory": "Trajectory",
+    "record.trajectory": "Trajectory",
     "types": "CustomGym Gym",
     "world": "Opening World WorldSpec",
     "worlds.browser": "Browser BrowserWorld SiteRequest SiteResponse",

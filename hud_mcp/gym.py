@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from hud_mcp import job as jobs
 from hud_mcp.env.client import Client
 from hud_mcp.env.environment import Environment
 from hud_mcp.env.finding import Wanted, read_wanted
 from hud_mcp.env.reaching import reach
 from hud_mcp.errors import GymMakeException, HudMcpError
-from hud_mcp.job import Job
+from hud_mcp.record import job as jobs
+from hud_mcp.record.job import Job
 from hud_mcp.types import CustomGym, Gym
 
 __all__ = ["CustomGym", "Gym", "GymMakeException", "make"]

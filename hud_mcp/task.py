@@ -18,7 +18,7 @@ from hud_mcp.replaced import ReplacedCall
 from hud_mcp.types import CustomGym
 
 if TYPE_CHECKING:
-    from hud_mcp.job import Job
+    from hud_mcp.record.job import Job
     from hud_mcp.rollout.runs import Run
 
 __all__ = [

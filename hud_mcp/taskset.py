@@ -16,7 +16,7 @@ from hud_mcp.replaced import ReplacedCall
 from hud_mcp.task import Task
 
 if TYPE_CHECKING:
-    from hud_mcp.job import Job
+    from hud_mcp.record.job import Job
     from hud_mcp.rollout.runs import Run
     from hud_mcp.rollout.runtime import Placement
 

@@ -15,7 +15,7 @@ from hud_mcp.environment import Environment
 from hud_mcp.errors import ActionFailed
 from hud_mcp.grade import Grade
 from hud_mcp.observation import Look, Observation, Screenshot
-from hud_mcp.sessions import Sessions
+from hud_mcp.session.registry import Sessions
 from hud_mcp.store import Store
 from hud_mcp.world import Opening
 

@@ -30,7 +30,7 @@ def test_shipped_environments_and_tasksets_are_found_in_an_installed_package(
 ) -> None:
     """`hud-mcp serve browser` works from an installed package: its files lie under hud_mcp."""
     program = (
-        "import hud_mcp.source as s; from hud_mcp.taskset import Taskset; "
+        "import hud_mcp.loading.source as s; from hud_mcp.taskset import Taskset; "
         "print(s.__file__); print(*s.shipped_environments()); "
         "print(*[e.name for e in s.load_environments(['letter_count', 'browser'])]); "
         "print(len(Taskset.load(s.find_taskset('quickstart'))))"
@@ -54,7 +54,7 @@ def test_the_wheel_has_everything_that_a_page_or_a_type_checker_reads(wheel: Pat
     """Templates of the report, sites and the typing marker are package data."""
     for name in (
         "hud_mcp/py.typed",
-        "hud_mcp/web/assets/report.html",
+        "hud_mcp/show/web/assets/report.html",
         "hud_mcp/taskset_data/README.md",
         "hud_mcp/environments/browser/env.py",
     ):

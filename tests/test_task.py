@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from hud_mcp import CustomGym, FunctionConfig
 from hud_mcp.errors import Replaced
-from hud_mcp.source import find_taskset
+from hud_mcp.loading.source import find_taskset
 from hud_mcp.task import Task, Validation
 from hud_mcp.taskset import Taskset
 from hud_mcp.types import why_remote

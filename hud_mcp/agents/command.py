@@ -11,9 +11,9 @@ import anyio
 import orjson
 
 from hud_mcp.agents.agent import Agent
-from hud_mcp.caller import OPERATOR_TOKEN
-from hud_mcp.credential import session_token
 from hud_mcp.errors import HudMcpError
+from hud_mcp.session.caller import OPERATOR_TOKEN
+from hud_mcp.session.credential import session_token
 from hud_mcp.task import Task
 
 __all__ = ["CommandAgent", "CommandDied", "command_name", "missing_program"]

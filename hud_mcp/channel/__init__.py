@@ -1,9 +1,9 @@
 """The HUD control channel: newline-delimited JSON-RPC over TCP, and streams through it.
 
 `server.py` serves an environment on it; `frames.py` is its framing, `connection.py` one peer's
-conversation, `held.py` which task a peer holds, `tunnel.py` a stream to a capability, and
-`client.py` the other side. `doors.py` gives sessions ways into their worlds beside its own calls,
-such as `ssh_door.py`, whose server is `ssh.py`.
+conversation, `hud_sessions.py` which task a peer holds, `tunnel.py` a stream to a capability, and
+`client.py` the other side. `endpoints/` gives sessions ways into their worlds beside its own
+calls, such as `ssh.py`, whose server is `ssh_server.py`.
 """
 
 from typing import TYPE_CHECKING, Any

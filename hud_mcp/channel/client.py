@@ -11,9 +11,9 @@ from urllib.parse import unquote, urlsplit
 from hud_mcp.agents.agent import answer_text
 from hud_mcp.channel.frames import FRAME_BYTES, BadFrame, FrameReader, encode_frame
 from hud_mcp.channel.tunnel import splice
-from hud_mcp.credential import session_token
-from hud_mcp.ending import digest
 from hud_mcp.errors import HudMcpError
+from hud_mcp.session.credential import session_token
+from hud_mcp.session.receipts import digest
 
 __all__ = [
     "ChannelClient",

@@ -9,19 +9,19 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from hud_mcp.agents.agent import answer_text
-from hud_mcp.caller import CREDENTIAL
 from hud_mcp.channel.frames import FRAME_BYTES, BadFrame, FrameReader, encode_frame
 from hud_mcp.channel.greeting import WrongGreeting, check_greeting
-from hud_mcp.channel.held import Held, HeldTasks, NotHeld
+from hud_mcp.channel.hud_sessions import Held, HeldTasks, NotHeld
 from hud_mcp.channel.words import in_hud_words
-from hud_mcp.credential import read_session_token
 from hud_mcp.environment import Environment
 from hud_mcp.errors import HudMcpError, InvalidContext, InvalidTask
 from hud_mcp.grade import Cause, Outcome, cause_of
-from hud_mcp.operations import OPERATIONS, Operations
-from hud_mcp.session import Session
+from hud_mcp.record.trajectory import Receipt
+from hud_mcp.session.caller import CREDENTIAL
+from hud_mcp.session.credential import read_session_token
+from hud_mcp.session.operations import OPERATIONS, Operations
+from hud_mcp.session.session import Session
 from hud_mcp.template import Prompt
-from hud_mcp.trajectory import Receipt
 
 __all__ = ["Connection", "RpcError", "Service", "read_request"]
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from hud_mcp.channel.connection import RpcError, Service, read_request
 from hud_mcp.channel.frames import BadFrame, FrameReader, encode_frame
-from hud_mcp.channel.held import Held
+from hud_mcp.channel.hud_sessions import Held
 
 __all__ = ["Guest"]
 

@@ -15,7 +15,7 @@ import anyio
 from hud_mcp.capability import Capability
 from hud_mcp.channel.bound import BoundChannel
 from hud_mcp.channel.connection import Connection, RpcError, Service
-from hud_mcp.channel.doors import Doors
+from hud_mcp.channel.endpoints.endpoints import Doors
 from hud_mcp.channel.frames import (
     CHUNK_BYTES,
     FRAME_BYTES,
@@ -25,13 +25,13 @@ from hud_mcp.channel.frames import (
     encode_frame,
 )
 from hud_mcp.channel.guest import Guest
-from hud_mcp.channel.held import Held, HeldTasks
+from hud_mcp.channel.hud_sessions import Held, HeldTasks
 from hud_mcp.channel.tunnel import TunnelRefused, dial, splice
 from hud_mcp.environment import Environment
 from hud_mcp.errors import HudMcpError
-from hud_mcp.limits import Limits
-from hud_mcp.operations import Operations
-from hud_mcp.sessions import Sessions
+from hud_mcp.session.limits import Limits
+from hud_mcp.session.operations import Operations
+from hud_mcp.session.registry import Sessions
 from hud_mcp.store import Store
 
 __all__ = ["CHANNEL_LIMITS", "Channel", "bind", "serve"]

@@ -18,18 +18,18 @@ from hud_mcp.checking.tasks import Wanted
 from hud_mcp.checking.verdicts import CUT_OFF, TaskVerdict, is_done, judge
 from hud_mcp.environment import Environment
 from hud_mcp.errors import HudMcpError
-from hud_mcp.job import Job
-from hud_mcp.limits import Limits
+from hud_mcp.loading.source import load_environments
+from hud_mcp.record.job import Job
+from hud_mcp.record.trajectory import Trajectory
 from hud_mcp.rollout.attempt import Bounds, Rollout
 from hud_mcp.rollout.link import ServerCommand
 from hud_mcp.rollout.plan import PlannedRun, derived_seed
 from hud_mcp.rollout.run import Runs, end_as_lost
 from hud_mcp.rollout.server import run_server
-from hud_mcp.source import load_environments
+from hud_mcp.session.limits import Limits
 from hud_mcp.store import Store
 from hud_mcp.task import Task
 from hud_mcp.taskset import Taskset
-from hud_mcp.trajectory import Trajectory
 
 __all__ = ["CheckOptions", "Proof", "Watch", "begin_proof", "resume_proof"]
 

@@ -4,12 +4,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from hud_mcp.catalogue import Catalogue
 from hud_mcp.checking.probes import hud_calls
 from hud_mcp.checking.verdicts import TaskVerdict
 from hud_mcp.environment import Environment
 from hud_mcp.errors import HudMcpError, InvalidTask
-from hud_mcp.source import declared_tasks
+from hud_mcp.loading.source import declared_tasks
+from hud_mcp.session.catalogue import Catalogue
 from hud_mcp.task import Task
 from hud_mcp.template import Template
 

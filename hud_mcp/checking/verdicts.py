@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from hud_mcp.action import Value
+from hud_mcp.analysis.statistics import PASS_REWARD
 from hud_mcp.checking.leaks import Leak, find_leaks
 from hud_mcp.checking.probes import Probe, has_oracle, read_probe
 from hud_mcp.checking.references import Candidate, candidates, choices
@@ -14,9 +15,8 @@ from hud_mcp.checking.solver import Report, read_report
 from hud_mcp.checking.surface import Seen
 from hud_mcp.environment import Environment
 from hud_mcp.grade import Outcome
-from hud_mcp.statistics import PASS_REWARD
+from hud_mcp.record.trajectory import Trajectory
 from hud_mcp.task import Task
-from hud_mcp.trajectory import Trajectory
 
 __all__ = ["CUT_OFF", "ProbeResult", "TaskVerdict", "Verdict", "is_done", "judge"]
 

@@ -14,7 +14,7 @@ from hud_mcp.cli.serve import leave, load, only_environment, private_stdout, rea
 from hud_mcp.cli.startup import without_collecting
 from hud_mcp.cli.tokens import read_one_token, token_file_option
 from hud_mcp.errors import HudMcpError
-from hud_mcp.log import LineStream, configure_logging
+from hud_mcp.session.log import LineStream, configure_logging
 
 __all__ = ["command", "serve_command"]
 
@@ -86,7 +86,7 @@ async def _serve(options: dict[str, Any], printed: Any) -> int:
     source = f"{options['source']}:{options['name']}" if options["name"] else options["source"]
     with without_collecting():
         from hud_mcp.channel.server import CHANNEL_LIMITS, serve  # noqa: PLC0415  # loads when used
-        from hud_mcp.sessions import Sessions  # noqa: PLC0415  # the same
+        from hud_mcp.session.registry import Sessions  # noqa: PLC0415  # the same
         from hud_mcp.store import Store  # noqa: PLC0415  # the same
 
         environments, tasksets = load([source], options["tasksets"])

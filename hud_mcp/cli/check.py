@@ -22,7 +22,7 @@ from hud_mcp.cli.output import cell, make_console, make_table
 from hud_mcp.cli.process import raise_file_limit
 from hud_mcp.cli.progress import Progress
 from hud_mcp.cli.proved import Found, find_wanted
-from hud_mcp.log import configure_logging
+from hud_mcp.session.log import configure_logging
 from hud_mcp.store import Store
 
 __all__ = ["command"]

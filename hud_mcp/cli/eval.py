@@ -16,6 +16,7 @@ from rich.console import Console
 from hud_mcp.agents.command import CommandAgent, missing_program
 from hud_mcp.agents.nop import NopAgent
 from hud_mcp.agents.oracle import OracleAgent
+from hud_mcp.analysis.statistics import NOT_BEGUN
 from hud_mcp.cli.finite import FiniteFloat
 from hud_mcp.cli.hosts import allow_option
 from hud_mcp.cli.interruption import Interruption, watched_signals
@@ -24,22 +25,21 @@ from hud_mcp.cli.prepared import Prepared, begin_job, resume_job
 from hud_mcp.cli.process import keep_to_itself, raise_file_limit
 from hud_mcp.cli.progress import Progress
 from hud_mcp.cli.results import Results, load_results, print_results
-from hud_mcp.contexts import SELECTORS
 from hud_mcp.errors import HudMcpError
-from hud_mcp.job import Job
-from hud_mcp.limits import Limits
-from hud_mcp.log import configure_logging
+from hud_mcp.loading.contexts import SELECTORS
+from hud_mcp.loading.source import load_environments
+from hud_mcp.record.job import Job
 from hud_mcp.rollout.attempt import Bounds, Solver
 from hud_mcp.rollout.link import ServerCommand
 from hud_mcp.rollout.plan import RunOptions
 from hud_mcp.rollout.run import Runs
 from hud_mcp.rollout.server import RunServer, run_server
-from hud_mcp.source import load_environments
-from hud_mcp.statistics import NOT_BEGUN
+from hud_mcp.session.limits import Limits
+from hud_mcp.session.log import configure_logging
+from hud_mcp.show.web.report import write_report
 from hud_mcp.store import Store
 from hud_mcp.store.private import make_private_file, make_private_folder
 from hud_mcp.taskset import Taskset
-from hud_mcp.web.report import write_report
 
 __all__ = ["command"]
 

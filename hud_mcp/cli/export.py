@@ -13,7 +13,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from hud_mcp.errors import HudMcpError, sole_cause
-from hud_mcp.export import (
+from hud_mcp.session.log import configure_logging
+from hud_mcp.show.export import (
     ExportSummary,
     export_atif,
     export_gif,
@@ -21,9 +22,8 @@ from hud_mcp.export import (
     export_jsonl,
     export_parquet,
 )
-from hud_mcp.export.gif import WIDTH_PX
-from hud_mcp.export.selection import select
-from hud_mcp.log import configure_logging
+from hud_mcp.show.export.gif import WIDTH_PX
+from hud_mcp.show.export.selection import select
 from hud_mcp.store import Store
 
 __all__ = ["command"]

@@ -10,7 +10,7 @@ from hud_mcp.cli.output import cell, make_console, make_table
 from hud_mcp.environment import Environment
 from hud_mcp.environment.answers import ANSWER_FUNCTIONS
 from hud_mcp.function import Function
-from hud_mcp.source import load_environments
+from hud_mcp.loading.source import load_environments
 
 __all__ = ["command"]
 

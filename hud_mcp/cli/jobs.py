@@ -8,12 +8,7 @@ import click
 from pydantic_core import to_json
 from rich.text import Text
 
-from hud_mcp.cli.finite import FiniteFloat
-from hud_mcp.cli.output import cell, make_console, make_table, number, when
-from hud_mcp.job import Job
-from hud_mcp.log import configure_logging
-from hud_mcp.provenance import clusters_of
-from hud_mcp.statistics import (
+from hud_mcp.analysis.statistics import (
     NOT_BEGUN,
     PASS_REWARD,
     JobStatistics,
@@ -22,8 +17,13 @@ from hud_mcp.statistics import (
     job_statistics,
     outcome_class,
 )
+from hud_mcp.cli.finite import FiniteFloat
+from hud_mcp.cli.output import cell, make_console, make_table, number, when
+from hud_mcp.loading.provenance import clusters_of
+from hud_mcp.record.job import Job
+from hud_mcp.record.trajectory import TrajectorySummary
+from hud_mcp.session.log import configure_logging
 from hud_mcp.store import Store
-from hud_mcp.trajectory import TrajectorySummary
 
 __all__ = ["command"]
 

@@ -3,8 +3,8 @@
 import os
 from pathlib import Path
 
-from hud_mcp.caller import OPERATOR_TOKEN
 from hud_mcp.errors import HudMcpError
+from hud_mcp.session.caller import OPERATOR_TOKEN
 
 __all__ = ["hide_operator_token", "read_operator_token"]
 

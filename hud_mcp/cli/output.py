@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from hud_mcp.cli.process import discard_output
-from hud_mcp.transcript import visible_line
+from hud_mcp.show.transcript import visible_line
 
 __all__ = ["cell", "make_console", "make_table", "number", "when"]
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hud_mcp.errors import InvalidTask, SourceNotFound, did_you_mean
-from hud_mcp.source import gymnasium_source, lasting_source, shipped_environments
+from hud_mcp.loading.source import gymnasium_source, lasting_source, shipped_environments
 from hud_mcp.taskset import Taskset
 from hud_mcp.types import why_remote
 

@@ -6,18 +6,18 @@ from pathlib import Path
 from typing import Any
 
 from hud_mcp.agents.command import command_name
-from hud_mcp.catalogue import Catalogue
+from hud_mcp.analysis.statistics import counting
 from hud_mcp.cli.bridges import is_bridged
 from hud_mcp.cli.hosts import read_hosts
 from hud_mcp.cli.places import find_sources, lasting_source
-from hud_mcp.contexts import contexts_for, spread
 from hud_mcp.errors import HudMcpError, InvalidTask
-from hud_mcp.job import Job
-from hud_mcp.provenance import UNUSED, UnusedContexts, unused_contexts
+from hud_mcp.loading.contexts import contexts_for, spread
+from hud_mcp.loading.provenance import UNUSED, UnusedContexts, unused_contexts
+from hud_mcp.loading.source import find_taskset, load_environments
+from hud_mcp.record.job import Job
 from hud_mcp.rollout.plan import PlannedRun, RunOptions, plan_runs
 from hud_mcp.rollout.run import end_as_lost
-from hud_mcp.source import find_taskset, load_environments
-from hud_mcp.statistics import counting
+from hud_mcp.session.catalogue import Catalogue
 from hud_mcp.store import Store
 from hud_mcp.task import Task
 from hud_mcp.taskset import Taskset

@@ -11,7 +11,7 @@ from hud_mcp.cli.bridges import is_bridged
 from hud_mcp.cli.places import find_sources, lasting_source
 from hud_mcp.environment import Environment
 from hud_mcp.errors import HudMcpError, SourceNotFound
-from hud_mcp.source import find_taskset, load_environments
+from hud_mcp.loading.source import find_taskset, load_environments
 from hud_mcp.taskset import Taskset, is_like
 
 __all__ = ["Found", "find_wanted"]

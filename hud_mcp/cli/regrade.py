@@ -12,23 +12,23 @@ import orjson
 from rich.console import Console
 from rich.text import Text
 
+from hud_mcp.analysis.statistics import choose_runs, counting, outcome_class
 from hud_mcp.cli.hosts import allow_option, read_hosts
 from hud_mcp.cli.output import cell, make_console, make_table
 from hud_mcp.cli.places import find_sources
 from hud_mcp.cli.process import raise_file_limit
 from hud_mcp.errors import HudMcpError
-from hud_mcp.job import Job
-from hud_mcp.limits import Limits
-from hud_mcp.log import LineStream, configure_logging
+from hud_mcp.loading.source import find_taskset, load_environments
+from hud_mcp.record.job import Job
+from hud_mcp.record.trajectory import TrajectorySummary
 from hud_mcp.rollout.plan import RunOptions
 from hud_mcp.rollout.regrade import LIVE_WORLD, NO_ANSWER, Regraded, Regrader
-from hud_mcp.sessions import Sessions
-from hud_mcp.source import find_taskset, load_environments
-from hud_mcp.statistics import choose_runs, counting, outcome_class
+from hud_mcp.session.limits import Limits
+from hud_mcp.session.log import LineStream, configure_logging
+from hud_mcp.session.registry import Sessions
 from hud_mcp.store import Store
 from hud_mcp.task import Task
 from hud_mcp.taskset import Taskset
-from hud_mcp.trajectory import TrajectorySummary
 
 __all__ = ["command"]
 

@@ -6,17 +6,17 @@ from dataclasses import dataclass
 
 from rich.console import Console
 
+from hud_mcp.analysis.generalisation import Generalisation, generalisation
+from hud_mcp.analysis.statistics import JobStatistics, TaskStatistics, job_statistics, outcome_class
 from hud_mcp.cli.output import cell, make_table
 from hud_mcp.cli.progress import outcome_style
-from hud_mcp.generalisation import Generalisation, generalisation
 from hud_mcp.grade import Outcome
-from hud_mcp.job import Job
-from hud_mcp.provenance import clusters_of, recorded_unused
-from hud_mcp.statistics import JobStatistics, TaskStatistics, job_statistics, outcome_class
+from hud_mcp.loading.provenance import clusters_of, recorded_unused
+from hud_mcp.record.job import Job
+from hud_mcp.record.trajectory import TrajectorySummary
+from hud_mcp.show.transcript import visible
 from hud_mcp.store import Store
 from hud_mcp.task import Task
-from hud_mcp.trajectory import TrajectorySummary
-from hud_mcp.transcript import visible
 
 __all__ = ["Results", "load_results", "print_results"]
 

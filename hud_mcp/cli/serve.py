@@ -23,9 +23,9 @@ from hud_mcp.cli.process import keep_to_itself, raise_file_limit
 from hud_mcp.cli.startup import without_collecting
 from hud_mcp.cli.tokens import read_tokens, token_file_option, with_operator
 from hud_mcp.errors import HudMcpError, did_you_mean
-from hud_mcp.limits import Limits
-from hud_mcp.log import LineStream, configure_logging
 from hud_mcp.server.pipes import claim_stdio
+from hud_mcp.session.limits import Limits
+from hud_mcp.session.log import LineStream, configure_logging
 
 __all__ = ["command"]
 
@@ -206,11 +206,11 @@ async def _serve(options: dict[str, Any], streams: Any, printed: Any) -> int:
     options["tokens"] = read_tokens(options["tokens"], options["token_file"])
     # Imported here: an error in an option is told before half a second of imports.
     with without_collecting():
-        from hud_mcp.operations import Operations  # noqa: PLC0415
         from hud_mcp.server.app import build_server  # noqa: PLC0415
         from hud_mcp.server.call import Pictures  # noqa: PLC0415
         from hud_mcp.server.stdio import serve_stdio  # noqa: PLC0415
-        from hud_mcp.sessions import Sessions  # noqa: PLC0415
+        from hud_mcp.session.operations import Operations  # noqa: PLC0415
+        from hud_mcp.session.registry import Sessions  # noqa: PLC0415
         from hud_mcp.store import Store  # noqa: PLC0415
 
         environments, tasksets = load(options["sources"], options["tasksets"])
@@ -315,9 +315,9 @@ async def _live_pages(options: dict[str, Any], sessions: Any) -> AsyncGenerator[
         return
     from starlette.routing import Router  # noqa: PLC0415  # only where it is asked for
 
-    from hud_mcp.web.gate import Hosts  # noqa: PLC0415  # the same
-    from hud_mcp.web.listener import base_url, listen, serving  # noqa: PLC0415  # the same
-    from hud_mcp.web.live import live_routes  # noqa: PLC0415  # the same
+    from hud_mcp.show.web.auth import Hosts  # noqa: PLC0415  # the same
+    from hud_mcp.show.web.listener import base_url, listen, serving  # noqa: PLC0415  # the same
+    from hud_mcp.show.web.live import live_routes  # noqa: PLC0415  # the same
 
     host = "127.0.0.1"
     listener = listen(host, options["live"])
@@ -347,9 +347,9 @@ async def _serve_http(
     server: Any, options: dict[str, Any], sessions: Any, printed: Any, channel: int | None
 ) -> int:
     from hud_mcp.server.http import serve_http  # noqa: PLC0415  # not needed on stdio
-    from hud_mcp.web.gate import Hosts  # noqa: PLC0415  # the same
-    from hud_mcp.web.listener import base_url  # noqa: PLC0415  # the same
-    from hud_mcp.web.live import live_routes  # noqa: PLC0415  # the same
+    from hud_mcp.show.web.auth import Hosts  # noqa: PLC0415  # the same
+    from hud_mcp.show.web.listener import base_url  # noqa: PLC0415  # the same
+    from hud_mcp.show.web.live import live_routes  # noqa: PLC0415  # the same
 
     host, port = read_address(options["http"])
     hosts = Hosts(host, options["hosts"])
@@ -387,7 +387,7 @@ def load(sources: Sequence[str], tasksets: Sequence[str]) -> tuple[list[Any], li
     Raises:
         SourceNotFound, InvalidEnvironment, InvalidTask: As loading them does.
     """
-    from hud_mcp.source import (  # noqa: PLC0415  # loads pydantic models only when serving
+    from hud_mcp.loading.source import (  # noqa: PLC0415  # loads pydantic models only when serving
         declared_tasks,
         default_sources,
         find_taskset,

@@ -11,7 +11,7 @@ import click
 import orjson
 
 from hud_mcp.errors import HudMcpError
-from hud_mcp.log import LineStream, configure_logging
+from hud_mcp.session.log import LineStream, configure_logging
 
 __all__ = ["command"]
 
@@ -177,7 +177,7 @@ async def _placement(options: dict[str, Any]) -> AsyncGenerator[Any]:
 
     from hud_mcp.channel.server import CHANNEL_LIMITS, Channel  # noqa: PLC0415  # the same
     from hud_mcp.cli.serve import load, only_environment  # noqa: PLC0415  # the same
-    from hud_mcp.sessions import Sessions  # noqa: PLC0415  # the same
+    from hud_mcp.session.registry import Sessions  # noqa: PLC0415  # the same
     from hud_mcp.store import Store  # noqa: PLC0415  # the same
 
     environments, tasksets = load([options["source"]], [])

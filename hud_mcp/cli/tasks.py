@@ -3,7 +3,7 @@
 import click
 import orjson
 
-from hud_mcp.source import find_taskset
+from hud_mcp.loading.source import find_taskset
 from hud_mcp.taskset import Taskset
 
 __all__ = ["command"]

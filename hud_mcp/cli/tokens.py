@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
-from hud_mcp.caller import OPERATOR
 from hud_mcp.errors import HudMcpError
+from hud_mcp.session.caller import OPERATOR
 
 __all__ = ["read_one_token", "read_tokens", "token_file_option", "with_operator"]
 

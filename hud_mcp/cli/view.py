@@ -10,7 +10,7 @@ import click
 from hud_mcp.cli.process import raise_file_limit
 from hud_mcp.cli.tokens import read_one_token, token_file_option
 from hud_mcp.errors import HudMcpError
-from hud_mcp.log import configure_logging
+from hud_mcp.session.log import configure_logging
 
 __all__ = ["command"]
 
@@ -42,9 +42,9 @@ def command(**options: Any) -> None:
 
 
 async def _view(options: dict[str, Any]) -> int:
+    from hud_mcp.show.web.listener import WebServer, base_url, is_loopback  # noqa: PLC0415  # the same
+    from hud_mcp.show.web.viewer import viewer_app  # noqa: PLC0415  # the same
     from hud_mcp.store import Store  # noqa: PLC0415  # not needed for the help
-    from hud_mcp.web.listener import WebServer, base_url, is_loopback  # noqa: PLC0415  # the same
-    from hud_mcp.web.viewer import viewer_app  # noqa: PLC0415  # the same
 
     host, store = options["host"], Store(options["store"])
     token = read_one_token(options["token"], options["token_file"])
@@ -84,7 +84,7 @@ async def _view(options: dict[str, Any]) -> int:
 
 
 def _listen(host: str, port: int | None) -> Any:
-    from hud_mcp.web.listener import listen  # noqa: PLC0415  # not needed for the help
+    from hud_mcp.show.web.listener import listen  # noqa: PLC0415  # not needed for the help
 
     if port is not None:
         return listen(host, port)

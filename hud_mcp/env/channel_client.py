@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from typing import Any
 
-from hud_mcp.caller import CREDENTIAL
 from hud_mcp.channel.client import ChannelClient, ChannelFailed, ChannelRefused, Place
 from hud_mcp.env.client import Client
 from hud_mcp.env.wire import raised, refused
 from hud_mcp.errors import EnvironmentFailed, SessionEnded
+from hud_mcp.session.caller import CREDENTIAL
 
 __all__ = ["OperatedChannel"]
 

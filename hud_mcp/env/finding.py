@@ -7,7 +7,7 @@ from typing import Any
 
 from hud_mcp.environment import Environment, declared_environment
 from hud_mcp.errors import InvalidTask, SourceNotFound, did_you_mean
-from hud_mcp.source import (
+from hud_mcp.loading.source import (
     default_sources,
     gymnasium_source,
     load_environments,

@@ -16,11 +16,11 @@ import anyio
 from hud_mcp.env.client import Client
 from hud_mcp.environment import Environment
 from hud_mcp.errors import SessionEnded
-from hud_mcp.limits import Limits
-from hud_mcp.operations import Operations
-from hud_mcp.sessions import Sessions
+from hud_mcp.record.trajectory import live_url
+from hud_mcp.session.limits import Limits
+from hud_mcp.session.operations import Operations
+from hud_mcp.session.registry import Sessions
 from hud_mcp.store import Store
-from hud_mcp.trajectory import live_url
 
 __all__ = ["LOCAL_LIMITS", "LocalClient"]
 
@@ -91,9 +91,9 @@ class Registry:
     def _serve_pages(self) -> str:
         from starlette.routing import Router  # noqa: PLC0415  # only where it is asked for
 
-        from hud_mcp.web.gate import Hosts  # noqa: PLC0415  # the same
-        from hud_mcp.web.listener import base_url, listen, serving  # noqa: PLC0415  # the same
-        from hud_mcp.web.live import live_routes  # noqa: PLC0415  # the same
+        from hud_mcp.show.web.auth import Hosts  # noqa: PLC0415  # the same
+        from hud_mcp.show.web.listener import base_url, listen, serving  # noqa: PLC0415  # the same
+        from hud_mcp.show.web.live import live_routes  # noqa: PLC0415  # the same
 
         listener = listen("127.0.0.1", 0)
         address = base_url("127.0.0.1", listener.getsockname()[1])

@@ -10,10 +10,10 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hud_mcp.caller import CREDENTIAL, OPERATOR_TOKEN
 from hud_mcp.env.client import Client
 from hud_mcp.env.wire import raised, refused
 from hud_mcp.errors import EnvironmentFailed, SessionEnded, sole_cause
+from hud_mcp.session.caller import CREDENTIAL, OPERATOR_TOKEN
 from hud_mcp.store.database import STORE_VARIABLE
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from hud_mcp.env.mcp_client import McpClient, new_token, over_http, over_stdio
 from hud_mcp.env.wire import operator_token
 from hud_mcp.environment import Environment
 from hud_mcp.errors import InvalidTask, SourceNotFound
-from hud_mcp.source import lasting_source
+from hud_mcp.loading.source import lasting_source
 from hud_mcp.store import Store
 from hud_mcp.task import Task
 

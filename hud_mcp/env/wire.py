@@ -4,8 +4,8 @@ import os
 from typing import Any
 
 from hud_mcp import errors
-from hud_mcp.caller import OPERATOR_TOKEN
 from hud_mcp.errors import HudMcpError, OperatorRefused
+from hud_mcp.session.caller import OPERATOR_TOKEN
 
 __all__ = ["operator_token", "raised", "refused"]
 

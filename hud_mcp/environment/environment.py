@@ -26,7 +26,7 @@ from hud_mcp.errors import (
     did_you_mean,
 )
 from hud_mcp.function import Function, History, Phase, Use
-from hud_mcp.imported import imported_files
+from hud_mcp.loading.digest_inputs import imported_files
 from hud_mcp.task import Task
 from hud_mcp.template import Template
 from hud_mcp.tool import Tool

@@ -29,7 +29,7 @@ def load_environment(
         SourceNotFound: Nothing is there, or nothing of that name.
         InvalidEnvironment: There are several, or what is there is no environment.
     """
-    from hud_mcp.source import load_environments, load_module  # noqa: PLC0415  # it loads this one
+    from hud_mcp.loading.source import load_environments, load_module  # noqa: PLC0415  # it loads this one
 
     path = Path(target)
     if not path.exists() and path.suffix != ".py" and path.with_name(f"{path.name}.py").is_file():

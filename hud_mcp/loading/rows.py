@@ -17,7 +17,7 @@ import orjson
 from pydantic import ValidationError
 
 from hud_mcp.errors import InvalidTask, SourceNotFound, did_you_mean
-from hud_mcp.source import load_module, task_files
+from hud_mcp.loading.source import load_module, task_files
 from hud_mcp.task import FROM_JSON, Task, Validation
 
 __all__ = ["Rows", "hud_row", "read_file", "read_lines", "read_row", "write_file"]

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import anyio.to_thread
 
-from hud_mcp.source import find_taskset
+from hud_mcp.loading.source import find_taskset
 from hud_mcp.taskset import Taskset
 
 __all__ = ["load_taskset"]

@@ -10,17 +10,17 @@ import anyio
 
 from hud_mcp.agents.agent import Agent
 from hud_mcp.agents.command import CommandDied
+from hud_mcp.analysis.statistics import INFRASTRUCTURE, NOT_BEGUN, UNFINISHED, class_of
 from hud_mcp.contention import Contention
 from hud_mcp.errors import HudMcpError, sole_cause
 from hud_mcp.grade import Cause, Outcome, cause_of
+from hud_mcp.record.trajectory import Receipt, utc_now
 from hud_mcp.rollout.conversation import AgentStopped, Conversation
 from hud_mcp.rollout.plan import PlannedRun
 from hud_mcp.rollout.server import RunServer, ServerLost
 from hud_mcp.rollout.signs import FirstSigns
-from hud_mcp.statistics import INFRASTRUCTURE, NOT_BEGUN, UNFINISHED, class_of
 from hud_mcp.store import Store
 from hud_mcp.task import Task
-from hud_mcp.trajectory import Receipt, utc_now
 
 __all__ = ["Attempt", "Bounds", "Rollout", "Solver"]
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 import anyio
 
 from hud_mcp.errors import HudMcpError, InvalidTask
-from hud_mcp.job import Job
+from hud_mcp.record.job import Job
 from hud_mcp.task import Task
 from hud_mcp.taskset import Taskset
 

@@ -10,14 +10,14 @@ from typing import Any
 
 import anyio
 
-from hud_mcp.caller import CAUSE, ONLY, REASON
-from hud_mcp.ending import NOTHING_DONE, digest
 from hud_mcp.errors import HudMcpError, SessionResuming, WorldDied
 from hud_mcp.grade import Cause
+from hud_mcp.record.trajectory import Receipt
 from hud_mcp.rollout.link import ConnectionLost, Reply
 from hud_mcp.rollout.server import RunServer, ServerLost
+from hud_mcp.session.caller import CAUSE, ONLY, REASON
+from hud_mcp.session.receipts import NOTHING_DONE, digest
 from hud_mcp.store import Store
-from hud_mcp.trajectory import Receipt
 
 __all__ = ["AgentStopped", "Conversation"]
 

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 import anyio
 from anyio.streams.text import TextReceiveStream
 
-from hud_mcp.caller import OPERATOR_TOKEN
 from hud_mcp.errors import EnvironmentFailed, HudMcpError, sole_cause
+from hud_mcp.session.caller import OPERATOR_TOKEN
 
 if TYPE_CHECKING:
     from anyio.abc import ByteReceiveStream, Process

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from pydantic import Field, ValidationError
 
 from hud_mcp.action import Value
+from hud_mcp.analysis.statistics import counting, is_infrastructure, plan
 from hud_mcp.errors import HudMcpError
-from hud_mcp.job import Job
 from hud_mcp.observation import ImageFormat
-from hud_mcp.statistics import counting, is_infrastructure, plan
+from hud_mcp.record.job import Job
+from hud_mcp.record.trajectory import TrajectorySummary
 from hud_mcp.task import Task
-from hud_mcp.trajectory import TrajectorySummary
 
 __all__ = ["PlannedRun", "RunOptions", "derived_seed", "plan_runs"]
 

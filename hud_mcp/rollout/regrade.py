@@ -12,28 +12,28 @@ from dataclasses import dataclass, replace
 
 import anyio
 
-from hud_mcp.deaths import kept
-from hud_mcp.ending import digest
+from hud_mcp.analysis.statistics import outcome_class
 from hud_mcp.environment import Environment
 from hud_mcp.errors import HudMcpError, InvalidContext, InvalidTask
 from hud_mcp.grade import Outcome
-from hud_mcp.measuring import FINAL_RESPONSE
-from hud_mcp.record import BEHIND
-from hud_mcp.replay import can_come_back, submitted_answer
-from hud_mcp.session import Caller, Session
-from hud_mcp.sessions import Sessions
-from hud_mcp.statistics import outcome_class
-from hud_mcp.store import Store
-from hud_mcp.store.characters import storable
-from hud_mcp.store.held import HeldSession
-from hud_mcp.task import Task
-from hud_mcp.trajectory import (
+from hud_mcp.record.trajectory import (
     Receipt,
     Trajectory,
     TrajectoryStep,
     TrajectorySummary,
     utc_now,
 )
+from hud_mcp.record.values import BEHIND
+from hud_mcp.session.deaths import kept
+from hud_mcp.session.measuring import FINAL_RESPONSE
+from hud_mcp.session.receipts import digest
+from hud_mcp.session.registry import Sessions
+from hud_mcp.session.replay import can_come_back, submitted_answer
+from hud_mcp.session.session import Caller, Session
+from hud_mcp.store import Store
+from hud_mcp.store.characters import storable
+from hud_mcp.store.stored_session import HeldSession
+from hud_mcp.task import Task
 
 __all__ = ["LIVE_WORLD", "NOT_REGRADED", "NO_ANSWER", "NO_TASK", "Regraded", "Regrader"]
 

@@ -9,16 +9,16 @@ from collections.abc import Callable, Iterator, Sequence
 
 import anyio
 
+from hud_mcp.analysis.statistics import UNFINISHED
 from hud_mcp.contention import Contention
-from hud_mcp.ending import receipt_of_held
 from hud_mcp.errors import HudMcpError
 from hud_mcp.grade import Outcome
-from hud_mcp.keeper import Ending
 from hud_mcp.rollout.attempt import Attempt, Bounds, Rollout, Solver
 from hud_mcp.rollout.plan import PlannedRun
 from hud_mcp.rollout.server import RunServer, ServerLost
 from hud_mcp.rollout.signs import FirstSigns
-from hud_mcp.statistics import UNFINISHED
+from hud_mcp.session.driver import Ending
+from hud_mcp.session.receipts import receipt_of_held
 from hud_mcp.store import Store
 
 __all__ = ["Runs", "end_as_lost"]

@@ -15,11 +15,11 @@ import anyio
 
 from hud_mcp.channel.client import ChannelClient, Place
 from hud_mcp.errors import HudMcpError, InvalidTask
-from hud_mcp.job import Job
+from hud_mcp.record.job import Job
+from hud_mcp.record.trajectory import utc_now
 from hud_mcp.rollout.runtime import LocalRuntime, Placement, started_by
 from hud_mcp.task import Task
 from hud_mcp.taskset import Taskset
-from hud_mcp.trajectory import utc_now
 
 __all__ = ["Run", "RunGrade", "RunStep", "Trace", "run_tasks"]
 

@@ -20,9 +20,9 @@ from anyio.streams.text import TextReceiveStream
 from hud_mcp.channel.client import Place, read_place
 from hud_mcp.environment import Environment
 from hud_mcp.errors import EnvironmentFailed, InvalidTask
-from hud_mcp.job import Job
+from hud_mcp.loading.source import load_environments
+from hud_mcp.record.job import Job
 from hud_mcp.rollout.link import stopped_at_the_end
-from hud_mcp.source import load_environments
 from hud_mcp.store import Store
 from hud_mcp.task import Task
 from hud_mcp.taskset import Taskset
@@ -76,7 +76,7 @@ class LocalRuntime:
     async def serve(self, tasks: Taskset, job: Job) -> AsyncGenerator[Mapping[str, Place]]:
         """Serve them on loopback ports, with a token of their own; see `Placement`."""
         from hud_mcp.channel.server import CHANNEL_LIMITS, Channel  # noqa: PLC0415  # loads here
-        from hud_mcp.sessions import Sessions  # noqa: PLC0415  # the same
+        from hud_mcp.session.registry import Sessions  # noqa: PLC0415  # the same
 
         sessions = Sessions(
             self._environments(tasks),

@@ -22,8 +22,6 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import BaseModel
 
 from hud_mcp import __version__
-from hud_mcp.caller import CREDENTIAL, ONLY
-from hud_mcp.ending import digest, told_to
 from hud_mcp.errors import (
     HudMcpError,
     InvalidTask,
@@ -32,7 +30,6 @@ from hud_mcp.errors import (
     WorldDied,
     sole_cause,
 )
-from hud_mcp.operations import OPERATIONS, Operations
 from hud_mcp.server.arguments import clean_arguments
 from hud_mcp.server.call import Call, Pictures
 from hud_mcp.server.calls import AGENT_CALLS, CALLS, call_environment_tool, environment_tools
@@ -41,8 +38,11 @@ from hud_mcp.server.resources import Resources
 from hud_mcp.server.results import error_result, structured_result
 from hud_mcp.server.schemas import OWN_SESSION, SESSION, core_tools, instructions, make_tool
 from hud_mcp.server.tokens import caller_of_token
-from hud_mcp.session import Caller
-from hud_mcp.sessions import Sessions
+from hud_mcp.session.caller import CREDENTIAL, ONLY
+from hud_mcp.session.operations import OPERATIONS, Operations
+from hud_mcp.session.receipts import digest, told_to
+from hud_mcp.session.registry import Sessions
+from hud_mcp.session.session import Caller
 from hud_mcp.tool import Tool
 
 __all__ = ["build_server"]

@@ -6,13 +6,13 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from hud_mcp.caller import Caller
-from hud_mcp.ending import ended_text, next_step
 from hud_mcp.errors import InvalidTask, SessionEnded
 from hud_mcp.observation import ImageFormat, Look
-from hud_mcp.session import Session
-from hud_mcp.sessions import Sessions
-from hud_mcp.trajectory import Receipt
+from hud_mcp.record.trajectory import Receipt
+from hud_mcp.session.caller import Caller
+from hud_mcp.session.receipts import ended_text, next_step
+from hud_mcp.session.registry import Sessions
+from hud_mcp.session.session import Session
 
 __all__ = ["VALUES", "Call", "Pictures", "Progress", "one_of"]
 

@@ -13,13 +13,11 @@ from hud_mcp.action import (
     parse_action,
     parse_actions,
 )
-from hud_mcp.caller import CAUSE, REASON
-from hud_mcp.ending import digest, ended_text, told_to
 from hud_mcp.environment import Environment
 from hud_mcp.errors import InvalidTask, SessionEnded, did_you_mean
 from hud_mcp.grade import Cause, Outcome
 from hud_mcp.observation import ImageFormat
-from hud_mcp.repeats import AskedStep
+from hud_mcp.record.trajectory import Receipt, live_url
 from hud_mcp.server.call import VALUES, Call, one_of
 from hud_mcp.server.names import safe_names
 from hud_mcp.server.results import (
@@ -30,12 +28,14 @@ from hud_mcp.server.results import (
     structured_result,
 )
 from hud_mcp.server.schemas import BEGINNING
-from hud_mcp.session import Session
-from hud_mcp.sessions import Sessions
+from hud_mcp.session.caller import CAUSE, REASON
+from hud_mcp.session.receipts import digest, ended_text, told_to
+from hud_mcp.session.registry import Sessions
+from hud_mcp.session.repeats import AskedStep
+from hud_mcp.session.session import Session
 from hud_mcp.task import Task
 from hud_mcp.taskset import is_like
 from hud_mcp.tool import Tool
-from hud_mcp.trajectory import Receipt, live_url
 
 __all__ = ["AGENT_CALLS", "CALLS", "begun_text", "call_environment_tool", "environment_tools"]
 

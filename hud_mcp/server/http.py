@@ -12,8 +12,8 @@ from starlette.routing import BaseRoute
 
 from hud_mcp.errors import HudMcpError
 from hud_mcp.server.tokens import Tokens
-from hud_mcp.web.gate import PlainHosts
-from hud_mcp.web.listener import WebServer, is_loopback, listen, shown_host
+from hud_mcp.show.web.auth import PlainHosts
+from hud_mcp.show.web.listener import WebServer, is_loopback, listen, shown_host
 
 __all__ = ["PATH", "serve_http"]
 

@@ -13,11 +13,11 @@ import orjson
 from mcp_types import INVALID_PARAMS
 
 from hud_mcp.errors import HudMcpError
+from hud_mcp.record.trajectory import Receipt
 from hud_mcp.server.names import safe_names
 from hud_mcp.server.results import trajectory_view
-from hud_mcp.session import Caller, Session
-from hud_mcp.sessions import Sessions
-from hud_mcp.trajectory import Receipt
+from hud_mcp.session.registry import Sessions
+from hud_mcp.session.session import Caller, Session
 
 __all__ = ["Resources"]
 

@@ -7,13 +7,18 @@ from typing import TYPE_CHECKING, TypeVar
 import anyio.to_thread
 
 from hud_mcp.errors import SourceNotFound
-from hud_mcp.job import Job
+from hud_mcp.record.job import Job
+from hud_mcp.record.trajectory import (
+    ScreenshotRecord,
+    Trajectory,
+    TrajectoryStep,
+    TrajectorySummary,
+)
 from hud_mcp.store import jobs, reading
 from hud_mcp.store.database import Database
 from hud_mcp.store.files import read_file
 from hud_mcp.store.jobs import RunRow
 from hud_mcp.task import Task
-from hud_mcp.trajectory import ScreenshotRecord, Trajectory, TrajectoryStep, TrajectorySummary
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from hud_mcp.errors import StoreFailed
 from hud_mcp.grade import Cause, Outcome, cause_of
-from hud_mcp.job import Job
+from hud_mcp.record.job import Job
 from hud_mcp.store.damage import UNKNOWN, read_value, sound_json
 from hud_mcp.store.plans import is_foreign
 from hud_mcp.task import Task

@@ -17,8 +17,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hud_mcp.record.trajectory import utc_now
 from hud_mcp.store.private import make_private_folder
-from hud_mcp.trajectory import utc_now
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock

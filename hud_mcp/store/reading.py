@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import ValidationError
 
 from hud_mcp.errors import SourceNotFound, did_you_mean
+from hud_mcp.record.trajectory import Receipt, Trajectory, TrajectoryStep, TrajectorySummary
 from hud_mcp.store.characters import printable
 from hud_mcp.store.damage import UNKNOWN, damage, first_fault, read_value, sound_json
 from hud_mcp.store.plans import is_foreign
 from hud_mcp.task import Task
-from hud_mcp.trajectory import Receipt, Trajectory, TrajectoryStep, TrajectorySummary
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Row, Select

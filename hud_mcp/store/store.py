@@ -12,16 +12,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hud_mcp.errors import IdTaken, SessionTaken, SourceNotFound
-from hud_mcp.job import Job
 from hud_mcp.observation import Screenshot
-from hud_mcp.store import held, jobs, plans, reading, writing
+from hud_mcp.record.job import Job
+from hud_mcp.record.trajectory import Receipt, ScreenshotRecord, Trajectory, TrajectoryStep, utc_now
+from hud_mcp.store import jobs, plans, reading, stored_session, writing
 from hud_mcp.store.archive import Archive, no_trajectory
 from hud_mcp.store.characters import storable
 from hud_mcp.store.database import Database, default_store_url
-from hud_mcp.store.held import HeldSession, WaitingSession
 from hud_mcp.store.lease import LEASE_S, take
+from hud_mcp.store.stored_session import HeldSession, WaitingSession
 from hud_mcp.task import Task
-from hud_mcp.trajectory import Receipt, ScreenshotRecord, Trajectory, TrajectoryStep, utc_now
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -312,7 +312,7 @@ class Store(Archive):
             StoreFailed: The store cannot be read or written.
         """
         return await self._database.write(
-            lambda c: held.waiting_sessions(c, self._database.lease, environments)
+            lambda c: stored_session.waiting_sessions(c, self._database.lease, environments)
         )
 
     async def hold(self, trajectory_id: str) -> HeldSession:
@@ -322,7 +322,9 @@ class Store(Archive):
             SourceNotFound: There is no such session.
             StoreFailed: The store cannot be read.
         """
-        found = await self._database.read(lambda c: held.hold(c, self.screenshots, trajectory_id))
+        found = await self._database.read(
+            lambda c: stored_session.hold(c, self.screenshots, trajectory_id)
+        )
         if found is None:
             raise no_trajectory(trajectory_id)
         return found
@@ -351,7 +353,7 @@ class Store(Archive):
         """
 
         def read(connection: "Connection") -> "tuple[str, Receipt | None] | None":
-            row = held.session_by_secret(connection, secret_digest)
+            row = stored_session.session_by_secret(connection, secret_digest)
             if row is None or row.principal != principal:
                 return None
             return row.id, reading.read_receipt(row)
@@ -366,7 +368,7 @@ class Store(Archive):
         """
 
         def read(connection: "Connection") -> tuple[str | None, Task] | None:
-            row = held.session_by_secret(connection, secret_digest)
+            row = stored_session.session_by_secret(connection, secret_digest)
             return None if row is None else (row.principal, reading.read_task(row))
 
         return await self._database.read(read)

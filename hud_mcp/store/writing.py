@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from hud_mcp.errors import SessionTaken, StoreFailed
 from hud_mcp.grade import Outcome
+from hud_mcp.record.trajectory import Receipt, TrajectoryStep
 from hud_mcp.store import reading
 from hud_mcp.store.characters import printable
-from hud_mcp.trajectory import Receipt, TrajectoryStep
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Insert, Select, Update

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hud_mcp.caller import OPERATOR_TOKEN
 from hud_mcp.env.mcp_client import over_http
 from hud_mcp.errors import EnvironmentFailed, sole_cause
+from hud_mcp.session.caller import OPERATOR_TOKEN
 
 if TYPE_CHECKING:
     from mcp.client.client import Client

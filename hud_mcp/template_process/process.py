@@ -18,8 +18,8 @@ from hud_mcp import errors
 from hud_mcp.environment import Environment
 from hud_mcp.errors import EnvironmentFailed, HudMcpError
 from hud_mcp.grade import Grade
-from hud_mcp.keeper import RaisedApart, SessionOver
-from hud_mcp.log import pass_on
+from hud_mcp.session.driver import RaisedApart, SessionOver
+from hud_mcp.session.log import pass_on
 from hud_mcp.template import Answer, Template
 from hud_mcp.template_process import wire
 from hud_mcp.template_process.launcher import Launched, Launcher

@@ -31,8 +31,8 @@ from hud_mcp.errors import (
     failed_by,
 )
 from hud_mcp.grade import read_grade
-from hud_mcp.keeper import SessionOver, describe_failure
-from hud_mcp.source import load_environments
+from hud_mcp.loading.source import load_environments
+from hud_mcp.session.driver import SessionOver, describe_failure
 from hud_mcp.template import Template, read_prompt
 from hud_mcp.template_process import wire
 from hud_mcp.template_process.namespaces import Mounts

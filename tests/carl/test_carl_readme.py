@@ -11,7 +11,7 @@ import anyio
 import pytest
 
 from hud_mcp import CustomAction, GymnasiumWorld, Opening
-from hud_mcp.source import load_environments
+from hud_mcp.loading.source import load_environments
 
 ROOT = Path(__file__).resolve().parents[2]
 BLOCKS = re.findall(

@@ -8,7 +8,7 @@ import pytest
 from wire import TALK, Gate, Served, served
 
 from hud_mcp import Environment
-from hud_mcp.source import load_environments
+from hud_mcp.loading.source import load_environments
 
 
 @pytest.fixture

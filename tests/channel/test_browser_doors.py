@@ -13,7 +13,7 @@ from ssh_peer import published
 from wire import Served, process, served, until
 
 from hud_mcp.channel.client import ChannelClient, ChannelRefused
-from hud_mcp.source import load_environments
+from hud_mcp.loading.source import load_environments
 from hud_mcp.store import Store
 
 pytestmark = [pytest.mark.anyio, pytest.mark.browser]

@@ -552,7 +552,7 @@ async def test_where_others_can_reach_it_without_a_token_nobody_adopts(
 ) -> None:
     """The session's id is asked for."""
     from hud_mcp.channel.server import Channel  # noqa: PLC0415
-    from hud_mcp.sessions import Sessions  # noqa: PLC0415
+    from hud_mcp.session.registry import Sessions  # noqa: PLC0415
     from hud_mcp.store import Store  # noqa: PLC0415
 
     sessions = Sessions([talk], store=Store(tmp_path / "store.sqlite3"), limits=CHANNEL_LIMITS)

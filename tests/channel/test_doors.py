@@ -20,9 +20,9 @@ from wire import Gate, Served, child_environment, process, served, until, wire
 
 from hud_mcp import Capability, Environment, Trajectory
 from hud_mcp.channel.client import ChannelClient, ChannelRefused
-from hud_mcp.source import load_environments
+from hud_mcp.loading.source import load_environments
+from hud_mcp.show.transcript import transcript_text
 from hud_mcp.store import Store
-from hud_mcp.transcript import transcript_text
 
 pytestmark = [pytest.mark.anyio, pytest.mark.sandbox, pytest.mark.usefixtures("machine")]
 
@@ -166,8 +166,8 @@ async def test_a_command_is_told_where_no_task_is_in_progress(here: Served, gate
 
 
 def _caller() -> Any:
-    from hud_mcp.channel.held import PRINCIPAL  # noqa: PLC0415
-    from hud_mcp.session import Caller  # noqa: PLC0415
+    from hud_mcp.channel.hud_sessions import PRINCIPAL  # noqa: PLC0415
+    from hud_mcp.session.session import Caller  # noqa: PLC0415
 
     return Caller(principal=PRINCIPAL)
 

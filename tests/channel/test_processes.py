@@ -185,8 +185,8 @@ async def test_serving_is_at_home_on_a_worker_thread(tmp_path: Path) -> None:
     """What owns the main thread, such as a simulator's window, keeps it, and ends the serving."""
     from hud_mcp.channel import serve  # noqa: PLC0415
     from hud_mcp.channel.server import CHANNEL_LIMITS  # noqa: PLC0415
-    from hud_mcp.sessions import Sessions  # noqa: PLC0415
-    from hud_mcp.source import load_environments  # noqa: PLC0415
+    from hud_mcp.loading.source import load_environments  # noqa: PLC0415
+    from hud_mcp.session.registry import Sessions  # noqa: PLC0415
     from hud_mcp.store import Store  # noqa: PLC0415
 
     environment = load_environments([str(TALK)])[0]

@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 from wire import Served, Wire, process, served, wire
 
-from hud_mcp.channel.arrays import pack
 from hud_mcp.channel.bridge.openpi import claim
-from hud_mcp.channel.robot_door import offers_robot
+from hud_mcp.channel.endpoints.arrays import pack
+from hud_mcp.channel.endpoints.openpi import offers_robot
 from hud_mcp.errors import EnvironmentFailed
 from hud_mcp.grade import Outcome
-from hud_mcp.source import load_environments
+from hud_mcp.loading.source import load_environments
 
 pytestmark = pytest.mark.anyio
 

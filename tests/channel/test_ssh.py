@@ -20,7 +20,7 @@ import psutil
 import pytest
 
 from hud_mcp.capability import Capability
-from hud_mcp.channel.ssh import Admission, SshServer
+from hud_mcp.channel.endpoints.ssh_server import Admission, SshServer
 from hud_mcp.errors import EnvironmentFailed
 from hud_mcp.sandbox import Sandbox, SandboxLimits, SandboxOptions
 

@@ -16,8 +16,8 @@ import anyio
 
 from hud_mcp import Environment
 from hud_mcp.channel.server import CHANNEL_LIMITS, Channel
-from hud_mcp.limits import Limits
-from hud_mcp.sessions import Sessions
+from hud_mcp.session.limits import Limits
+from hud_mcp.session.registry import Sessions
 from hud_mcp.store import Store
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -14,8 +14,8 @@ import pytest
 from click.testing import CliRunner
 
 from hud_mcp.cli import main
-from hud_mcp.contexts import sample_contexts
-from hud_mcp.source import load_environments
+from hud_mcp.loading.contexts import sample_contexts
+from hud_mcp.loading.source import load_environments
 
 ROOT = Path(__file__).resolve().parents[2]
 

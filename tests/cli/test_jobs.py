@@ -10,10 +10,10 @@ import pytest
 from click.testing import CliRunner, Result
 from kept_runs import AT, record_job, record_run
 
+from hud_mcp.analysis.statistics import JobStatistics
 from hud_mcp.cli import main
 from hud_mcp.grade import Outcome
-from hud_mcp.job import Job
-from hud_mcp.statistics import JobStatistics
+from hud_mcp.record.job import Job
 from hud_mcp.task import Task
 
 TASKS = [Task(id=i, env="shop", template="price") for i in ("lamp", "rug", "mug", "chair")]

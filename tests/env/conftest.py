@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from places import BENCH, TOKEN, Place, serving, token_file
 
-from hud_mcp.caller import OPERATOR_TOKEN
-from hud_mcp.source import load_environments
+from hud_mcp.loading.source import load_environments
+from hud_mcp.session.caller import OPERATOR_TOKEN
 
 
 @pytest.fixture(scope="session")

@@ -22,7 +22,7 @@ from hud_mcp.errors import (
     InvalidTask,
     SessionEnded,
 )
-from hud_mcp.job import Job
+from hud_mcp.record.job import Job
 
 pytestmark = pytest.mark.anyio
 

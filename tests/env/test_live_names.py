@@ -14,7 +14,7 @@ from places import PATIENCE_S, Place, bench_task
 import hud_mcp
 from hud_mcp import CustomGym, Environment, Outcome, ResponseAction, Task, gym
 from hud_mcp.errors import GymMakeException
-from hud_mcp.source import load_environments
+from hud_mcp.loading.source import load_environments
 
 pytestmark = pytest.mark.anyio
 
@@ -166,8 +166,8 @@ async def test_a_template_gets_the_same_reward_from_its_operator_as_from_an_agen
     here: Place,
 ) -> None:
     """`evaluate` submits what `response` submits."""
-    from hud_mcp.caller import Caller  # noqa: PLC0415  # the agent's side
-    from hud_mcp.sessions import Sessions  # noqa: PLC0415  # the same
+    from hud_mcp.session.caller import Caller  # noqa: PLC0415  # the agent's side
+    from hud_mcp.session.registry import Sessions  # noqa: PLC0415  # the same
     from hud_mcp.store import Store  # noqa: PLC0415  # the same
 
     (letters,) = load_environments(["letter_count"])

@@ -9,8 +9,8 @@ import pytest
 from test_quickstart import AT_ONCE, Play, play_row
 
 from hud_mcp import Task, Taskset
-from hud_mcp.contexts import base_task, split_of
-from hud_mcp.source import find_taskset, load_environments
+from hud_mcp.loading.contexts import base_task, split_of
+from hud_mcp.loading.source import find_taskset, load_environments
 from hud_mcp.world import Shared
 
 pytestmark = [pytest.mark.anyio, pytest.mark.browser]

@@ -21,8 +21,8 @@ from hud_mcp.cli.places import find_sources
 from hud_mcp.context import ContextSpace
 from hud_mcp.errors import InvalidEnvironment, SourceNotFound
 from hud_mcp.grade import read_grade
-from hud_mcp.sessions import Sessions
-from hud_mcp.source import find_taskset, lasting_source, load_environments
+from hud_mcp.loading.source import find_taskset, lasting_source, load_environments
+from hud_mcp.session.registry import Sessions
 from hud_mcp.store import Store
 from hud_mcp.template import read_prompt
 

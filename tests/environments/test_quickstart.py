@@ -22,7 +22,7 @@ from direct import Tools
 
 from hud_mcp import Agent, Environment, Grade, Opening, Task, Taskset
 from hud_mcp.grade import read_grade
-from hud_mcp.source import find_taskset, load_environments
+from hud_mcp.loading.source import find_taskset, load_environments
 from hud_mcp.task import FROM_JSON
 from hud_mcp.template import read_prompt
 from hud_mcp.world import Shared

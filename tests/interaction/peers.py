@@ -25,8 +25,8 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
 from hud_mcp.errors import SourceNotFound
+from hud_mcp.record.trajectory import Trajectory
 from hud_mcp.store import Store
-from hud_mcp.trajectory import Trajectory
 
 ROOT = Path(__file__).resolve().parents[2]
 ENVIRONMENTS = Path(__file__).resolve().parent / "environments"

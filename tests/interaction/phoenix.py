@@ -15,8 +15,8 @@ import anyio.to_thread
 import httpx2
 from peers import MODERN, PATIENCE_S, RawHttp, child_environment, serve_arguments
 
+from hud_mcp.record.trajectory import Trajectory
 from hud_mcp.store import Store
-from hud_mcp.trajectory import Trajectory
 
 __all__ = ["Call", "Conversation", "Phoenix", "act", "step"]
 

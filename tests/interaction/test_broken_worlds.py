@@ -13,8 +13,8 @@ from hud_mcp.action import ClickAction, CustomAction, TypeAction
 from hud_mcp.errors import ActionFailed, HudMcpError, WorldDied
 from hud_mcp.grade import Cause, Outcome
 from hud_mcp.observation import Look
-from hud_mcp.session import Caller, Session
-from hud_mcp.sessions import Sessions
+from hud_mcp.session.registry import Sessions
+from hud_mcp.session.session import Caller, Session
 from hud_mcp.store import Store
 from hud_mcp.task import Task
 

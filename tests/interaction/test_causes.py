@@ -15,16 +15,16 @@ from peers import (
     stdio_peer,
 )
 
-from hud_mcp.caller import OPERATOR
+from hud_mcp.analysis.statistics import outcome_class
 from hud_mcp.environment import Environment
 from hud_mcp.grade import Cause, Outcome, cause_of
-from hud_mcp.session import Caller
-from hud_mcp.sessions import Sessions
-from hud_mcp.statistics import outcome_class
+from hud_mcp.record.trajectory import Receipt, TrajectorySummary
+from hud_mcp.session.caller import OPERATOR
+from hud_mcp.session.registry import Sessions
+from hud_mcp.session.session import Caller
+from hud_mcp.show.transcript import transcript_text
 from hud_mcp.store import Store
 from hud_mcp.task import Task
-from hud_mcp.trajectory import Receipt, TrajectorySummary
-from hud_mcp.transcript import transcript_text
 
 pytestmark = pytest.mark.anyio
 

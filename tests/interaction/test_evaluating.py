@@ -16,8 +16,8 @@ import psutil
 import pytest
 from peers import BOARD, FAULTY, ROOT, child_environment, load_all
 
-from hud_mcp.job import Job
-from hud_mcp.trajectory import Trajectory
+from hud_mcp.record.job import Job
+from hud_mcp.record.trajectory import Trajectory
 
 pytestmark = pytest.mark.anyio
 

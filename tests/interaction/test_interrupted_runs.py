@@ -15,7 +15,7 @@ import pytest
 from peers import ENVIRONMENTS
 from runs import evaluation, finish, query
 
-from hud_mcp.statistics import JobStatistics, job_statistics
+from hud_mcp.analysis.statistics import JobStatistics, job_statistics
 from hud_mcp.store import Store
 
 pytestmark = pytest.mark.anyio

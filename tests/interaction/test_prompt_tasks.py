@@ -319,10 +319,10 @@ async def test_a_killed_server_takes_no_such_task_with_it(bird: Phoenix) -> None
 OPERATOR = """
 import asyncio, sys
 from hud_mcp import Look, Store, Task, TypeAction
-from hud_mcp.caller import OPERATOR, Caller
+from hud_mcp.session.caller import OPERATOR, Caller
 from hud_mcp.loading.rows import read_row
-from hud_mcp.sessions import Sessions
-from hud_mcp.source import load_environments
+from hud_mcp.session.registry import Sessions
+from hud_mcp.loading.source import load_environments
 import orjson
 rows, store, session_id, *todo = sys.argv[1:]
 task = read_row(orjson.loads(open(rows).readline()), rows)
@@ -411,7 +411,7 @@ class Agent:
         return [ResponseAction(text="a plum")], True
 async def main():
     tasks = Taskset.from_file("rows.jsonl")
-    from hud_mcp.source import load_environments
+    from hud_mcp.loading.source import load_environments
     [env] = load_environments([ENV])
     job = await run_job(Agent, tasks, "operated", store="store.sqlite3")
     print(job.id, job.errors)

@@ -14,7 +14,7 @@ import pytest
 from peers import BOARD, ENVIRONMENTS, FAULTY, MODERN, Gate, stdio_peer, until
 from phoenix import Call, Conversation, Phoenix, act, phoenix, step
 
-from hud_mcp.trajectory import Trajectory
+from hud_mcp.record.trajectory import Trajectory
 
 pytestmark = [pytest.mark.anyio]
 

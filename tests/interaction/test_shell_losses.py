@@ -18,8 +18,8 @@ import pytest
 from peers import ENVIRONMENTS, PATIENCE_S, load
 from phoenix import Phoenix, phoenix
 
-from hud_mcp.record import SNAPSHOT
-from hud_mcp.trajectory import Receipt, Trajectory
+from hud_mcp.record.trajectory import Receipt, Trajectory
+from hud_mcp.record.values import SNAPSHOT
 
 pytestmark = [pytest.mark.anyio, pytest.mark.sandbox, pytest.mark.usefixtures("machine")]
 

@@ -15,7 +15,7 @@ from peers import stdio_peer as connect_stdio
 from runs import finish, query
 
 from hud_mcp import load_job
-from hud_mcp.credential import session_token
+from hud_mcp.session.credential import session_token
 from hud_mcp.store import Store
 
 pytestmark = pytest.mark.anyio
@@ -147,7 +147,7 @@ async def test_what_the_runners_own_token_begins_beside_the_plan_counts_nowhere(
 async def test_a_job_without_a_plan_counts_all_and_says_so(tmp_path: Path) -> None:
     """What `serve --job` begins in a job that nobody planned counts, labelled unplanned."""
     store = Store(tmp_path / "store.sqlite3")
-    from hud_mcp.job import Job  # noqa: PLC0415  # one name
+    from hud_mcp.record.job import Job  # noqa: PLC0415  # one name
 
     job = await Job.create("by hand", store=store)
     async with connect_stdio(tmp_path, ["letter_count"], "--job", job.id) as peer:

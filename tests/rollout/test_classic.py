@@ -19,7 +19,7 @@ from hud_mcp import (
     run_job,
 )
 from hud_mcp.errors import HudMcpError, InvalidEnvironment, SourceNotFound
-from hud_mcp.job import current_job
+from hud_mcp.record.job import current_job
 
 pytestmark = pytest.mark.anyio
 

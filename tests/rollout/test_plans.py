@@ -8,7 +8,7 @@ import pytest
 
 from hud_mcp import Environment, Job, LocalRuntime, Run, SubprocessRuntime, Taskset, gym, run_job
 from hud_mcp.channel.client import ChannelClient, ChannelRefused, Place
-from hud_mcp.source import load_environments
+from hud_mcp.loading.source import load_environments
 from hud_mcp.store import Store
 
 pytestmark = pytest.mark.anyio

@@ -23,7 +23,7 @@ from hud_mcp import (
     load_job,
 )
 from hud_mcp.errors import HudMcpError, InvalidTask
-from hud_mcp.source import load_environments
+from hud_mcp.loading.source import load_environments
 
 pytestmark = pytest.mark.anyio
 

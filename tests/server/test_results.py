@@ -16,6 +16,7 @@ from PIL import Image
 from hud_mcp.environment import REWARD_POLICIES, Environment
 from hud_mcp.grade import Outcome, SubScore
 from hud_mcp.observation import Observation, Screenshot, TaskResult
+from hud_mcp.record.trajectory import Receipt, Trajectory, TrajectoryStep
 from hud_mcp.server.results import (
     error_result,
     image_result,
@@ -25,11 +26,10 @@ from hud_mcp.server.results import (
     structured_result,
     trajectory_view,
 )
-from hud_mcp.session import Caller, Session, Stepped
-from hud_mcp.sessions import Sessions
+from hud_mcp.session.registry import Sessions
+from hud_mcp.session.session import Caller, Session, Stepped
 from hud_mcp.store import Store
 from hud_mcp.task import Task, Validation
-from hud_mcp.trajectory import Receipt, Trajectory, TrajectoryStep
 
 pytestmark = pytest.mark.anyio
 

@@ -6,7 +6,7 @@ import pytest
 from records import AT, TASK, begin, receipt
 
 from hud_mcp.grade import Outcome
-from hud_mcp.job import Job
+from hud_mcp.record.job import Job
 from hud_mcp.store import Store
 from hud_mcp.task import Task
 

@@ -14,10 +14,10 @@ from records import AT, begin, execute, picture, receipt, step, write_lock
 
 from hud_mcp.errors import SourceNotFound, StoreFailed
 from hud_mcp.grade import Outcome
-from hud_mcp.job import Job
+from hud_mcp.record.job import Job
+from hud_mcp.record.trajectory import ScreenshotRecord
 from hud_mcp.store import Store
 from hud_mcp.task import Task
-from hud_mcp.trajectory import ScreenshotRecord
 
 pytestmark = pytest.mark.anyio
 

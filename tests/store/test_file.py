@@ -15,7 +15,7 @@ from records import begin, run_child, write_lock
 from sqlalchemy import Connection, Engine, event
 
 from hud_mcp.errors import StoreFailed
-from hud_mcp.job import Job
+from hud_mcp.record.job import Job
 from hud_mcp.store import Store, held, reading
 from hud_mcp.store.engine import open_engine
 from hud_mcp.store.lease import Lease
@@ -124,7 +124,7 @@ import anyio, json, os, resource, sys
 from pathlib import Path
 from hud_mcp.errors import StoreFailed
 from records import *
-from hud_mcp.trajectory import ScreenshotRecord
+from hud_mcp.record.trajectory import ScreenshotRecord
 async def main(folder):
     store = Store(folder / "store.sqlite3")
     await begin(store)

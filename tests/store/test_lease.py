@@ -15,7 +15,7 @@ from records import AT, begin, execute, libpq, run_child, stalled, step, waits_f
 from store_server import Server
 
 from hud_mcp.errors import SessionTaken, StoreFailed
-from hud_mcp.job import Job
+from hud_mcp.record.job import Job
 from hud_mcp.store import Store
 
 pytestmark = [

@@ -19,10 +19,10 @@ from store_server import Server
 
 import hud_mcp.store
 from hud_mcp.errors import StoreFailed
-from hud_mcp.job import Job
+from hud_mcp.record.job import Job
+from hud_mcp.record.trajectory import ScreenshotRecord, Trajectory
 from hud_mcp.store import Store
 from hud_mcp.store.schema import VERSION, metadata
-from hud_mcp.trajectory import ScreenshotRecord, Trajectory
 
 pytestmark = pytest.mark.anyio
 

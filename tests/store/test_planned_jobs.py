@@ -6,7 +6,7 @@ import pytest
 from records import execute, receipt, trajectory
 
 from hud_mcp.errors import LimitReached, SourceNotFound
-from hud_mcp.job import Job
+from hud_mcp.record.job import Job
 from hud_mcp.store import Store
 
 pytestmark = pytest.mark.anyio

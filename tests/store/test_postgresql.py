@@ -11,7 +11,7 @@ from records import AT, begin, execute, libpq, receipt, step, waits_for_a_lock
 from sqlalchemy import Engine, ExceptionContext, event
 
 from hud_mcp.errors import SessionTaken, StoreFailed
-from hud_mcp.job import Job
+from hud_mcp.record.job import Job
 from hud_mcp.store import Store
 
 pytestmark = pytest.mark.anyio

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from records import begin, picture, receipt, step
 
-from hud_mcp.export.files import MANIFEST, new_file, new_folder, write_whole
-from hud_mcp.job import Job
+from hud_mcp.record.job import Job
+from hud_mcp.record.trajectory import ScreenshotRecord
+from hud_mcp.show.export.files import MANIFEST, new_file, new_folder, write_whole
+from hud_mcp.show.web.report import write_report
 from hud_mcp.store import Store
-from hud_mcp.trajectory import ScreenshotRecord
-from hud_mcp.web.report import write_report
 
 pytestmark = pytest.mark.anyio
 

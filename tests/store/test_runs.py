@@ -5,7 +5,7 @@ from records import TASK, begin, execute, receipt
 
 from hud_mcp.errors import SourceNotFound
 from hud_mcp.grade import Outcome
-from hud_mcp.job import Job
+from hud_mcp.record.job import Job
 from hud_mcp.store import Store
 from hud_mcp.task import Task
 

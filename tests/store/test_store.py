@@ -21,9 +21,9 @@ from records import (
 
 from hud_mcp.errors import SourceNotFound, StoreFailed
 from hud_mcp.grade import Outcome
-from hud_mcp.job import Job
+from hud_mcp.record.job import Job
+from hud_mcp.record.trajectory import ScreenshotRecord, utc_now
 from hud_mcp.store import Store, default_store_url
-from hud_mcp.trajectory import ScreenshotRecord, utc_now
 
 pytestmark = pytest.mark.anyio
 

@@ -14,7 +14,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, cast
 
-from hud_mcp.channel.arrays import are_installed, pack, unpack
+from hud_mcp.channel.endpoints.arrays import are_installed, pack, unpack
 from hud_mcp.errors import EnvironmentFailed
 
 if TYPE_CHECKING:

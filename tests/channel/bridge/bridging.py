@@ -16,12 +16,12 @@ import anyio
 
 from hud_mcp.channel.bridge import bridge
 from hud_mcp.channel.bridge.environment import BridgedEnvironment
-from hud_mcp.limits import Limits
 from hud_mcp.observation import Look
-from hud_mcp.session import Caller, Session
-from hud_mcp.sessions import Sessions
+from hud_mcp.record.trajectory import Receipt, Trajectory
+from hud_mcp.session.limits import Limits
+from hud_mcp.session.registry import Sessions
+from hud_mcp.session.session import Caller, Session
 from hud_mcp.store import Store
-from hud_mcp.trajectory import Receipt, Trajectory
 from hud_mcp.worlds.browser.chromium import find_chromium
 
 HERE = Path(__file__).resolve().parent

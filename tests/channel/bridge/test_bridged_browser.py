@@ -16,7 +16,7 @@ from hud_mcp.action import parse_actions
 from hud_mcp.errors import EnvironmentFailed, InvalidAction
 from hud_mcp.grade import Outcome
 from hud_mcp.observation import Look
-from hud_mcp.session import Session, Stepped
+from hud_mcp.session.session import Session, Stepped
 
 pytestmark = [pytest.mark.anyio, pytest.mark.browser]
 

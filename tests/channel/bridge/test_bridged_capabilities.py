@@ -12,7 +12,7 @@ from hud_mcp.channel.bridge import proxy
 from hud_mcp.errors import ActionFailed, InvalidTask
 from hud_mcp.grade import Outcome
 from hud_mcp.observation import Look
-from hud_mcp.session import Session
+from hud_mcp.session.session import Session
 
 pytestmark = pytest.mark.anyio
 

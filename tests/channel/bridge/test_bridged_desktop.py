@@ -20,7 +20,7 @@ from hud_mcp.channel.bridge.control import Control
 from hud_mcp.channel.bridge.origin import Address
 from hud_mcp.errors import EnvironmentFailed
 from hud_mcp.observation import Look
-from hud_mcp.session import Session, Stepped
+from hud_mcp.session.session import Session, Stepped
 from hud_mcp.worlds.desktop.vnc import Vnc
 
 pytestmark = [

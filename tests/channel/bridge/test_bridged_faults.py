@@ -25,10 +25,10 @@ from wire import TALK, Gate, served
 from hud_mcp.channel.bridge import bridge, control
 from hud_mcp.errors import EnvironmentFailed, SessionEnded
 from hud_mcp.grade import Outcome
+from hud_mcp.loading.source import load_environments
 from hud_mcp.observation import Look
-from hud_mcp.session import Session
-from hud_mcp.source import load_environments
-from hud_mcp.trajectory import Receipt
+from hud_mcp.record.trajectory import Receipt
+from hud_mcp.session.session import Session
 
 pytestmark = pytest.mark.anyio
 

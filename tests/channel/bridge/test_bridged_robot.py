@@ -21,7 +21,7 @@ from hud_mcp.channel.bridge.robot import read_contract, robot_problem
 from hud_mcp.errors import ActionFailed, EnvironmentFailed
 from hud_mcp.grade import Outcome
 from hud_mcp.observation import Look
-from hud_mcp.session import Session, Stepped
+from hud_mcp.session.session import Session, Stepped
 
 pytestmark = pytest.mark.anyio
 

@@ -7,8 +7,8 @@ import pytest
 from bridging import PATIENCE_S, HudServer
 
 from hud_mcp import Outcome, ResponseAction, Store, Task, gym
-from hud_mcp.caller import OPERATOR_TOKEN
 from hud_mcp.errors import GymMakeException, SessionEnded
+from hud_mcp.session.caller import OPERATOR_TOKEN
 
 pytestmark = pytest.mark.anyio
 

@@ -12,13 +12,13 @@ import pytest
 
 from hud_mcp.action import CustomAction
 from hud_mcp.errors import HudMcpError
+from hud_mcp.loading.source import load_environments, shipped_environments, shipped_folder
 from hud_mcp.observation import Look
-from hud_mcp.session import Caller
-from hud_mcp.sessions import Sessions
-from hud_mcp.source import load_environments, shipped_environments, shipped_folder
+from hud_mcp.record.trajectory import Trajectory
+from hud_mcp.session.registry import Sessions
+from hud_mcp.session.session import Caller
 from hud_mcp.store import Store
 from hud_mcp.task import Task
-from hud_mcp.trajectory import Trajectory
 from hud_mcp.worlds.shell import Shell
 from hud_mcp.worlds.shell.attacks import ShellAttack, named_files, shell_attacks
 

@@ -1,0 +1,1 @@
+"""What the runs of a job amount to: rates, means, intervals, gaps."""

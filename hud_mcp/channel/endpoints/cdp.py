@@ -1,0 +1,88 @@
+"""The way into a session's browser: `cdp/1.3` to its own pages."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+from hud_mcp.capability import Capability
+from hud_mcp.channel.endpoints.endpoint import Admission, FindSession
+from hud_mcp.errors import EnvironmentFailed
+from hud_mcp.world import World, WorldSpec
+from hud_mcp.worlds.browser.world import BrowserWorld
+
+if TYPE_CHECKING:
+    from hud_mcp.worlds.browser.cdp import CdpServer
+
+__all__ = ["BrowserDoor"]
+
+_PROTOCOL = "cdp/1.3"
+
+
+class BrowserDoor:
+    """A `Door` to the browsers of an environment's sessions.
+
+    Args:
+        name: The capability's.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._server: CdpServer | None = None
+
+    @staticmethod
+    def fits(world: WorldSpec) -> bool:
+        """Whether a kind of world is a browser of ours, and no other that is called so."""
+        return issubclass(world.world_type, BrowserWorld)
+
+    def check(self) -> None:
+        """Everything that is needed comes with this package."""
+
+    async def open(self) -> None:
+        """Listen on a loopback port."""
+        from hud_mcp.worlds.browser.cdp import CdpServer  # noqa: PLC0415  # loads only where used
+
+        try:
+            self._server = await CdpServer.open()
+        except OSError as exc:
+            raise EnvironmentFailed(
+                f"There is no port for DevTools on 127.0.0.1: {exc.strerror}. Free some, and try "
+                "again."
+            ) from exc
+
+    @property
+    def address(self) -> Capability:
+        """Where it listens."""
+        return Capability(
+            name=self.name, protocol=_PROTOCOL, url=f"ws://127.0.0.1:{self._opened.port}"
+        )
+
+    def admit(self, find_session: FindSession) -> Admission:
+        """Make an address for one session."""
+
+        async def find_world() -> BrowserWorld:
+            return _browser((await find_session()).reachable_world())
+
+        @asynccontextmanager
+        async def use() -> AsyncGenerator[BrowserWorld]:
+            session = await find_session()
+            async with session.reach(_PROTOCOL, {"client": "DevTools"}) as visit:
+                yield _browser(visit.world)
+
+        return self._opened.admit(self.name, find_world, use=use)
+
+    async def close(self) -> None:
+        """Listen no more. Closing twice is no error."""
+        if self._server is not None:
+            await self._server.close()
+
+    @property
+    def _opened(self) -> "CdpServer":
+        if self._server is None:
+            raise RuntimeError("the door is not open")
+        return self._server
+
+
+def _browser(world: World) -> BrowserWorld:
+    if not isinstance(world, BrowserWorld):
+        raise EnvironmentFailed("This session's world is no browser.")
+    return world

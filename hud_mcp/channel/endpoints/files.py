@@ -1,0 +1,194 @@
+"""The way to the changes of a session's files: `filetracking/1`, which HUD's rollouts record.
+
+Lines of JSON-RPC over TCP, a request and its reply; nothing is written to the folder. The
+protocol knows no key: what lets a session in is the capability's name, which nobody guesses.
+A port is one session's, and answers programs of the server's own user alone.
+"""
+
+import asyncio
+import contextlib
+import json
+import logging
+import os
+import secrets
+import socket
+from collections.abc import Awaitable, Callable, Mapping
+from ipaddress import IPv4Address
+from pathlib import Path
+from typing import Any, NoReturn, cast
+
+from hud_mcp.capability import Capability
+from hud_mcp.channel.endpoints.endpoint import Admission, FindSession
+from hud_mcp.errors import EnvironmentFailed, HudMcpError
+from hud_mcp.worlds.shell.tracking import FileTracker
+from hud_mcp.worlds.shell.workspace import Workspace, WorkspaceWorld
+
+__all__ = ["FilesDoor"]
+
+logger = logging.getLogger(__name__)
+
+_PROTOCOL = "filetracking/1"
+_NAME = "filetracking"
+_HOST = "127.0.0.1"
+_LINE_BYTES = 64 * 1024
+_CLOSE_S = 1.0
+_SERVER_ERROR, _PARSE_ERROR = -32000, -32700
+
+_CALLS: Mapping[str, Callable[[FileTracker], Awaitable[dict[str, Any]]]] = {
+    "setup": FileTracker.setup,
+    "advance": FileTracker.advance,
+    "snapshot": FileTracker.snapshot,
+    "diff": FileTracker.diff,
+    "flush": FileTracker.flush,
+}
+
+
+class FilesDoor:
+    """A `Door` to the changes of the files of an environment's sessions.
+
+    Args:
+        workspace: What the environment declares.
+    """
+
+    name = _NAME
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+        self._nobody: _Way | None = None
+        self._ways: set[_Way] = set()
+
+    def check(self) -> None:
+        """It can be opened anywhere."""
+
+    async def open(self) -> None:
+        """Take a port for the door itself, which answers nobody."""
+        self._nobody = _Way(_NAME, self._workspace, _no_session, self._ways.discard)
+
+    @property
+    def address(self) -> Capability:
+        """Where it listens."""
+        if self._nobody is None:
+            raise RuntimeError("the door is not open")
+        return self._nobody.capability
+
+    def admit(self, find_session: FindSession) -> Admission:
+        """Take a port and a name for one session."""
+        name = f"{_NAME}-{secrets.token_hex(16)}"
+        way = _Way(name, self._workspace, find_session, self._ways.discard)
+        self._ways.add(way)
+        return way
+
+    async def close(self) -> None:
+        """Listen no more. Closing twice is no error."""
+        for way in [*self._ways, *([self._nobody] if self._nobody else [])]:
+            await way.close()
+        self._nobody = None
+
+
+class _Way:
+    """One session's port. An `Admission`."""
+
+    def __init__(
+        self,
+        name: str,
+        workspace: Workspace,
+        find_session: FindSession,
+        forget: Callable[["_Way"], None],
+    ) -> None:
+        self._find_session = find_session
+        self._forget = forget
+        self._talks: set[asyncio.Task[None]] = set()
+        self._socket = _listener()
+        url = f"tcp://{_HOST}:{self._socket.getsockname()[1]}"
+        params = {"root": str(workspace.root), "setup_diff": True}
+        self.capability = Capability(name=name, protocol=_PROTOCOL, url=url, params=params)
+        self._accepting = asyncio.get_running_loop().create_task(self._accept())
+
+    async def close(self) -> None:
+        """Listen no more, and drop who is there."""
+        self._forget(self)
+        tasks = {self._accepting, *self._talks}
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks, timeout=_CLOSE_S)
+        self._socket.close()
+
+    async def _accept(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            peer, address = await loop.sock_accept(self._socket)
+            if _user_of(address[1]) not in (None, os.geteuid()):
+                logger.warning("another user of this machine was not let in to %s", _PROTOCOL)
+                peer.close()
+                continue
+            reader, writer = await asyncio.open_connection(sock=peer, limit=_LINE_BYTES)
+            talk = loop.create_task(self._talk(reader, writer))
+            self._talks.add(talk)
+            talk.add_done_callback(self._talks.discard)
+
+    async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while line := await reader.readline():
+                reply = await self._answer(line)
+                if reply is not None:
+                    writer.write(json.dumps(reply).encode() + b"\n")
+                    await writer.drain()
+                    if reply.get("id") is None:
+                        return
+        except (ValueError, ConnectionError) as exc:  # a line that is too long, among others
+            logger.debug("a peer of %s has left: %s", _PROTOCOL, exc)
+        finally:
+            writer.close()
+
+    async def _answer(self, line: bytes) -> dict[str, Any] | None:
+        """The reply to a line; None to a notification, and one without an id to nonsense."""
+        try:
+            request: Any = json.loads(line)
+        except ValueError:
+            request = None
+        if not isinstance(request, dict):
+            return _error(None, _PARSE_ERROR, "expected a JSON object in one line")
+        asked = cast("dict[str, Any]", request)
+        number, method = asked.get("id"), asked.get("method")
+        if not isinstance(number, int):
+            return None
+        call = _CALLS.get(method) if isinstance(method, str) else None
+        if call is None:
+            known = ", ".join(_CALLS)
+            return _error(number, _SERVER_ERROR, f"unknown method: {method!r}; there are: {known}")
+        try:
+            result = await call(await self._tracker())
+        except HudMcpError as exc:
+            return _error(number, _SERVER_ERROR, str(exc))
+        return {"jsonrpc": "2.0", "id": number, "result": result}
+
+    async def _tracker(self) -> FileTracker:
+        world = (await self._find_session()).reachable_world()
+        if not isinstance(world, WorkspaceWorld) or world.tracker is None:
+            raise EnvironmentFailed("The files of this session are not tracked.")
+        return world.tracker
+
+
+def _error(number: int | None, code: int, message: str) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": number, "error": {"code": code, "message": message}}
+
+
+def _listener() -> socket.socket:
+    listener = socket.create_server((_HOST, 0), backlog=8)
+    listener.setblocking(False)
+    return listener
+
+
+def _user_of(port: int) -> int | None:
+    """Whose socket of this machine's loopback has a port; None where nobody knows."""
+    there = f"{int.from_bytes(IPv4Address(_HOST).packed, 'little'):08X}:{port:04X}"
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
+            fields = line.split()
+            if fields[1] == there:
+                return int(fields[7])
+    return None
+
+
+async def _no_session() -> NoReturn:
+    raise EnvironmentFailed("No task is in progress.")

@@ -1,0 +1,404 @@
+"""Contexts for the tasks of a set: read from a file or drawn, and given to one task after another.
+
+`spread` is what `--contexts` and `--context-selector` mean. What a context is, `context` says;
+who picks the next one, and how values are drawn, is contextual reinforcement learning's (`carl`).
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import orjson
+from pydantic import Field, ValidationError
+
+from hud_mcp.action import Value
+from hud_mcp.carl.sampler import ContextSampler
+from hud_mcp.carl.selector import (
+    ContextSelector,
+    RandomSelector,
+    RoundRobinSelector,
+    StaticSelector,
+)
+from hud_mcp.context import ContextFeature, ContextSpace, Scalar
+from hud_mcp.errors import InvalidContext, InvalidTask, SourceNotFound, did_you_mean
+from hud_mcp.loading.provenance import base_task, split_of
+from hud_mcp.task import Task
+from hud_mcp.taskset import Taskset
+
+__all__ = [
+    "SELECTORS",
+    "NamedContext",
+    "base_task",
+    "bind",
+    "contexts_for",
+    "parse_sample",
+    "read_contexts",
+    "sample_contexts",
+    "split_of",
+    "spread",
+]
+
+SELECTORS = ("round-robin", "random", "static", "every")
+"""How tasks get contexts: in turn, drawn, all the first one, or each task every one."""
+
+_SAMPLE = re.compile(r"sample:(?P<count>\d{1,6})(?::(?P<ranges>.+))?")
+
+
+class NamedContext(Value):
+    """A context with a name, and the part of an experiment that it belongs to."""
+
+    name: str = Field(
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$",
+        max_length=60,
+        description="Stands in the ids of tasks.",
+    )
+    split: str | None = Field(
+        default=None,
+        pattern=r"^[a-z][a-z0-9-]*$",
+        max_length=40,
+        description="`train`, or what is held out: `test`, `test-outside` …",
+    )
+    context: dict[str, Scalar] = Field(
+        default_factory=dict, description="Features that differ from their defaults."
+    )
+
+
+def read_contexts(path: str | Path) -> tuple[NamedContext, ...]:
+    """Read contexts from JSON or JSON Lines.
+
+    The file holds objects, in a list or one a line, with a `name`, a `split` where there is one,
+    and a `context`; or it is one object from name to context.
+
+    Raises:
+        SourceNotFound: There is no such file.
+        InvalidContext: Naming the file, and the first row that is wrong.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise SourceNotFound(
+            f"There are no contexts at {path}; name a .json or .jsonl file, or sample:N."
+        )
+    rows = [
+        _read_row(row, where, number)
+        for number, (where, row) in enumerate(_rows(path.read_bytes(), str(path)))
+    ]
+    if not rows:
+        raise InvalidContext(f"{path} holds no contexts.")
+    _check_names(rows, str(path))
+    return tuple(rows)
+
+
+def sample_contexts(
+    space: ContextSpace,
+    count: int,
+    *,
+    ranges: Mapping[str, str] | None = None,
+    seed: int = 0,
+    split: str | None = None,
+) -> tuple[NamedContext, ...]:
+    """Draw contexts of a space, each value of a feature as likely as another.
+
+    Args:
+        space: The environment's.
+        count: How many.
+        ranges: Which features are drawn, and from what: `800..1600`, `light|dark`, or nothing for
+            all that the feature may be. By default every feature that has finite bounds or
+            choices; the others keep their defaults.
+        seed: The same seed, space and ranges give the same contexts, in any process.
+        split: What they are for.
+
+    Raises:
+        InvalidContext: A feature is not there, a range is not within its bounds, or what draws
+            is not installed.
+    """
+    features = _drawn_features(space, ranges)
+    if not features:
+        raise InvalidContext(
+            "There is nothing to draw: the environment declares no feature with finite bounds or "
+            "choices."
+        )
+    try:
+        drawn = ContextSampler(features, space, seed=seed).sample_contexts(count)
+    except ModuleNotFoundError as exc:
+        raise InvalidContext(
+            "Contexts are drawn by ConfigSpace, which is not installed; pip install "
+            "'hud-mcp[gymnasium]', or write the contexts into a file."
+        ) from exc
+    digits = len(str(max(count - 1, 0)))
+    names = {feature.name for feature in features}
+    return tuple(
+        NamedContext(
+            name=f"sample-{number:0{digits}}",
+            split=split,
+            context={k: v for k, v in context.items() if k in names},
+        )
+        for number, context in drawn.items()
+    )
+
+
+def parse_sample(text: str) -> tuple[int, dict[str, str]] | None:
+    """Read `sample:N` or `sample:N:feature=low..high,feature=a|b,feature`; None for other text.
+
+    Returns:
+        How many contexts, and the range of each feature that is named.
+
+    Raises:
+        InvalidContext: It begins so and goes on otherwise.
+    """
+    if not text.startswith("sample:"):
+        return None
+    found = _SAMPLE.fullmatch(text)
+    if found is None or int(found["count"]) < 1:
+        raise InvalidContext(
+            f"{text!r} draws nothing. Write sample:N, or sample:N:feature=low..high,feature=a|b, "
+            "with an N from 1 to 999999."
+        )
+    parts = [part.partition("=") for part in (found["ranges"] or "").split(",") if part.strip()]
+    return int(found["count"]), {name.strip(): values.strip() for name, _, values in parts}
+
+
+def contexts_for(
+    option: str, spaces: Mapping[str, ContextSpace], *, seed: int = 0
+) -> dict[str, tuple[NamedContext, ...]]:
+    """The contexts that `--contexts` means, by environment.
+
+    Args:
+        option: The path of a file, or `sample:N…`; see `read_contexts` and `parse_sample`.
+        spaces: The context space of each environment that has tasks.
+        seed: Of what is drawn.
+
+    Raises:
+        SourceNotFound: There is no such file.
+        InvalidContext: A context does not fit an environment; the text names both.
+    """
+    sample = parse_sample(option)
+    if sample is not None:
+        count, ranges = sample
+        return {
+            name: _drawn_for(name, space, count, ranges, seed) for name, space in spaces.items()
+        }
+    found = read_contexts(option)
+    for name, space in spaces.items():
+        for named in found:
+            if wrong := space.problems(named.context):
+                raise InvalidContext(
+                    f"{option}: the context {named.name!r} does not fit the environment {name!r}: "
+                    f"{'; '.join(wrong)}."
+                )
+    return dict.fromkeys(spaces, found)
+
+
+def _drawn_for(
+    name: str, space: ContextSpace, count: int, ranges: Mapping[str, str], seed: int
+) -> tuple[NamedContext, ...]:
+    try:
+        return sample_contexts(space, count, ranges=ranges, seed=seed)
+    except InvalidContext as exc:
+        raise InvalidContext(f"For the environment {name!r}: {exc}") from None
+
+
+def spread(
+    tasks: Taskset,
+    contexts: Mapping[str, Sequence[NamedContext]] | Sequence[NamedContext],
+    *,
+    selector: str | Callable[[Mapping[Any, Any]], ContextSelector] = "round-robin",
+    seed: int = 0,
+) -> Taskset:
+    """Give each task a context; the rows are new ones, and the order stays.
+
+    A row's id becomes `task@context`. Features that the row binds stay where the context says
+    nothing of them. Its metadata says the context's name as `context`, its `split`, and the id
+    that the row had as `base_task`. A `split` that the row had is that of another context: it
+    goes where the new one names none, unless the context stays what it was.
+
+    Args:
+        tasks: The set.
+        contexts: What to give, to all tasks or by their environment's name.
+        selector: One of `SELECTORS`, or a selector's class, which picks for one environment
+            after the other. Each environment has one of its own.
+        seed: Of a selector that draws.
+
+    Raises:
+        InvalidContext: There is no such selector, or an environment has no contexts.
+        InvalidTask: An id would be too long, or there twice.
+    """
+    by_env = contexts if isinstance(contexts, Mapping) else None
+    rows: list[Task] = []
+    pickers: dict[str, Callable[[], Iterable[NamedContext]]] = {}
+    for task in tasks:
+        if task.env not in pickers:
+            given = contexts if by_env is None else by_env.get(task.env, ())
+            pickers[task.env] = _picker(
+                task.env, cast("Sequence[NamedContext]", given), selector, seed
+            )
+        rows += [bind(task, named) for named in pickers[task.env]()]
+    return Taskset(rows, name=tasks.name)
+
+
+def bind(task: Task, named: NamedContext) -> Task:
+    """A task under a context, as `spread` makes it.
+
+    Raises:
+        InvalidTask: Its id would be too long.
+    """
+    context = {**task.context, **named.context}
+    metadata = {**task.metadata, "context": named.name, "base_task": base_task(task)}
+    if named.split is not None:
+        metadata["split"] = named.split
+    elif context != task.context:
+        metadata.pop("split", None)
+    row = task.model_dump() | {
+        "id": f"{task.id}@{named.name}",
+        "context": context,
+        "metadata": metadata,
+    }
+    try:
+        return Task.model_validate(row)
+    except ValidationError as exc:
+        reason = exc.errors(include_url=False)[0]["msg"].lower()
+        raise InvalidTask(f"{row['id']!r} cannot be a task: {reason}.") from None
+
+
+def _picker(
+    env: str,
+    contexts: Sequence[NamedContext],
+    selector: str | Callable[[Mapping[Any, Any]], ContextSelector],
+    seed: int,
+) -> Callable[[], Iterable[NamedContext]]:
+    if not contexts:
+        raise InvalidContext(f"There are no contexts for the tasks of environment {env!r}.")
+    if selector == "every":
+        return lambda: contexts
+    by_name: dict[str, Any] = {named.name: named for named in contexts}
+    if callable(selector):
+        picker = selector(by_name)
+    elif selector == "random":
+        picker = RandomSelector(by_name, seed=seed)
+    elif selector in ("round-robin", "static"):
+        picker = (RoundRobinSelector if selector == "round-robin" else StaticSelector)(by_name)
+    else:
+        raise InvalidContext(
+            f"There is no selector {selector!r}.{did_you_mean(selector, SELECTORS)} There are: "
+            f"{', '.join(SELECTORS)}."
+        )
+    return lambda: (cast("Any", picker.select()),)
+
+
+def _drawn_features(space: ContextSpace, ranges: Mapping[str, str] | None) -> list[ContextFeature]:
+    by_name = {feature.name: feature for feature in space.features}
+    if not ranges:
+        return [f for f in by_name.values() if _is_finite(f)]
+    drawn: list[ContextFeature] = []
+    for name, text in ranges.items():
+        if name not in by_name:
+            raise InvalidContext("; ".join(space.problems({name: None})) + ".")
+        drawn.append(_narrowed(by_name[name], text))
+    return drawn
+
+
+def _narrowed(feature: ContextFeature, text: str) -> ContextFeature:
+    """A feature that only takes what a range says."""
+    if not text:
+        return feature
+    low, dots, high = text.partition("..")
+    try:
+        if not dots:
+            choices = tuple(_scalar(feature, part) for part in text.split("|"))
+            return _checked(feature, choices, {"choices": choices, "default": choices[0]})
+        bounds = [_scalar(feature, low), _scalar(feature, high)]
+        if isinstance(feature.default, bool | str) or feature.choices is not None:
+            raise ValueError("it has no order; write its values as a|b")  # noqa: TRY301  # told below
+        return _checked(
+            feature, bounds, {"lower": bounds[0], "upper": bounds[1], "default": bounds[0]}
+        )
+    except (ValueError, ValidationError) as exc:
+        reason = (
+            exc.errors(include_url=False)[0]["msg"].removeprefix("Value error, ")
+            if isinstance(exc, ValidationError)
+            else str(exc)
+        )
+        raise InvalidContext(f"{feature.name}={text}: {reason}.") from None
+
+
+def _checked(
+    feature: ContextFeature, values: Iterable[Scalar], changes: dict[str, Any]
+) -> ContextFeature:
+    for value in values:
+        if wrong := feature.problem(value):
+            raise ValueError(wrong)
+    if changes.get("lower") is not None and changes["lower"] >= changes["upper"]:
+        raise ValueError(f"the lower end is not below {changes['upper']!r}")
+    return ContextFeature.model_validate({**feature.model_dump(), **changes})
+
+
+def _scalar(feature: ContextFeature, text: str) -> Scalar:
+    """A value as it is written on a command line, of the feature's type."""
+    text = text.strip()
+    if isinstance(feature.default, str):
+        return text
+    try:
+        value = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        raise ValueError(f"{text!r} is not a value of {feature.name}") from None
+    return float(value) if isinstance(feature.default, float) and type(value) is int else value
+
+
+def _is_finite(feature: ContextFeature) -> bool:
+    bounded = feature.lower is not None and feature.upper is not None
+    return bounded or feature.choices is not None or isinstance(feature.default, bool)
+
+
+def _rows(data: bytes, where: str) -> list[tuple[str, Any]]:
+    """Each row with its place."""
+    try:
+        whole = orjson.loads(data)
+    except orjson.JSONDecodeError:
+        return _lines(data, where)
+    if isinstance(whole, list):
+        rows = cast("list[Any]", whole)
+        return [(f"{where}, item {i}", row) for i, row in enumerate(rows)]
+    if not isinstance(whole, dict):
+        raise InvalidContext(f"{where}: contexts are objects, not {type(whole).__name__}.")
+    named = cast("dict[str, Any]", whole)
+    if isinstance(named.get("context"), dict):  # a file of one line
+        return [(where, named)]
+    return [(f"{where}, {k!r}", {"name": k, "context": v}) for k, v in named.items()]
+
+
+def _lines(data: bytes, where: str) -> list[tuple[str, Any]]:
+    rows: list[tuple[str, Any]] = []
+    for number, line in enumerate(data.splitlines(), 1):
+        if not line.strip():
+            continue
+        try:
+            rows.append((f"{where}:{number}", orjson.loads(line)))
+        except orjson.JSONDecodeError as exc:
+            raise InvalidContext(f"{where}:{number}: this is not JSON: {exc}.") from None
+    return rows
+
+
+def _read_row(row: Any, where: str, number: int) -> NamedContext:
+    if not isinstance(row, dict):
+        raise InvalidContext(f"{where}: a context is an object, not {type(row).__name__}.")
+    fields = cast("dict[str, Any]", row)
+    try:
+        return NamedContext.model_validate({"name": f"context-{number}", **fields})
+    except ValidationError as exc:
+        first = exc.errors(include_url=False)[0]
+        path = ".".join(str(part) for part in first["loc"][:2])
+        known = list(NamedContext.model_fields)
+        if first["type"] == "extra_forbidden":
+            raise InvalidContext(
+                f"{where}: there is no field {path!r}.{did_you_mean(path, known)} A context has: "
+                f"{', '.join(known)}."
+            ) from None
+        raise InvalidContext(f"{where}: {path}: {first['msg'].lower()}.") from None
+
+
+def _check_names(rows: Sequence[NamedContext], where: str) -> None:
+    seen: set[str] = set()
+    for row in rows:
+        if row.name in seen:
+            raise InvalidContext(f"{where}: two contexts are called {row.name!r}.")
+        seen.add(row.name)

@@ -1,0 +1,389 @@
+"""Where environments and tasksets come from: a shipped name, a file, a file and a name, `gym:ID`.
+
+This module owns the finding and the loading; declaring is the file's own business.
+"""
+
+import importlib.util
+import inspect
+import re
+import sys
+import traceback
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any, cast
+from urllib.parse import parse_qsl, urlencode
+
+from hud_mcp.environment.environment import Environment
+from hud_mcp.errors import (
+    HudMcpError,
+    InvalidEnvironment,
+    NotInstalled,
+    SourceNotFound,
+    did_you_mean,
+)
+from hud_mcp.loading.benchmarks import how_to_get
+from hud_mcp.task import Task
+
+__all__ = [
+    "declared_tasks",
+    "default_sources",
+    "find_taskset",
+    "gymnasium_source",
+    "lasting_source",
+    "load_environments",
+    "load_module",
+    "shipped_environments",
+    "shipped_folder",
+    "task_files",
+]
+
+
+_GYM = "gym:"
+_GYM_NAME = re.compile(r"CARL[A-Z][A-Za-z]*|[A-Za-z0-9_-]+-v\d+")
+"""How environments made of Gymnasium ids are called, as rows name them."""
+
+_OPTIONS = sorted(
+    {
+        name
+        for declared in (Environment.__init__, Environment.template, Environment.tool)
+        for name in inspect.signature(declared).parameters
+    }
+    - {"self", "v5"}
+)
+"""What a declaration takes, to suggest from."""
+
+
+def shipped_folder(name: str) -> Path:
+    """The folder `environments` or `taskset_data`, beside the package or inside it."""
+    package = Path(__file__).resolve().parent
+    inside = package / name
+    return inside if inside.is_dir() else package.parent / name
+
+
+def shipped_environments() -> dict[str, Path]:
+    """The environments that come with the package: name to file."""
+    folder = shipped_folder("environments")
+    found = {p.stem: p for p in folder.glob("*.py") if not p.name.startswith("_")}
+    found |= {p.parent.name: p for p in folder.glob("*/env.py")}
+    return dict(sorted(found.items()))
+
+
+def default_sources() -> tuple[str, ...]:
+    """What `serve` serves when nothing is named: `./env.py`, else the quickstart environments."""
+    if Path("env.py").is_file():
+        return ("env.py",)
+    return ("letter_count", "browser")
+
+
+def load_environments(sources: Iterable[str]) -> list[Environment]:
+    """Load environments, each once, in order.
+
+    Args:
+        sources: Each a shipped name (`browser`), a Python file (`path/to/env.py`), a folder
+            with an `env.py`, or one of these with the name of an environment in it
+            (`env.py:shop`); or any Gymnasium environment (`gym:CartPole-v1`), with options
+            (`gym:CARLCartPole?context=train&screen=0`).
+
+    Raises:
+        SourceNotFound: Nothing is there; the text lists what is.
+        InvalidEnvironment: The file fails to load or declares none, or two
+            environments have one name.
+    """
+    loaded: dict[str, Environment] = {}
+    for source in sources:
+        for environment in _load(source):
+            other = loaded.setdefault(environment.name, environment)
+            same = other.file == environment.file and other.digest == environment.digest
+            if not same:
+                raise InvalidEnvironment(
+                    f"Two environments are named {environment.name!r}: in {_place(other)} and in "
+                    f"{_place(environment)}. Serve them apart, or rename one."
+                )
+    return list(loaded.values())
+
+
+def declared_tasks(environments: Iterable[Environment]) -> list[Task]:
+    """The tasks that authors' files declare beside templates, such as `tasks = [count(word="x")]`.
+
+    What is public in a file and is a task, a taskset, or a list of tasks; each once, in order.
+
+    Args:
+        environments: Those that are served: the files that declare them are looked at, and
+            tasks of other environments are left out.
+    """
+    served = list(environments)
+    names = {environment.name for environment in served}
+    found: list[Task] = []
+    for file in dict.fromkeys(environment.file.resolve() for environment in served):
+        module = sys.modules.get(_module_name(file))
+        for name, value in vars(module).items() if module is not None else ():
+            if name.startswith("_") or isinstance(value, str | bytes):
+                continue
+            if not isinstance(value, Task | Sequence):
+                continue
+            rows: Iterable[Any] = [value] if isinstance(value, Task) else cast("Any", value)
+            found += [row for row in rows if isinstance(row, Task) and row.env in names]
+    return [row for number, row in enumerate(found) if row not in found[:number]]
+
+
+def find_taskset(name: str) -> Path:
+    """Return a taskset's file: a path, or a name (`quickstart`).
+
+    Args:
+        name: A file; a folder of files with tasks; the name of a file in the working folder,
+            without its ending; or that of a shipped set.
+
+    Raises:
+        SourceNotFound: There is none; the text says how to get a set that people know.
+    """
+    path = Path(name)
+    if path.is_file() or (path.is_dir() and task_files(path)):
+        return path
+    beside = [Path(f"{name}{suffix}") for suffix in (".jsonl", ".json", ".py")]
+    if found := next((each for each in beside if name and each.is_file()), None):
+        return found
+    folder = shipped_folder("taskset_data")
+    # `taskset_data/quickstart.jsonl` works from anywhere, as the README shows it.
+    inside = path.name if path.parent.name in ("", "taskset_data") else None
+    if inside and not path.is_absolute():
+        for candidate in (folder / inside, folder / f"{inside}.jsonl"):
+            if candidate.is_file():
+                return candidate
+    if (how := how_to_get(name)) is not None:
+        raise SourceNotFound(how)
+    known = sorted(p.stem for p in folder.glob("*.jsonl"))
+    raise SourceNotFound(
+        f"There is no taskset at {name!r}.{did_you_mean(name, known)} Name a file of tasks "
+        f"(.jsonl, .json or .py), or one of the shipped sets: {', '.join(known)}."
+    )
+
+
+def task_files(folder: Path) -> list[Path]:
+    """The files of a folder that hold its tasks: its `env.py`, else its JSON, by name."""
+    if (folder / "env.py").is_file():
+        return [folder / "env.py"]
+    return sorted(p for p in folder.iterdir() if p.suffix in (".jsonl", ".json") and p.is_file())
+
+
+def lasting_source(source: str) -> str:
+    """A source that means the same from any folder."""
+    if source.startswith(_GYM):
+        env_id, options = _split_options(source)
+        lasting = {
+            name: str(Path(value).resolve()) if Path(value).is_file() else value
+            for name, value in options.items()
+        }
+        return f"{_GYM}{env_id}" + (f"?{urlencode(lasting, safe='/')}" if lasting else "")
+    place, colon, name = source.rpartition(":")
+    if colon and Path(place).exists():
+        return f"{Path(place).resolve()}:{name}"
+    return str(Path(source).resolve()) if Path(source).exists() else source
+
+
+def gymnasium_source(name: str) -> str | None:
+    """The source of a Gymnasium environment by the name of its environment; None for others."""
+    return f"{_GYM}{name}" if _GYM_NAME.fullmatch(name) else None
+
+
+def _place(environment: Environment) -> str:
+    return environment.declared_by or str(environment.file)
+
+
+def _load(source: str) -> list[Environment]:
+    if source.startswith(_GYM):
+        return [_load_gymnasium(source)]
+    place, wanted = _split(source)
+    path = _find_file(place)
+    environments = _declared_in(load_module(path))
+    for environment in environments:
+        environment.source = path.resolve()
+        _check_world(environment)
+        _ = environment.digest  # of what was loaded, not of what the files are later
+    if not environments:
+        raise InvalidEnvironment(f"{path} declares no Environment; write `env = Environment(…)`.")
+    if wanted is None:
+        return environments
+    chosen = [e for e in environments if e.name == wanted]
+    if not chosen:
+        names = [e.name for e in environments]
+        raise SourceNotFound(
+            f"{path} has no environment {wanted!r}.{did_you_mean(wanted, names)} It has: "
+            f"{', '.join(names)}."
+        )
+    return chosen
+
+
+def _load_gymnasium(source: str) -> Environment:
+    """Make an environment of a Gymnasium id, once for each way to write it.
+
+    Raises:
+        NotInstalled: The extra that it needs is not there.
+    """
+    missing = [n for n in ("gymnasium", "ConfigSpace") if importlib.util.find_spec(n) is None]
+    if missing:
+        raise NotInstalled(
+            f"{source} needs {' and '.join(missing)}: pip install 'hud-mcp[gymnasium]', or "
+            "'hud-mcp[box2d]' with Box2D."
+        )
+    module: Any = load_module(shipped_folder("environments") / "gym" / "make.py")
+    made: dict[str, Environment] = module.__dict__.setdefault("made", {})
+    lasting = lasting_source(source)
+    if lasting in made:
+        return made[lasting]
+    env_id, options = _split_options(source)
+    if not env_id:
+        raise SourceNotFound(f"{source!r} names no environment; write one, as in gym:CartPole-v1.")
+    try:
+        known: list[str] = module.option_names(env_id)
+        if unknown := [name for name in options if name not in known]:
+            raise InvalidEnvironment(
+                f"{source}: there is no option {unknown[0]!r}.{did_you_mean(unknown[0], known)} "
+                f"There are: {', '.join(known)}."
+            )
+        environment: Environment = module.make(env_id, options)
+    except ValueError as exc:
+        raise InvalidEnvironment(f"{source}: {exc}") from exc
+    environment.declared_by = lasting
+    made[lasting] = environment
+    _ = environment.digest
+    return environment
+
+
+def _split_options(source: str) -> tuple[str, dict[str, str]]:
+    """The id and the options of `gym:ID?name=value&name=value`."""
+    env_id, _, options = source.removeprefix(_GYM).partition("?")
+    return env_id, dict(parse_qsl(options, keep_blank_values=True))
+
+
+def _check_world(environment: Environment) -> None:
+    """Let a kind of world that can tell early what it misses do so, with the file's name."""
+    check = getattr(environment.world, "check", None)
+    if check is None:
+        return
+    try:
+        check(environment.folder)
+    except InvalidEnvironment as exc:
+        raise InvalidEnvironment(f"{environment.file}: {exc}") from None
+
+
+def _split(source: str) -> tuple[str, str | None]:
+    place, colon, name = source.rpartition(":")
+    is_file = Path(place).suffix == ".py" and Path(place).is_file()  # names may have slashes
+    if not colon or not (is_file or ("/" not in name and "\\" not in name)):
+        return source, None
+    return place, name
+
+
+def _find_file(place: str) -> Path:
+    path = Path(place)
+    if path.suffix == ".py" and path.is_file():
+        return path
+    if (path / "env.py").is_file() and ("/" in place or "\\" in place or place in (".", "..")):
+        return path / "env.py"
+    shipped = shipped_environments()
+    if place in shipped:
+        return shipped[place]
+    if (path / "env.py").is_file():
+        return path / "env.py"
+    raise SourceNotFound(
+        f"There is no environment at {place!r}.{did_you_mean(place, shipped)} Name a Python file, "
+        f"a folder with an env.py, one of the shipped ones ({', '.join(shipped)}), or a Gymnasium "
+        "environment, such as gym:CartPole-v1."
+    )
+
+
+def load_module(path: str | Path) -> ModuleType:
+    """Load an author's file, once; what lies beside it can be imported by it.
+
+    Raises:
+        SourceNotFound: It is no Python file.
+        InvalidEnvironment: It fails to load; the text names the file and the line.
+    """
+    path = Path(path)
+    resolved = path.resolve()
+    name = _module_name(resolved)
+    if name in sys.modules:
+        return sys.modules[name]
+    spec = importlib.util.spec_from_file_location(name, resolved)
+    if spec is None or spec.loader is None:
+        raise SourceNotFound(f"{path} is not a Python file.")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    folder = resolved.parent
+    # An author's file imports what lies beside it, and not what lies beside another one.
+    sys.path[:] = [str(folder), *(place for place in sys.path if place != str(folder))]
+    aside = _namesakes(folder)
+    for other in aside:
+        del sys.modules[other]
+    _folders.add(folder)
+    try:
+        spec.loader.exec_module(module)
+    except HudMcpError:
+        del sys.modules[name]
+        raise
+    except Exception as exc:
+        del sys.modules[name]
+        raise InvalidEnvironment(_why_not_loaded(exc, resolved)) from exc
+    except BaseException:
+        del sys.modules[name]
+        raise
+    finally:
+        sys.modules.update(aside)
+    return module
+
+
+def _module_name(resolved: Path) -> str:
+    """What the module of an author's file is called here."""
+    return f"hud_mcp_source_{abs(hash(str(resolved))):x}"
+
+
+_folders: set[Path] = set()
+"""Where files were loaded from."""
+
+
+def _namesakes(folder: Path) -> dict[str, ModuleType]:
+    """Modules from beside other files whose names are those of what lies in this folder."""
+    others = _folders - {folder}
+    found: dict[str, ModuleType] = {}
+    for name, module in list(sys.modules.items()):
+        first = name.partition(".")[0]
+        if _home(sys.modules.get(first)) not in others or first == __package__:
+            continue
+        if (folder / f"{first}.py").is_file() or (folder / first).is_dir():
+            found[name] = module
+    return found
+
+
+def _home(module: ModuleType | None) -> Path | None:
+    """The folder from which a module or a package was imported."""
+    places = list(getattr(module, "__path__", ())) or [getattr(module, "__file__", None)]
+    return Path(places[0]).parent if isinstance(places[0], str) else None
+
+
+def _why_not_loaded(exc: Exception, path: Path) -> str:
+    """Say where in the author's files an exception comes from, and what it is."""
+    folder = str(path.parent)
+    if isinstance(exc, SyntaxError):
+        where = f"{exc.filename or path}:{exc.lineno or 1}"
+        return f"{where}: {exc.msg}. Correct this line, then start again."
+    frames = traceback.extract_tb(exc.__traceback__)
+    own = [frame for frame in frames if Path(frame.filename).is_relative_to(folder)]
+    where = f"{own[-1].filename}:{own[-1].lineno}" if own else str(path)
+    hint = " Install it, or correct its name." if isinstance(exc, ImportError) else ""
+    unexpected = re.search(r"unexpected keyword argument '(\w+)'", str(exc))
+    if unexpected:
+        hint = did_you_mean(unexpected[1], _OPTIONS)
+    return f"{where}: {type(exc).__name__}: {exc}.{hint}"
+
+
+def _declared_in(module: ModuleType) -> list[Environment]:
+    found: dict[str, Environment] = {}
+    for name, value in vars(module).items():
+        if not isinstance(value, Environment) or name.startswith("_"):
+            continue
+        if found.setdefault(value.name, value) is not value:
+            raise InvalidEnvironment(
+                f"{module.__file__} declares two environments named {value.name!r}; rename one."
+            )
+    return list(found.values())

@@ -1,0 +1,386 @@
+"""One run of a taskset by one agent: its trajectories, and what they amount to."""
+
+import hashlib
+import inspect
+import secrets
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
+from datetime import datetime
+from functools import partial, wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
+
+import anyio.to_thread
+from pydantic import Field, PrivateAttr
+
+from hud_mcp.action import Value
+from hud_mcp.analysis.statistics import PASS_REWARD, JobStatistics, counting, job_statistics
+from hud_mcp.errors import DamagedRecord, InvalidEnvironment
+from hud_mcp.loading.provenance import clusters_of
+from hud_mcp.record.trajectory import Trajectory, utc_now
+from hud_mcp.task import Task
+from hud_mcp.taskset import Taskset
+
+if TYPE_CHECKING:
+    from hud_mcp import Store
+    from hud_mcp.rollout.runs import Run
+
+    Place = Store | str | Path | None
+
+__all__ = ["Job", "create_job", "current_job", "load_job", "register_job", "run_job"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Job(Value):
+    """One run of a taskset by one agent.
+
+    `Job.create` records one and `load_job` finds one again. Constructing one records
+    nothing.
+    """
+
+    id: str = Field(default_factory=lambda: f"job-{secrets.token_hex(6)}")
+    name: str
+    taskset: str | None = Field(default=None, description="The name of what is run.")
+    agent: str | None = Field(default=None, description="Who runs it.")
+    metadata: dict[str, Any] = Field(default_factory=dict)
+    group: int = Field(default=1, ge=1, description="How many runs each task is to have.")
+    created_at: datetime = Field(default_factory=utc_now)
+    damage: str | None = Field(
+        default=None,
+        description="In what is listed or summed up: what of its row, or of its tasks' rows, "
+        "cannot be read; or None.",
+    )
+    errors: list[dict[str, Any]] = Field(
+        default_factory=list[dict[str, Any]],
+        description="What went wrong on the runner's side, a row each: `task_id`, `type`, `error`, "
+        "`timestamp`, and `step` where it was in one.",
+    )
+    planned: bool | None = Field(
+        default=False,
+        description="Whether it has a plan, so that only runs of that count; else every session "
+        "that was begun in it does. None of a job that was recorded before there were plans.",
+    )
+    _place: "Place" = PrivateAttr(default=None)
+    _runs: "list[Run]" = PrivateAttr(default_factory=list["Run"])
+
+    @classmethod
+    async def create(
+        cls,
+        name: str,
+        *,
+        taskset: Taskset | str | None = None,
+        agent: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        tasks: Iterable[Task] = (),
+        group: int = 1,
+        planned: bool = False,
+        store: "Place" = None,
+    ) -> Self:
+        """Record a job that begins.
+
+        Args:
+            name: What to call it.
+            taskset: What is run; a taskset brings its tasks with it.
+            agent: Who runs it.
+            metadata: Anything that is JSON.
+            tasks: What it is to run, in order; those of the taskset where none are given.
+            group: How many runs each task is to have.
+            planned: Whether only runs count that are added to its plan; the first one that is
+                added gives it a plan in any case.
+            store: Where to record it: an open store, which stays open, or its path or URL;
+                the default store where it is None.
+
+        Raises:
+            StoreFailed: Nothing was recorded.
+        """
+        given = list(tasks)
+        if isinstance(taskset, Taskset):
+            given, taskset = given or list(taskset), taskset.name
+        job = cls(
+            name=name,
+            taskset=taskset,
+            agent=agent,
+            metadata=dict(metadata or {}),
+            group=group,
+            planned=planned,
+        ).kept_in(store)
+        await job.begin(given)
+        return job
+
+    async def begin(self, tasks: Iterable[Task] = ()) -> None:
+        """Record a job that was constructed, and what it is to run, in order; `create` does so.
+
+        Raises:
+            StoreFailed: Nothing was recorded.
+        """
+        async with _opened(self._place) as store:
+            await store.add_job(self, list(tasks))
+
+    async def load_trajectories(self, *, foreign: bool = False) -> list[Trajectory]:
+        """Read its trajectories, in the order in which they began; those that go on too.
+
+        Args:
+            foreign: Whether to read, in their place, those that are not in its plan.
+
+        Raises:
+            SourceNotFound: The store does not have this job.
+            StoreFailed: The store cannot be read, or a row of the job is damaged.
+        """
+        async with _opened(self._place) as store:
+            found = (await store.load_job(self.id))[1]
+        return [trajectory for trajectory in found if trajectory.foreign is foreign]
+
+    async def get_analytics(self) -> dict[str, Any]:
+        """Sum its trajectories up as the HUD SDK does; `statistics` says how sure that is.
+
+        Returns:
+            `task_count`, how many tasks it has; `avg_reward`, the mean of those trajectories that
+            have a reward, None where none has; `success_rate`, the per cent of its trajectories
+            that have ended with a reward of 1.
+
+        Raises:
+            SourceNotFound, StoreFailed: As for `load_trajectories`.
+        """
+        async with _opened(self._place) as store:
+            _, tasks, every = await store.load_job_summary(self.id)
+        runs = counting(every)
+        rewards = [run.reward for run in runs if run.reward is not None]
+        ended = [run for run in runs if run.outcome is not None]
+        passed = sum(reward >= PASS_REWARD for reward in rewards)
+        return {
+            "task_count": len({task.id for task in tasks} | {run.task_id for run in runs}),
+            "avg_reward": sum(rewards) / len(rewards) if rewards else None,
+            "success_rate": 100.0 * passed / len(ended) if ended else 0.0,
+        }
+
+    @property
+    def is_proof(self) -> bool:
+        """Whether `hud-mcp check` ran it: its runs prove tasks, and are no agent's results."""
+        return self.agent == "check" and "check" in self.metadata
+
+    @property
+    def runs(self) -> "list[Run]":
+        """What `Task.run` and `Taskset.run` ran of it in this process, in the tasks' order."""
+        return self._runs
+
+    @property
+    def reward(self) -> float:
+        """The mean reward of those of `runs` that were graded; 0.0 where none was, as in HUD."""
+        rewards = [run.reward for run in self._runs if not run.grade.is_error]
+        return sum(rewards) / len(rewards) if rewards else 0.0
+
+    @property
+    def results(self) -> "dict[str, list[Run]]":
+        """Those of `runs` by their task's id."""
+        found: dict[str, list[Run]] = {}
+        for run in self._runs:
+            found.setdefault(run.slug, []).append(run)
+        return found
+
+    async def load_tasks(self) -> list[Task]:
+        """Read the tasks that it is to run, in order; none where they were not recorded.
+
+        Raises:
+            SourceNotFound: The store does not have this job.
+            StoreFailed: The store cannot be read, or a row of the job is damaged.
+        """
+        async with _opened(self._place) as store:
+            job, tasks, _ = await store.load_job_summary(self.id)
+        if job.damage:
+            raise DamagedRecord(job.damage)
+        return tasks
+
+    async def statistics(self, *, threshold: float = PASS_REWARD) -> JobStatistics:
+        """Compute what its runs amount to so far; printing it shows every figure.
+
+        Args:
+            threshold: The reward from which on a run passes.
+
+        Raises:
+            SourceNotFound: The store does not have this job.
+            StoreFailed: The store cannot be read, or a row of the job is damaged.
+        """
+        async with _opened(self._place) as store:
+            job, tasks, runs = await store.load_job_summary(self.id)
+        clusters = clusters_of([*tasks, *(run.task for run in runs)])
+        compute = partial(
+            job_statistics,
+            group=job.group,
+            threshold=threshold,
+            planned=job.planned,
+            clusters=clusters,
+        )
+        return await anyio.to_thread.run_sync(compute, [task.id for task in tasks], runs)
+
+    @property
+    def place(self) -> "Place":
+        """Where it is recorded; None for the default store."""
+        return self._place
+
+    def kept_in(self, store: "Place") -> Self:
+        """Return the same job, which reads what it asks for from this store.
+
+        `create` and `load_job` do that already.
+        """
+        job = self.model_copy()
+        job._place = store  # noqa: SLF001  # its own
+        return job
+
+    def note_error(
+        self, task_id: str, kind: str, error: str | BaseException, *, step: int | None = None
+    ) -> None:
+        """Add a row to `errors`; `save` records it.
+
+        Args:
+            task_id: Whose run it was.
+            kind: `setup_error`, `step_error`, `evaluation_error` or `env_close_error`.
+            error: What went wrong.
+            step: In which step, from 0; None outside of one.
+        """
+        text = error if isinstance(error, str) else f"{type(error).__name__}: {error}"
+        row: dict[str, Any] = {"task_id": task_id, "type": kind}
+        row |= {} if step is None else {"step": step}
+        self.errors.append({**row, "error": text, "timestamp": utc_now().isoformat()})
+
+    async def plan_run(self, session: str) -> None:
+        """Add a run to its plan, before it begins; from then on only runs of its plan count.
+
+        `Task.run`, `Taskset.run`, `run_job` and `gym.make` do so.
+
+        Args:
+            session: The id that was chosen for the run's session; whoever has it can begin the
+                run, so no agent may have it before.
+
+        Raises:
+            SourceNotFound: The store does not have this job.
+            StoreFailed: Nothing was written.
+        """
+        async with _opened(self._place) as store:
+            await store.plan_run(self.id, hashlib.sha256(session.encode()).hexdigest())
+
+    async def save(self) -> None:
+        """Record its row as it is now.
+
+        Raises:
+            SourceNotFound: The store does not have this job.
+            StoreFailed: Nothing was written.
+        """
+        async with _opened(self._place) as store:
+            await store.update_job(self)
+
+    def __eq__(self, other: object) -> bool:
+        # Where a job was read from is no part of what it is.
+        return isinstance(other, Job) and self.model_dump() == other.model_dump()
+
+    def __hash__(self) -> int:
+        return hash(self.id)
+
+
+current_job: ContextVar[Job | None] = ContextVar("current_job", default=None)
+"""The job that runs belong to which name none: that of the innermost `register_job`."""
+
+
+async def create_job(
+    name: str,
+    gym_id: str | None = None,
+    evalset_id: str | None = None,
+    metadata: Mapping[str, Any] | None = None,
+    *,
+    store: "Place" = None,
+) -> Job:
+    """Record a job that begins, for `gym.make(…, job=job)`.
+
+    Args:
+        name: What to call it.
+        gym_id: The gym of its tasks, for the record.
+        evalset_id: The name of its taskset, for the record.
+        metadata: Anything that is JSON.
+        store: As for `Job.create`.
+
+    Raises:
+        StoreFailed: Nothing was recorded.
+    """
+    known = {} if gym_id is None else {"gym_id": gym_id}
+    return await Job.create(
+        name, taskset=evalset_id, metadata={**known, **(metadata or {})}, store=store
+    )
+
+
+def register_job(
+    name: str, metadata: Mapping[str, Any] | None = None, *, store: "Place" = None
+) -> Callable[[Callable[P, Awaitable[T]]], Callable[P, Awaitable[T]]]:
+    """Decorate an async function: what it makes with `gym.make` belongs to a job of its own.
+
+    Each call of the function records a new job, which is `current_job` inside.
+
+    Args:
+        name: What to call the jobs.
+        metadata: Anything that is JSON.
+        store: As for `Job.create`.
+
+    Raises:
+        InvalidEnvironment: The function is not async.
+    """
+
+    def register(function: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
+        if not inspect.iscoroutinefunction(function):
+            raise InvalidEnvironment(
+                f"register_job({name!r}) decorates an async function; {function!r} is none. Write "
+                "`async def`."
+            )
+
+        @wraps(function)
+        async def run(*args: P.args, **kwargs: P.kwargs) -> T:
+            token = current_job.set(await Job.create(name, metadata=metadata, store=store))
+            try:
+                return await function(*args, **kwargs)
+            finally:
+                current_job.reset(token)
+
+        return run
+
+    return register
+
+
+async def run_job(*args: Any, **kwargs: Any) -> Job:
+    """Run an agent class of the HUD SDK 0.2 through tasks; see `hud_mcp.rollout.classic`."""
+    from hud_mcp.rollout import classic  # noqa: PLC0415  # it lies above, and loads when called
+
+    return await classic.run_job(*args, **kwargs)
+
+
+async def load_job(job_id: str, store: "Place" = None) -> Job:
+    """Find a job that was recorded.
+
+    Args:
+        job_id: Its id, or how no other one begins.
+        store: Where it is: an open store, which stays open, or its path or URL; the default
+            store where it is None.
+
+    Raises:
+        SourceNotFound: There is no such job, or several ids begin so; the text names what is
+            close.
+        StoreFailed: The store cannot be read, or the job's row is damaged.
+    """
+    async with _opened(store) as opened:
+        job, _ = await opened.load_job_ids(await opened.find_job_id(job_id))
+    return job.kept_in(store)
+
+
+@asynccontextmanager
+async def _opened(place: "Place") -> AsyncGenerator["Store"]:
+    """An open store; one that is opened for this is closed afterwards."""
+    # From the map of public names, which loads it now: the store imports this module.
+    from hud_mcp import Store  # noqa: PLC0415
+
+    if isinstance(place, Store):
+        yield place
+        return
+    store = Store(place)
+    try:
+        yield store
+    finally:
+        await store.close()

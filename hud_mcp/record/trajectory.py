@@ -1,0 +1,124 @@
+"""The append-only record of one session: its task, its steps, its log, then how it ended.
+
+The values that it is made of are in `record`, how it is shown in `transcript`.
+"""
+
+import sys
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+from pydantic import Field
+
+from hud_mcp.action import Value
+from hud_mcp.grade import Cause, Outcome, cause_of
+from hud_mcp.record.values import Receipt, Record, ScreenshotRecord, TrajectoryStep, utc_now
+from hud_mcp.show.transcript import transcript_html, transcript_text
+from hud_mcp.task import Task
+
+__all__ = [
+    "Receipt",
+    "ScreenshotRecord",
+    "Trajectory",
+    "TrajectoryStep",
+    "TrajectorySummary",
+    "live_url",
+    "utc_now",
+]
+
+
+def live_url(base: str, token: str) -> str:
+    """The address of a session's live page.
+
+    Args:
+        base: Where live pages are served, such as `http://127.0.0.1:8000`.
+        token: The session's live token.
+    """
+    return f"{base.rstrip('/')}/live/{token}"
+
+
+class TrajectorySummary(Value):
+    """What a list shows of one session: everything but its prompt, its steps and its log."""
+
+    id: str
+    job_id: str | None = None
+    environment: str
+    task: Task
+    context: dict[str, Any] = Field(default_factory=dict)
+    seed: int | None = None
+    step_count: int = 0
+    receipt: Receipt | None = None
+    reward_policy: str | None = None
+    answered: bool = Field(default=False, description="Whether an answer was submitted.")
+    live_token: str | None = Field(default=None, repr=False)
+    started_at: datetime
+    ended_at: datetime | None = None
+    foreign: bool = Field(
+        default=False,
+        description="Whether its job has a plan, and it is not in it: then it counts nowhere.",
+    )
+    damage: str | None = Field(
+        default=None, description="What of its row cannot be read, and is left out here; or None."
+    )
+
+    @property
+    def task_id(self) -> str:
+        """The task's id."""
+        return self.task.id
+
+    @property
+    def outcome(self) -> Outcome | None:
+        """How it ended; None while it goes on."""
+        return self.receipt.outcome if self.receipt else None
+
+    @property
+    def cause(self) -> Cause | None:
+        """Whose doing its end was; None while it goes on."""
+        return cause_of(self.receipt.outcome, self.receipt.cause) if self.receipt else None
+
+    @property
+    def overloaded(self) -> int:
+        """How many of its calls were refused while the machine took much of their time."""
+        return self.receipt.overloaded if self.receipt else 0
+
+    @property
+    def reward(self) -> float | None:
+        """None until graded, and where it never was."""
+        return self.receipt.reward if self.receipt else None
+
+
+class Trajectory(Record):
+    """Everything that is recorded of one session."""
+
+    @property
+    def trajectory(self) -> list[TrajectoryStep]:
+        """The steps, under the HUD SDK's name."""
+        return list(self.steps)
+
+    def display(self, *, full: bool = False) -> None:
+        """Show it step by step: in a Jupyter notebook with its pictures, elsewhere as text.
+
+        Args:
+            full: Whether long texts are shown whole.
+        """
+        text = transcript_text(self, full=full)
+        show = _notebook_display()
+        if show is None:
+            sys.stdout.write(text + "\n")
+        else:
+            html = transcript_html(self, full=full)
+            show({"text/html": html, "text/plain": text}, raw=True)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows of a cell that ends with it."""
+        return transcript_html(self)
+
+
+def _notebook_display() -> Callable[..., Any] | None:
+    """IPython's `display` where this runs in IPython, else None."""
+    try:
+        from IPython.core.getipython import get_ipython  # noqa: PLC0415  # optional
+        from IPython.display import display  # noqa: PLC0415  # pyright: ignore[reportUnknownVariableType]  # its signature is not whole
+    except ImportError:
+        return None
+    return display if get_ipython() is not None else None  # pyright: ignore[reportUnknownVariableType]  # its signature is not whole

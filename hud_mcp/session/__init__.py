@@ -1,0 +1,1 @@
+"""The life of a held task: the only state that changes."""

@@ -1,0 +1,104 @@
+"""What a restart of the server would have cost a session: steps of which no snapshot was kept.
+
+It is recorded with the steps themselves, so that it is known after a restart too, and told in the
+session's receipt.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, cast
+
+from hud_mcp.record.values import SNAPSHOT, TrajectoryStep
+
+__all__ = ["Durability", "durability_notes"]
+
+_MOST_NOTES = 10
+_MOST_NAMED = 20
+_MOST_CHARS = 300
+
+
+class Durability:
+    """What is known of a session's snapshots.
+
+    Args:
+        recorded: The steps that its record has already.
+    """
+
+    def __init__(self, recorded: Iterable[TrajectoryStep] = ()) -> None:
+        self._failed: dict[int, str] = {}
+        self._left_out: list[str] = []
+        self._more = 0
+        self._of_step: dict[int, dict[str, Any]] = {}
+        self.restore(recorded)
+
+    def fail(self, after: int, why: str) -> None:
+        """Note that no snapshot could be taken after a step.
+
+        Args:
+            after: The step's index.
+            why: The reason, as a sentence.
+        """
+        self._failed[after] = why[:_MOST_CHARS]
+        self._of_step[after] = {"failed": why[:_MOST_CHARS]}
+
+    def leave_out(self, after: int, names: Sequence[str]) -> None:
+        """Note what a snapshot does not have, such as a socket.
+
+        Args:
+            after: The index of the step after which it was taken.
+            names: What, each with a reason.
+        """
+        self._failed.pop(after, None)
+        kept = [name[:_MOST_CHARS] for name in names[:_MOST_NAMED]]
+        self._of_step[after] = {"left_out": kept} if kept else {}
+        self._take(kept)
+
+    def of_step(self, index: int) -> Mapping[str, Any]:
+        """What the record of a step is to say of its snapshot; empty where nothing is to be said.
+
+        What it gives once, it forgets: a step is recorded once.
+        """
+        return self._of_step.pop(index, {})
+
+    def restore(self, steps: Iterable[TrajectoryStep]) -> None:
+        """Take up what is recorded of some steps."""
+        for step in steps:
+            said = step.info.get(SNAPSHOT)
+            if not isinstance(said, dict):
+                continue
+            said = cast("dict[str, Any]", said)
+            if isinstance(why := said.get("failed"), str):
+                self._failed[step.index] = why
+            if isinstance(names := said.get("left_out"), list):
+                self._take([str(name) for name in cast("list[Any]", names)])
+
+    def notes(self) -> tuple[str, ...]:
+        """What a receipt says of it, in a few lines."""
+        found = [
+            f"No snapshot could be taken after step {index}: {why} A restart of the server would "
+            "have lost the session then."
+            for index, why in sorted(self._failed.items())
+        ]
+        most = _MOST_NOTES - 2
+        if len(found) > most:
+            rest = len(found) - most
+            found = [*found[:most], f"The same holds after {rest} more steps."]
+        if self._left_out:
+            more = f" and {self._more} more" if self._more else ""
+            found.append(f"Snapshots were taken without {', '.join(self._left_out)}{more}.")
+        return tuple(found)
+
+    def _take(self, names: Sequence[str]) -> None:
+        for name in names:
+            if name in self._left_out:
+                continue
+            if len(self._left_out) < _MOST_NOTES:
+                self._left_out.append(name)
+            else:
+                self._more += 1
+
+
+def durability_notes(steps: Iterable[TrajectoryStep]) -> tuple[str, ...]:
+    """What a receipt says of the snapshots of some recorded steps."""
+    durability = Durability()
+    durability.restore(steps)
+    return durability.notes()

@@ -1,0 +1,429 @@
+"""What a session writes to the store, and what it still owes it.
+
+A write that fails is kept and made good with the next one: a full disk loses nothing.
+"""
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal, cast
+
+import anyio
+from pydantic_core import to_jsonable_python
+
+from hud_mcp.action import ActionEffect, Point
+from hud_mcp.errors import SessionTaken, StoreFailed
+from hud_mcp.observation import Observation, Screenshot
+from hud_mcp.record.trajectory import Receipt, ScreenshotRecord, Trajectory, TrajectoryStep, utc_now
+from hud_mcp.record.values import BEHIND, SNAPSHOT, TARGETS, UNDONE
+from hud_mcp.session.deaths import trail
+from hud_mcp.session.durability import Durability
+from hud_mcp.store import Store
+
+__all__ = ["Draft", "Recorder", "StepKind"]
+
+logger = logging.getLogger(__name__)
+
+StepKind = Literal["step", "act", "screenshot", "tool", "direct", "response", "evaluate", "reset"]
+
+
+class Draft:
+    """A step while it is made.
+
+    Args:
+        kind: How the record names the call.
+        actions: What the agent sent.
+    """
+
+    def __init__(self, kind: StepKind, actions: list[dict[str, Any]]) -> None:
+        self.kind: StepKind = kind
+        self.actions = actions
+        self.started_at = utc_now()
+        self.performed = 0
+        self.observation: Observation | None = None
+        self.error: str | None = None
+        self.rewards: list[float] = []
+        self.notes: list[str] = []
+        self.places: list[Point | None] = []
+        self.targets: list[str | None] = []
+        self.info: dict[str, Any] = {}
+        self.terminated = False
+        self.truncated = False
+        self.scale = 1.0
+        self.look: dict[str, Any] = {}
+        self.delivered_image = False
+        self.interrupted = False
+        self.answers = False
+        self.snapshot: bytes | None = None
+
+    def undo(self, *, was_dead: bool) -> None:
+        """Note that the world died, and is brought back: nothing of the call stands.
+
+        Args:
+            was_dead: Whether it had died before the call began.
+        """
+        self.performed, self.rewards, self.places, self.targets = 0, [], [], []
+        self.terminated = self.truncated = self.interrupted = False
+        self.snapshot = self.observation = None
+        self.info = {UNDONE: "before" if was_dead else "during"}
+
+    @property
+    def reward(self) -> float | None:
+        """The sum of the rewards that the world gave, or None."""
+        return sum(self.rewards) if self.rewards else None
+
+    def add(self, effect: ActionEffect) -> None:
+        """Add what one action did.
+
+        Of its info, a list is put after that of the actions before it, as each one's rewards
+        are; anything else is the last one's, but for the number of the first step.
+        """
+        self.performed += 1
+        self.places.append(effect.place)
+        self.targets.append(effect.target)
+        if effect.text:
+            self.notes.append(effect.text)
+        if effect.reward is not None:
+            self.rewards.append(effect.reward)
+        self.terminated |= effect.terminated
+        self.truncated |= effect.truncated
+        for name, value in effect.info.items():
+            before = self.info.get(name)
+            if isinstance(value, list) and isinstance(before, list):
+                self.info[name] = [*cast("list[Any]", before), *cast("list[Any]", value)]
+            elif name != "first_step" or before is None:
+                self.info[name] = value
+
+    def step(self, index: int, of_snapshot: Mapping[str, Any] | None = None) -> TrajectoryStep:
+        """The step as the record keeps it.
+
+        Args:
+            index: Its index.
+            of_snapshot: What is to be said of the snapshot after it, if anything.
+        """
+        seen = self.observation or Observation()
+        info = {**self.info, TARGETS: self.targets} if any(self.targets) else self.info
+        if of_snapshot:
+            info = {**info, SNAPSHOT: dict(of_snapshot)}
+        return TrajectoryStep(
+            index=index,
+            kind=self.kind,
+            actions=tuple(self.actions),
+            performed=self.performed,
+            scale=self.scale,
+            places=tuple(self.places) if any(self.places) else (),
+            look=self.look,
+            delivered_image=self.delivered_image,
+            interrupted=self.interrupted,
+            observation_text=seen.text,
+            screenshot=ScreenshotRecord.of(seen.image) if seen.image else None,
+            reward=self.reward,
+            terminated=self.terminated,
+            truncated=self.truncated,
+            info=to_jsonable_python(info, fallback=str),
+            error=self.error,
+            notes=tuple(self.notes),
+            started_at=self.started_at,
+            ended_at=utc_now(),
+        )
+
+
+@dataclass(frozen=True)
+class _Owed:
+    """A step that is not written yet."""
+
+    step: TrajectoryStep
+    shot: Screenshot | None
+    answers: bool
+    snapshot: bytes | None
+
+
+class Recorder:
+    """Writes one session's beginning, steps, log and end, each once and in order.
+
+    Args:
+        store: Where to.
+        trajectory_id: The record's id.
+        log_lines: How many lines of log are kept.
+        recorded: The steps that the record has already.
+        lines: How many lines of log it has already.
+        durability: What is known of the session's snapshots, to be recorded with its steps.
+
+    Attributes:
+        count: How many steps there are.
+        taken: Whether another server has taken the session over: nothing is written from then on.
+        changed: How many there are up to the last one that may have changed the world.
+        deaths: The calls since the last step that stands, each of which met a dead world.
+        snapshot_step: After which step the last snapshot was taken; None without one.
+        is_behind: Whether something may have been done in the world that no step and no
+            snapshot has.
+        attempt: The how manieth start of its task it is, once that is known.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        trajectory_id: str,
+        *,
+        log_lines: int,
+        recorded: Sequence[TrajectoryStep] = (),
+        lines: int = 0,
+        durability: Durability | None = None,
+    ) -> None:
+        self._store = store
+        self._id = trajectory_id
+        self._room = max(0, log_lines - lines)
+        self._steps: list[_Owed] = []
+        self._lines: list[tuple[datetime, str]] = []
+        self._line_count = lines
+        self._receipt: Receipt | None = None
+        self._lock = anyio.Lock(fast_acquire=True)  # nearly always free: no turn of the loop
+        self._beginning: asyncio.Future[int] | None = None
+        self._durability = durability or Durability()
+        self.count = len(recorded)
+        self.changed = max((step.index + 1 for step in recorded if step.changes_world), default=0)
+        self.deaths = trail(recorded)
+        self.taken = False
+        self.snapshot_step: int | None = None
+        self.is_behind = False
+        self.attempt: int | None = None
+
+    async def begin(
+        self,
+        begun: Trajectory,
+        *,
+        secret_digest: str,
+        principal: str | None,
+        reward_policy: str,
+        environment_digest: str,
+        live_token: str | None,
+        start_key: str = "",
+        tries: int | None = None,
+    ) -> None:
+        """Make the beginning durable, once: what a second call is given changes nothing.
+
+        It happens even if the wait is cancelled.
+
+        Raises:
+            LimitReached: It is a start too many. It was not written, and will not be.
+            StoreFailed: The same, for another reason.
+        """
+        if self._beginning is None:
+            writing = self._store.add_session(
+                begun,
+                secret_digest=secret_digest,
+                principal=principal,
+                reward_policy=reward_policy,
+                environment_digest=environment_digest,
+                live_token=live_token,
+                start_key=start_key,
+                tries=tries,
+            )
+            self._beginning = asyncio.ensure_future(writing)
+        self.attempt = await asyncio.shield(self._beginning)
+
+    async def ask(self, prompt: str) -> None:
+        """Make durable what the session asks.
+
+        Raises:
+            StoreFailed: It was not written.
+            SessionTaken: The same; another server runs the session.
+        """
+        await self._store.set_prompt(self._id, prompt)
+
+    async def keep_handle(self, handle: bytes) -> None:
+        """Make durable what the world is found by; raises as `ask` does."""
+        await self._store.set_handle(self._id, handle)
+
+    def log(self, line: str) -> None:
+        """Add a line to the log; it is written with the next step, or at the end."""
+        if self._room > 0:
+            self._room -= 1
+            more = " … the log is full; later lines are dropped" if self._room == 0 else ""
+            self._lines.append((utc_now(), line + more))
+
+    async def add(self, draft: Draft) -> None:
+        """Make a step durable.
+
+        Raises:
+            StoreFailed: It was not written; it is kept, and written with the next one.
+            SessionTaken: Another server runs the session; nothing is written here any more.
+        """
+        self.owe(draft)
+        try:
+            await self._flush()
+        except StoreFailed as exc:
+            raise StoreFailed(
+                f"This call was performed, but not recorded. {exc} It is kept, and recorded with "
+                "the next call: do not repeat its actions."
+            ) from exc
+
+    async def keep(self, draft: Draft) -> None:
+        """Make a step durable whose call has failed; where that fails too, with the next one."""
+        try:
+            await self.add(draft)
+        except (StoreFailed, SessionTaken) as exc:
+            logger.warning("%s", exc)
+
+    def owe(self, draft: Draft) -> None:
+        """Keep a step, to be written with the next one."""
+        shot = draft.observation.image if draft.observation else None
+        step = draft.step(self.count, self._durability.of_step(self.count))
+        self._steps.append(_Owed(step, shot, draft.answers, draft.snapshot))
+        self.deaths = [*self.deaths, step] if step.undone else []
+        if step.changes_world:
+            self.changed = step.index + 1
+        if draft.snapshot is not None:
+            self.snapshot_step = self.count
+            self.is_behind = False
+        self.count += 1
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every step is written."""
+        return not self._steps
+
+    def withdraw(self) -> None:
+        """Take the last step back, if it is not written yet: what it says was not done."""
+        if self._steps:
+            self._steps.pop()
+            self.count -= 1
+            self.changed = min(self.changed, self.count)
+
+    async def end(self, receipt: Receipt) -> None:
+        """Make the end durable, with everything that is still owed.
+
+        Raises:
+            StoreFailed: It was not written; `settle` tries again.
+        """
+        if self.taken:
+            return
+        self._receipt = receipt
+        await self.settle()
+
+    async def leave(self) -> None:
+        """Write what was logged after the end, and what is still owed.
+
+        Raises:
+            StoreFailed: It was not written.
+        """
+        try:
+            await self.settle()
+            await self._flush()
+        except SessionTaken:
+            logger.debug("the end of the log is the other server's")
+
+    async def release(self) -> None:
+        """Let go of the session, so that another server can go on with it, if none does already.
+
+        Raises:
+            StoreFailed: It is still this server's.
+        """
+        if not self.taken:
+            await self._store.release_session(self._id)
+
+    async def note(self) -> None:
+        """Write what was logged now, without a step.
+
+        Raises:
+            StoreFailed: It was not written; it is kept, and written with the next step.
+            SessionTaken: Another server runs the session.
+        """
+        await self._flush()
+
+    async def fall_behind(self) -> None:
+        """Make it durable that something is about to be done that no step will repeat.
+
+        Raises:
+            StoreFailed: It was not written, so nothing may be done.
+            SessionTaken: Another server runs the session.
+        """
+        await self._flush()
+        await self._put_snapshot(BEHIND, b"")
+        self.is_behind, self.snapshot_step = True, None
+
+    async def catch_up(self, snapshot: bytes) -> None:
+        """Make a snapshot durable that was taken after the last step, and has all that was done.
+
+        Raises:
+            StoreFailed: It was not written.
+            SessionTaken: Another server runs the session.
+        """
+        await self._flush()
+        self.is_behind = False  # before the wait: what begins meanwhile says so anew
+        try:
+            await self._put_snapshot(self.count - 1, snapshot)
+        except BaseException:
+            self.is_behind = True
+            raise
+        self.snapshot_step = self.count - 1
+
+    async def _put_snapshot(self, step: int, data: bytes) -> None:
+        with anyio.CancelScope(shield=True):
+            try:
+                await self._store.put_snapshot(self._id, step, data)
+            except SessionTaken:
+                self._give_up()
+                raise
+
+    @property
+    def owes(self) -> bool:
+        """Whether the end is known and not written."""
+        return self._receipt is not None
+
+    async def settle(self) -> None:
+        """Write the end, if it is still owed.
+
+        Raises:
+            StoreFailed: It still cannot be written.
+            SessionTaken: Another server runs the session; its end is decided there.
+        """
+        receipt = self._receipt
+        if receipt is None:
+            return
+        try:
+            await self._flush()
+            # Not the attribute: whoever else settles may have written it meanwhile.
+            await self._store.end_session(self._id, receipt)
+        except StoreFailed as exc:
+            raise StoreFailed(
+                f"The task has ended, but its end is not recorded yet. {exc} The same call again "
+                "tries again."
+            ) from None
+        except SessionTaken:
+            self._give_up()
+            raise
+        self._receipt = None
+
+    async def _flush(self) -> None:
+        # Shielded: what was performed is recorded, also where its request was cancelled.
+        with anyio.CancelScope(shield=True):
+            async with self._lock:
+                while self._steps:
+                    owed = self._steps[0]
+                    try:
+                        await self._store.add_step(
+                            self._id,
+                            owed.step,
+                            owed.shot,
+                            answers=owed.answers,
+                            snapshot=owed.snapshot,
+                        )
+                    except SessionTaken:
+                        self._give_up()
+                        raise
+                    self._steps.pop(0)
+                lines = list(self._lines)
+                await self._store.add_logs(self._id, lines, first=self._line_count)
+                del self._lines[: len(lines)]
+                self._line_count += len(lines)
+
+    def _give_up(self) -> None:
+        """The record is another server's: what is owed here is not its truth any more."""
+        self.taken = True
+        self._steps.clear()
+        self._lines.clear()
+        self._room = 0
+        self._receipt = None

@@ -1,0 +1,323 @@
+"""A session's world: opened once, acted on and observed in turn, and brought back elsewhere.
+
+Places are given to it, and told by it, in pixels of the picture that the agent was shown last,
+whatever the world's own are.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from typing import cast
+
+import anyio
+import anyio.to_thread
+
+from hud_mcp.action import Action, ActionEffect, scale_action
+from hud_mcp.environment import Environment
+from hud_mcp.errors import EnvironmentFailed, HudMcpError, SessionEnded
+from hud_mcp.observation import Look, Observation, Screenshot, clip_text, fit_screenshot
+from hud_mcp.session.deaths import kept
+from hud_mcp.session.durability import Durability
+from hud_mcp.session.pointer import Pointer, aimed
+from hud_mcp.session.replay import bring_back, can_come_back
+from hud_mcp.store.stored_session import HeldSession
+from hud_mcp.template_process import TemplateProcess
+from hud_mcp.tool import Tool
+from hud_mcp.world import (
+    ActsAtOnce,
+    Elsewhere,
+    Mortal,
+    Opening,
+    Restorable,
+    RestorableInPart,
+    SharedService,
+    Stoppable,
+    World,
+)
+
+__all__ = ["HeldWorld"]
+
+logger = logging.getLogger(__name__)
+
+_CLOSE_S = 2.0
+"""How long what the tools opened may take to close, all together."""
+_ASK_S = 5.0
+"""How long a world may take to show whether it lives."""
+_RECORD_QUALITY = 60
+"""JPEG quality of pictures that only the record keeps."""
+
+
+class HeldWorld:
+    """The world of one session, from its opening to its closing.
+
+    Args:
+        environment: Whose world it is.
+        replayable: Whether the same actions and looks bring back the same state.
+        over: Says that the session is over, and how it ended.
+        log: Takes a line for the session's log.
+        durability: Takes what is known of its snapshots.
+
+    Attributes:
+        scale: How many of the world's pixels are one of the picture that the agent was shown.
+        latest: The picture of the last observation, or None.
+        services: What the session's tools have opened, by name; closed with the world.
+        template_process: The template's own process, which uses it; closed before it.
+        pointer: Where the pointer was put last.
+    """
+
+    def __init__(
+        self,
+        environment: Environment,
+        *,
+        replayable: bool,
+        over: Callable[[], str],
+        log: Callable[[str], None],
+        durability: Durability | None = None,
+    ) -> None:
+        self._durability = durability or Durability()
+        self._environment = environment
+        self._replayable = replayable
+        self._over = over
+        self._log = log
+        self._world: World | None = None
+        self._tools_replay = True
+        self.services: dict[str, SharedService] = {}
+        self.template_process: TemplateProcess | None = None
+        self.scale = 1.0
+        self.latest: Screenshot | None = None
+        self.pointer = Pointer()
+
+    async def open(self, opening: Opening) -> World:
+        """Open it, once.
+
+        Raises:
+            EnvironmentFailed: It cannot be opened.
+        """
+        self._world = await self._environment.world.open(opening)
+        return self._world
+
+    async def close(self) -> None:
+        """Close it, if it is open. Closing twice is no error."""
+        if self.template_process is not None:
+            try:
+                await self.template_process.aclose()
+            finally:
+                self.template_process = None
+                await self.close()
+            return
+        world, self._world = self._world, None
+        services, self.services = list(self.services.values()), {}
+        if services:
+            closing = [asyncio.ensure_future(service.close()) for service in services]
+            await asyncio.wait(closing, timeout=_CLOSE_S)
+        if world is not None:
+            await world.close()
+
+    async def handle(self) -> bytes | None:
+        """Return what a world that lives elsewhere is found by; None for any other."""
+        return await self._world.handle() if isinstance(self._world, Elsewhere) else None
+
+    @property
+    def live(self) -> World:
+        """The world itself.
+
+        Raises:
+            SessionEnded: It is not open.
+        """
+        if self._world is None:
+            raise SessionEnded(self._over())
+        return self._world
+
+    @property
+    def died(self) -> str | None:
+        """Why it is broken, where it says so without being asked to do anything."""
+        world = self._world
+        return world.died if isinstance(world, Mortal) else None
+
+    async def is_dead(self) -> bool:
+        """Whether it can be used no more. One that does not say in time counts as alive."""
+        if self._world is None or self.died is not None:
+            return True
+        if isinstance(self._world, Mortal):
+            return False
+        look = asyncio.ensure_future(self._world.observe(Look()))
+        try:
+            done, _ = await asyncio.wait({look}, timeout=_ASK_S)
+        finally:
+            look.cancel()
+        if not done:
+            look.add_done_callback(lambda late: late.cancelled() or late.exception())
+            return False
+        return not look.cancelled() and isinstance(look.exception(), EnvironmentFailed)
+
+    async def stop_agent(self) -> None:
+        """Stop what the agent left running, before grading; an answer is taken in any case."""
+        world = self._world
+        if isinstance(world, Stoppable):
+            try:
+                await world.stop_agent()
+            except HudMcpError as exc:
+                self._log(f"what the agent left running was not stopped: {exc}")
+
+    async def act(self, actions: Sequence[Action], keep: Callable[[ActionEffect], None]) -> None:
+        """Perform actions until the episode ends, in one go where the world can.
+
+        Args:
+            actions: None of them an answer.
+            keep: Called with what each one did.
+
+        Raises:
+            ActionFailed: The next one was refused.
+            EnvironmentFailed: The world broke. What was kept before, was done.
+        """
+        scale, world = self.scale, self.live
+        if len(actions) > 1 and isinstance(world, ActsAtOnce):
+            done: list[ActionEffect] = []
+            try:
+                scaled = [scale_action(action, scale) for action in actions]
+                refusal = await world.act_all(scaled, done.append)
+            finally:  # what was done before it broke or was cancelled, is recorded
+                for effect in tuple(done):
+                    keep(_in_picture_pixels(effect, scale))
+            if refusal is not None:
+                raise refusal
+            return
+        for action in actions:
+            given = scale_action(action, scale)
+            meant = await self.pointer.aim(given, world)
+            effect = aimed(await world.act(meant), given, meant)
+            self.pointer.note(meant, effect.place)
+            keep(_in_picture_pixels(effect, scale))
+            if effect.terminated or effect.truncated:
+                return
+
+    async def observe(self, look: Look, *, deliver_image: bool) -> Observation:
+        """Observe, with a picture for the record too, fitted into the budget.
+
+        Args:
+            look: What to observe.
+            deliver_image: Whether the agent is shown the picture.
+
+        Raises:
+            EnvironmentFailed: The world broke.
+        """
+        if not self._environment.world.has_screen:
+            look = look.model_copy(update={"image": None})
+        elif look.image is None:
+            look = look.model_copy(update={"image": "jpeg", "quality": _RECORD_QUALITY})
+        seen = await self.live.observe(look)
+        text = None if seen.text is None else clip_text(seen.text, look.max_text_chars)
+        image = seen.image
+        if image is None:
+            return Observation(text=text, values=seen.values)
+        if (
+            max(image.width_px, image.height_px) > look.max_edge_px
+            or len(image.data) > look.max_image_bytes
+        ):
+            image = await anyio.to_thread.run_sync(fit_screenshot, image, look)
+        if deliver_image:
+            self.scale = image.scale
+        self.latest = image
+        return Observation(text=text, image=image, values=seen.values)
+
+    async def snapshot(self, after: int) -> bytes | None:
+        """Return the state, if a replay could not bring it back; None where it could, or it fails.
+
+        Where it fails, the session goes on, and its record says what a restart would cost.
+
+        Args:
+            after: The index of the step that is being recorded.
+
+        Raises:
+            EnvironmentFailed: The world broke.
+        """
+        world = self.live
+        if self.replays or not isinstance(world, Restorable):
+            return None
+        try:
+            data = await world.snapshot()
+        except EnvironmentFailed as exc:
+            if not isinstance(world, Mortal) or world.died is not None:
+                raise
+            self._note_failure(after, str(exc))
+            return None
+        except HudMcpError as exc:
+            self._note_failure(after, str(exc))
+            return None
+        except Exception as exc:  # whatever an author's world raises: only durability is lost
+            logger.exception("a world's snapshot failed")
+            self._note_failure(after, f"{type(exc).__name__}: {exc}.")
+            return None
+        left_out = world.left_out if isinstance(world, RestorableInPart) else ()
+        self._durability.leave_out(after, left_out)
+        return data
+
+    def _note_failure(self, after: int, why: str) -> None:
+        self._durability.fail(after, why)
+        self._log(f"no snapshot after step {after}: {why}")
+
+    @property
+    def replays(self) -> bool:
+        """Whether a replay of its record brings it back."""
+        return self._replayable and self._tools_replay
+
+    def note_tool(self, tool: Tool) -> None:
+        """Take into account that a tool is called: some must not be called again in a replay."""
+        self._tools_replay &= tool.replayable
+
+    def note_visit(self) -> None:
+        """Take into account that it is used directly: no replay does that again."""
+        self._tools_replay = False
+
+    def can_come_back(self, steps: int, snapshot_step: int | None) -> bool:
+        """Whether another server process could bring it to where it is now.
+
+        Args:
+            steps: How many steps were recorded, up to the last that may have changed it.
+            snapshot_step: After which of them the last snapshot was taken; None without one.
+        """
+        return can_come_back(
+            steps, snapshot_step, replayable=self._replayable, tools_replay=self._tools_replay
+        )
+
+    async def come_back(self, held: HeldSession) -> None:
+        """Bring it, freshly opened and after the template's setup, to its last recorded step.
+
+        Raises:
+            WorldLost: It cannot be.
+            EnvironmentFailed: The world broke.
+        """
+        steps = kept(held.trajectory.steps)
+        await bring_back(
+            self.live,
+            steps,
+            self._environment.tools,
+            self._environment.functions,
+            replayable=self._replayable,
+            snapshot=held.snapshot,
+            snapshot_step=held.snapshot_step,
+            pointer=self.pointer,
+        )
+        if isinstance(self.live, RestorableInPart) and self.live.left_out:
+            self._log(f"brought back without {', '.join(self.live.left_out)}")
+        for step in steps:
+            if step.delivered_image and step.screenshot is not None:
+                self.scale = step.screenshot.scale
+            if step.kind == "direct":
+                self.note_visit()
+            if step.kind == "tool" and step.actions:
+                tool = self._environment.tools.get(str(step.actions[0].get("tool")))
+                if tool is not None:
+                    self.note_tool(tool)
+
+
+def _in_picture_pixels(effect: ActionEffect, scale: float) -> ActionEffect:
+    """Say a place in pixels of the picture that the agent was shown."""
+    point = effect.info.get("point")
+    if scale == 1 or not isinstance(point, dict):
+        return effect
+    place = {
+        axis: round(value / scale, 1) for axis, value in cast("dict[str, float]", point).items()
+    }
+    text = f"The pointer is at ({place['x']:g}, {place['y']:g})."
+    return effect.model_copy(update={"text": text, "info": {**effect.info, "point": place}})

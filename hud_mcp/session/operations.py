@@ -1,0 +1,391 @@
+"""What whoever runs agents may do with a session, beyond what its agent may: JSON in, JSON out.
+
+The live environment of the SDK is made of these operations, in every place: it calls them in
+its own process, or a server does for it. They act in the name of the operator, whose sessions
+answer to no agent, and no operation reaches an agent's session. Over a wire they need the
+operator's credential; without it, there are none.
+"""
+
+import secrets
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic_core import to_jsonable_python
+
+from hud_mcp.action import parse_actions
+from hud_mcp.call import FunctionConfig, read_json_calls
+from hud_mcp.environment import Environment
+from hud_mcp.environment.calls import Phase, bind_calls
+from hud_mcp.errors import (
+    InvalidTask,
+    SessionEnded,
+    SourceNotFound,
+    StoreFailed,
+    did_you_mean,
+)
+from hud_mcp.grade import Outcome
+from hud_mcp.loading.rows import read_row
+from hud_mcp.observation import Look
+from hud_mcp.record.job import Job
+from hud_mcp.record.trajectory import Receipt, live_url
+from hud_mcp.session.caller import OPERATOR, Caller
+from hud_mcp.session.measuring import FINAL_RESPONSE
+from hud_mcp.session.receipts import NEXT, digest, ended_text
+from hud_mcp.session.registry import Sessions
+from hud_mcp.session.session import Session, Stepped
+from hud_mcp.store import Store
+from hud_mcp.task import Task
+
+__all__ = ["OPERATIONS", "Operations", "call_problem"]
+
+Json = dict[str, Any]
+
+OPERATIONS = tuple(
+    f"hud-mcp/{name}"
+    for name in ("start", "step", "evaluate", "setup", "reset", "urls", "conclude")
+)
+"""By these names they are called."""
+
+_LOOK = Look(image="png", max_edge_px=4096, max_image_bytes=8_000_000)
+"""What a program is shown: the screen as it is, without loss."""
+
+
+class Operations:
+    """The operations over the sessions of a process.
+
+    Args:
+        sessions: The registry.
+        token: What opens them over a wire; nothing does where it is None.
+        environment: Whose tasks they start; those that each task names, by default.
+        live_page: Where the live page of a session is, by its live token; where the registry's
+            live pages are, by default.
+    """
+
+    def __init__(
+        self,
+        sessions: Sessions,
+        *,
+        token: str | None = None,
+        environment: Environment | None = None,
+        live_page: Callable[[str], Awaitable[str | None]] | None = None,
+    ) -> None:
+        self._sessions = sessions
+        self._token = token
+        self._environment = environment
+        self._live_page = live_page or self._served_page
+        self._caller = Caller(principal=OPERATOR)
+        self._by_name: Mapping[str, Callable[[Mapping[str, Any]], Awaitable[Json]]] = {
+            "hud-mcp/start": self._start,
+            "hud-mcp/step": self._step,
+            "hud-mcp/evaluate": self._evaluate,
+            "hud-mcp/setup": self._set_up,
+            "hud-mcp/reset": self._reset,
+            "hud-mcp/urls": self._urls,
+            "hud-mcp/conclude": self._conclude,
+        }
+
+    def admits(self, given: Any) -> bool:
+        """Whether this is the operator's credential; compared in constant time."""
+        if self._token is None or not isinstance(given, str):
+            return False
+        known = self._token.encode()
+        return secrets.compare_digest(given.encode("utf-8", "surrogatepass"), known)
+
+    async def perform(self, name: str, params: Mapping[str, Any]) -> Json:
+        """Perform one operation.
+
+        Args:
+            name: One of `OPERATIONS`.
+            params: Its parameters, as JSON; `session` names the session but for a start.
+
+        Returns:
+            What it gives, as JSON.
+
+        Raises:
+            HudMcpError: As the session's own methods do.
+        """
+        try:
+            return await self._by_name[name](params)
+        except SessionEnded as exc:
+            raise SessionEnded(str(exc).replace(NEXT, "`reset` begins the task anew.")) from exc
+
+    async def _start(self, params: Mapping[str, Any]) -> Json:
+        """Start a session of `task`: a row, or the id of a listed one; in `job` or `job_id`.
+
+        The same start again under an id of the caller's own, `session`, gives the same session.
+        """
+        task = self._read_task(params.get("task"))
+        session = await self._begin(
+            task, await self._job_id(params), session_id=_text(params, "session")
+        )
+        metadata = params.get("metadata")
+        if metadata:
+            session.log(f"metadata: {metadata}")
+        return self._begun(session)
+
+    async def _step(self, params: Mapping[str, Any]) -> Json:
+        """Perform `actions`, and look; a response is kept for `evaluate`.
+
+        `steps` says how many there are then. Given back as `after_step`, it keeps a call that is
+        repeated because its reply was lost from being done twice.
+        """
+        actions = parse_actions(params.get("actions"), pointed=False)
+        after_step = params.get("after_step")
+        if after_step is not None and type(after_step) is not int:
+            raise InvalidTask(f"after_step: expected a whole number, got {after_step!r}.")
+        session = await self._living(params)
+        look = _look(params, session)
+        stepped = await session.step(
+            actions, look, deliver_image=look.image is not None, after_step=after_step
+        )
+        return {
+            **_shown(stepped),
+            "steps": session.steps,
+            "final_response": session.final_response,
+        }
+
+    async def _evaluate(self, params: Mapping[str, Any]) -> Json:
+        """Measure with the task's own `evaluate`, or with `calls` in its place."""
+        found = await self._find(params)
+        if isinstance(found, Receipt):
+            return _graded_before(found)
+        given = params.get("calls")
+        calls = self._read_calls(given, found.environment, Phase.EVALUATE)
+        if given is not None and not calls:
+            return {"value": [], "results": [], "reward": None, "override": True}
+        measured = await found.evaluate(calls)
+        grade = measured.grade
+        return {
+            "value": measured.value,
+            "results": list(measured.results),
+            "reward": None if grade is None else grade.reward,
+            "grade": None if grade is None else grade.model_dump(mode="json"),
+            "override": calls is not None,
+        }
+
+    async def _set_up(self, params: Mapping[str, Any]) -> Json:
+        """Run the task's `setup`, or `calls` in its place, and look."""
+        session = await self._living(params)
+        calls = self._read_calls(params.get("calls"), session.environment, Phase.SETUP)
+        look = _look(params, session)
+        return _shown(await session.set_up(calls, look))
+
+    async def _reset(self, params: Mapping[str, Any]) -> Json:
+        """Begin anew: run the setup again; of a template's task, begin another session."""
+        found = await self._find(params)
+        session = found if isinstance(found, Session) and not found.is_over else None
+        task = await self._task_of(found)
+        calls = None
+        if (given := params.get("calls")) is not None:
+            environment = self._environment or self._sessions.find_environment(task.env)
+            calls = self._read_calls(given, environment, Phase.SETUP)
+        if session is not None and calls is None and _is_unused(session, params):
+            return {
+                **self._begun(session),
+                **_shown(await session.step((), _look(params, session))),
+            }
+        if session is not None and task.prompt is not None:
+            shown = _shown(await session.set_up(calls, _look(params, session)))
+            return {**self._begun(session), **shown}
+        if session is not None:
+            await session.conclude()
+        session = await self._begin(task, _text(params, "job_id"))
+        shown = (
+            _shown(await session.step((), _look(params, session)))
+            if calls is None
+            else _shown(await session.set_up(calls, _look(params, session)))
+        )
+        return {**self._begun(session), **shown}
+
+    async def _urls(self, params: Mapping[str, Any]) -> Json:
+        """Where the environment and the session's live page are reached."""
+        found = await self._find(params)
+        address = live = None
+        if isinstance(found, Session):
+            if found.live_token is not None:
+                live = await self._live_page(found.live_token)
+            if not found.is_over and found.state != "grading":
+                world = found.reachable_world()
+                address = getattr(world, "url", None)
+                if (ask := getattr(world, "urls", None)) is not None:
+                    told = await ask()
+                    address, live = told.get("url"), told.get("live_url") or live
+        return {"url": address if isinstance(address, str) else None, "live_url": live}
+
+    async def _conclude(self, params: Mapping[str, Any]) -> Json:
+        """End the session: graded with its last measurement, else cancelled."""
+        found = await self._find(params)
+        receipt = found if isinstance(found, Receipt) else await found.conclude()
+        if receipt is None:
+            return {"outcome": None, "reward": None, "receipt": None}
+        return {
+            "outcome": receipt.outcome.value,
+            "reward": receipt.reward,
+            "receipt": receipt.model_dump(mode="json"),
+        }
+
+    async def _served_page(self, token: str) -> str | None:
+        base = self._sessions.live_base
+        return None if base is None else live_url(base, token)
+
+    def _read_task(self, given: Any) -> Task:
+        if isinstance(given, str):
+            if given not in self._sessions.tasks:
+                hint = did_you_mean(given, self._sessions.tasks.ids)
+                raise InvalidTask(f"There is no task {given!r}.{hint}")
+            return self._sessions.tasks[given]
+        return read_row(given, "task")
+
+    async def _job_id(self, params: Mapping[str, Any]) -> str | None:
+        """The job of a session that starts: one that is recorded here, or is recorded now."""
+        store, given = self._sessions.store, params.get("job")
+        job_id = _text(params, "job_id")
+        if given is not None:
+            try:
+                job = Job.model_validate(given)
+            except ValidationError as exc:
+                raise InvalidTask(f"job: {exc.errors(include_url=False)[0]['msg']}.") from None
+            job_id = job.id
+            if not await _has_job(store, job_id):
+                try:
+                    await store.add_job(job)
+                except StoreFailed:  # another start may have recorded it meanwhile
+                    if not await _has_job(store, job_id):
+                        raise
+        elif job_id is not None and not await _has_job(store, job_id):
+            raise InvalidTask(
+                f"job_id: no job {job_id!r} is recorded where this runs; pass the job itself, or "
+                "record one with create_job."
+            )
+        return job_id
+
+    async def _begin(
+        self, task: Task, job_id: str | None, *, session_id: str | None = None
+    ) -> Session:
+        drawn = session_id is None
+        session_id = session_id or f"sess-{secrets.token_hex(16)}"
+        if job_id is not None:
+            await self._sessions.store.plan_run(job_id, digest(session_id))
+        return await self._sessions.start(
+            task,
+            caller=self._caller,
+            session_id=session_id,
+            drawn=drawn,
+            job_id=job_id,
+            environment=self._environment,
+        )
+
+    def _begun(self, session: Session) -> Json:
+        environment = session.environment
+        return {
+            "session": session.id,
+            "trajectory": session.trajectory_id,
+            "task": session.task.model_dump(mode="json"),
+            "prompt": session.prompt.text if session.prompt else "",
+            "environment": {
+                "name": environment.name,
+                "version": environment.version,
+                "digest": environment.digest,
+                "screen": environment.world.has_screen,
+                "actions": sorted(environment.world.actions),
+            },
+        }
+
+    def _read_calls(
+        self, given: Any, environment: Environment, phase: Phase
+    ) -> tuple[FunctionConfig, ...] | None:
+        """Calls in place of the task's own, bound; None where none were given."""
+        if given is None:
+            return None
+        try:
+            calls = read_json_calls(given)
+        except (ValidationError, ValueError) as exc:
+            raise InvalidTask(f"{phase}: {call_problem(exc)}.") from None
+        return bind_calls(calls, environment.functions, phase=phase, env=environment.name)
+
+    async def _find(self, params: Mapping[str, Any]) -> Session | Receipt:
+        session_id = _text(params, "session")
+        if not session_id:
+            raise InvalidTask("Pass `session`, the id that the start returned.")
+        return await self._sessions.find(session_id, self._caller)
+
+    async def _living(self, params: Mapping[str, Any]) -> Session:
+        found = await self._find(params)
+        if isinstance(found, Receipt):
+            raise SessionEnded(ended_text(found))
+        return found
+
+    async def _task_of(self, found: Session | Receipt) -> Task:
+        if isinstance(found, Session):
+            return found.task
+        return (await self._sessions.store.load_trajectory(found.trajectory)).task
+
+
+async def _has_job(store: Store, job_id: str) -> bool:
+    if not store.exists:
+        return False
+    try:
+        await store.load_job_ids(job_id)
+    except SourceNotFound:
+        return False
+    return True
+
+
+def _is_unused(session: Session, params: Mapping[str, Any]) -> bool:
+    """Whether a template's session is as it began, and its caller has not begun anew yet."""
+    return session.task.prompt is None and not session.steps and params.get("unused") is True
+
+
+def call_problem(exc: ValueError) -> str:
+    """What is wrong with the form of a call, in words."""
+    if isinstance(exc, ValidationError):
+        return str(exc.errors(include_url=False)[0]["msg"]).removeprefix("Value error, ")
+    return str(exc)
+
+
+def _graded_before(receipt: Receipt) -> Json:
+    """What an evaluation gave that was the session's end, in another process."""
+    if receipt.outcome is not Outcome.GRADED or receipt.template == "prompt":
+        raise SessionEnded(ended_text(receipt))
+    return {
+        "value": receipt.reward,
+        "results": [receipt.reward],
+        "reward": receipt.reward,
+        "grade": None,
+        "override": False,
+    }
+
+
+def _shown(stepped: Stepped) -> Json:
+    result = stepped.result
+    info: Json = to_jsonable_python(result.info, fallback=str)
+    info.pop(FINAL_RESPONSE, None)  # it has a place of its own
+    if stepped.notes:
+        info["notes"] = list(stepped.notes)
+    if stepped.error is not None:
+        info |= {"error": stepped.error, "performed": stepped.performed}
+    return {
+        "observation": result.observation.model_dump(mode="json"),
+        "reward": result.reward,
+        "terminated": result.terminated,
+        "truncated": result.truncated,
+        "info": info,
+    }
+
+
+def _look(params: Mapping[str, Any], session: Session) -> Look:
+    """What to observe; of a world without a screen, no picture."""
+    given = params.get("look")
+    try:
+        look = Look.model_validate({**_LOOK.model_dump(), **(given or {})})
+    except (ValidationError, TypeError) as exc:
+        raise InvalidTask(f"look: {exc}") from None
+    return look if session.environment.world.has_screen else look.model_copy(update={"image": None})
+
+
+def _text(params: Mapping[str, Any], name: str) -> str | None:
+    given = params.get(name)
+    if given is not None and not isinstance(given, str):
+        raise InvalidTask(f"{name}: expected text, got {type(given).__name__}.")
+    return given

@@ -1,0 +1,261 @@
+"""Bringing a world back to where its record is, in a server that did not begin the session.
+
+A world that is replayable repeats the recorded calls; one that can be restored takes its
+last snapshot. Either way the template has run to its prompt on it before. What cannot be
+brought back for certain is not: grading another state would be worse than none.
+"""
+
+import logging
+from collections.abc import Mapping, Sequence
+
+import anyio
+
+from hud_mcp.action import Action, ResponseAction, parse_actions, scale_action
+from hud_mcp.call import FunctionConfig
+from hud_mcp.environment.calls import prepare
+from hud_mcp.errors import ActionFailed, EnvironmentFailed, HudMcpError, InvalidAction
+from hud_mcp.function import Function, Situation
+from hud_mcp.observation import Look, clip_text
+from hud_mcp.record.trajectory import TrajectoryStep
+from hud_mcp.record.values import BEHIND
+from hud_mcp.session.deaths import DiedAgain, kept
+from hud_mcp.session.measuring import FINAL_RESPONSE
+from hud_mcp.session.pointer import Pointer
+from hud_mcp.tool import Tool
+from hud_mcp.world import Restorable, World
+
+__all__ = ["WorldLost", "bring_back", "can_come_back", "submitted_answer"]
+
+logger = logging.getLogger(__name__)
+
+_SETTLE_S = 3.0
+"""How long a replayed world may take to look as it was recorded."""
+_POLL_S = 0.1
+
+
+class WorldLost(HudMcpError):
+    """A world could not be brought back; the text says why."""
+
+
+def can_come_back(
+    steps: int, snapshot_step: int | None, *, replayable: bool, tools_replay: bool
+) -> bool:
+    """Whether a world can be brought back from its record.
+
+    Args:
+        steps: How many steps were recorded, up to the last that may have changed it.
+        snapshot_step: After which of them the last snapshot was taken; None without one.
+        replayable: Whether the same actions and looks bring back the same state.
+        tools_replay: Whether every tool that was called may be called again.
+    """
+    if replayable and tools_replay:
+        return True
+    if not steps:
+        return True
+    return snapshot_step is not None and snapshot_step >= steps - 1
+
+
+async def bring_back(
+    world: World,
+    steps: Sequence[TrajectoryStep],
+    tools: Mapping[str, Tool],
+    functions: Mapping[str, Function],
+    *,
+    replayable: bool,
+    snapshot: bytes | None,
+    snapshot_step: int,
+    pointer: Pointer,
+) -> None:
+    """Bring a freshly opened world, on which the template's setup has run, to its last step.
+
+    Args:
+        world: The world.
+        steps: What was recorded.
+        tools: The environment's own, by name.
+        functions: What the task's calls name.
+        replayable: Whether the same actions and looks bring back the same state.
+        snapshot: The last one.
+        snapshot_step: After which step it was taken.
+        pointer: Follows what is done.
+
+    Raises:
+        WorldLost: It cannot be, or it differs from its record.
+        EnvironmentFailed: The world broke.
+        DiedAgain: It did so as the last of what changed it was repeated.
+    """
+    if snapshot_step == BEHIND:
+        raise WorldLost(
+            "its agent used its world directly, and there is no snapshot of what it did there last"
+        )
+    steps = kept(steps)
+    last = max((step.index for step in steps if step.changes_world), default=-1)
+    if not steps:
+        return
+    once = [name for s in steps if (name := _tool_name(s)) and not _replays(tools, name)]
+    direct = next((str(s.actions[0].get("tool")) for s in steps if s.kind == "direct"), None)
+    if replayable and not once and direct is None:
+        await _replay(world, steps, tools, functions, pointer)
+    elif snapshot is None and all(s.kind in ("response", "evaluate") for s in steps):
+        return  # nothing was done in it, as where there are no steps
+    elif snapshot is None or snapshot_step < last:
+        raise WorldLost(
+            f"the tool {once[0]!r} was called, which must not be called again"
+            if replayable and once
+            else f"its agent used its world directly, over {direct}"
+            if direct is not None
+            else "its world can neither be replayed nor restored"
+        )
+    elif isinstance(world, Restorable):
+        await world.restore(snapshot)
+        _follow(steps, pointer)
+    else:
+        raise WorldLost("its world cannot be restored any more")
+
+
+def submitted_answer(steps: Sequence[TrajectoryStep]) -> str | None:
+    """The answer that the last step submitted, or None."""
+    if not steps or not steps[-1].performed:
+        return None
+    last = steps[-1]
+    if FINAL_RESPONSE in last.info:  # kept for its operator, who grades
+        return None
+    action = last.actions[last.performed - 1]
+    if last.kind == "tool" or action.get("type") != "response":
+        return None
+    return str(action["text"])
+
+
+async def _replay(
+    world: World,
+    steps: Sequence[TrajectoryStep],
+    tools: Mapping[str, Tool],
+    functions: Mapping[str, Function],
+    pointer: Pointer,
+) -> None:
+    seen: str | None = None
+    checked: TrajectoryStep | None = None
+    last = max((step.index for step in steps if step.changes_world), default=-1)
+    step = steps[0]
+    try:
+        for step in steps:
+            if step.kind == "tool":
+                await _call_again(world, step, tools)
+                continue
+            if step.kind == "evaluate":  # it looked, and changed nothing
+                continue
+            if step.kind == "reset":
+                await _set_up_again(world, step, functions)
+            else:
+                await _act_again(world, step, pointer)
+            look = Look.model_validate(step.look).model_copy(update={"image": None})
+            if look.text and step.observation_text is not None:
+                seen, checked = (await world.observe(look)).text, step
+            else:
+                checked = None
+        if checked is not None:
+            await _check(world, checked, seen)
+    except EnvironmentFailed as exc:
+        if last >= 0 and step.index >= last:
+            raise DiedAgain(str(exc)) from exc
+        raise
+
+
+async def _act_again(world: World, step: TrajectoryStep, pointer: Pointer) -> None:
+    for action in _performed(step):
+        if isinstance(action, ResponseAction):
+            return
+        try:
+            meant = await pointer.aim(scale_action(action, step.scale), world)
+            pointer.note(meant, (await world.act(meant)).place)
+        except ActionFailed as exc:
+            raise WorldLost(
+                f"step {step.index}: {action.type} worked before, and now it failed: {exc}"
+            ) from exc
+
+
+def _follow(steps: Sequence[TrajectoryStep], pointer: Pointer) -> None:
+    """Have the pointer where the last of some steps left it, without performing them."""
+    for step in steps:
+        if step.kind not in ("step", "act"):
+            continue
+        for i, action in enumerate(_performed(step)):
+            place = step.places[i] if i < len(step.places) else None
+            pointer.note(scale_action(action, step.scale), place)
+
+
+def _performed(step: TrajectoryStep) -> Sequence[Action]:
+    try:
+        return parse_actions(list(step.actions[: step.performed]), pointed=False)
+    except InvalidAction as exc:
+        raise WorldLost(f"step {step.index} cannot be read: {exc}") from exc
+
+
+async def _call_again(world: World, step: TrajectoryStep, tools: Mapping[str, Tool]) -> None:
+    name = _tool_name(step)
+    if name is None or name not in tools:
+        raise WorldLost(f"step {step.index}: there is no tool {name!r} any more")
+    try:
+        await tools[name].call(step.actions[0].get("args") or {}, world)
+    except EnvironmentFailed:
+        raise
+    except (Exception, SystemExit) as exc:
+        if step.error is None:
+            raise WorldLost(
+                f"step {step.index}: {name} worked before, and now it failed: "
+                f"{type(exc).__name__}: {exc}"
+            ) from exc
+        logger.debug("%s failed again, as it had before: %s", name, exc)
+
+
+async def _set_up_again(
+    world: World, step: TrajectoryStep, functions: Mapping[str, Function]
+) -> None:
+    calls = [
+        FunctionConfig(function=str(action["tool"]), args=tuple(action.get("args") or ()))
+        for action in step.actions
+    ]
+    try:
+        await prepare(calls, functions, Situation(world=world))
+    except EnvironmentFailed:
+        raise
+    except Exception as exc:
+        if step.error is None:
+            raise WorldLost(
+                f"step {step.index}: its setup worked before, and now it failed: "
+                f"{type(exc).__name__}: {exc}"
+            ) from exc
+        logger.debug("a setup failed again, as it had before: %s", exc)
+
+
+async def _check(world: World, step: TrajectoryStep, seen: str | None) -> None:
+    """Compare what is seen now with what was recorded; a page may still be settling."""
+    look = Look.model_validate(step.look).model_copy(update={"image": None})
+    recorded = step.observation_text
+    with anyio.move_on_after(0 if look.changes else _SETTLE_S):
+        while seen is None or clip_text(seen, look.max_text_chars) != recorded:
+            await anyio.sleep(_POLL_S)
+            seen = (await world.observe(look)).text
+    if seen is None or clip_text(seen, look.max_text_chars) != recorded:
+        raise WorldLost(
+            f"after its {step.index + 1} steps were replayed, it does not look as it did: "
+            f"{_difference(recorded or '', seen or '')}"
+        )
+
+
+def _difference(before: str, now: str) -> str:
+    """The first line that differs."""
+    old, new = before.splitlines(), now.splitlines()
+    for i in range(max(len(old), len(new))):
+        was = old[i].strip() if i < len(old) else "nothing"
+        is_now = new[i].strip() if i < len(new) else "nothing"
+        if was != is_now:
+            return f"line {i + 1} was {was[:120]!r} and is {is_now[:120]!r}"
+    return "the spaces in it differ"
+
+
+def _tool_name(step: TrajectoryStep) -> str | None:
+    return str(step.actions[0].get("tool")) if step.kind == "tool" and step.actions else None
+
+
+def _replays(tools: Mapping[str, Tool], name: str) -> bool:
+    return name not in tools or tools[name].replayable

@@ -1,0 +1,250 @@
+"""Going on with sessions that other server processes began and left.
+
+One that somebody asks for is brought back; one that was answered is graded; one that nobody
+goes on with is ended. A session is claimed in the store before anything is done with it.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import anyio
+
+from hud_mcp.environment import Environment
+from hud_mcp.errors import HudMcpError, SessionBusy, SessionEnded
+from hud_mcp.grade import Cause, Outcome
+from hud_mcp.record.trajectory import Receipt, utc_now
+from hud_mcp.session.caller import Caller
+from hud_mcp.session.driver import Ending
+from hud_mcp.session.limits import Limits
+from hud_mcp.session.receipts import ended_text, receipt_of_held
+from hud_mcp.session.replay import submitted_answer
+from hud_mcp.session.session import BROUGHT_BACK, GRADED_AGAIN, STOPPED, Session
+from hud_mcp.store import Store
+from hud_mcp.store.stored_session import HeldSession, WaitingSession
+
+__all__ = ["Recovery"]
+
+logger = logging.getLogger(__name__)
+
+_TAKE_S = 5.0
+"""How long to wait for another server to let go of a session: one that stops takes 2 s."""
+_GRADINGS = 3
+"""How often an answer's grading may end with its server before that is its outcome."""
+
+
+class Recovery:
+    """Goes on with what other server processes left on a store.
+
+    Args:
+        store: Where they are recorded.
+        environments: Those that this process serves, by name.
+        make_ready: Sees to it that one more session of a caller can be opened in an
+            environment, or raises.
+        open_session: Makes the session that goes on, and counts it among those of the process.
+        find_here: Returns what this process has of a session, by its record's id; None where it
+            has nothing.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        environments: Mapping[str, Environment],
+        *,
+        make_ready: Callable[[Environment, Caller], Awaitable[None]],
+        open_session: Callable[[Environment, HeldSession, Caller], Session],
+        find_here: Callable[[str], Session | None],
+    ) -> None:
+        self._store = store
+        self._environments = environments
+        self._make_ready = make_ready
+        self._open_session = open_session
+        self._find_here = find_here
+        self._resumes: dict[str, asyncio.Task[Session | Receipt]] = {}
+        self._stopped = False
+
+    async def bring_back(self, trajectory_id: str, *, connection: str | None) -> Session | Receipt:
+        """Go on with a session that waits in its record; callers at once share one attempt.
+
+        Another process began it, or this one has let go of it. One that goes on here, or is
+        being graded here, is returned as it is. What is begun goes on where its caller is
+        cancelled: who calls again finds it further on.
+
+        Args:
+            trajectory_id: Its record's id.
+            connection: What identifies the connection of the caller, where something does.
+
+        Returns:
+            The session; or its receipt where it has ended.
+
+        Raises:
+            SessionBusy: Another server process runs it.
+            SessionEnded: It cannot come back, or this server is stopping.
+        """
+        return await self._share(trajectory_id, lambda: self._resume(trajectory_id, connection))
+
+    async def _share(
+        self, trajectory_id: str, work: Callable[[], Coroutine[Any, Any, Session | Receipt]]
+    ) -> Session | Receipt:
+        """Do one thing at a time with a session; whoever comes meanwhile is given what it gives."""
+        task = self._resumes.get(trajectory_id)
+        if task is None:
+            if self._stopped:
+                raise SessionEnded("This server is stopping; call again with the session's id.")
+            task = asyncio.get_running_loop().create_task(work(), name=f"resume {trajectory_id}")
+            self._resumes[trajectory_id] = task
+            task.add_done_callback(lambda done: self._resumed(trajectory_id, done))
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            if not task.cancelled():
+                raise
+            raise SessionEnded(
+                "This server is stopping; call again with the session's id."
+            ) from None
+
+    async def look(self, limits: Limits) -> None:
+        """Grade what waits for its grade, and end what nobody will go on with."""
+        try:
+            waiting = await self._store.waiting_sessions(list(self._environments))
+            for found in waiting:
+                if found.trajectory_id in self._resumes or self._stopped:
+                    continue
+                if found.answered:
+                    await self.bring_back(found.trajectory_id, connection=None)
+                elif self._find_here(found.trajectory_id) is not None:
+                    continue  # somebody has gone on with it meanwhile
+                elif (end := _overdue(found, limits)) is not None:
+                    ending = partial(self._end_waiting, found, *end)
+                    await self._share(found.trajectory_id, ending)
+        except HudMcpError as exc:
+            logger.info("%s", exc)
+
+    def stop(self) -> None:
+        """Give up what is under way, and begin nothing more."""
+        self._stopped = True
+        for task in self._resumes.values():
+            task.cancel()
+
+    def _resumed(self, trajectory_id: str, done: "asyncio.Task[Session | Receipt]") -> None:
+        del self._resumes[trajectory_id]
+        if not done.cancelled() and (exc := done.exception()) is not None:
+            level = logging.INFO if isinstance(exc, HudMcpError) else logging.ERROR
+            logger.log(level, "%s was not brought back: %s", trajectory_id, exc)
+
+    async def _resume(self, trajectory_id: str, connection: str | None) -> Session | Receipt:
+        here = self._find_here(trajectory_id)
+        if here is not None and here.is_let_go:
+            await here.closed()  # until then its record is not as it is left
+            connection = here.caller.connection or connection
+        elif here is not None:
+            return here
+        held = await self._store.hold(trajectory_id)
+        environment = self._environments.get(held.trajectory.environment)
+        if environment is None:
+            raise SessionEnded(
+                f"This session is in environment {held.trajectory.environment!r}, which this "
+                "server does not serve. Call one that does."
+            )
+        if not await self._claim(trajectory_id):
+            held = await self._store.hold(trajectory_id)
+            if held.trajectory.receipt is not None:
+                return held.trajectory.receipt
+            raise SessionBusy(
+                "Another server process runs this session. Call that one; or stop it, and call "
+                "here again."
+            )
+        caller = Caller(connection=connection)
+        try:
+            held = await self._store.hold(trajectory_id)  # as its last owner left it
+            caller = replace(caller, principal=held.principal)
+            await self._prepare(environment, held, caller)
+        except BaseException:
+            with anyio.CancelScope(shield=True):
+                await self._store.release_session(trajectory_id)
+            raise
+        session = self._open_session(environment, held, caller)
+        await session.resume()
+        steps = len(held.trajectory.steps)
+        logger.info("session %s: brought back after %d steps", session.name, steps)
+        return session
+
+    async def _prepare(self, environment: Environment, held: HeldSession, caller: Caller) -> None:
+        """See to it that a session of this server can go on in an environment.
+
+        Raises:
+            SessionEnded: It cannot; it has ended as lost.
+        """
+        reason = _changed(environment, held)
+        if reason is not None:
+            raise SessionEnded(ended_text(await self._end_held(held, Outcome.LOST, reason)))
+        await self._make_ready(environment, caller)
+
+    async def _claim(self, trajectory_id: str) -> bool:
+        """Make a session this server's; one that is just being let go of is waited for."""
+        with anyio.move_on_after(_TAKE_S):
+            while not await self._store.claim_session(trajectory_id):
+                held = await self._store.hold(trajectory_id)
+                if held.trajectory.receipt is not None:
+                    return False
+                await anyio.sleep(0.05)
+            return True
+        return False
+
+    async def _end_held(self, held: HeldSession, outcome: Outcome, reason: str) -> Receipt:
+        """End a session that is this server's and whose world is not open."""
+        cause = _who_left(held) if outcome is Outcome.EXPIRED else None
+        ending = Ending(outcome, error=reason, told=reason, cause=cause)
+        receipt = receipt_of_held(held, ending)
+        await self._store.end_session(receipt.trajectory, receipt)
+        logger.warning("%s of %s: %s", outcome, receipt.trajectory, reason)
+        return receipt
+
+    async def _end_waiting(self, found: WaitingSession, outcome: Outcome, reason: str) -> Receipt:
+        if not await self._store.claim_session(found.trajectory_id):
+            raise SessionBusy("Another server process has gone on with this session.")
+        held = await self._store.hold(found.trajectory_id)
+        return await self._end_held(held, outcome, reason)
+
+
+def _overdue(found: WaitingSession, limits: Limits) -> tuple[Outcome, str] | None:
+    """How a session ends that no server runs; None while somebody may still go on with it."""
+    now = utc_now()
+    if not found.has_prompt:
+        return Outcome.LOST, "Its server ended while it was being prepared."
+    if (now - found.started_at).total_seconds() > limits.total_s:
+        return (
+            Outcome.EXPIRED,
+            f"It was open for {limits.total_s:g} s, the longest allowed.",
+        )
+    if (now - found.since).total_seconds() > limits.idle_s:
+        text = f"Its server ended, and nobody went on with it for {limits.idle_s:g} s."
+        return Outcome.EXPIRED, text
+    return None
+
+
+def _who_left(held: HeldSession) -> Cause:
+    """Whose doing it is that nobody could reach a session: who stopped its server, or its death."""
+    logs = held.trajectory.logs or ""
+    stopped = logs.rfind(STOPPED) > logs.rfind(BROUGHT_BACK)
+    return Cause.OPERATOR if stopped else Cause.MACHINE
+
+
+def _changed(environment: Environment, held: HeldSession) -> str | None:
+    """Why a session cannot go on in this environment; None where nothing has changed."""
+    task = held.trajectory.task
+    if task.prompt is None and task.template not in environment.templates:
+        return f"Its environment has no template {task.template!r} any more."
+    functions = environment.functions
+    gone = [c.function for c in (*task.setup, *task.evaluate) if c.function not in functions]
+    if gone:
+        return f"Its environment has no function {gone[0]!r} any more."
+    if held.environment_digest and held.environment_digest != environment.digest:
+        return "Its server ended, and the environment's source has changed since."
+    again = (held.trajectory.logs or "").count(GRADED_AGAIN)
+    if again + 1 >= _GRADINGS and submitted_answer(held.trajectory.steps) is not None:
+        return f"Its server ended each of the {again + 1} times that its answer was graded."
+    return None

@@ -1,0 +1,1 @@
+"""The record as people look at it: text, pages, files."""

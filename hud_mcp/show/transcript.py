@@ -1,0 +1,392 @@
+"""A record as people read it: plain text for a terminal, HTML for a notebook.
+
+What pages and models have written is made harmless here: no control character reaches a
+terminal, and no text becomes markup.
+"""
+
+import base64
+import hashlib
+import json
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from html import escape
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
+
+from hud_mcp.grade import SubScore, cause_of
+from hud_mcp.record.values import Receipt, Record, TrajectoryStep
+from hud_mcp.task import Task
+
+__all__ = [
+    "PICTURES_LIMIT_BYTES",
+    "Line",
+    "action_words",
+    "transcript",
+    "transcript_html",
+    "transcript_text",
+    "visible",
+    "visible_line",
+]
+
+PICTURES_LIMIT_BYTES = 20_000_000
+"""Of all pictures of one record together, before base64; notebooks keep them in their file."""
+
+_DIRECTIONS = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+"""Marks that change the direction of text, so that it reads as what it is not."""
+
+_SHORT_LINES = 12
+_SHORT_CHARS = 1_000
+
+Style = Literal["title", "heading", "label", "text", "action", "error", "cut"]
+
+
+class Line(NamedTuple):
+    """One line of a transcript.
+
+    Attributes:
+        style: What it is.
+        text: Without control characters.
+    """
+
+    style: Style
+    text: str
+
+
+def visible(text: str) -> str:
+    r"""Replace what a terminal would obey, or reorder, by its escape, such as ``\x1b``.
+
+    Line feeds and tabs stay; a carriage return before a line feed goes.
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    text = text.replace("\r\n", "\n")
+    return "".join(c if c in "\n\t" or not _is_unsafe(c) else ascii(c)[1:-1] for c in text)
+
+
+def visible_line(text: str) -> str:
+    """The same in one line, for a cell of a table."""
+    return visible(text).replace("\n", " ").replace("\t", " ")
+
+
+def action_words(action: Mapping[str, Any]) -> str:
+    """Write an action in one line, such as ``click point=(12, 30) button="right"``.
+
+    Args:
+        action: As it is recorded: an action, or a tool's name and arguments.
+    """
+    if isinstance(action.get("tool"), str):
+        args: Any = action.get("args")
+        return f"{action['tool']} {_json(args)}" if args else str(action["tool"])
+    if not isinstance(action.get("type"), str):
+        return _json(dict(action))
+    fields = {k: v for k, v in action.items() if k != "type" and v is not None}
+    return " ".join([action["type"], *(f"{k}={_field(v)}" for k, v in fields.items())])
+
+
+def transcript_text(record: Record, *, full: bool = False) -> str:
+    """Write a record as text.
+
+    Args:
+        record: What to show; it may still go on, and have no steps.
+        full: Whether long texts are shown whole.
+    """
+    return "\n".join(line.text for line in transcript(record, full=full))
+
+
+def transcript(record: Record, *, full: bool = False) -> Iterator[Line]:
+    """Yield a record line by line: the task, the prompt, each step, the log, the receipt.
+
+    Args:
+        record: What to show; it may still go on, and have no steps.
+        full: Whether long texts are shown whole.
+    """
+    yield Line("title", f"{visible(record.id)}  {_ending(record)}")
+    for name, value in _facts(record):
+        yield from _labelled(name, value)
+    if record.prompt is not None:
+        yield from _block("prompt", record.prompt, full=full)
+    if not record.steps:
+        yield Line("text", "no steps")
+    for step in record.steps:
+        yield Line("text", "")
+        yield from _step_lines(step, record.started_at, full=full)
+    if record.logs:
+        yield Line("text", "")
+        yield from _block("log", record.logs, full=full, style="heading")
+    if record.receipt is not None:
+        yield Line("text", "")
+        yield Line("heading", "receipt")
+        yield from _receipt_lines(record.receipt, full=full)
+
+
+def _ending(record: Record) -> str:
+    if record.receipt is None:
+        return "unfinished"
+    receipt, reward = record.receipt, record.receipt.reward
+    parts = [receipt.outcome.value, "" if reward is None else f"{reward:g}", receipt.said_cause]
+    return " ".join(part for part in parts if part)
+
+
+def _facts(record: Record) -> list[tuple[str, str]]:
+    """What was run, and when."""
+    task = record.task
+    version = f" {record.environment_version}" if record.environment_version else ""
+    took = f", {_seconds(record.started_at, record.ended_at)}" if record.ended_at else ""
+    facts = [
+        ("task", task.id + (f": {task.description}" if task.description else "")),
+        ("environment", f"{record.environment}{version}, template {task.template}"),
+        *_inputs(task),
+        ("context", _json(record.context) if record.context else ""),
+        ("seed", "" if record.seed is None else str(record.seed)),
+        ("job", record.job_id or ""),
+        ("started", f"{record.started_at:%Y-%m-%d %H:%M:%S} UTC{took}"),
+        ("error", (record.error or "")),
+    ]
+    return [(name, value) for name, value in facts if value]
+
+
+def _inputs(task: Task) -> list[tuple[str, str]]:
+    if task.prompt is None:
+        return [("arguments", _json(task.args) if task.args else "")]
+    return [
+        (name, ", ".join(value) if name in ("setup", "evaluate") else _json(value))
+        for name, value in task.inputs.items()
+    ]
+
+
+def _step_lines(step: TrajectoryStep, began: datetime, *, full: bool) -> Iterator[Line]:
+    yield Line("heading", _step_title(step, began))
+    for i, action in enumerate(step.actions):
+        yield Line("action", visible(f"  > {action_words(action)}{_state(step, i)}"))
+    if step.error:
+        yield from _block("error", step.error, full=full, indent="  ", style="error")
+    for name, value in _step_facts(step):
+        yield from _labelled(name, value, indent="  ")
+    if step.observation_text:
+        yield from _indented(step.observation_text, full=full)
+    if step.screenshot is not None:
+        size = f"{step.screenshot.width_px} x {step.screenshot.height_px}"
+        path = _picture_path(step)
+        shown = "its place is not known" if path is None else visible(str(path))
+        gone = "" if path is None or path.is_file() else ", which is gone"
+        yield Line("label", f"  picture  {shown} ({size}){gone}")
+
+
+def _step_title(step: TrajectoryStep, began: datetime) -> str:
+    after, took = _seconds(began, step.started_at), _seconds(step.started_at, step.ended_at)
+    return f"step {step.index}  {step.kind}  at {after}, took {took}"
+
+
+def _step_facts(step: TrajectoryStep) -> list[tuple[str, str]]:
+    facts = [
+        ("reward", "" if step.reward is None else f"{step.reward:g}"),
+        ("ended", "terminated" if step.terminated else "truncated" if step.truncated else ""),
+        ("interrupted", "an action may have been cut off half-way" if step.interrupted else ""),
+        ("undone", "its world died, and was brought back to before it" if step.undone else ""),
+        ("info", _json(step.shown_info) if step.shown_info else ""),
+    ]
+    return [(name, value) for name, value in facts if value]
+
+
+def _state(step: TrajectoryStep, number: int) -> str:
+    if number < step.performed:
+        return ""
+    return "  (failed)" if step.error and number == step.performed else "  (not performed)"
+
+
+def _receipt_lines(receipt: Receipt, *, full: bool) -> Iterator[Line]:
+    facts = [
+        ("outcome", receipt.outcome.value),
+        ("cause", cause_of(receipt.outcome, receipt.cause).value),
+        ("reward", "none" if receipt.reward is None else f"{receipt.reward:g}"),
+        ("ended", f"{receipt.ended_at:%Y-%m-%d %H:%M:%S} UTC"),
+        ("policy", f"reward {receipt.reward_policy}"),
+        ("answer", f"SHA-256 {receipt.answer_digest}" if receipt.answer_digest else "none"),
+        ("written by", f"hud-mcp {receipt.package_version}"),
+        ("info", _json(receipt.info) if receipt.info else ""),
+    ]
+    for name, value in facts:
+        if value:
+            yield from _labelled(name, value, indent="  ")
+    for line in _subscore_lines(receipt.subscores):
+        yield Line("text", visible(line))
+    if receipt.content:
+        yield from _block("content", receipt.content, full=full, indent="  ")
+    if receipt.notes:
+        yield from _block("notes", "\n".join(receipt.notes), full=full, indent="  ")
+    if receipt.error:
+        yield from _block("error", receipt.error, full=full, indent="  ", style="error")
+
+
+def _subscore_lines(scores: Sequence[SubScore], depth: int = 1) -> Iterator[str]:
+    for score in scores:
+        info = f"  {_json(score.info)}" if score.info else ""
+        yield f"{'  ' * depth}{score.name}: {score.value:g}, weight {score.weight:g}{info}"
+        yield from _subscore_lines(score.children, depth + 1)
+
+
+def _labelled(name: str, value: str, *, indent: str = "") -> Iterator[Line]:
+    first, *rest = visible(value).split("\n")
+    yield Line("error" if name == "error" else "label", f"{indent}{name.ljust(11)}  {first}")
+    for line in rest:
+        yield Line("text", f"{indent}{' ' * 13}{line}")
+
+
+def _block(
+    name: str, text: str, *, full: bool, indent: str = "", style: Style = "label"
+) -> Iterator[Line]:
+    yield Line(style, f"{indent}{name}")
+    yield from _indented(text, full=full, indent=f"{indent}  ")
+
+
+def _indented(text: str, *, full: bool, indent: str = "    ") -> Iterator[Line]:
+    shown, left = (text, 0) if full else _shortened(text)
+    for line in visible(shown).rstrip("\n").split("\n"):
+        yield Line("text", f"{indent}{line}".rstrip())
+    if left:
+        yield Line("cut", f"{indent}… {left:,} more characters")
+
+
+def _shortened(text: str) -> tuple[str, int]:
+    """The first lines of a text, and how many characters are left out."""
+    kept = "\n".join(text[: _SHORT_CHARS + 1].split("\n")[:_SHORT_LINES])
+    if len(kept) > _SHORT_CHARS:
+        kept = kept[:_SHORT_CHARS]
+    left = len(text) - len(kept)
+    return (text, 0) if not text[len(kept) :].strip() else (kept, left)
+
+
+def _field(value: Any) -> str:
+    if isinstance(value, Mapping) and set(value) == {"x", "y"}:  # pyright: ignore[reportUnknownArgumentType]  # JSON
+        return f"({_json(value['x'])}, {_json(value['y'])})"
+    return _json(value)
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _seconds(start: datetime, end: datetime) -> str:
+    return f"{(end - start).total_seconds():.1f} s"
+
+
+def _is_unsafe(character: str) -> bool:
+    return unicodedata.category(character) in ("Cc", "Cs") or character in _DIRECTIONS
+
+
+def _picture_path(step: TrajectoryStep) -> Path | None:
+    """Where the store has put a step's picture; None where the step was not loaded from one."""
+    parts = urlsplit(step.observation_url or "")
+    return Path(url2pathname(parts.path)) if parts.scheme == "file" else None
+
+
+# HTML, for notebooks.
+
+
+def transcript_html(
+    record: Record, *, full: bool = False, limit_bytes: int = PICTURES_LIMIT_BYTES
+) -> str:
+    """Write a record as a piece of HTML, with its pictures inside and without any script.
+
+    Args:
+        record: What to show; it may still go on, and have no steps.
+        full: Whether long texts are shown whole.
+        limit_bytes: Pictures beyond this sum are named and left out; the first ones stay.
+    """
+    rows = "".join(_html_row(name, value) for name, value in _facts(record))
+    parts = [
+        '<div class="hud-mcp-trajectory" style="max-width: 60em; line-height: 1.4">',
+        f"<h3>{_html(record.id)} · {_html(_ending(record))}</h3>",
+        f"<table>{rows}</table>",
+    ]
+    if record.prompt is not None:
+        parts.append(_html_block("Prompt", record.prompt, full=full))
+    if not record.steps:
+        parts.append("<p>No steps.</p>")
+    pictures = _Pictures(limit_bytes)
+    parts += [_html_step(step, record.started_at, pictures, full=full) for step in record.steps]
+    if pictures.left_out:
+        text = f"{pictures.left_out} pictures were left out, so that this does not grow too large."
+        parts.append(f"<p>{text}</p>")
+    if record.logs:
+        parts.append(_html_block("Log", record.logs, full=full))
+    if record.receipt is not None:
+        lines = "\n".join(line.text for line in _receipt_lines(record.receipt, full=full))
+        parts.append(f"<h4>Receipt</h4>{_html_pre(lines)}")
+    return "\n".join([*parts, "</div>"])
+
+
+class _Pictures:
+    """Reads pictures until their sum is reached.
+
+    Args:
+        limit_bytes: The sum.
+    """
+
+    def __init__(self, limit_bytes: int) -> None:
+        self._left_bytes = limit_bytes
+        self.left_out = 0
+
+    def element(self, step: TrajectoryStep) -> str:
+        """A step's picture as an element, or why it is not there; nothing where it has none."""
+        record = step.screenshot
+        if record is None:
+            return ""
+        path = _picture_path(step)
+        data = path.read_bytes() if path is not None and path.is_file() else None
+        if data is None:
+            return "<p>The picture is gone.</p>"
+        if hashlib.sha256(data).hexdigest() != record.sha256:
+            return "<p>The picture is damaged: its file is not what was recorded.</p>"
+        if len(data) > self._left_bytes:
+            self._left_bytes = 0  # the later ones too: a gap would look like a step without one
+            self.left_out += 1
+            return "<p>The picture was left out.</p>"
+        self._left_bytes -= len(data)
+        kind = "png" if record.extension == "png" else "jpeg"
+        encoded = base64.b64encode(data).decode("ascii")
+        return (
+            f'<img src="data:image/{kind};base64,{encoded}" alt="The screen after step '
+            f'{step.index}" style="max-width: 100%; border: 1px solid">'
+        )
+
+
+def _html_step(step: TrajectoryStep, began: datetime, pictures: _Pictures, *, full: bool) -> str:
+    actions = "".join(
+        f"<li><code>{_html(action_words(action))}</code>{_html(_state(step, i))}</li>"
+        for i, action in enumerate(step.actions)
+    )
+    rows = "".join(_html_row(name, value) for name, value in _step_facts(step))
+    return "".join(
+        [
+            f"<h4>{_html(_step_title(step, began))}</h4>",
+            f"<ol>{actions}</ol>" if actions else "",
+            _html_block("Error", step.error, full=full) if step.error else "",
+            f"<table>{rows}</table>" if rows else "",
+            pictures.element(step),
+            _html_block("Text", step.observation_text, full=full) if step.observation_text else "",
+        ]
+    )
+
+
+def _html_row(name: str, value: str) -> str:
+    style = 'style="text-align: left; vertical-align: top"'
+    return f"<tr><th {style}>{_html(name)}</th><td {style}>{_html(value)}</td></tr>"
+
+
+def _html_block(name: str, text: str, *, full: bool) -> str:
+    shown, left = (text, 0) if full else _shortened(text)
+    more = f"\n… {left:,} more characters" if left else ""
+    return f"<details open><summary>{name}</summary>{_html_pre(shown + more)}</details>"
+
+
+def _html_pre(text: str) -> str:
+    style = "white-space: pre-wrap; overflow-wrap: anywhere; max-height: 24em; overflow: auto"
+    return f'<pre style="{style}">{_html(text)}</pre>'
+
+
+def _html(text: str) -> str:
+    return escape(visible(text))

@@ -1,0 +1,125 @@
+"""The pages' sources: HTML, one style sheet and JavaScript modules, joined for a single file.
+
+There is no build: a server sends the files as they are, and the single file holds the same
+modules one after the other. Joining needs two rules, which a test keeps: each module's
+names are its own among all modules, and imports and exports stand at the start of a line.
+"""
+
+import base64
+import hashlib
+import re
+from collections.abc import Iterable
+from functools import cache
+from importlib.resources import files
+from string import Template
+
+__all__ = [
+    "ASSETS",
+    "POLICY",
+    "live_page",
+    "modules_of",
+    "read_asset",
+    "report_page",
+    "viewer_page",
+]
+
+ASSETS = {
+    "style.css": "text/css; charset=utf-8",
+    "icon.svg": "image/svg+xml",
+    **dict.fromkeys(
+        (
+            f"{name}.js"
+            for name in (
+                "app", "compare", "contexts", "dom", "fetched", "grade", "inline", "jobs", "live",
+                "marks", "overview", "panel", "player", "plot", "stage", "table", "trajectory",
+                "words",
+            )
+        ),
+        "text/javascript; charset=utf-8",
+    ),
+}  # fmt: skip
+"""What a server sends beside its pages, and as what; nothing else is read from the folder."""
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+    "require-trusted-types-for 'script'; trusted-types 'none'"
+)
+"""The Content-Security-Policy of the pages that a server sends."""
+
+_IMPORT = re.compile(r"^import [^;]*? from '\./([a-z]+\.js)';\n", re.MULTILINE)
+_EXPORT = re.compile(r"^export (?=const |function |async function |class )", re.MULTILINE)
+
+
+@cache
+def read_asset(name: str) -> str:
+    """One of the files that the pages are made of."""
+    return files("hud_mcp.show.web").joinpath("assets", name).read_text(encoding="utf-8")
+
+
+@cache
+def viewer_page() -> str:
+    """The page of `hud-mcp view`."""
+    return Template(read_asset("viewer.html")).substitute(
+        jobs=read_asset("jobs.html"), pages=_pages()
+    )
+
+
+@cache
+def live_page() -> str:
+    """The page of a running session; it knows which by its own address."""
+    return Template(read_asset("live.html")).substitute(player=read_asset("player.html"))
+
+
+def report_page(data: str, pictures: Iterable[str]) -> str:
+    """The viewer's page of one job as one file.
+
+    Args:
+        data: What it shows, as JSON that holds no character that HTML reads.
+        pictures: The elements that hold its pictures.
+    """
+    style, script = read_asset("style.css"), joined("inline.js")
+    policy = (
+        "default-src 'none'; img-src data:; base-uri 'none'; form-action 'none'; "
+        f"style-src '{_csp_hash(style)}'; script-src '{_csp_hash(script)}'; "
+        "require-trusted-types-for 'script'; trusted-types 'none'"
+    )
+    return Template(read_asset("report.html")).substitute(
+        policy=policy,
+        style=style,
+        script=script,
+        pages=_pages(),
+        data=data,
+        pictures="\n".join(pictures),
+    )
+
+
+def modules_of(entry: str) -> list[str]:
+    """The modules that one needs, each after those that it imports, itself last."""
+    order: list[str] = []
+
+    def visit(name: str) -> None:
+        if name in order:
+            return
+        for imported in _IMPORT.findall(read_asset(name)):
+            visit(imported)
+        order.append(name)
+
+    visit(entry)
+    return order
+
+
+@cache
+def joined(entry: str) -> str:
+    """A module and all that it imports as one script, which runs where it stands."""
+    parts = [_EXPORT.sub("", _IMPORT.sub("", read_asset(name))) for name in modules_of(entry)]
+    return "'use strict';\n(() => {\n" + "\n".join(parts) + "})();\n"
+
+
+def _pages() -> str:
+    return Template(read_asset("pages.html")).substitute(player=read_asset("player.html"))
+
+
+def _csp_hash(text: str) -> str:
+    digest = hashlib.sha256(text.encode()).digest()
+    return f"sha256-{base64.b64encode(digest).decode('ascii')}"

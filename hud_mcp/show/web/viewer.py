@@ -1,0 +1,266 @@
+"""The pages of `hud-mcp view`: jobs, their trajectories, and what happened in each."""
+
+import hashlib
+import logging
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from functools import wraps
+from typing import Any
+
+import anyio.to_thread
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route, Router
+from starlette.types import ASGIApp
+
+from hud_mcp.errors import SourceNotFound, StoreFailed
+from hud_mcp.record.job import Job
+from hud_mcp.record.trajectory import Trajectory, TrajectorySummary
+from hud_mcp.show.web.answers import html_answer, json_answer, picture_answer
+from hud_mcp.show.web.auth import Gate, Hosts
+from hud_mcp.show.web.live import live_routes
+from hud_mcp.show.web.pages import viewer_page
+from hud_mcp.show.web.record import (
+    Json,
+    StepRows,
+    detail,
+    encode,
+    expected_rewards,
+    job_data,
+    trajectory_row,
+)
+from hud_mcp.store import Store
+from hud_mcp.task import Task
+
+__all__ = ["viewer_app"]
+
+logger = logging.getLogger(__name__)
+
+PAGE_ROWS = 500
+"""Trajectories in one reply."""
+
+PAGE_STEPS = 100
+"""Steps in one reply, at most."""
+
+_KEPT = 8
+"""Jobs and trajectories that are kept as they were last sent."""
+
+_LOG_CHARS = 1_000_000
+"""Of a log; the rest is a matter for `hud-mcp trace`."""
+
+
+def viewer_app(
+    store: Store,
+    *,
+    host: str = "127.0.0.1",
+    allowed_hosts: Sequence[str] = (),
+    token: str | None = None,
+    live_log: bool = False,
+) -> ASGIApp:
+    """The app that shows what a store holds. It writes nothing.
+
+    Args:
+        store: What it shows.
+        host: The address that it is served on.
+        allowed_hosts: More values of the Host header that are answered.
+        token: What opens it; None where whoever reaches it may read everything.
+        live_log: Whether live pages show the log.
+    """
+    hosts = Hosts(host, tuple(allowed_hosts))
+    live = live_routes(store, hosts=hosts, log=live_log)
+    return Gate(Router([*_Viewer(store).routes(), *live]), hosts=hosts, token=token)
+
+
+@dataclass(frozen=True)
+class _JobPage:
+    """A job as it was when it was last asked for."""
+
+    head: Json
+    rows: list[Json]
+    revision: str
+
+
+class _Viewer:
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._jobs: OrderedDict[str, _JobPage] = OrderedDict()
+        self._steps: OrderedDict[str, StepRows] = OrderedDict()
+
+    def routes(self) -> list[Route]:
+        return [
+            Route("/", self._page),
+            Route("/api/jobs", _told(self._list_jobs)),
+            Route("/api/job", _told(self._job)),
+            Route("/api/rows", _told(self._rows)),
+            Route("/api/trajectory", _told(self._trajectory)),
+            Route("/api/runs", _told(self._runs)),
+            Route("/api/steps", _told(self._steps_of)),
+            Route("/picture", _told(self._picture)),
+        ]
+
+    async def _page(self, _request: Request) -> Response:
+        return html_answer(viewer_page())
+
+    async def _list_jobs(self, _request: Request) -> Response:
+        counts = await self._store.count_rewards()
+        jobs = [
+            {**_brief(job), **_counted(counts.get(job.id), is_proof=job.is_proof)}
+            for job in await self._store.list_jobs()
+        ]
+        return json_answer(
+            {"jobs": jobs, "loose": _counted(counts[None]) if None in counts else None}
+        )
+
+    async def _job(self, request: Request) -> Response:
+        """A job's head and its first rows; nothing where they are what the page has already."""
+        job_id = request.query_params.get("id", "")
+        job: Job | None = None
+        tasks: list[Task] = []
+        if job_id:
+            job, tasks, found = await self._store.load_job_summary(job_id)
+        else:
+            found = (await self._store.list_trajectories())[::-1]
+        page = await anyio.to_thread.run_sync(_job_page, job, tasks, found, self._jobs.get(job_id))
+        _keep(self._jobs, job_id, page)
+        if request.query_params.get("known") == page.revision:
+            return json_answer({"revision": page.revision})
+        head = {**page.head, "revision": page.revision, "total": len(page.rows)}
+        return json_answer({**head, "trajectories": page.rows[:PAGE_ROWS]})
+
+    async def _rows(self, request: Request) -> Response:
+        """More rows of a job whose head was sent before."""
+        page = self._jobs.get(request.query_params.get("id", ""))
+        start = _number(request, "start")
+        if page is None or start is None or page.revision != request.query_params.get("revision"):
+            return json_answer({"error": "The job has changed; ask for it again."}, 409)
+        return json_answer({"trajectories": page.rows[start : start + PAGE_ROWS]})
+
+    async def _trajectory(self, request: Request) -> Response:
+        trajectory = await self._store.load_trajectory(request.query_params.get("id", ""))
+        rows, data = await anyio.to_thread.run_sync(_detail, trajectory)
+        _keep(self._steps, trajectory.id, rows)
+        return Response(data, media_type="application/json")
+
+    async def _runs(self, request: Request) -> Response:
+        """Runs of a task in other jobs too, newest first."""
+        found = await self._store.list_runs(request.query_params.get("task", ""))
+        names = {job.id: job.name for job in await self._store.list_jobs()}
+        rows = [
+            {**_row(s, None), "job": s.job_id, "job_name": names.get(s.job_id or "")} for s in found
+        ]
+        return json_answer({"runs": rows})
+
+    async def _steps_of(self, request: Request) -> Response:
+        start, stop = _number(request, "start"), _number(request, "stop")
+        if start is None or stop is None:
+            return json_answer({"error": "Give start and stop as numbers."}, 400)
+        rows = (await self._rows_of(request)).rows
+        return json_answer({"steps": rows[start : min(stop, start + PAGE_STEPS)]})
+
+    async def _rows_of(self, request: Request) -> StepRows:
+        """The steps of a trajectory, which are mostly here since its page was opened."""
+        trajectory_id = request.query_params.get("id", "")
+        rows = self._steps.get(trajectory_id)
+        stop = _number(request, "stop") or 0
+        if rows is None:
+            trajectory = await self._store.load_trajectory(trajectory_id)
+            rows, _ = await anyio.to_thread.run_sync(_detail, trajectory)
+        elif stop > len(rows.rows):
+            known = len(rows.rows)
+            more = await self._store.load_steps(trajectory_id, known)
+            rows.extend(more[len(rows.rows) - known :])  # another request may have been faster
+        _keep(self._steps, trajectory_id, rows)
+        return rows
+
+    async def _picture(self, request: Request) -> Response:
+        rows = await self._rows_of(request)
+        return await picture_answer(
+            self._store, rows.pictures, request.query_params.get("hash", "")
+        )
+
+
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+
+def _told(endpoint: Endpoint) -> Endpoint:
+    """An endpoint whose failures are told in words."""
+
+    @wraps(endpoint)
+    async def answer(request: Request) -> Response:
+        try:
+            return await endpoint(request)
+        except SourceNotFound as exc:
+            return json_answer({"error": str(exc)}, 404)
+        except StoreFailed as exc:
+            return json_answer({"error": str(exc)}, 503)
+
+    return answer
+
+
+def _number(request: Request, name: str) -> int | None:
+    text = request.query_params.get(name, "")
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None  # noqa: PLR2004  # more than any record has
+
+
+def _keep(cache: "OrderedDict[str, Any]", key: str, value: Any) -> None:
+    cache[key] = value
+    cache.move_to_end(key)
+    while len(cache) > _KEPT:
+        cache.popitem(last=False)
+
+
+def _brief(job: Job) -> Json:
+    return {
+        "id": job.id,
+        "name": job.name,
+        "taskset": job.taskset,
+        "agent": job.agent,
+        "created_at": job.created_at.isoformat(timespec="seconds"),
+    }
+
+
+def _counted(counts: tuple[int, int, float | None] | None, *, is_proof: bool = False) -> Json:
+    total, graded, mean = counts or (0, 0, None)
+    return {"total": total, "graded": graded, "mean": None if is_proof else mean}
+
+
+def _job_page(
+    job: Job | None,
+    tasks: Sequence[Task],
+    found: Sequence[TrajectorySummary],
+    before: _JobPage | None,
+) -> _JobPage:
+    expected = expected_rewards(job, tasks) if job else None
+    rows = [_row(summary, expected) for summary in found]
+    named = encode([None if job is None else job.model_dump(mode="json"), len(tasks), rows])
+    revision = hashlib.sha256(named).hexdigest()[:16]
+    if before is not None and before.revision == revision:
+        return before  # the figures take longer than everything else
+    head = {**job_data(job, tasks, found, rows), "expects": expected is not None}
+    return _JobPage(head, rows, revision)
+
+
+def _row(summary: TrajectorySummary, expected: dict[str, float | None] | None) -> Json:
+    row = trajectory_row(summary, summary.step_count, expected)
+    return {**row, "live": summary.live_token if summary.ended_at is None else None}
+
+
+def _detail(trajectory: Trajectory) -> tuple[StepRows, bytes]:
+    """A trajectory's page: everything but its steps, and each of those in a line."""
+    rows = StepRows(trajectory.started_at)
+    rows.extend(trajectory.steps)
+    data = detail(trajectory)
+    logs = data["logs"]
+    if logs is not None and len(logs) > _LOG_CHARS:
+        data["logs"] = f"{logs[:_LOG_CHARS]}\n… {len(logs) - _LOG_CHARS} more characters"
+    data["outline"] = [_line(row) for row in rows.rows]
+    data["has_pictures"] = any(row["after"] for row in rows.rows)
+    return rows, encode(data)
+
+
+def _line(row: Json) -> list[Any]:
+    words = "; ".join(action["words"] for action in row["actions"])
+    kind = row["kind"]
+    said = words or ("look" if kind == "screenshot" else f"{kind} without an action")
+    return [said[:200], row["error"] is not None]

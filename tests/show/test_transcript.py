@@ -1,0 +1,343 @@
+"""A record as people read it: everything is there, in order, and nothing of it is obeyed."""
+
+import base64
+import io
+import re
+from datetime import UTC, datetime, timedelta
+from html import unescape
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from hud_mcp.grade import Outcome, SubScore
+from hud_mcp.observation import Screenshot
+from hud_mcp.record.trajectory import Receipt, ScreenshotRecord, Trajectory, TrajectoryStep
+from hud_mcp.show.transcript import (
+    action_words,
+    transcript,
+    transcript_html,
+    transcript_text,
+    visible,
+    visible_line,
+)
+from hud_mcp.task import Task
+
+AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+HOSTILE = (
+    "<script>alert(1)</script><img src=x onerror=alert(1)></pre></details>"
+    "\x1b[31m\x1b]0;title\x07\x9b2J\rover\u202egnp.exe\u2066 &lt; javascript:alert(1)"
+)
+
+
+def step(index: int, **fields: Any) -> TrajectoryStep:
+    """A step, one second after the one before."""
+    begun = AT + timedelta(seconds=index)
+    return TrajectoryStep.model_validate(
+        {
+            "index": index,
+            "kind": "step",
+            "started_at": begun,
+            "ended_at": begun + timedelta(seconds=0.25),
+            **fields,
+        }
+    )
+
+
+def receipt(**fields: Any) -> Receipt:
+    """An end."""
+    return Receipt.model_validate(
+        {
+            "trajectory": "traj-1",
+            "environment": "shop",
+            "task": "price-1",
+            "template": "price",
+            "outcome": Outcome.GRADED,
+            "reward": 0.5,
+            "started_at": AT,
+            "ended_at": AT + timedelta(seconds=9),
+            "reward_policy": "on_submit",
+            "package_version": "0.1.0",
+            "task_digest": "0" * 64,
+            "environment_digest": "0" * 64,
+            **fields,
+        }
+    )
+
+
+def trajectory(**fields: Any) -> Trajectory:
+    """A record."""
+    task = Task(id="price-1", env="shop", template="price", args={"item": "Tee"})
+    return Trajectory.model_validate(
+        {"id": "traj-1", "environment": "shop", "task": task, "started_at": AT, **fields}
+    )
+
+
+def with_picture(folder: Path, index: int = 0, *, side_px: int = 4) -> TrajectoryStep:
+    """A step whose picture lies in a folder."""
+    out = io.BytesIO()
+    Image.effect_noise((side_px, side_px), 50 + index).save(out, "PNG")
+    shot = Screenshot.from_bytes(out.getvalue())
+    path = folder / f"{shot.sha256}.png"
+    path.write_bytes(shot.data)
+    record = ScreenshotRecord.of(shot)
+    return step(index, screenshot=record, observation_url=path.as_uri())
+
+
+class Elements(HTMLParser):
+    """The elements of a page and their attributes, and its text."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.attributes: list[tuple[str, str | None]] = []
+        self.text = ""
+        self.feed(html)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Keep an element's name and what it has."""
+        self.tags.append(tag)
+        self.attributes += attrs
+
+    def handle_data(self, data: str) -> None:
+        """Keep what is read."""
+        self.text += data
+
+
+# Text.
+
+
+def test_a_transcript_tells_the_whole_story_in_order() -> None:
+    """The task, the prompt, each step with what was done and seen, the log, the receipt."""
+    clicked = step(
+        1,
+        actions=({"type": "click", "point": {"x": 1, "y": 2}}, {"type": "wait", "time": 5}),
+        performed=1,
+        error="the second failed",
+        observation_text="- heading\n- button",
+        reward=0.25,
+        info={"left": 2},
+    )
+    told = transcript_text(
+        trajectory(
+            prompt="What does it cost?",
+            context={"dark": True},
+            seed=7,
+            job_id="job-1",
+            steps=(step(0, kind="screenshot"), clicked),
+            logs="03:04:05 one\n03:04:06 two",
+            receipt=receipt(
+                subscores=(SubScore(name="a", value=1, children=(SubScore(name="b", value=0),)),),
+                content="Half right.",
+            ),
+            ended_at=AT + timedelta(seconds=9),
+        )
+    )
+    parts = [
+        "traj-1  graded 0.5",
+        "task         price-1",
+        "environment  shop, template price",
+        'arguments    {"item": "Tee"}',
+        'context      {"dark": true}',
+        "seed         7",
+        "job          job-1",
+        "started      2026-01-02 03:04:05 UTC, 9.0 s",
+        "prompt\n  What does it cost?",
+        "step 0  screenshot  at 0.0 s, took 0.2 s",
+        "step 1  step  at 1.0 s, took 0.2 s",
+        "  > click point=(1, 2)\n",
+        "  > wait time=5  (failed)",
+        "  error\n    the second failed",
+        "  reward       0.25",
+        '  info         {"left": 2}',
+        "    - heading\n    - button",
+        "log\n  03:04:05 one\n  03:04:06 two",
+        "receipt\n  outcome      graded\n  cause        agent\n  reward       0.5",
+        "  a: 1, weight 1\n    b: 0, weight 1",
+        "  content\n    Half right.",
+    ]
+    places = [told.index(part) for part in parts]
+    assert places == sorted(places)
+
+
+def test_a_record_that_has_barely_begun_is_shown() -> None:
+    """No steps, no prompt, no end."""
+    assert transcript_text(trajectory()).splitlines()[0] == "traj-1  unfinished"
+    assert transcript_text(trajectory()).endswith("no steps")
+    assert "<p>No steps.</p>" in transcript_html(trajectory())
+
+
+@pytest.mark.parametrize("outcome", [o for o in Outcome if o is not Outcome.GRADED])
+def test_an_end_without_a_grade_has_no_reward_in_words_either(outcome: Outcome) -> None:
+    """Never a 0, and the reason stands beside it."""
+    ended = trajectory(receipt=receipt(outcome=outcome, reward=None, error="the reason"))
+    told = transcript_text(ended)
+    assert told.startswith(f"traj-1  {outcome.value}\n")
+    assert "  reward       none" in told
+    assert "the reason" in told
+    assert "the reason" in transcript_html(ended)
+
+
+def test_a_long_text_is_shortened_and_says_by_how_much() -> None:
+    """`full` shows all of it; nothing is shortened for a line feed at its end."""
+    text = "\n".join(f"line {i}" for i in range(40))
+    record = trajectory(prompt=text, steps=(step(0, observation_text="x" * 3_000),))
+    told = transcript_text(record)
+    assert "line 11" in told
+    assert "line 12" not in told
+    left = len(text) - len("\n".join(f"line {i}" for i in range(12)))
+    assert f"… {left} more characters" in told
+    assert "… 2,000 more characters" in told
+    assert "more characters" not in transcript_text(record, full=True)
+    assert "line 39" in transcript_text(record, full=True)
+    assert "more characters" not in transcript_text(trajectory(prompt="a\n" * 12))
+    assert [line for line in transcript(record) if line.style == "cut"]
+
+
+def test_a_picture_is_named_by_its_path_and_missed_where_it_is_gone(tmp_path: Path) -> None:
+    """A terminal's user opens it from there."""
+    here, gone = with_picture(tmp_path, 0), with_picture(tmp_path, 1)
+    assert gone.screenshot is not None
+    (tmp_path / f"{gone.screenshot.sha256}.png").unlink()
+    told = transcript_text(trajectory(steps=(here, gone)))
+    assert here.screenshot is not None
+    assert f"  picture  {tmp_path}/{here.screenshot.sha256}.png (4 x 4)\n" in told
+    assert told.endswith("(4 x 4), which is gone")
+    assert "its place is not known (4 x 4)" in transcript_text(
+        trajectory(steps=(here.model_copy(update={"observation_url": None}),))
+    )
+
+
+@pytest.mark.parametrize(
+    ("action", "words"),
+    [
+        ({"type": "click", "x": 3, "y": 4.5, "button": None}, "click x=3 y=4.5"),
+        ({"type": "move", "point": {"x": 1, "y": 2}}, "move point=(1, 2)"),
+        ({"type": "type", "text": 'say "ö"\n', "ref": "e1"}, 'type text="say \\"ö\\"\\n" ref="e1"'),
+        ({"type": "press", "keys": ["ctrl", "a"]}, 'press keys=["ctrl", "a"]'),
+        ({"type": "screenshot"}, "screenshot"),
+        ({"tool": "find", "args": {"q": "lamp"}}, 'find {"q": "lamp"}'),
+        ({"tool": "find"}, "find"),
+        ({"odd": [1]}, '{"odd": [1]}'),
+        ({"type": 5}, '{"type": 5}'),
+        ({}, "{}"),
+    ],
+)
+def test_an_action_is_one_line_whatever_it_is(action: dict[str, Any], words: str) -> None:
+    """As the agent sent it, also where no action of ours is like it."""
+    assert action_words(action) == words
+
+
+def hostile() -> Trajectory:
+    """A record in which every text that others chose means harm."""
+    made = step(
+        0,
+        actions=({"type": HOSTILE, HOSTILE: HOSTILE}, {"tool": HOSTILE, "args": {"a": HOSTILE}}),
+        observation_text=HOSTILE,
+        error=HOSTILE,
+        info={HOSTILE: HOSTILE},
+    )
+    return trajectory(
+        id=HOSTILE,
+        job_id=HOSTILE,
+        environment=HOSTILE,
+        environment_version=HOSTILE,
+        task=Task(
+            id=HOSTILE[:200],
+            env="e",
+            template=HOSTILE,
+            args={HOSTILE: HOSTILE},
+            description=HOSTILE,
+        ),
+        context={HOSTILE: HOSTILE},
+        prompt=HOSTILE,
+        steps=(made,),
+        logs=HOSTILE,
+        receipt=receipt(
+            outcome=Outcome.GRADING_FAILED,
+            reward=None,
+            error=HOSTILE,
+            content=HOSTILE,
+            info={HOSTILE: HOSTILE},
+            subscores=(SubScore(name=HOSTILE, value=1, info={HOSTILE: HOSTILE}),),
+            package_version=HOSTILE,
+            reward_policy=HOSTILE,
+            answer_digest=HOSTILE,
+        ),
+    )
+
+
+def test_no_text_is_obeyed_by_a_terminal() -> None:
+    """Escapes, bells, returns and turns of direction are shown as what they are."""
+    told = transcript_text(hostile(), full=True)
+    assert not re.search(
+        r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]", told
+    )
+    assert r"\x1b[31m\x1b]0;title\x07\x9b2J\rover\u202egnp.exe" in told
+    told.encode()
+
+
+def test_what_is_harmless_stays_as_it_is() -> None:
+    """Other scripts, emoji, tabs and line feeds."""
+    text = "Grüße\t日本 Ελλάδα \U0001f600\nend"
+    assert visible(text) == text
+    assert visible("a\r\nb\rc") == "a\nb\\rc"
+    assert visible("\ud800") == r"\ud800"
+    assert visible_line("a\nb\tc\x1b") == "a b c\\x1b"
+
+
+# HTML.
+
+
+def test_no_text_becomes_markup() -> None:
+    """The elements are ours, their attributes too, and the texts are read back as they were."""
+    page = Elements(transcript_html(hostile(), full=True))
+    ours = {
+        "div", "h3", "h4", "table", "tr", "th", "td", "details", "summary", "pre", "ol", "li",
+        "code",
+    }  # fmt: skip
+    assert set(page.tags) == ours
+    assert {name for name, _ in page.attributes} <= {"class", "style", "open"}
+    assert "<script>alert(1)</script><img src=x onerror=alert(1)>" in page.text
+    assert r"\x1b[31m" in page.text
+
+
+def test_pictures_are_inside(tmp_path: Path) -> None:
+    """A notebook that is sent on shows them elsewhere."""
+    made = with_picture(tmp_path)
+    html = transcript_html(trajectory(steps=(made,)))
+    (encoded,) = re.findall(r'src="data:image/png;base64,([^"]+)"', html)
+    assert made.screenshot is not None
+    data = base64.b64decode(encoded)
+    assert (tmp_path / f"{made.screenshot.sha256}.png").read_bytes() == data
+    assert 'alt="The screen after step 0"' in html
+
+
+def test_pictures_beyond_a_sum_are_left_out_and_counted(tmp_path: Path) -> None:
+    """The first ones stay; no later one takes the place of one that was too large."""
+    steps = [with_picture(tmp_path, i, side_px=size) for i, size in enumerate((8, 8, 64, 8))]
+    sizes = [len(Path(unescape(s.observation_url or "")[7:]).read_bytes()) for s in steps]
+    limit = sizes[0] + sizes[1] + sizes[3]
+    html = transcript_html(trajectory(steps=tuple(steps)), limit_bytes=limit)
+    assert [int(n) for n in re.findall(r"screen after step (\d)", html)] == [0, 1]
+    assert "2 pictures were left out" in html
+    assert "left out" not in transcript_html(trajectory(steps=tuple(steps)))
+
+
+def test_a_picture_that_is_not_what_was_recorded_is_not_shown(tmp_path: Path) -> None:
+    """Gone, cut short, or another file altogether."""
+    gone, cut, other = (with_picture(tmp_path, i) for i in range(3))
+    secret = tmp_path / "secret"
+    secret.write_text("a secret")
+    Path((gone.observation_url or "")[7:]).unlink()
+    path = Path((cut.observation_url or "")[7:])
+    path.write_bytes(path.read_bytes()[:-9])
+    other = other.model_copy(update={"observation_url": secret.as_uri()})
+    html = transcript_html(trajectory(steps=(gone, cut, other)))
+    assert "<img" not in html
+    assert base64.b64encode(b"a secret").decode() not in html
+    assert html.count("The picture is gone.") == 1
+    assert html.count("The picture is damaged") == 2

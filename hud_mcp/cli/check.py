@@ -153,7 +153,8 @@ async def _prove(
     else:
         _print(console, verdicts, notes=options["verbose"])
         shown = ", ".join(f"{number} {name}" for name, number in counts.items())
-        console.print(f"\n{len(verdicts)} tasks: {shown}. Job {proof.job.id}.", markup=False)
+        noun = "task" if len(verdicts) == 1 else "tasks"
+        console.print(f"\n{len(verdicts)} {noun}: {shown}. Job {proof.job.id}.", markup=False)
         if not options["verbose"] and (noted := sum(len(each.notes) for each in verdicts)):
             console.print(f"{noted} notes; --verbose shows them.", style="dim")
     _conclude(console, proof, options, interruption, log_path)

@@ -12,7 +12,6 @@ import secrets
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import replace
 from datetime import datetime
 from typing import Any, Literal, TypeVar
 
@@ -25,7 +24,6 @@ from hud_mcp.environment.calls import Measurement, task_hosts
 from hud_mcp.errors import (
     AlreadyAnswered,
     DamagedRecord,
-    DestroyedByAgent,
     EnvironmentFailed,
     GradingFailed,
     HudMcpError,
@@ -58,7 +56,6 @@ from hud_mcp.session.measuring import Measuring
 from hud_mcp.session.receipts import (
     DONE,
     NEXT,
-    destroyed,
     died_again,
     died_text,
     digest,
@@ -857,8 +854,8 @@ class Session:
             return SessionEnded(self._over_text())
         undone = bool(deaths) and deaths[-1].index == self._recorder.count - 1
         cause = whose_doing(deaths, has_acted=self._recorder.changed > 0) if undone else None
-        if cause is Cause.AGENT or (not undone and isinstance(exc, DestroyedByAgent)):
-            self._keeper.end(died_again(reason) if undone else destroyed(reason))
+        if cause is Cause.AGENT:
+            self._keeper.end(died_again(reason))
         elif undone and cause is None:
             self._revive(reason)
             with anyio.move_on_after(self.limits.reply_s):
@@ -1010,7 +1007,6 @@ class Session:
 
     async def _after_death_in_grading(self, ending: Ending) -> Ending:
         """How it ends where the world failed its grader: the first time, it is brought back."""
-        by_agent, ending = ending.cause is Cause.AGENT, replace(ending, cause=None)
         is_dead = await self._world.is_dead()
         if (stopped := self._keeper.aborted) is not None:
             return stopped
@@ -1025,7 +1021,7 @@ class Session:
             self.log(DIED_IN_GRADING)
             self._come_back_soon(reason)
             return Ending(Outcome.LOST, parked=True)
-        return destroyed(reason) if by_agent else ending
+        return ending
 
     async def _record_end(self, ending: Ending) -> None:
         self.ended_at = utc_now()

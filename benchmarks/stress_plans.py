@@ -402,9 +402,10 @@ async def alaskan(page: Any) -> Steps:
     for field, name in (("geo-from", "DepartureCity"), ("geo-to", "ArrivalCity")):
         city = request[f"SearchFields.{name}"]
         found = f'{INSIDE}#input-selections-{field} [data-value="{city}"]'
-        yield [TypeAction(selector=f"{INSIDE}#{field}", text=city.partition(",")[0])]
-        await page.wait_for_selector(found, timeout=LOOK_MS)
-        yield [click(found)]
+        while await page.input_value(f"{INSIDE}#{field}") != city:  # the list may change meanwhile
+            yield [TypeAction(selector=f"{INSIDE}#{field}", text=city.partition(",")[0])]
+            await page.wait_for_selector(found, timeout=LOOK_MS)
+            yield [click(found)]
     for field, name in (("departure-date", "DepartureDate"), ("return-date", "ReturnDate")):
         if given := request.get(f"SearchFields.{name}"):
             month, day, _year = (int(each) for each in given.split("/"))
@@ -416,6 +417,10 @@ async def alaskan(page: Any) -> Steps:
                 click(f'{INSIDE}a.cal-day:text-is("{day}") >> visible=true'),
                 click(f"{INSIDE}#btnDone"),
             ]
+    others = int(request.get("SearchFields.NumberOfTravelers", 1)) - 1
+    yield [click(f"{INSIDE}.tnum-button >> nth=1")] * others
+    if request.get("SearchFields.CabinType") == "First":
+        yield [click(f"{INSIDE}h2.drop-head"), click(f"{INSIDE}label[for=cabin-first]")]
     yield [click(f'{INSIDE}input[value="Find Flights"]')]
 
 

@@ -40,7 +40,7 @@ check: $(STAMP)
 prove: $(STAMP)
 	@$(BIN)/python scripts/install.py demo
 	$(BIN)/hud-mcp check taskset_data/*.jsonl --store prove-report/store.sqlite3
-	HUD_MCP_PROVE=1 $(BIN)/python -m pytest -q -s -o faulthandler_timeout=0 \
+	HUD_MCP_PROVE=1 $(BIN)/python -m pytest -q -n $(WORKERS) -o faulthandler_timeout=0 \
 	  tests/analysis/test_interval_coverage.py
 
 bench: $(STAMP)

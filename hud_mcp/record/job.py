@@ -205,7 +205,7 @@ class Job(Value):
         """
         async with _opened(self._place) as store:
             job, tasks, runs = await store.load_job_summary(self.id)
-        clusters = clusters_of([*tasks, *(run.task for run in runs)])
+        clusters = clusters_of([*tasks, *(run.task for run in counting(runs))])
         compute = partial(
             job_statistics,
             group=job.group,

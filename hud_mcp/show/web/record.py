@@ -24,6 +24,7 @@ from hud_mcp.analysis.statistics import (
     UNFINISHED,
     Estimate,
     JobStatistics,
+    counting,
     job_statistics,
     outcome_class,
 )
@@ -114,7 +115,7 @@ def job_data(
         }
     runs = [_Run(t) for t in found]
     rows_of = list(tasks)
-    clusters = clusters_of([*rows_of, *(run.task for run in runs)])
+    clusters = clusters_of([*rows_of, *(run.task for run in counting(runs))])
     figures = job_statistics(
         (t.id for t in rows_of), runs, group=job.group, planned=job.planned, clusters=clusters
     )

@@ -71,7 +71,8 @@ def clusters_of(tasks: Iterable[Task]) -> dict[str, str]:
 
 
 def _context_of(task: Task) -> str:
-    return orjson.dumps(task.context, option=orjson.OPT_SORT_KEYS).decode()
+    """What its context is called, as rows may keep features of their own beside it; else it."""
+    return context_name(task) or orjson.dumps(task.context, option=orjson.OPT_SORT_KEYS).decode()
 
 
 def unused_contexts(

@@ -99,7 +99,7 @@ def promised() -> dict[tuple[str, str], float]:
 
 @pytest.fixture
 def check(record_property: Callable[[str, object], None]) -> Check:
-    """Holds a share against its bound and, where all is proved, against the page."""
+    """Holds a share against its bound and, where it is as exact as the page, against that."""
 
     def check_one(
         figure: str, rewards: str, size: str, covered: float, replications: int = 0
@@ -107,6 +107,7 @@ def check(record_property: Callable[[str, object], None]) -> Check:
         shown = math.floor(covered * 1000 + 1e-9) / 1000
         if ALL:
             record_property("coverage", [figure, rewards, size, shown, replications])
+        if ALL or not replications:  # fewer draws say less than the page does
             assert shown >= promised()[figure, size], (figure, rewards, size, covered)
         error = math.sqrt(BOUND * (1 - BOUND) / replications) if replications else 0.0
         assert covered >= BOUND - 3 * error, (figure, rewards, size, covered)

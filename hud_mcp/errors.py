@@ -13,7 +13,6 @@ __all__ = [
     "AlreadyAnswered",
     "BrokenByAgent",
     "CapabilityNotFound",
-    "DestroyedByAgent",
     "EnvironmentFailed",
     "GraderFailed",
     "GradingFailed",
@@ -43,6 +42,7 @@ __all__ = [
     "WorldDied",
     "broken_world",
     "did_you_mean",
+    "failed_by",
     "sole_cause",
 ]
 
@@ -106,13 +106,6 @@ class EnvironmentFailed(HudMcpError):
     """The world broke, or could not be opened.
 
     Its session is brought back where its record can do that; else it ends without a grade.
-    """
-
-
-class DestroyedByAgent(EnvironmentFailed):
-    """The world broke, and it knows that the agent's own doing has ended it.
-
-    Where the session cannot be brought back, it is graded 0.0 as the agent's doing.
     """
 
 
@@ -211,10 +204,16 @@ def sole_cause(error: BaseException) -> BaseException:
 
 def broken_world(error: BaseException) -> "BrokenByAgent | EnvironmentFailed | None":
     """What a world told a grader that failed by it; None where the grader failed by itself."""
+    found = failed_by(error)
+    return found if isinstance(found, BrokenByAgent | EnvironmentFailed) else None
+
+
+def failed_by(error: BaseException) -> BaseException | None:
+    """What a grader failed by, inside groups and beneath a grader's own word for it."""
     found: BaseException | None = sole_cause(error)
     while isinstance(found, GraderFailed | GradingFailed):
         found = found.__cause__
-    return found if isinstance(found, BrokenByAgent | EnvironmentFailed) else None
+    return found
 
 
 def did_you_mean(given: object, known: Iterable[str]) -> str:

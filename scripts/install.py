@@ -97,6 +97,8 @@ TESTS: tuple[tuple[Callable[[], bool], Need], ...] = (
             ("ssh", "an OpenSSH client", "openssh-client", "openssh-clients"),
             ("curl", "curl", "curl", "curl"),
             ("openssl", "OpenSSL", "openssl", "openssl"),
+            ("git", "Git", "git", "git"),
+            ("pgrep", "pgrep", "procps", "procps-ng"),
         )
         if ON_LINUX
     ),

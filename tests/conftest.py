@@ -3,9 +3,12 @@
 import os
 import shutil
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from coverage_table import pytest_terminal_summary  # noqa: F401  # a hook
 from hypothesis import HealthCheck, settings
 from other_python import ROOT, OtherPython
 from skips import pytest_make_collect_report, pytest_runtest_makereport, skip_here  # noqa: F401  # hooks
@@ -36,6 +39,18 @@ settings.register_profile(
     "any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("any machine")
+
+
+@pytest.fixture
+def temporary_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder for temporary files that no other test uses, of this process and its children."""
+    del tmp_path  # pytest's own folder is made before, where it lasts
+    folder = Path(tempfile.mkdtemp(prefix="hud-mcp-test-"))
+    folder.chmod(0o1777)  # as the usual one: a sandbox may be another user
+    monkeypatch.setenv("TMPDIR", str(folder))
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    yield folder
+    shutil.rmtree(folder)
 
 
 @pytest.fixture(scope="session")

@@ -208,6 +208,7 @@ class HeldTasks:
             raise NotHeld("The task is being started; wait for its prompt, then try again.")
         session = await self._current(held)
         if session is not None:
+            await session.back()
             return session
         if held.receipt is not None:
             raise SessionEnded(ended_text(held.receipt))

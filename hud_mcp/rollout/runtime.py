@@ -22,6 +22,7 @@ from hud_mcp.environment import Environment
 from hud_mcp.errors import EnvironmentFailed, InvalidTask
 from hud_mcp.loading.source import load_environments
 from hud_mcp.record.job import Job
+from hud_mcp.rollout.link import stopped_at_the_end
 from hud_mcp.store import Store
 from hud_mcp.task import Task
 from hud_mcp.taskset import Taskset
@@ -199,14 +200,6 @@ def _own_store(job: Job) -> Store:
 async def _process(command: list[str], token: str) -> AsyncGenerator[anyio.abc.Process]:
     """A process that is asked to end at the end, and then made to."""
     environment = {**os.environ, "HUD_MCP_CHANNEL_TOKEN": token}
-    async with await anyio.open_process(command, stderr=None, env=environment) as process:
-        try:
-            yield process
-        finally:
-            with anyio.CancelScope(shield=True):
-                if process.returncode is None:
-                    process.terminate()
-                with anyio.move_on_after(_STOP_S):
-                    await process.wait()
-                if process.returncode is None:
-                    process.kill()
+    process = await anyio.open_process(command, stderr=None, env=environment)
+    async with stopped_at_the_end(process, within_s=_STOP_S):
+        yield process

@@ -139,7 +139,7 @@ def launch_isolated(
         for guest, source in readonly.items():
             if not source.exists():
                 raise EnvironmentFailed(f"What is to be seen at {guest} is not there.")
-            if launch.user is not None and not _anyone_may_enter(source):
+            if launch.user is not None and not anyone_may_enter(source):
                 raise EnvironmentFailed(
                     f"What is to be seen at {guest} cannot be read by everyone, and a sandbox of a "
                     "server that is root runs as nobody: open its folders, or copy it elsewhere."
@@ -301,7 +301,7 @@ def _bound_prefix() -> Path | None:
     prefix = Path(sys.base_prefix).resolve()
     if _is_system(prefix):
         return None
-    if os.geteuid() != 0 or _anyone_may_enter(prefix):
+    if os.geteuid() != 0 or anyone_may_enter(prefix):
         return prefix
     if Path("/usr/bin/python3").exists():
         return None
@@ -316,7 +316,8 @@ def _is_system(path: Path) -> bool:
     return path.is_relative_to("/usr")
 
 
-def _anyone_may_enter(path: Path) -> bool:
+def anyone_may_enter(path: Path) -> bool:
+    """Whether every folder on the way to a file, or in and to a folder, lets every user pass."""
     absolute = path.absolute()
     above = absolute.parents if absolute.is_file() else (absolute, *absolute.parents)
     return all(folder.stat().st_mode & stat.S_IXOTH for folder in above)

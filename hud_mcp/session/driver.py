@@ -21,7 +21,6 @@ from typing import Any, Self, cast
 from hud_mcp.contention import Contention
 from hud_mcp.errors import (
     BrokenByAgent,
-    DestroyedByAgent,
     EnvironmentFailed,
     GradingFailed,
     HudMcpError,
@@ -165,6 +164,7 @@ class Keeper:
         self._decided: Ending | None = None
         self._settled = False
         self._task: asyncio.Task[None] | None = None
+        self._runs = False
         self._ready = asyncio.Event()
         self.prompt: asyncio.Future[Prompt] = asyncio.get_running_loop().create_future()
         self.closed = asyncio.Event()
@@ -173,6 +173,16 @@ class Keeper:
     def started(self) -> bool:
         """Whether it has begun."""
         return self._task is not None
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether it is decided how the session ends, as far as this template is concerned."""
+        return self._stop is not None or self._decided is not None or self._settled
+
+    @property
+    def aborted(self) -> Ending | None:
+        """How the session was to end at once; None where nobody has asked for that."""
+        return self._stop
 
     def start(self, *, ready: bool = True) -> None:
         """Begin, in a clean context: nothing of the request that starts a session stays in it.
@@ -203,16 +213,23 @@ class Keeper:
         self._inbox.put_nowait(ending)
 
     def abort(self, ending: Ending) -> None:
-        """End the session now, whatever it does; what it does then is cancelled."""
+        """End the session now, whatever it does; what it does then is cancelled.
+
+        One that has not begun opens nothing any more.
+        """
         if self._stop is None:
             self._stop = ending
-        if self._task is not None and not self._task.done():
+        # A task that is cancelled before it runs would not even settle.
+        if self._task is not None and self._runs and not self._task.done():
             self._task.cancel()
             asyncio.get_running_loop().call_later(_ABORT_S, self._abandon)
 
     async def _run(self) -> None:
         generator: AsyncGenerator[Any, Any] | None = None
+        self._runs = True
         try:
+            if self._stop is not None:
+                raise asyncio.CancelledError  # noqa: TRY301  # as if it had been cut off
             with self._bound(self._setup_s, "setup"):
                 generator = await self._open_generator()
                 prompt = await self._first(generator)
@@ -222,7 +239,7 @@ class Keeper:
         except asyncio.CancelledError:
             ending = self._interrupted()
         except (Exception, SystemExit, BaseExceptionGroup) as exc:  # noqa: BLE001  # the keeper attributes every failure of the author's code
-            ending = self._broke_in_setup(exc)
+            ending = self._cut_short(exc) or self._broke_in_setup(exc)
         try:
             await self._finish(ending)
         finally:
@@ -252,9 +269,12 @@ class Keeper:
             if self._stop is not None:
                 return await self._dismiss(generator, self._stop)
             # A timeout or a task group that the template holds across its yield has fired:
-            # the cancellation is the template's, and it may still grade.
-            self._cut_off()
-            return await self._grade(generator, lambda: generator.athrow(cancelled))
+            # the cancellation is the template's, and it may still grade. What came in the same
+            # turn goes first: an answer that was accepted is graded.
+            if self._inbox.empty():
+                self._cut_off()
+                return await self._grade(generator, lambda: generator.athrow(cancelled))
+            message = self._inbox.get_nowait()
         if isinstance(message, Ending):
             return await self._dismiss(generator, message)
         raw = message.raw
@@ -275,8 +295,8 @@ class Keeper:
             with self._bound(self._grade_s, "grading"):
                 value = await resume()
                 grade = read_grade(value, where=self._template.where)
-        except StopAsyncIteration:
-            return _ungraded(
+        except StopAsyncIteration as exc:
+            return self._cut_short(exc) or _ungraded(
                 f"{self._template.where}: {self._template.noun} ended without a grade; yield one "
                 "after the answer."
             )
@@ -287,9 +307,15 @@ class Keeper:
                 )
             return self._interrupted()
         except (Exception, SystemExit, BaseExceptionGroup) as exc:  # noqa: BLE001  # the keeper attributes every failure of the author's code
-            return self._broke_in_grading(exc)
+            return self._cut_short(exc) or self._broke_in_grading(exc)
         self._decided = Ending(Outcome.GRADED, grade=grade)
         return await self._run_out(generator) or self._decided
+
+    def _cut_short(self, exc: BaseException) -> Ending | None:
+        """How it ends where it was aborted: what the template makes of that is no failure of it."""
+        if self._stop is not None:
+            self._log(f"while it was cut off: {self._describe(exc)}")
+        return self._stop
 
     def _broke_in_grading(self, exc: BaseException) -> Ending:
         """How it ends where the template raised: by whom the grader could not look."""
@@ -302,8 +328,7 @@ class Keeper:
             self._decided = Ending.by_agent(str(broken), error=error)
             return self._decided
         if broken is not None:
-            cause = Cause.AGENT if isinstance(broken, DestroyedByAgent) else None
-            return Ending(Outcome.ENVIRONMENT_FAILED, error=error, told=str(broken), cause=cause)
+            return Ending(Outcome.ENVIRONMENT_FAILED, error=error, told=str(broken))
         return _ungraded(error)
 
     async def _run_out(self, generator: AsyncGenerator[Any, Any]) -> Ending | None:

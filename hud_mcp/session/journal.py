@@ -184,11 +184,12 @@ class Recorder:
         self._durability = durability or Durability()
         self.count = len(recorded)
         self.changed = max((step.index + 1 for step in recorded if step.changes_world), default=0)
-        self.deaths = trail(recorded)
+        self.deaths: list[TrajectoryStep] = trail(recorded)
         self.taken = False
         self.snapshot_step: int | None = None
         self.is_behind = False
         self.attempt: int | None = None
+        self._before = (self.changed, self.deaths, self.snapshot_step, self.is_behind)
 
     async def begin(
         self,
@@ -253,7 +254,7 @@ class Recorder:
         """
         self.owe(draft)
         try:
-            await self._flush()
+            await self._flush(whole=False)
         except StoreFailed as exc:
             raise StoreFailed(
                 f"This call was performed, but not recorded. {exc} It is kept, and recorded with "
@@ -272,6 +273,7 @@ class Recorder:
         shot = draft.observation.image if draft.observation else None
         step = draft.step(self.count, self._durability.of_step(self.count))
         self._steps.append(_Owed(step, shot, draft.answers, draft.snapshot))
+        self._before = (self.changed, self.deaths, self.snapshot_step, self.is_behind)
         self.deaths = [*self.deaths, step] if step.undone else []
         if step.changes_world:
             self.changed = step.index + 1
@@ -290,18 +292,22 @@ class Recorder:
         if self._steps:
             self._steps.pop()
             self.count -= 1
-            self.changed = min(self.changed, self.count)
+            self.changed, self.deaths, self.snapshot_step, self.is_behind = self._before
 
-    async def end(self, receipt: Receipt) -> None:
+    async def end(self, receipt: Receipt) -> Receipt | None:
         """Make the end durable, with everything that is still owed.
+
+        Returns:
+            The receipt that stands: another server may have ended the session before. None where
+            another one has taken it over.
 
         Raises:
             StoreFailed: It was not written; `settle` tries again.
         """
         if self.taken:
-            return
+            return None
         self._receipt = receipt
-        await self.settle()
+        return await self.settle()
 
     async def leave(self) -> None:
         """Write what was logged after the end, and what is still owed.
@@ -373,8 +379,11 @@ class Recorder:
         """Whether the end is known and not written."""
         return self._receipt is not None
 
-    async def settle(self) -> None:
+    async def settle(self) -> Receipt | None:
         """Write the end, if it is still owed.
+
+        Returns:
+            The receipt that stands; None where nothing was owed.
 
         Raises:
             StoreFailed: It still cannot be written.
@@ -382,11 +391,11 @@ class Recorder:
         """
         receipt = self._receipt
         if receipt is None:
-            return
+            return None
         try:
             await self._flush()
             # Not the attribute: whoever else settles may have written it meanwhile.
-            await self._store.end_session(self._id, receipt)
+            stands = await self._store.end_session(self._id, receipt)
         except StoreFailed as exc:
             raise StoreFailed(
                 f"The task has ended, but its end is not recorded yet. {exc} The same call again "
@@ -396,8 +405,15 @@ class Recorder:
             self._give_up()
             raise
         self._receipt = None
+        return stands
 
-    async def _flush(self) -> None:
+    async def _flush(self, *, whole: bool = True) -> None:
+        """Write every step, then the log.
+
+        Args:
+            whole: Whether a log that cannot be written is an error: a step that is durable
+                stands without it.
+        """
         # Shielded: what was performed is recorded, also where its request was cancelled.
         with anyio.CancelScope(shield=True):
             async with self._lock:
@@ -416,7 +432,12 @@ class Recorder:
                         raise
                     self._steps.pop(0)
                 lines = list(self._lines)
-                await self._store.add_logs(self._id, lines, first=self._line_count)
+                try:
+                    await self._store.add_logs(self._id, lines, first=self._line_count)
+                except StoreFailed:
+                    if whole:
+                        raise
+                    return  # it is kept, and the next write tries again
                 del self._lines[: len(lines)]
                 self._line_count += len(lines)
 

@@ -203,6 +203,7 @@ class Operations:
         found = await self._find(params)
         address = live = None
         if isinstance(found, Session):
+            await found.back()
             if found.live_token is not None:
                 live = await self._live_page(found.live_token)
             if not found.is_over and found.state != "grading":

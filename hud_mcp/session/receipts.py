@@ -121,12 +121,6 @@ def died_again(reason: str) -> Ending:
     return Ending.by_agent(text, told=text)
 
 
-def destroyed(reason: str) -> Ending:
-    """How a session ends whose world the agent has ended, and which cannot come back."""
-    text = f"Its agent ended its world, which cannot come back: {reason}"
-    return Ending.by_agent(text, told=text)
-
-
 def died_text(reason: str, *, was_dead: bool = False, is_back: bool = True) -> str:
     """What a call is told whose world died, and comes back.
 

@@ -18,6 +18,7 @@ from hud_mcp.errors import (
     SessionEnded,
     SessionNotFound,
     SessionResuming,
+    SessionTaken,
     StoreFailed,
 )
 from hud_mcp.grade import Cause, Outcome
@@ -607,8 +608,7 @@ def _not_found(caller: Caller) -> SessionNotFound:
 
 
 async def _end(session: Session, ending: Ending) -> None:
-    abort = session.state == "grading" or ending.outcome is Outcome.LOST
-    await session.finish(ending, abort=abort)
+    await session.finish(ending)  # one that was answered in this moment ends with its grade
 
 
 async def _leave(session: Session) -> None:
@@ -644,5 +644,5 @@ async def _settle(session: Session) -> None:
     """Write an end that could not be written when it came; it is tried again later."""
     try:
         await session.settle()
-    except StoreFailed as exc:
+    except (StoreFailed, SessionTaken) as exc:
         logger.debug("%s", exc)

@@ -110,18 +110,25 @@ class Recovery:
         """Grade what waits for its grade, and end what nobody will go on with."""
         try:
             waiting = await self._store.waiting_sessions(list(self._environments))
-            for found in waiting:
-                if found.trajectory_id in self._resumes or self._stopped:
-                    continue
-                if found.answered:
-                    await self.bring_back(found.trajectory_id, connection=None)
-                elif self._find_here(found.trajectory_id) is not None:
-                    continue  # somebody has gone on with it meanwhile
-                elif (end := _overdue(found, limits)) is not None:
-                    ending = partial(self._end_waiting, found, *end)
-                    await self._share(found.trajectory_id, ending)
         except HudMcpError as exc:
             logger.info("%s", exc)
+            return
+        for found in waiting:
+            try:
+                await self._look_after(found, limits)
+            except HudMcpError as exc:  # the others are looked after nevertheless
+                logger.info("%s: %s", found.trajectory_id, exc)
+
+    async def _look_after(self, found: WaitingSession, limits: Limits) -> None:
+        if found.trajectory_id in self._resumes or self._stopped:
+            return
+        if found.answered:
+            await self.bring_back(found.trajectory_id, connection=None)
+        elif self._find_here(found.trajectory_id) is not None:
+            return  # somebody has gone on with it meanwhile
+        elif (end := _overdue(found, limits)) is not None:
+            ending = partial(self._end_waiting, found, *end)
+            await self._share(found.trajectory_id, ending)
 
     def stop(self) -> None:
         """Give up what is under way, and begin nothing more."""

@@ -11,8 +11,7 @@ import logging
 import secrets
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, suppress
-from dataclasses import replace
+from contextlib import asynccontextmanager, suppress
 from datetime import datetime
 from typing import Any, Literal, TypeVar
 
@@ -24,7 +23,7 @@ from hud_mcp.environment import Environment
 from hud_mcp.environment.calls import Measurement, task_hosts
 from hud_mcp.errors import (
     AlreadyAnswered,
-    DestroyedByAgent,
+    DamagedRecord,
     EnvironmentFailed,
     GradingFailed,
     HudMcpError,
@@ -57,7 +56,6 @@ from hud_mcp.session.measuring import Measuring
 from hud_mcp.session.receipts import (
     DONE,
     NEXT,
-    destroyed,
     died_again,
     died_text,
     digest,
@@ -181,7 +179,6 @@ class Session:
         self._start_key = start_key
         self._tries = tries
         self._held = held
-        self._settling: asyncio.Future[None] | None = None
         self._seed = begun.seed if begun else self._choose_seed()
         self._answer: str | None = None
         self._answered_at: datetime | None = None
@@ -335,21 +332,31 @@ class Session:
             prompt = await self._ask()
         except asyncio.CancelledError:
             told = "Its start was cancelled."
-            ending = Ending(Outcome.CANCELLED, told=told, cause=Cause.OPERATOR)
-            if self._keeper.started:
-                self._keeper.abort(ending)
-            else:
-                self._settling = asyncio.ensure_future(self._settle(ending))
+            self._end_start(Ending(Outcome.CANCELLED, told=told, cause=Cause.OPERATOR))
             raise
-        except (StoreFailed, LimitReached):
-            if self._keeper.started:
-                text = "It was not recorded."
-                self._keeper.abort(Ending(Outcome.ENVIRONMENT_FAILED, told=text))
+        except (StoreFailed, LimitReached, SessionTaken):
+            text = "It was not recorded."
+            self._end_start(Ending(Outcome.ENVIRONMENT_FAILED, told=text))
+            raise
+        except Exception as exc:  # its setup failed, and it has its end; or its world is nowhere
+            text = str(exc) if isinstance(exc, HudMcpError) else "Its world cannot be found again."
+            error = f"{type(exc).__name__}: {exc}"
+            self._end_start(Ending(Outcome.ENVIRONMENT_FAILED, error=error, told=text))
             raise
         if self.state == "starting":  # a template's own deadline may be over already
+            if self._keeper.is_ending:
+                await self.ended.wait()
+                raise SessionEnded(self._over_text())
             self.state = "open"
             self._worker.start()
         return prompt
+
+    def _end_start(self, ending: Ending) -> None:
+        """End a session that could not be started; one that has an end by now keeps it."""
+        if not self._keeper.is_ending:
+            self._keeper.abort(ending)
+        if not self._keeper.started:  # it settles, and opens nothing
+            self._keeper.start()
 
     async def _ask(self) -> Prompt:
         """Run the template to its prompt, with what makes that durable."""
@@ -430,9 +437,12 @@ class Session:
             await self._prepare_again(held)
             took_s = time.monotonic() - began_s
             self.log(f"{BROUGHT_BACK} {len(held.trajectory.steps)} steps in {took_s:.1f} s")
-            if answer is not None and died is None:
-                self.log(GRADED_AGAIN)
-                await self._recorder.note()  # before: it is how gradings that end it are counted
+            if answer is not None:
+                if died is None:
+                    self.log(GRADED_AGAIN)
+                # Before: it is how gradings that end it are counted, and whose it is to grade.
+                await self._recorder.note()
+            self._refuse_if_ending()
         except (StoreFailed, SessionTaken):
             await self.finish(Ending(Outcome.LOST, parked=True), abort=True)
             raise
@@ -440,7 +450,10 @@ class Session:
             ending = Ending(Outcome.LOST, error=str(exc), told=str(exc))
             if died is not None and isinstance(exc, DiedAgain):
                 ending = died_again(self._world.died or str(exc))
-            await self.finish(ending, abort=True)
+            if self._keeper.is_ending:  # it has its end, or somebody has ended it meanwhile
+                await self._keeper.closed.wait()
+            else:
+                await self.finish(ending, abort=True)
             raise SessionEnded(ended_text(self.receipt, self.told)) from exc
         except BaseException:
             self._park()
@@ -462,6 +475,7 @@ class Session:
         elif storable(prompt.text) != held.trajectory.prompt:
             raise WorldLost("its template asks something else now")
         self.prompt = prompt
+        self._refuse_if_ending()
         self._worker.start()
         steps = held.trajectory.steps
         took_s = sum((s.ended_at - s.started_at).total_seconds() for s in steps)
@@ -504,6 +518,7 @@ class Session:
         If this call is cancelled, the action under way may or may not have happened;
         what was performed is recorded, and the session lives on.
         """
+        await self.back()
         self._performer.check_actions(actions)
         shows = deliver_image and self.environment.world.has_screen
         asked = AskedStep(kind, actions, look, shows)
@@ -585,7 +600,7 @@ class Session:
             await self.ended.wait()
         if not self.ended.is_set():
             return None
-        await self._recorder.settle()
+        await self.settle()
         if self.receipt is None or self.receipt.outcome is not Outcome.GRADED:
             raise SessionEnded(self._over_text())
         return self.receipt
@@ -623,6 +638,7 @@ class Session:
 
     async def _graded_by_template(self) -> Measurement:
         """Submit the answer that was kept, once, and return what it was graded with."""
+        await self.back()  # until then, what the agent said is not read again
         receipt = self.receipt
         if receipt is None:
             answer = self._answer if self._answer is not None else self.final_response or ""
@@ -670,7 +686,7 @@ class Session:
 
         A task that is being graded is waited for: it ends with its grade.
         """
-        await self._until_back()
+        await self.back()
         self._refuse_if_resuming()
         if self.state == "grading":
             await self.ended.wait()
@@ -679,8 +695,11 @@ class Session:
             await self.finish(self._measuring.ending())
         return self.receipt
 
-    def reach(self, protocol: str, what: Mapping[str, Any]) -> AbstractAsyncContextManager[Visit]:
+    @asynccontextmanager
+    async def reach(self, protocol: str, what: Mapping[str, Any]) -> AsyncGenerator[Visit]:
         """Use the session's live world directly, while the block runs.
+
+        A world that is being brought back is waited for.
 
         What is done there is a step of the record, and durable when the block has been left.
         That the record is behind meanwhile is durable before the block is entered: where the
@@ -695,13 +714,16 @@ class Session:
             SessionEnded, AlreadyAnswered: It is over, or being graded.
             StoreFailed: It cannot be recorded; before the block was entered, nothing was done.
         """
-        return self._visits.enter(protocol, what)
+        await self.back()
+        async with self._visits.enter(protocol, what) as visit:
+            yield visit
 
     def reachable_world(self) -> World:
         """The live world, to be looked at alone; `reach` is for whoever acts in it.
 
         Raises:
-            SessionBusy, SessionEnded, AlreadyAnswered: As for `reach`.
+            SessionBusy, SessionEnded, AlreadyAnswered: As for `reach`; SessionBusy also while it
+                is being brought back, for which `back` waits.
         """
         self._refuse_visits()
         return self._world.live
@@ -723,16 +745,18 @@ class Session:
             cause: Whose doing it is.
 
         Raises:
-            SessionBusy: It is being graded.
+            SessionBusy: It was answered, and is being graded.
+            SessionEnded: It is over here, and goes on elsewhere.
         """
-        if self.is_over:
-            return
         if self._revival is None:
             self._refuse_if_resuming()
-        if self.state == "grading":
-            raise SessionBusy("The task is being graded; it ends with its grade.")
-        told = "It was cancelled by the client."
-        await self.finish(Ending(Outcome.CANCELLED, error=reason, told=told, cause=cause))
+        if not self.is_over:
+            if self.state == "grading" or self._answer is not None:
+                raise SessionBusy("The task is being graded; it ends with its grade.")
+            told = "It was cancelled by the client."
+            await self.finish(Ending(Outcome.CANCELLED, error=reason, told=told, cause=cause))
+        if self.state == "parked":
+            raise SessionEnded(self._over_text())
 
     @property
     def can_park(self) -> bool:
@@ -750,10 +774,10 @@ class Session:
 
     async def finish(self, ending: Ending, *, abort: bool = False) -> None:
         """End the session with a given ending, and wait until its world is closed."""
-        if self.receipt is None:
+        revival = self._revival
+        if self.receipt is None and (revival is not None or not self._keeper.is_ending):
             self.told = ending.told  # for the calls that this cuts off
             self._parks = ending.parked
-        revival = self._revival
         is_its_own = revival is asyncio.current_task()  # it cannot wait for itself
         if revival is not None and not is_its_own and self.state != "resuming":
             self._ends_meanwhile = self._ends_meanwhile or ending
@@ -764,6 +788,8 @@ class Session:
         else:
             self._keeper.end(ending)
         await self._keeper.closed.wait()
+        if not is_its_own:  # its world may have died in this moment
+            await self.back()
 
     def _park(self) -> None:
         """Leave it to its record, whatever it does."""
@@ -775,11 +801,11 @@ class Session:
         """Whether its world is closed and its record complete, as far as it could be written."""
         if self._revival is not None:
             return False
-        return self._keeper.closed.is_set() or not self._keeper.started
+        return self._keeper.closed.is_set() if self._keeper.started else self.is_over
 
     async def closed(self) -> None:
         """Wait until the world is closed."""
-        await self._until_back()
+        await self.back()
         await self._keeper.closed.wait()
 
     @property
@@ -792,8 +818,9 @@ class Session:
 
         Raises:
             StoreFailed: It still cannot be written.
+            SessionTaken: Another server runs the session; its end is decided there.
         """
-        await self._recorder.settle()
+        self.receipt = await self._recorder.settle() or self.receipt
 
     # What follows runs in the worker.
 
@@ -823,14 +850,16 @@ class Session:
         reason, deaths = self._world.died or str(exc), self._recorder.deaths
         if self.state == "resuming":  # who resumes it is told, and ends it
             return None
+        if self._keeper.is_ending:  # it may have died of that
+            return SessionEnded(self._over_text())
         undone = bool(deaths) and deaths[-1].index == self._recorder.count - 1
         cause = whose_doing(deaths, has_acted=self._recorder.changed > 0) if undone else None
-        if cause is Cause.AGENT or (not undone and isinstance(exc, DestroyedByAgent)):
-            self._keeper.end(died_again(reason) if undone else destroyed(reason))
+        if cause is Cause.AGENT:
+            self._keeper.end(died_again(reason))
         elif undone and cause is None:
             self._revive(reason)
             with anyio.move_on_after(self.limits.reply_s):
-                await self._until_back()
+                await self.back()
             if not self.is_over:
                 was_dead = deaths[-1].info[UNDONE] == "before"
                 return WorldDied(
@@ -866,15 +895,16 @@ class Session:
             self._lays_down_world = False
             if self.is_over:  # it was being graded already, and has its end
                 return
-            ending = self._ends_meanwhile
+            ending = self._ends_meanwhile or keeper.aborted
             if ending is None:
                 try:
                     self._held = await self._store.hold(self.trajectory_id)
                 except HudMcpError as exc:
-                    ending = self._not_back(str(exc))
+                    ending = self._unread(exc)
             if ending is not None or self._ends_meanwhile is not None:
                 await self._settle(self._ends_meanwhile or ending or _LEFT)
-                await self._leave()
+                with suppress(StoreFailed):
+                    await self._leave()
                 return
             self.state = "resuming"
             self._measuring = Measuring(keeps_history=self.task.prompt is not None)
@@ -886,10 +916,19 @@ class Session:
         finally:
             self._revival = None
 
-    async def _until_back(self) -> None:
-        """Wait until the world has been brought back, where it is being."""
+    async def back(self) -> None:
+        """Wait until the world has been brought back, where it has died and is being."""
         while (revival := self._revival) is not None:
             await asyncio.wait({revival})
+
+    def _unread(self, exc: HudMcpError) -> Ending:
+        """How a session goes on whose world died, and whose record cannot be read."""
+        if not isinstance(exc, StoreFailed) or isinstance(exc, DamagedRecord):
+            return self._not_back(str(exc))
+        logger.warning("%s: its world died, and its record cannot be read: %s", self.name, exc)
+        self.state = "resuming"  # it waits there as it is
+        told = "The world of this session died, and its record cannot be read just now."
+        return Ending(Outcome.LOST, told=told, parked=True)
 
     def _not_back(self, why: str | None) -> Ending:
         """How a session ends that could not be brought back."""
@@ -942,7 +981,8 @@ class Session:
         """Record how the session ended, then tell everyone who waits."""
         await self._worker.stop()
         self._visits.close()
-        if ending.outcome is Outcome.ENVIRONMENT_FAILED and self.state == "grading":
+        revives = self._revival is not None
+        if ending.outcome is Outcome.ENVIRONMENT_FAILED and self.state == "grading" and not revives:
             ending = await self._after_death_in_grading(ending)
         if self._lays_down_world and ending.parked:
             self._worker.refuse_waiting(WorldDied(died_text(self._died or "", was_dead=True)))
@@ -967,8 +1007,10 @@ class Session:
 
     async def _after_death_in_grading(self, ending: Ending) -> Ending:
         """How it ends where the world failed its grader: the first time, it is brought back."""
-        by_agent, ending = ending.cause is Cause.AGENT, replace(ending, cause=None)
-        if not await self._world.is_dead():
+        is_dead = await self._world.is_dead()
+        if (stopped := self._keeper.aborted) is not None:
+            return stopped
+        if not is_dead:
             return ending
         reason = self._world.died or ending.told or "It cannot be used."
         logs = (self._held.trajectory.logs if self._held else None) or ""
@@ -979,7 +1021,7 @@ class Session:
             self.log(DIED_IN_GRADING)
             self._come_back_soon(reason)
             return Ending(Outcome.LOST, parked=True)
-        return destroyed(reason) if by_agent else ending
+        return ending
 
     async def _record_end(self, ending: Ending) -> None:
         self.ended_at = utc_now()
@@ -987,7 +1029,7 @@ class Session:
             if self._held is None:
                 await self._enter()
         except (StoreFailed, LimitReached) as exc:  # nobody was told of it: nothing is to be ended
-            logger.error("%s", exc)  # noqa: TRY400  # its text says everything
+            logger.info("%s", exc)  # whoever starts it is told
             self.state = "ended"
             return
         receipt = make_receipt(
@@ -1007,7 +1049,7 @@ class Session:
         if ending.error:
             logger.warning("%s: %s", ending.outcome, ending.error)
         try:
-            await self._recorder.end(receipt)
+            receipt = await self._recorder.end(receipt) or receipt
         except (StoreFailed, SessionTaken) as exc:
             logger.error("%s", exc)  # noqa: TRY400  # its text says everything
         if self.taken:  # what another server decides is the truth, not this
@@ -1027,18 +1069,14 @@ class Session:
     async def _enqueue(
         self, run: Callable[[], Awaitable[T]], limit_s: float, *, detached: bool = False
     ) -> T:
-        await self._until_back()
+        await self.back()
         self._refuse_if_over()
         self.touched_s = time.monotonic()
         self.provisional = False
         began_s, waited_s = self.touched_s, self._shared.contention.waited_s
         refused = True
         try:
-            result = await self._worker.call(run, limit_s, detached=detached)
-        except SessionTaken:
-            self._park()
-            raise
-        else:
+            result = await self._worker.call(lambda: self._owning(run), limit_s, detached=detached)
             refused = isinstance(result, Stepped) and result.error is not None
             return result
         finally:
@@ -1046,6 +1084,18 @@ class Session:
             if refused:
                 waited_s = self._shared.contention.waited_s - waited_s
                 self._strain.note_refusal(waited_s, self.touched_s - began_s)
+
+    async def _owning(self, run: Callable[[], Awaitable[T]]) -> T:
+        """Make a call, in the worker; one in which another server takes over is the last here."""
+        try:
+            return await run()
+        finally:
+            if self.taken:
+                self._park()
+
+    def _refuse_if_ending(self) -> None:
+        if self._keeper.is_ending:
+            raise SessionEnded(self._over_text())
 
     def _refuse_if_over(self) -> None:
         if self.is_over:
@@ -1092,8 +1142,9 @@ class Session:
 
     def _over_text(self) -> str:
         if self.state == "parked" or (self.receipt is None and self._parks):
+            why = (self.state == "parked" and self.told) or "This server is stopping."
             return (
-                "This server is stopping. The session waits in its record, as it was after its "
-                "last reply: call again with its id."
+                f"{why} The session waits in its record, as it was after its last reply: call "
+                "again with its id."
             )
         return ended_text(self.receipt, self.told)

@@ -57,7 +57,8 @@ class Turns(Generic[T]):
 
     def _ended(self, key: Hashable, done: "asyncio.Task[T]") -> None:
         """Forget work that nobody waits for any more, and look at its failure."""
-        if not self._lines[key].callers:
+        line = self._lines.get(key)  # gone where the last of them left in the turn of its end
+        if line is not None and line.task is done and not line.callers:
             del self._lines[key]
         if not done.cancelled():
             done.exception()

@@ -13,6 +13,7 @@ from typing import Any
 import anyio
 import anyio.to_thread
 import httpx2
+import psutil
 from peers import MODERN, PATIENCE_S, RawHttp, child_environment, serve_arguments
 
 from hud_mcp.record.trajectory import Trajectory
@@ -29,10 +30,16 @@ class Phoenix:
         sources: Its environments.
         options: More for `serve`.
         store: A database's URL, where the store is not a file in the folder.
+        enter: What its command begins with.
     """
 
     def __init__(
-        self, folder: Path, sources: Sequence[str], *options: str, store: str | None = None
+        self,
+        folder: Path,
+        sources: Sequence[str],
+        *options: str,
+        store: str | None = None,
+        enter: Sequence[str] = (),
     ) -> None:
         self.folder = folder
         self.store = store or folder / "store.sqlite3"
@@ -40,6 +47,7 @@ class Phoenix:
         self._arguments = serve_arguments(
             sources, self.store, "--http", "127.0.0.1:0", "--limit", "sessions=512", *options
         )
+        self._enter = enter
         self._process: subprocess.Popen[bytes] | None = None
         self._url = ""
         self._up = anyio.Event()
@@ -49,7 +57,7 @@ class Phoenix:
         with (self.folder / "stderr.log").open("ab") as errors:
             self._process = await anyio.to_thread.run_sync(
                 lambda: subprocess.Popen(
-                    [sys.executable, *self._arguments],
+                    [*self._enter, sys.executable, *self._arguments],
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.PIPE,
                     stderr=errors,
@@ -79,6 +87,11 @@ class Phoenix:
         assert self._process.stdout is not None
         self._process.stdout.close()
 
+    def children(self) -> list[psutil.Process]:
+        """Every process that the server has started, and that those have."""
+        assert self._process is not None
+        return psutil.Process(self._process.pid).children(recursive=True)
+
     async def kill_and_start(self) -> None:
         """One life after another."""
         self.kill()
@@ -103,13 +116,22 @@ class Phoenix:
         with contextlib.closing(sqlite3.connect(self.store, timeout=30)) as connection:
             return connection.execute(text, values).fetchall()
 
+    def write(self, text: str, *values: Any) -> None:
+        """Change the store, as an older version's server would have left it."""
+        with contextlib.closing(sqlite3.connect(self.store, timeout=30)) as connection, connection:
+            connection.execute(text, values)
+
 
 @asynccontextmanager
 async def phoenix(
-    folder: Path, sources: Sequence[str], *options: str, store: str | None = None
+    folder: Path,
+    sources: Sequence[str],
+    *options: str,
+    store: str | None = None,
+    enter: Sequence[str] = (),
 ) -> AsyncIterator[Phoenix]:
     """A server that can be killed and started again; killed at the end."""
-    bird = Phoenix(folder, sources, *options, store=store)
+    bird = Phoenix(folder, sources, *options, store=store, enter=enter)
     await bird.start()
     try:
         yield bird

@@ -127,14 +127,16 @@ async def test_an_agent_that_is_a_command_works_as_any_client(tmp_path: Path) ->
 
 async def test_an_agent_that_does_not_answer_leaves_a_cancelled_task(tmp_path: Path) -> None:
     """A crash, silence or a timeout is recorded with what it said; it is never a reward of 0."""
-    behaviours = agent(berry="crash", absent="silent", lamp="hang")
-    run = await evaluate(tmp_path, ROWS, *behaviours, "--timeout", "8")
+    behaviours = agent(berry="silent", absent="crash", lamp="hang")
+    # One by one: a crash in the first run of all would say nothing of the agent.
+    options = ("--timeout", "8", "--max-concurrent", "1")
+    run = await evaluate(tmp_path, ROWS, *behaviours, *options, within_s=120)
     assert run.status == 1, run.printed
     assert "mean reward  none: nothing is graded of 3 runs" in run.printed
     assert "cancelled           3  not passed; not in the mean" in run.printed
     logged = {
-        "berry": ("agent command: exit status 1", "agent: no idea how to do this"),
-        "absent": ("agent command: exit status 0",),
+        "berry": ("agent command: exit status 0",),
+        "absent": ("agent command: exit status 1", "agent: no idea how to do this"),
         "lamp": ("agent command: killed", "agent: thinking", "agent stopped after 8 s (--timeout)"),
     }
     for task, record in run.records.items():
@@ -143,7 +145,8 @@ async def test_an_agent_that_does_not_answer_leaves_a_cancelled_task(tmp_path: P
         for words in (f"agent: working on {task}", *logged[task]):
             assert words in (record.logs or "")
     assert run.report.is_file()
-    left = [p for p in psutil.process_iter(["cmdline"]) if str(AGENT) in (p.info["cmdline"] or [])]
+    mine = [str(AGENT), *shlex.split(behaviours[1])[2:]]  # no other test's agent has these words
+    left = [p for p in psutil.process_iter(["cmdline"]) if (p.info["cmdline"] or [])[1:] == mine]
     assert left == []
 
 

@@ -67,9 +67,9 @@ async def test_a_session_goes_on_in_another_server_after_a_kill(
             session = await start(bird, "write", word="tea")
             line = "echo tea > out.txt; mkdir -p deep; echo kept > deep/more; rm sub/given.txt"
             await bird.call("run_command", session=session, command=line)
-            before = templates_of()
+            before = bird.children()
             await bird.kill_and_start()
-            await until(lambda: not (before & templates_of()))
+            await until(lambda: none_runs(before))
             seen = await bird.call("run_command", session=session, command="cat deep/more; ls sub")
             assert "kept" in str(seen)
             assert "given.txt" not in str(seen)
@@ -81,14 +81,15 @@ async def test_a_session_goes_on_in_another_server_after_a_kill(
 async def test_nothing_is_left_of_a_server_that_is_killed(tmp_path: Path, place: Path) -> None:
     """Neither its templates' processes nor what they have started."""
     del place
-    before = templates_of()
     with anyio.fail_after(BOUND_S):
         async with phoenix(tmp_path, (ROOMS,)) as bird:
             marker = str(tmp_path / "marker")
             await start(bird, "blocks", marker=marker, phase="waits")
-            assert len(templates_of() - before) >= 2
+            before = bird.children()
+            assert sum("hud_mcp.template_process.forks" in str(p.cmdline()) for p in before) >= 2
+            assert [p for p in before if marker in p.cmdline()]
             bird.kill()
-            await until(lambda: not (templates_of() - before))
+            await until(lambda: none_runs(before))
             await bird.start()
 
 
@@ -149,14 +150,6 @@ async def start(bird: Phoenix, template: str, **arguments: Any) -> str:
     return str(reply["structuredContent"]["session"])
 
 
-def templates_of() -> set[int]:
-    """Every process that runs templates, or starts them."""
-    found: set[int] = set()
-    for process in psutil.process_iter():
-        try:
-            line: list[Any] = process.cmdline()
-        except psutil.Error:
-            continue
-        if any("hud_mcp.template_process.forks" in str(word) for word in line):
-            found.add(process.pid)
-    return found
+def none_runs(processes: list[psutil.Process]) -> bool:
+    """Whether all of them have ended."""
+    return not psutil.wait_procs(processes, timeout=0)[1]

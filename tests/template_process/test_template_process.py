@@ -1,7 +1,6 @@
 """Templates that look at their workspace's root: each sees its own session's folder there."""
 
 import re
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -109,11 +108,13 @@ async def test_sessions_begin_with_what_lies_in_the_root(open_room: Open, tmp_pa
     assert (root / "seed.txt").read_text() == "seeded\n"
 
 
-async def test_a_root_that_each_load_makes_anew_is_the_sessions_folder(open_room: Open) -> None:
+async def test_a_root_that_each_load_makes_anew_is_the_sessions_folder(
+    temporary_files: Path, open_room: Open
+) -> None:
     """As `mkdtemp` at the top of a file does; nothing is left among the temporary files."""
     with anyio.fail_after(BOUND_S):
         async with open_room(root=None) as room:
-            made = {path for path in room.root.parent.iterdir() if path.name.startswith("rooms-")}
+            assert room.root.parent == temporary_files
             session = await room.start("write", word="salt")
             assert session.prompt is not None
             there = session.prompt.text.split()[-1].removesuffix("/out.txt.")
@@ -123,9 +124,8 @@ async def test_a_root_that_each_load_makes_anew_is_the_sessions_folder(open_room
             assert receipt is not None
             assert receipt.reward == 1.0
             await session.closed()
-            left = {path for path in room.root.parent.iterdir() if path.name.startswith("rooms-")}
-            assert left <= made
-        shutil.rmtree(room.root)
+            left = [name for name in names(temporary_files) if name.startswith("rooms-")]
+            assert left == [room.root.name]
 
 
 @pytest.mark.parametrize(
@@ -151,6 +151,79 @@ async def test_what_raises_in_grading_is_named_with_file_and_line(
     assert record.reward is None
     assert re.search(logged, record.error or ""), record.error
     assert "rooms.py" not in str(told.value)
+
+
+@pytest.mark.parametrize(
+    ("line", "how", "reason"),
+    [
+        ("rm out.txt", "read", "out.txt is not there"),
+        ("rm out.txt", "bytes", "out.txt is not there"),
+        ("rm out.txt", "copy", "out.txt is not there"),
+        ("rm out.txt", "move", "out.txt is not there"),
+        ("rm out.txt", "group", "out.txt is not there"),
+        ("rm out.txt", "grader", "out.txt is not there"),
+        ("rm out.txt", "from there", "out.txt is not there"),
+        ("rm out.txt; mkdir out.txt", "read", "out.txt: Is a directory"),
+        ("rm out.txt; ln -s /etc/passwd out.txt", "read", "out.txt: Too many levels"),
+        ("rmdir sub; touch sub", "work in", "sub: Not a directory"),
+        ("cat /dev/zero > big", "write", "there is no room left in the folder"),
+        ("chmod -x out.txt", "run", "out.txt: Permission denied"),
+        ("rmdir sub", "within", "sub is not there"),
+        ("true", "broken", "The ledger is torn."),
+    ],
+)
+async def test_a_file_of_the_agents_that_cannot_be_opened_is_graded_0_as_its_doing(
+    open_room: Open, line: str, how: str, reason: str
+) -> None:
+    """However the template opens it, and whoever says so; the record names the line that did."""
+    with anyio.fail_after(BOUND_S):
+        async with open_room() as room:
+            session = await room.start("opens", how=how)
+            await command(session, line)
+            receipt = await session.respond("")
+            record = await room.record(session)
+    assert receipt is not None
+    assert (receipt.outcome, receipt.reward, receipt.cause) == ("graded", 0.0, "agent")
+    assert reason in (receipt.content or "")
+    assert re.search(rf"rooms\.py:\d+: .*{reason}", record.error or "", re.DOTALL), record.error
+
+
+@pytest.mark.parametrize(
+    ("how", "logged"),
+    [
+        ("not beside", "FileNotFoundError: .*missing.txt"),
+        ("copy to nowhere", "FileNotFoundError: .*nowhere"),
+        ("move to nowhere", "FileNotFoundError: .*nowhere"),
+        ("no program", "FileNotFoundError: .*no-such-program"),
+        ("elsewhere full", "No space left on device"),
+        ("words", "FileNotFoundError: out.txt is expected"),
+    ],
+)
+async def test_an_authors_own_mistake_with_files_is_no_reward(
+    open_room: Open, how: str, logged: str
+) -> None:
+    """What is not in the workspace, and what the system did not say of a path in it."""
+    with anyio.fail_after(BOUND_S):
+        async with open_room() as room:
+            session = await room.start("opens", how=how)
+            await command(session, "echo done > out.txt")
+            with pytest.raises(SessionEnded):
+                await session.respond("")
+            record = await room.record(session)
+    assert (record.outcome, record.cause, record.reward) == ("grading_failed", "machine", None)
+    assert re.search(logged, record.error or ""), record.error
+
+
+async def test_a_file_that_is_missing_in_the_setup_is_nobody_elses_than_its_authors(
+    open_room: Open,
+) -> None:
+    """The agent had not begun."""
+    with anyio.fail_after(BOUND_S):
+        async with open_room() as room:
+            with pytest.raises(EnvironmentFailed, match=r"failed \(FileNotFoundError\)\.$"):
+                await room.start("opens", how="read", when="setup")
+            record = await room.last()
+    assert (record.outcome, record.cause) == ("environment_failed", "machine")
 
 
 async def test_what_raises_in_the_setup_is_named_with_file_and_line(open_room: Open) -> None:
@@ -188,13 +261,13 @@ async def test_a_bound_ends_a_template_with_all_that_it_has_started(
                     await room.start("blocks", marker=str(marker), phase=phase)
             else:
                 session = await room.start("blocks", marker=str(marker), phase=phase)
-                assert sleepers()
+                assert sleepers(marker)
                 with pytest.raises(SessionEnded, match="grading failed"):
                     await session.respond("")
             record = await room.last()
             assert "blocking" in (record.logs or "")
             assert "took longer than" in (record.error or "")
-            await until_none(sleepers)
+            await until_none(lambda: sleepers(marker))
             if phase == "waits":
                 assert marker.read_text() == "cleaned up"
 
@@ -246,8 +319,9 @@ async def test_a_link_of_the_agents_leads_nowhere(open_room: Open, tmp_path: Pat
             for target in (source, Path(f"/proc/self/root{source}")):
                 session = await room.start("linked")
                 await command(session, f"ln -s {target} out.txt")
-                with pytest.raises(SessionEnded, match="grading failed"):
-                    await session.respond("")
+                receipt = await session.respond("")
+                assert receipt is not None
+                assert (receipt.reward, receipt.cause) == (0.0, "agent")
                 assert "Too many levels" in ((await room.record(session)).error or "")
             session = await room.start("linked", own=True)
             assert "real" in await command(session, "cat out.txt")
@@ -302,12 +376,17 @@ async def test_the_repair_of_a_hud_author_is_graded_by_its_tests(open_room: Open
                 assert receipt.reward == reward
 
 
-def sleepers() -> list[psutil.Process]:
-    """What `blocks` has started and nobody has ended."""
+def names(folder: Path) -> list[str]:
+    """What lies in a folder."""
+    return [path.name for path in folder.iterdir()]
+
+
+def sleepers(marker: Path) -> list[psutil.Process]:
+    """What `blocks` has started with this marker and nobody has ended."""
     found: list[psutil.Process] = []
     for process in psutil.process_iter():
         try:
-            if process.cmdline() == ["sleep", "987"]:
+            if process.cmdline()[-2:] == ["sleeper", str(marker)]:
                 found.append(process)
         except psutil.Error:
             continue

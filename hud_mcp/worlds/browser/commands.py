@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["COMMANDS", "SCHEMAS", "Commands", "whole"]
 
 NAVIGATION_BOUND_MS = 15_000
+SELECT_BOUND_MS = 2500
 
 MAX_INTERRUPTIONS = 10
 """How often the page that is left may go elsewhere before that is the answer."""
@@ -178,7 +179,7 @@ class Commands:
         response: Response | None = None
         began = anyio.current_time()
         try:
-            response = await _go(page, address)
+            response = await _go(page, address, self._bound_ms())
         except Error as exc:
             if is_end(exc):
                 raise
@@ -189,8 +190,12 @@ class Commands:
             raise ActionFailed(f"{address} could not be opened: {reason}") from exc
         if refusal := self._tabs.refused.get(host):
             raise ActionFailed(f"{address} could not be opened: {refusal}")
-        await whole(page, NAVIGATION_BOUND_MS - 1000 * (anyio.current_time() - began))
+        await whole(page, self._bound_ms() - 1000 * (anyio.current_time() - began))
         return response.status if response is not None else None
+
+    def _bound_ms(self) -> float:
+        """How long a navigation may take now, as the machine is busy."""
+        return NAVIGATION_BOUND_MS * self._tabs.current.patience()
 
     def _absolute(self, text: str) -> str:
         if not text:
@@ -224,8 +229,8 @@ class Commands:
             raise ActionFailed(nowhere)
         page = self._tabs.current.page
         move = page.go_back if step < 0 else page.go_forward
-        await move(wait_until="commit", timeout=NAVIGATION_BOUND_MS)
-        await whole(page, NAVIGATION_BOUND_MS)
+        await move(wait_until="commit", timeout=self._bound_ms())
+        await whole(page, self._bound_ms())
 
     async def _reload(self) -> None:
         url, tab = self._tabs.current.page.url, self._tabs.current
@@ -234,8 +239,8 @@ class Commands:
         if self._tabs.current is not tab:
             await self.visit(page, url)
             return
-        await page.reload(wait_until="commit", timeout=NAVIGATION_BOUND_MS)
-        await whole(page, NAVIGATION_BOUND_MS)
+        await page.reload(wait_until="commit", timeout=self._bound_ms())
+        await whole(page, self._bound_ms())
 
     async def _switch_tab(self, index: int) -> None:
         count = len(self._tabs.all)
@@ -257,7 +262,8 @@ class Commands:
         if (ref is None) == (selector is None):
             raise ActionFailed("'select_option' needs a ref or a selector, and values.")
         wanted = [str(v) for v in (values if isinstance(values, list) else [values])]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]  # JSON
-        element = await find_element(self._tabs.current, ref, selector)
+        tab = self._tabs.current
+        element = await find_element(tab, ref, selector)
         options: list[list[str]] | None = await element.evaluate(
             "e => e.tagName === 'SELECT' ? [...e.options].map(o => [o.label, o.value]) : null"
         )
@@ -269,12 +275,12 @@ class Commands:
             labels = [label for label, _value in options[:50]]
             raise ActionFailed(f"{called!r} has no option {unknown[0]!r}. It has {labels}.")
         try:
-            await element.select_option(wanted, timeout=2500)
+            await element.select_option(wanted, timeout=SELECT_BOUND_MS * tab.patience())
         except Error as exc:
             raise ActionFailed(f"{called!r} is disabled or hidden: it was not set.") from exc
 
 
-async def _go(page: "Page", address: str) -> "Response | None":
+async def _go(page: "Page", address: str, bound_ms: float) -> "Response | None":
     """Open an address, again where the page that is left goes elsewhere in that moment.
 
     Raises:
@@ -284,11 +290,11 @@ async def _go(page: "Page", address: str) -> "Response | None":
 
     for _attempt in range(MAX_INTERRUPTIONS):
         try:
-            return await page.goto(address, wait_until="commit", timeout=NAVIGATION_BOUND_MS)
+            return await page.goto(address, wait_until="commit", timeout=bound_ms)
         except Error as exc:
             if "interrupted by another navigation" not in exc.message:
                 raise
-    return await page.goto(address, wait_until="commit", timeout=NAVIGATION_BOUND_MS)
+    return await page.goto(address, wait_until="commit", timeout=bound_ms)
 
 
 async def whole(page: "Page", bound_ms: float) -> None:

@@ -20,8 +20,11 @@ import asyncio
 import socket
 from collections import Counter
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
+
+import anyio
 
 from hud_mcp.sandbox.network import Gateway, HostList
 from hud_mcp.worlds.browser.site import Site
@@ -67,17 +70,23 @@ class Gate:
 
     Attributes:
         site: What answers for the task's site.
+        changed_by_get: Requests of this browser that only read, and changed the site's state.
         allowed: The allow-list in words.
         latency_s: How long each request waits before it is answered.
         patience: How many times longer its pages may take on a busy machine.
+        bound: Bounds a body by so many seconds, and those that the machine took.
         on_refused: Told what was asked for and is not allowed, and why in words.
     """
 
     def __init__(self) -> None:
         self.site: Site | None = None
+        self.changed_by_get: list[str] = []
         self.allowed = "empty"
         self.latency_s = 0.0
         self.patience: Callable[[], float] = lambda: 1.0
+        self.bound: Callable[[float], AbstractContextManager[anyio.CancelScope]] = (
+            anyio.move_on_after
+        )
         self.visits = 0
         self._visits_before = 0
         self._documents: Counter[str] = Counter()
@@ -185,7 +194,7 @@ class Gate:
             return PlainTextResponse("This browser has no site of its own.", 404)
         # What follows reads paths; it shall not see the address in place of one.
         scope = {**scope, "path": path, "raw_path": target.encode("latin-1")}
-        response = await self.site.respond(Request(scope, receive), path)
+        response = await self.site.respond(Request(scope, receive), path, self.changed_by_get)
         return self._number(response, scope, target)
 
     def _load(self, target: str) -> "Response":

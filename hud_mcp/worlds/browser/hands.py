@@ -139,7 +139,7 @@ class Hands:
                     await mouse.move(point.x, point.y, steps=steps)
                     self.pointer = point
             finally:
-                with anyio.move_on_after(RELEASE_BOUND_S, shield=True):
+                with anyio.move_on_after(RELEASE_BOUND_S * tab.patience(), shield=True):
                     await mouse.up()
 
     async def scroll(self, tab: Tab, distance: Point, hold_keys: Sequence[str]) -> None:
@@ -160,7 +160,7 @@ class Hands:
             await self._type_text(tab, text)
         elif _is_short_line(text) and await _type_into(tab, element, text):
             pass
-        elif not await _fill(element, text):
+        elif not await _fill(tab, element, text):
             await self._type_text(tab, text)
         if action.enter_after:
             await tab.page.keyboard.press("Enter")
@@ -197,7 +197,7 @@ class Hands:
                 await _down(tab, key)
             yield
         finally:
-            with anyio.move_on_after(RELEASE_BOUND_S, shield=True):
+            with anyio.move_on_after(RELEASE_BOUND_S * tab.patience(), shield=True):
                 for key in reversed(down):
                     if key not in self.held:
                         await _up(tab, key)
@@ -257,18 +257,18 @@ async def _type_into(tab: Tab, element: "ElementHandle", text: str) -> bool:
     kind: str = await element.evaluate(_TYPED_KIND)
     if kind not in _TYPED or (kind == "number" and not _NUMBER.fullmatch(text)):
         return False
-    frame = await element.owner_frame() or tab.page.main_frame
+    frame = await element.owner_frame()
     other: str | None = None
     for _attempt in range(MAX_FOCUSES):
         try:
             await element.evaluate(_GUARD_KEYS, TRACKER)
             try:
-                await element.select_text(timeout=FILL_BOUND_MS)
+                await element.select_text(timeout=FILL_BOUND_MS * tab.patience())
             except Error:
                 return False  # filling it says what is wrong with it
             await tab.page.keyboard.type(text)
         finally:
-            other = await disarm(frame)
+            other = await disarm(tab, frame)
         if not other:
             return True
     raise ActionFailed(
@@ -276,12 +276,12 @@ async def _type_into(tab: Tab, element: "ElementHandle", text: str) -> bool:
     )
 
 
-async def _fill(element: "ElementHandle", text: str) -> bool:
+async def _fill(tab: Tab, element: "ElementHandle", text: str) -> bool:
     """Replace what a field holds; False where it is focused but cannot be filled."""
     from playwright.async_api import Error  # noqa: PLC0415  # loads on use
 
     try:
-        await element.fill(text, timeout=FILL_BOUND_MS)
+        await element.fill(text, timeout=FILL_BOUND_MS * tab.patience())
     except Error as exc:
         if state := _STATE.search(exc.message):
             raise ActionFailed(f"The field is {state[1]}: it takes no text now.") from exc

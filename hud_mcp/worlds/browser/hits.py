@@ -19,7 +19,7 @@ from hud_mcp.worlds.browser.tab import Tab
 if TYPE_CHECKING:
     from playwright.async_api import Browser, BrowserContext, CDPSession, Page
 
-__all__ = ["answers", "matching", "write_down"]
+__all__ = ["ANSWER_BOUND_S", "answers", "matching", "write_down"]
 
 HIT_BOUND_S = 1.0
 """How long a page may take to say what is hit; one that hangs keeps it to itself."""
@@ -68,7 +68,7 @@ async def write_down(tab: Tab, place: tuple[float, float] | None) -> str | None:
 
     said: Any = None
     try:
-        with anyio.move_on_after(HIT_BOUND_S):
+        with anyio.move_on_after(HIT_BOUND_S * tab.patience()):
             said = await _ask(await tab.cdp(), place)
     except Error as exc:
         if is_end(exc):
@@ -108,11 +108,11 @@ async def matching(browser: "Browser", selector: str, targets: Sequence[str]) ->
             await context.close()
 
 
-async def answers(browser: "Browser") -> bool:
+async def answers(browser: "Browser", bound_s: float = ANSWER_BOUND_S) -> bool:
     """Whether a new page of a browser answers as one should: else the machine is to blame."""
     from playwright.async_api import Error  # noqa: PLC0415  # loads on use
 
-    with anyio.move_on_after(ANSWER_BOUND_S):
+    with anyio.move_on_after(bound_s):
         try:
             context = await _open_context(browser)
             try:

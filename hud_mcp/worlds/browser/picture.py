@@ -29,7 +29,7 @@ async def take_picture(tab: Tab, look: Look) -> Screenshot | None:
         options["quality"] = look.quality
     from playwright.async_api import Error  # noqa: PLC0415  # loads on use
 
-    with anyio.move_on_after(PICTURE_BOUND_S):
+    with anyio.move_on_after(PICTURE_BOUND_S * tab.patience()):
         try:
             taken = await send(await tab.cdp(), "Page.captureScreenshot", options)
         except Error as exc:

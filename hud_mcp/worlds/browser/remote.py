@@ -104,7 +104,9 @@ async def attach_browser(
             raise EnvironmentFailed(f"The browser cannot be attached to: {reason}") from exc
         raise
     options = _options(page)
-    return RemoteBrowserWorld(_Attached(browser, context, page, cdp, options), options)
+    slot = _Attached(browser, context, page, cdp, options)
+    slot.gate.patience, slot.gate.bound = shared.contention.patience, shared.contention.bound
+    return RemoteBrowserWorld(slot, options)
 
 
 class _Attached(Slot):

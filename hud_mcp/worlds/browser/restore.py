@@ -121,7 +121,7 @@ class Restoration:
             if not tab.closed and (origin := origin_of(tab.page.url)):
                 local = self.kept.storage.get(origin, "[]")
                 stored = KeptStorage(local=local, session=was.sessions.get(origin, "[]"))
-                await _refill(tab.page.main_frame, stored.model_dump_json(), "storage")
+                await _refill(tab, tab.page.main_frame, stored.model_dump_json(), "storage")
         if await self.context.cookies() != self.kept.cookies:
             await self.context.clear_cookies()
             await self.context.add_cookies(self.kept.cookies)
@@ -160,7 +160,9 @@ async def _read(tab: Tab, look: KeptLook) -> Reading | None:
     from playwright.async_api import Error  # noqa: PLC0415  # loads on use
 
     try:
-        return await read_page(tab.page, max_chars=look.limit, long=look.long)
+        return await read_page(
+            tab.page, max_chars=look.limit, long=look.long, patience=tab.patience()
+        )
     except (Error, TimeoutError):
         return None  # it goes elsewhere, or hangs: the next look tells
 
@@ -184,7 +186,7 @@ async def _lay_history(tab: Tab, was: KeptTab, visited: set[str]) -> None:
 
     async def visit(url: str) -> None:
         # As far as its end: going on any earlier may take its place in the history.
-        await page.goto(url, wait_until="load", timeout=LOAD_BOUND_MS)
+        await page.goto(url, wait_until="load", timeout=LOAD_BOUND_MS * tab.patience())
         if (origin := origin_of(url)) and origin not in given:
             given.add(origin)
             pairs = was.sessions.get(origin, "[]")
@@ -206,7 +208,8 @@ async def _lay_history(tab: Tab, was: KeptTab, visited: set[str]) -> None:
         if later := len(urls) - 1 - was.index:
             history = await send(cdp, "Page.getNavigationHistory")
             entry = history["entries"][max(0, history["currentIndex"] - later)]
-            async with page.expect_navigation(wait_until="load", timeout=LOAD_BOUND_MS):
+            bound_ms = LOAD_BOUND_MS * tab.patience()
+            async with page.expect_navigation(wait_until="load", timeout=bound_ms):
                 await send(cdp, "Page.navigateToHistoryEntry", {"entryId": entry["id"]})
     finally:
         await page.unroute("**/*", answer)
@@ -222,7 +225,8 @@ async def _load(tab: Tab, was: KeptTab) -> list[str]:
     mark = tab.mark()
     problems: list[str] = []
     try:
-        response = await tab.page.reload(wait_until="commit", timeout=LOAD_BOUND_MS)
+        bound_ms = LOAD_BOUND_MS * tab.patience()
+        response = await tab.page.reload(wait_until="commit", timeout=bound_ms)
         status = response.status if response else 0
         before = was.frames[0].status if was.frames else 0
         if status >= 400 and status != before:  # noqa: PLR2004  # HTTP's first status of errors
@@ -247,18 +251,18 @@ async def _fill(tab: Tab, was: KeptTab) -> None:
     filled = [(frame, kept) for frame, kept in found if kept.page]
     for _attempt in range(2):  # a field may appear only once another one is filled
         mark = tab.mark()
-        missed = [await _refill(frame, kept.page, "fields") for frame, kept in filled]
+        missed = [await _refill(tab, frame, kept.page, "fields") for frame, kept in filled]
         await settle(tab, mark)
         if not any(missed):
             break
     mark = tab.mark()
     for frame, kept in filled:
-        typed = await _refill(frame, kept.page, "focus")
+        typed = await _refill(tab, frame, kept.page, "focus")
         if isinstance(typed, str):
-            await _type_anew(frame, typed)
+            await _type_anew(tab, frame, typed)
     await settle(tab, mark)
     for frame, kept in filled:
-        await _refill(frame, kept.page, "place")
+        await _refill(tab, frame, kept.page, "place")
 
 
 async def _lead(tab: Tab, frame: "Frame", kept: KeptFrame) -> None:
@@ -272,11 +276,11 @@ async def _lead(tab: Tab, frame: "Frame", kept: KeptFrame) -> None:
         if frame.url != kept.url and origin_of(kept.url):
             await frame.evaluate("url => location.replace(url)", kept.url)
             await settle(tab, mark)
-            await frame.wait_for_load_state("load", timeout=FRAME_BOUND_MS)
-        if kept.storage and await _refill(frame, kept.storage.model_dump_json(), "storage"):
+            await frame.wait_for_load_state("load", timeout=FRAME_BOUND_MS * tab.patience())
+        if kept.storage and await _refill(tab, frame, kept.storage.model_dump_json(), "storage"):
             await frame.evaluate("() => location.reload()")
             await settle(tab, mark)
-            await frame.wait_for_load_state("load", timeout=FRAME_BOUND_MS)
+            await frame.wait_for_load_state("load", timeout=FRAME_BOUND_MS * tab.patience())
     except Error:
         return  # what it shows now is all there is
 
@@ -290,25 +294,25 @@ def _at(frame: "Frame", place: Sequence[int]) -> "Frame | None":
     return frame
 
 
-async def _refill(frame: "Frame", text: str, part: str) -> Any:
+async def _refill(tab: Tab, frame: "Frame", text: str, part: str) -> Any:
     """Run a part of `refill.js`; None where the document cannot do it."""
     from playwright.async_api import Error  # noqa: PLC0415  # loads on use
 
     try:
-        with anyio.move_on_after(FRAME_BOUND_MS / 1000):
+        with anyio.move_on_after(FRAME_BOUND_MS * tab.patience() / 1000):
             return await frame.evaluate(_REFILL, [TRACKER, text, part])
     except Error:
         pass  # it has gone, or the page keeps scripts from their work
     return None
 
 
-async def _type_anew(frame: "Frame", text: str) -> None:
+async def _type_anew(tab: Tab, frame: "Frame", text: str) -> None:
     """Put a text into the focused field as a person does, so that leaving it is a change."""
     from playwright.async_api import Error  # noqa: PLC0415  # loads on use
 
     try:
         element = await focused_element(frame)
         if element is not None:
-            await element.fill(text, timeout=FRAME_BOUND_MS)
+            await element.fill(text, timeout=FRAME_BOUND_MS * tab.patience())
     except Error:
         return  # it takes no text now

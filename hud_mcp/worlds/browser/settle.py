@@ -86,7 +86,7 @@ async def _ask(tab: "Tab", bound_s: float, *, stays: bool, late: bool) -> Outcom
     """Ask the document whether it is quiet; it answers when it is, or at the bound."""
     from playwright.async_api import Error  # noqa: PLC0415  # loads on use
 
-    with anyio.move_on_after(bound_s + EVALUATE_BOUND_S):
+    with anyio.move_on_after(bound_s + EVALUATE_BOUND_S * tab.patience()):
         try:
             return await tab.page.evaluate(_QUIET, [bound_s * 1000, stays, late, tab.ignored])
         except Error:
@@ -98,17 +98,17 @@ async def _arrive(tab: "Tab", mark: int, *, leaving: bool) -> bool:
     """Wait until the document that is on its way is there; False where none came."""
     from playwright.async_api import Error  # noqa: PLC0415  # loads on use
 
-    slack_s = LATENCIES * tab.latency_s + LOAD_BOUND_S * (tab.patience() - 1)
-    end = anyio.current_time() + NAVIGATION_BOUND_S + slack_s
+    slack_s, patience = LATENCIES * tab.latency_s, tab.patience()
+    arrive_s = NAVIGATION_BOUND_S * patience + slack_s
+    end = anyio.current_time() + arrive_s
     if leaving:
         await tab.wait_until(lambda: tab.arrived_since(mark), end)
     if tab.closed:
         return False
     try:
-        await tab.page.wait_for_load_state(
-            "domcontentloaded", timeout=(NAVIGATION_BOUND_S + slack_s) * 1000
-        )
-        await tab.page.wait_for_load_state("load", timeout=(LOAD_BOUND_S + slack_s) * 1000)
+        await tab.page.wait_for_load_state("domcontentloaded", timeout=arrive_s * 1000)
+        load_s = LOAD_BOUND_S * patience + slack_s
+        await tab.page.wait_for_load_state("load", timeout=load_s * 1000)
     except Error:
         return True  # slow, or replaced again, or closed: the next look at it tells
     return not leaving or tab.loaded_since(mark)

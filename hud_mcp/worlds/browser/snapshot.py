@@ -208,7 +208,7 @@ class Snapshots:
     async def _ask_playwright(self, wanted: set[str], left: set[str]) -> bool:
         """Learn what origins that were left store; False where a page hangs and holds it up."""
         stored: StorageState | None = None
-        with anyio.move_on_after(STORAGE_BOUND_S):
+        with anyio.move_on_after(STORAGE_BOUND_S * self._gate.patience()):
             stored = await self._context.storage_state(indexed_db=True)
         if stored is None:
             return False
@@ -260,7 +260,7 @@ async def _read_page(page: _Page) -> None:
     from playwright.async_api import Error  # noqa: PLC0415  # loads on use
 
     async def read_history() -> None:
-        with anyio.move_on_after(DOCUMENT_BOUND_S):
+        with anyio.move_on_after(DOCUMENT_BOUND_S * page.tab.patience()):
             history = await send(await page.tab.cdp(), "Page.getNavigationHistory")
             urls = [entry["url"] for entry in history["entries"]]
             page.urls, page.index = _trim(urls, history["currentIndex"])
@@ -269,7 +269,8 @@ async def _read_page(page: _Page) -> None:
         frames = list(_walk(page.tab.page.main_frame, ()))[:MAX_FRAMES]
         page.documents = [_Document(KeptFrame(place=place, url=f.url)) for place, f in frames]
         asked = zip(page.documents, frames, strict=True)
-        parts = [partial(_read_document, d, f) for d, (_place, f) in asked]
+        patience = page.tab.patience()
+        parts = [partial(_read_document, d, f, patience) for d, (_place, f) in asked]
         await together([read_history, *parts])
     except Error:
         if not page.tab.closed:
@@ -300,12 +301,13 @@ def _trim(urls: list[str], current: int) -> tuple[tuple[str, ...], int]:
     return tuple(kept[first : first + MAX_HISTORY]), index - first
 
 
-async def _read_document(document: _Document, frame: "Frame") -> None:
+async def _read_document(document: _Document, frame: "Frame", patience: float) -> None:
     """Ask one document what it holds; what hangs or goes away keeps its address only."""
     from playwright.async_api import Error  # noqa: PLC0415  # loads on use
 
     said: Any = None
-    with anyio.move_on_after(FRAME_BOUND_S if document.frame.place else DOCUMENT_BOUND_S):
+    bound_s = FRAME_BOUND_S if document.frame.place else DOCUMENT_BOUND_S
+    with anyio.move_on_after(bound_s * patience):
         try:
             said = await frame.evaluate(_KEEP, [TRACKER, MAX_CHARS])
         except Error:

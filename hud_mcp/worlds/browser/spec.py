@@ -185,6 +185,7 @@ class Browser:
                 slot.gate.allowed = str(allow)
                 slot.gate.latency_s = latency_s
                 slot.gate.patience = opening.shared.contention.patience
+                slot.gate.bound = opening.shared.contention.bound
                 if opened is not None:
                     slot.gate.open_hosts(opened)
                 if latency_s and allow.patterns:

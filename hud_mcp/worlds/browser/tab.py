@@ -95,6 +95,11 @@ class Tab:
         """Whether the page is gone."""
         return self.crashed or self.page.is_closed()
 
+    @property
+    def attached(self) -> "CDPSession | None":
+        """The page's CDP session, where it has been asked for."""
+        return self._cdp
+
     def begin_action(self) -> None:
         """Count documents anew: those until now came of the last action, or by themselves."""
         self.restless = self._documents >= RESTLESS_DOCUMENTS

@@ -14,12 +14,13 @@ from urllib.parse import urlsplit
 
 import anyio
 
+from hud_mcp.worlds.browser.devtools import send
 from hud_mcp.worlds.browser.kept import MAX_TABS
 from hud_mcp.worlds.browser.reserve import Slot
 from hud_mcp.worlds.browser.tab import Tab
 
 if TYPE_CHECKING:
-    from playwright.async_api import Dialog, Download, Page
+    from playwright.async_api import CDPSession, Dialog, Download, Page
 
 __all__ = ["DialogRule", "Tabs"]
 
@@ -34,6 +35,8 @@ MAX_DIALOGS = 200
 """So many dialogs are answered after an action."""
 
 CLOSE_BOUND_S = 3.0
+KILL_BOUND_S = 1.0
+"""How long a page's process may take to end; its page is closed then in any case."""
 
 ANSWER_BOUND_S = 4.0
 """How long a page that is to be left may take to answer before it is closed instead."""
@@ -79,6 +82,8 @@ class Tabs:
         self._owned = slot.crashes is not None  # not a browser that others have started
         self._refused_pages = 0
         self._dialogs = 0
+        self._storm = False  # pages without end were closed, and the last may still be coming
+        self._late: list[Page] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._notes: list[_Note] = []
         self._closed_origins: set[str] = set()
@@ -109,7 +114,9 @@ class Tabs:
     async def ensure_open(self) -> Tab:
         """Return the page that is shown, watched; a new blank one where the last was closed."""
         await self.until_tidy()
-        if self._current.closed:
+        if self._storm:
+            await self._end_storm()
+        elif self._current.closed:
             if not self._tabs:
                 self._refused_pages = 0
                 self.note("The last tab was closed; an empty one was opened.")
@@ -135,7 +142,7 @@ class Tabs:
     async def until_tidy(self) -> None:
         """Wait, for seconds at most, until what broke is known and closed."""
         if self._tasks:
-            await asyncio.wait(self._tasks, timeout=CLOSE_BOUND_S)
+            await asyncio.wait(self._tasks, timeout=CLOSE_BOUND_S * self._patience())
 
     async def replace_hung(self) -> None:
         """Have an empty page in place of the one that is shown, if that cannot be left.
@@ -148,7 +155,7 @@ class Tabs:
         if not tab.restless:
             why = "did not answer any more"
             try:
-                with anyio.move_on_after(ANSWER_BOUND_S) as scope:
+                with anyio.move_on_after(ANSWER_BOUND_S * tab.patience()) as scope:
                     await tab.page.evaluate("1")
             except Error:
                 return  # it goes away by itself
@@ -157,7 +164,7 @@ class Tabs:
         self.note(f"The page {tab.page.url[:200]} {why}, and was closed.")
         await self._context.new_page()  # comes in by _on_page
         self._on_page_close(tab)
-        await _close(tab.page)
+        await _close(tab.page, self._patience())
 
     async def switch(self, index: int) -> None:
         """Show another page; the first is 1."""
@@ -172,7 +179,7 @@ class Tabs:
     async def popup(self, opener: Tab) -> bool:
         """Wait for a page that another one is opening; True where it came."""
         came, before = self._came, self._current
-        with anyio.move_on_after(POPUP_BOUND_S):
+        with anyio.move_on_after(POPUP_BOUND_S * self._patience()):
             if opener.expects_popup:
                 await came.wait()
         opener.expects_popup = False
@@ -244,8 +251,10 @@ class Tabs:
     def _on_page(self, page: "Page") -> None:
         if any(tab.page == page for tab in self._tabs):
             return
-        too_many = len(self._tabs) >= MAX_TABS or self._refused_pages > MAX_REFUSED_PAGES
-        if too_many and self._owned:
+        if self._storm:
+            self._on_late(page)
+            return
+        if len(self._tabs) >= MAX_TABS and self._owned:
             self._on_storm(page)
             return
         opener = self._current
@@ -296,11 +305,11 @@ class Tabs:
         self.note(text)
 
     def _on_crash(self, tab: Tab) -> None:
-        tab.crashed = True
+        ended, tab.crashed = tab.crashed, True
         self._crashed_at = anyio.current_time()
         self._crashed.set()
         self._crashed = anyio.Event()
-        if self._closing:
+        if self._closing or ended:  # by `start_over`, which said why
             return
         if tab in self._tabs:
             self._tabs.remove(tab)  # it stays the one that is shown until the next call
@@ -312,7 +321,7 @@ class Tabs:
         url = tab.page.url[:200]
         if self._crashes is not None and await self._crashes.is_by_page(tab.target_id):
             self.note(f"The page {url} crashed: its scripts ended its process. It was closed.")
-            await _close(tab.page)
+            await _close(tab.page, self._patience())
         else:
             self._on_broken(f"The page {url} crashed.")
 
@@ -321,10 +330,11 @@ class Tabs:
         self._refused_pages += 1
         if self._refused_pages <= MAX_REFUSED_PAGES:
             self.note(f"At most {MAX_TABS} tabs can be open; those that came after were closed.")
-            self._spawn(_close(page))
-        elif self._refused_pages == MAX_REFUSED_PAGES + 1:
+            self._spawn(_close(page, self._patience()))
+        else:
             self.note("A page opened tabs without end; all were closed.")
             self.start_over()
+            self._on_late(page)
 
     def _count_dialog(self) -> bool:
         """Whether a dialog is answered; pages that open them without end are closed."""
@@ -337,12 +347,39 @@ class Tabs:
         return self._dialogs <= MAX_DIALOGS
 
     def start_over(self) -> None:
-        """Close every page, answering or not; the next call opens an empty one."""
+        """End every page with its process; the next call opens an empty one.
+
+        A page that is only closed goes on until its opener's loop ends, which may be never.
+        """
+        self._storm = True
         for tab in list(self._tabs):
             tab.crashed = True
             self._tabs.remove(tab)
             self._closed_origins |= tab.origins
-            self._spawn(_close(tab.page))
+            self._spawn(_end(tab.page, self._patience(), tab.attached))
+
+    def _on_late(self, page: "Page") -> None:
+        """End a page that was opened before its opener ended, and is told of only now."""
+        if self._late is None:
+            self._spawn(_end(page, self._patience()))
+        else:
+            self._late.append(page)
+
+    async def _end_storm(self) -> None:
+        """Wait until no page is left of those that did not end, and open an empty one."""
+        while self._tasks:  # each is bounded, and the last page brings no more
+            await asyncio.wait(self._tasks)
+        self._late = []
+        try:
+            page = await self._context.new_page()
+        finally:
+            late, self._late = self._late, None
+        for other in late:
+            if other != page:
+                self._spawn(_end(other, self._patience()))
+        self._show(Tab(page, self._options, self._latency_s, patience=self._patience))
+        self._storm, self._refused_pages, self._dialogs = False, 0, 0
+        self.note("The last tab was closed; an empty one was opened.")
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work, context=contextvars.Context())
@@ -354,12 +391,31 @@ class Tabs:
             self._on_broken("The browser ended unexpectedly.")
 
 
-async def _close(page: "Page") -> None:
+async def _end(page: "Page", patience: float, cdp: "CDPSession | None" = None) -> None:
+    """Close a page, and end its process before: its scripts stop, wherever they are.
+
+    Args:
+        page: The page.
+        patience: How many times longer it may take now.
+        cdp: A session on it, where there is one: a page in a loop takes no other.
+    """
+    from playwright.async_api import Error  # noqa: PLC0415  # loads on use
+
+    try:
+        with anyio.move_on_after(KILL_BOUND_S * patience) as scope:
+            page.on("crash", lambda _page: scope.cancel())  # what is dead answers no more
+            await send(cdp or await page.context.new_cdp_session(page), "Page.crash")
+    except Error:
+        pass  # it is gone, or never lived
+    await _close(page, patience)
+
+
+async def _close(page: "Page", patience: float) -> None:
     """Close a page, whether it answers or not."""
     from playwright.async_api import Error  # noqa: PLC0415  # loads on use
 
     try:
-        with anyio.move_on_after(CLOSE_BOUND_S):
+        with anyio.move_on_after(CLOSE_BOUND_S * patience):
             await page.close()
     except Error:
         return  # it is gone

@@ -203,7 +203,7 @@ async def aimed(
         try:
             await send(place)
         finally:
-            other = await disarm(place.frame or tab.page.main_frame)
+            other = await disarm(tab, place.frame)
         if not other:
             return place
         attempts += 1
@@ -215,14 +215,19 @@ async def aimed(
             )
 
 
-async def disarm(frame: "Frame") -> str | None:
-    """Take the guard away that an action set, and return what got in its way; else nothing."""
+async def disarm(tab: Tab, frame: "Frame | None" = None) -> str | None:
+    """Take the guard away that an action set, and return what got in its way; else nothing.
+
+    Args:
+        tab: The page.
+        frame: The document that has the guard; None for the page's own.
+    """
     from playwright.async_api import Error  # noqa: PLC0415  # loads on use
 
     said: Any = None
-    with anyio.move_on_after(DISARM_BOUND_S, shield=True):
+    with anyio.move_on_after(DISARM_BOUND_S * tab.patience(), shield=True):
         try:
-            said = await frame.evaluate(DISARM)
+            said = await (frame or tab.page.main_frame).evaluate(DISARM)
         except Error:
             return None  # its document went away: what was sent had an effect
     return said if isinstance(said, str) else None

@@ -71,7 +71,9 @@ class Reading:
     status: int | None = None
 
 
-async def read_page(page: "Page", *, max_chars: int, long: bool = False) -> Reading:
+async def read_page(
+    page: "Page", *, max_chars: int, long: bool = False, patience: float = 1.0
+) -> Reading:
     """Read the page's tree and where it is scrolled to.
 
     A tree over `max_chars` is cut at its end while the page stands at its top; further
@@ -82,21 +84,23 @@ async def read_page(page: "Page", *, max_chars: int, long: bool = False) -> Read
         page: The page to read.
         max_chars: How much of the tree can be shown.
         long: Expect a tree over that, and save reading it twice.
+        patience: How many times longer it may take, as the machine is busy.
 
     Raises:
         Error: Playwright's, when the page is closed or navigates meanwhile.
         TimeoutError: The page did not answer.
     """
-    with anyio.fail_after(READ_BOUND_S):
+    bound_s = READ_BOUND_S * patience
+    with anyio.fail_after(bound_s):
         facts: dict[str, Any] = await page.evaluate(_FACTS)
         height = _viewport_height(page)
         if facts.get("bare"):
             return Reading("", page.url, 0, "", (BARE,), long=False, limit=max_chars)
         whole = facts["y"] == 0 and facts["height"] > height
-        lines = await _tree(page, boxes=long and not whole)
+        lines = await _tree(page, bound_s, boxes=long and not whole)
         size = sum(len(_BOX.sub("", line)) + 1 for line in lines)
         if size > max_chars and not whole:
-            lines = _in_view(lines if long else await _tree(page, boxes=True), height)
+            lines = _in_view(lines if long else await _tree(page, bound_s, boxes=True), height)
         lines = await tell_fields(page, [_BOX.sub("", line) for line in lines], facts["fields"])
         lines, links = name_links(lines)
     return Reading(
@@ -111,8 +115,8 @@ async def read_page(page: "Page", *, max_chars: int, long: bool = False) -> Read
     )
 
 
-async def _tree(page: "Page", *, boxes: bool) -> list[str]:
-    tree = await page.aria_snapshot(mode="ai", boxes=boxes, timeout=READ_BOUND_S * 1000)
+async def _tree(page: "Page", bound_s: float, *, boxes: bool) -> list[str]:
+    tree = await page.aria_snapshot(mode="ai", boxes=boxes, timeout=bound_s * 1000)
     return tree.splitlines()
 
 

@@ -41,7 +41,7 @@ from hud_mcp.worlds.browser.commands import Commands, whole
 from hud_mcp.worlds.browser.devtools import is_elsewhere, is_end
 from hud_mcp.worlds.browser.gate import SITE_URL
 from hud_mcp.worlds.browser.hands import Hands, gestures, own_pauses_s
-from hud_mcp.worlds.browser.hits import answers, matching, write_down
+from hud_mcp.worlds.browser.hits import ANSWER_BOUND_S, answers, matching, write_down
 from hud_mcp.worlds.browser.kept import pack, unpack
 from hud_mcp.worlds.browser.options import SlotOptions
 from hud_mcp.worlds.browser.picture import take_picture
@@ -201,7 +201,7 @@ class BrowserWorld:
             address = self.address(path_or_url)
             status = await self._commands.visit(tab.page, address)
             await settle(tab, mark)
-            await whole(tab.page, NAVIGATION_BOUND_S * 1000)
+            await whole(tab.page, NAVIGATION_BOUND_S * 1000 * tab.patience())
         _check_status(address, status, allow_status)
 
     async def set_offline(self, *, offline: bool) -> None:
@@ -255,7 +255,6 @@ class BrowserWorld:
             raise EnvironmentFailed(
                 "This browser is somebody else's: there is no clean page in it."
             )
-        before = self.changed_by_get
         async with self._working(VERIFIER_BOUND_S):
             slot = await Slot.open(browser, self._slot.options)
         try:
@@ -264,17 +263,24 @@ class BrowserWorld:
                 if with_cookies:
                     cookies: Any = await self._slot.context.cookies()
                     await slot.context.add_cookies(cookies)
-                tab = Tab(slot.page, slot.options, slot.gate.latency_s, slot.cdp)
+                tab = Tab(
+                    slot.page,
+                    slot.options,
+                    slot.gate.latency_s,
+                    slot.cdp,
+                    patience=slot.gate.patience,
+                )
                 commands = Commands(Tabs(slot, lambda _why: None), AllowList(), has_site=False)
                 mark = tab.mark()
                 status = await commands.visit(slot.page, address)
                 await settle(tab, mark)
-                await whole(slot.page, NAVIGATION_BOUND_S * 1000)
+                await whole(slot.page, NAVIGATION_BOUND_S * 1000 * tab.patience())
                 _check_status(address, status, allow_status)
             yield slot.page
         finally:
             await slot.close()
-        if changed := [each for each in self.changed_by_get if each not in before]:
+        # Its own requests alone: the agent's pages ask what they like meanwhile, and before.
+        if changed := slot.gate.changed_by_get:
             raise InvalidEnvironment(
                 f"{changed[0]} changed the site's state while a grader looked. Change it with "
                 "POST, and answer GET from what is there."
@@ -725,14 +731,15 @@ class BrowserWorld:
         from playwright.async_api import Error  # noqa: PLC0415  # loads on use
 
         limit, long = look.max_text_chars, self._last is not None and self._last.long
+        read = partial(read_page, tab.page, max_chars=limit, long=long)
         try:
             try:
-                reading = await read_page(tab.page, max_chars=limit, long=long)
+                reading = await read(patience=tab.patience())
             except Error as exc:
                 if is_end(exc):
                     raise
                 await settle(tab, tab.mark())  # it navigated meanwhile
-                reading = await read_page(tab.page, max_chars=limit, long=long)
+                reading = await read(patience=tab.patience())
         except TimeoutError:
             return f"Page: {tab.page.url} does not respond. Wait, reload it, or go elsewhere."
         if tab.status is not None and tab.status >= FIRST_ERROR:
@@ -762,6 +769,9 @@ class BrowserWorld:
     async def _working(self, bound_s: float) -> AsyncGenerator[None]:
         """Do one call's work: bounded, and over at once when the browser ends.
 
+        Args:
+            bound_s: How long it may take beside what the machine takes.
+
         Raises:
             ActionFailed: Playwright failed at it, or the page did not respond in time.
             EnvironmentFailed: The browser is gone, or the world is closed.
@@ -772,13 +782,16 @@ class BrowserWorld:
         with self._reserve.busy(), anyio.CancelScope() as scope:
             self._scopes.add(scope)
             try:
-                with anyio.fail_after(bound_s):
+                with self._slot.gate.bound(bound_s) as within:
                     yield
             except TimeoutError:
                 raise await self._hung(bound_s) from None
             except Error as exc:
                 await self._learn_of_end(exc)
                 raise ActionFailed(_cleaned(exc)) from exc
+            else:
+                if within.cancelled_caught:
+                    raise await self._hung(bound_s)
             finally:
                 self._scopes.discard(scope)
         self._check_usable()
@@ -796,11 +809,13 @@ class BrowserWorld:
             BrokenByAgent: The page ended its own process.
             EnvironmentFailed: Something else ended it, or the whole browser.
         """
+        patience = self._slot.gate.patience()
         if is_end(exc):
-            if await self._tabs.until_crash(_CRASH_BOUND_S if "crashed" in str(exc) else 0):
+            news_s = _CRASH_BOUND_S * patience if "crashed" in str(exc) else 0
+            if await self._tabs.until_crash(news_s):
                 self._check_usable()
                 raise self._fault("The page crashed, or was closed because it did not end.")
-            with anyio.move_on_after(_GONE_BOUND_S):
+            with anyio.move_on_after(_GONE_BOUND_S * patience):
                 await self._ended.wait()
             if not self._tabs.current.closed:  # the driver died, and nobody is left to tell
                 self._break("The browser ended unexpectedly.")
@@ -810,7 +825,8 @@ class BrowserWorld:
         """The error for a page that did not answer: the agent's doing where the browser does."""
         text = f"The page did not respond within {bound_s:g} s. Try 'reload' or 'goto'."
         browser = self._slot.context.browser
-        if browser is None or not self._agent_began or not await answers(browser):
+        answer_s = ANSWER_BOUND_S * self._slot.gate.patience()
+        if browser is None or not self._agent_began or not await answers(browser, answer_s):
             return ActionFailed(text)
         return BrokenByAgent(text)
 

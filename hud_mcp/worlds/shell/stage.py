@@ -8,14 +8,29 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from hud_mcp.errors import GraderFailed, did_you_mean
+from hud_mcp.sandbox.bubblewrap import anyone_may_enter
 
 __all__ = ["Author", "Stage"]
 
 _SITE = '''\
 """Lets a program import what lies beside it, after all that the system has."""
 
+import importlib.machinery
 import os
 import sys
+
+
+class System:
+    """Finds what the system has before what a tool puts in front of it, as unittest does."""
+
+    path = list(sys.path)
+
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        if path is not None or name in ("test", "tests"):
+            return None
+        found = importlib.machinery.PathFinder.find_spec(name, cls.path)
+        return found if found is not None and found.origin is not None else None
 
 
 def place():
@@ -30,6 +45,7 @@ def place():
     return os.getcwd()
 
 
+sys.meta_path.insert(0, System)
 sys.path.append(place())
 '''
 """Python itself would look there first, where an agent can put modules of the system's names."""
@@ -123,6 +139,9 @@ class Stage:
         shutil.rmtree(self._top, ignore_errors=True)
 
 
-def _scratch() -> str | None:
-    """Where temporary folders are made: a server that is root makes them where others may go."""
-    return "/tmp" if os.name == "posix" and os.geteuid() == 0 else None  # noqa: S108  # its path is hidden
+def _scratch() -> str:
+    """Where temporary folders are made: where others may go, if a server is root."""
+    usual = tempfile.gettempdir()
+    if os.name == "posix" and os.geteuid() == 0 and not anyone_may_enter(Path(usual)):
+        return "/tmp"  # noqa: S108  # its path is hidden
+    return usual

@@ -137,6 +137,32 @@ async def test_a_page_that_takes_without_end_is_closed(
     assert await world.text() == "Home"
 
 
+@pytest.mark.parametrize(
+    ("handler", "note"),
+    [
+        ("for (;;) window.open(`about:blank`)", "tabs without end; all were closed"),
+        ("for (;;) alert(1)", "dialogs without end; all tabs were closed"),
+    ],
+    ids=["tabs", "dialogs"],
+)
+async def test_what_took_without_end_is_gone_with_its_process(
+    browse: Browse, handler: str, note: str
+) -> None:
+    """Once the agent was told that all were closed, no script of theirs runs and no tab is left."""
+    world = await browse(page(handler))
+    pid = await _renderer_of(world)
+    await act(world, ClickAction(selector="button"))
+    shown = [await look(world)]
+    while note not in shown[-1] and len(shown) < 4:  # on a busy machine, tabs open slowly
+        shown.append(await look(world))
+    assert note in shown[-1], shown
+    with anyio.fail_after(10):
+        while pid in [each.pid for each in renderers()]:
+            await world.page.title()  # the empty page answers meanwhile
+    assert world.page.context.pages == [world.page]
+    assert "Tabs:" not in await look(world)
+
+
 async def test_a_page_that_is_crashed_over_devtools_is_the_agents_doing(browse: Browse) -> None:
     """`Page.crash` closes the page, an action under way ends, and the session goes on."""
     world, other = await browse(page("")), await browse("<h1>Two</h1>")
@@ -171,8 +197,12 @@ async def until_broken(world: BrowserWorld) -> None:
 
 def renderers() -> list[psutil.Process]:
     """The processes of pages of this test's browsers."""
-    mine = psutil.Process().children(recursive=True)
-    return [p for p in mine if "--type=renderer" in " ".join(p.cmdline())]
+    found: list[psutil.Process] = []
+    for process in psutil.Process().children(recursive=True):
+        with suppress(psutil.NoSuchProcess):  # it ended in this moment
+            if "--type=renderer" in " ".join(process.cmdline()):
+                found.append(process)
+    return found
 
 
 async def _renderer_of(world: BrowserWorld) -> int:

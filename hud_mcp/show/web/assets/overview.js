@@ -46,7 +46,9 @@ export class Overview {
     $('tasks').classList.toggle('expects', data.expects);
     $('surprises-label').hidden = !data.expects;
     const chosen = $('outcome').value;
-    const ends = Object.keys(WORDS).filter(outcome => data.outcomes[outcome]);
+    // Of every row: a try that does not count ended in some way too.
+    const met = new Set(data.trajectories.map(trajectory => trajectory.outcome));
+    const ends = Object.keys(WORDS).filter(outcome => met.has(outcome));
     $('outcome').replaceChildren(el('option', { value: '' }, 'any'),
       ...ends.map(outcome => el('option', { value: outcome }, wordsOf(outcome))));
     $('outcome').value = ends.includes(chosen) ? chosen : '';
@@ -124,8 +126,9 @@ function drawHead(data) {
 }
 
 /** A figure, its interval, and what it is made of. */
-function figure({ name, value, low, high, reason, runs, tasks }) {
-  const interval = runs === undefined ? '' : ` (${intervalText({ low, high, reason })})`;
+function figure({ name, value, low, high, reason, runs, tasks, clusters }) {
+  const of = low !== null && clusters < tasks ? `, of ${plural(clusters, 'cluster')}` : '';
+  const interval = runs === undefined ? '' : ` (${intervalText({ low, high, reason })}${of})`;
   const made = runs === undefined ? null : `${plural(runs, 'run')} of ${plural(tasks, 'task')}`;
   const text = runs === undefined ? String(value) : value.toFixed(3);
   return el('div', {}, el('dt', {}, name), el('dd', { title: made }, text, el('span', { class: 'quiet' }, interval)));

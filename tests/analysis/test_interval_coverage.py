@@ -32,7 +32,7 @@ REPLICATIONS = 2_000 if ALL else 300
 CHANCES = [i / 20 for i in range(1, 20)]
 """From 0.05 to 0.95."""
 
-PAGE = Path(__file__).parent.parent / "docs" / "statistics.md"
+PAGE = Path(__file__).parents[2] / "docs" / "statistics.md"
 
 Draw = Callable[[random.Random], float]
 Check = Callable[..., None]

@@ -7,10 +7,10 @@ from typing import Any, Literal, cast
 from pydantic import Field, ValidationError
 
 from hud_mcp.action import Value
+from hud_mcp.analysis.statistics import PASS_REWARD
 from hud_mcp.checking.references import Candidate, candidates
 from hud_mcp.environment import Environment
 from hud_mcp.errors import HudMcpError
-from hud_mcp.statistics import PASS_REWARD
 from hud_mcp.task import Task, Validation
 from hud_mcp.worlds.shell.attacks import shell_attacks
 

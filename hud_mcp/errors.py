@@ -42,6 +42,7 @@ __all__ = [
     "StoreFailed",
     "WorldDied",
     "broken_world",
+    "clipped",
     "did_you_mean",
     "sole_cause",
 ]
@@ -215,6 +216,12 @@ def broken_world(error: BaseException) -> "BrokenByAgent | EnvironmentFailed | N
     while isinstance(found, GraderFailed | GradingFailed):
         found = found.__cause__
     return found if isinstance(found, BrokenByAgent | EnvironmentFailed) else None
+
+
+def clipped(value: object, limit: int = 60) -> str:
+    """A value as an error names it: its `repr`, cut after so many characters."""
+    text = repr(value)
+    return text if len(text) <= limit else f"{text[:limit]}…"
 
 
 def did_you_mean(given: object, known: Iterable[str]) -> str:

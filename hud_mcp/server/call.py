@@ -94,14 +94,21 @@ class Call:
         with self.heartbeat("bringing the session back"):
             return await self.sessions.find(session_id, self.caller, wait_s=wait_s)
 
-    def look(self, *, image: bool, text: bool = True, kind: ImageFormat | None = None) -> Look:
+    def look(
+        self,
+        *,
+        image: bool,
+        text: bool = True,
+        kind: ImageFormat | None = None,
+        changes: bool = False,
+    ) -> Look:
         """What to observe for this call; a program may ask for values in place of the text."""
         pictures = self.pictures
         values = text and bool(self.meta.get(VALUES))
         return Look(
             text=text and not values,
             values=values,
-            changes=one_of(self.arguments, "observe", ("full", "changes"), "full") == "changes",
+            changes=changes,
             image=(kind or pictures.image) if image else None,
             quality=pictures.quality,
             max_edge_px=pictures.max_edge_px,

@@ -37,6 +37,7 @@ from hud_mcp.server.resources import Resources
 from hud_mcp.server.results import error_result, structured_result
 from hud_mcp.server.tokens import caller_of_token
 from hud_mcp.server.tools import CORE, CoreTool
+from hud_mcp.server.tracing import trace_where_seen
 from hud_mcp.server.view import View
 from hud_mcp.session.caller import CREDENTIAL, ONLY
 from hud_mcp.session.operations import OPERATIONS, Operations
@@ -95,6 +96,7 @@ def build_server(
         on_read_resource=surface.read_resource,
         on_completion=surface.complete,
     )
+    trace_where_seen(server)
     server.middleware.append(surface.introduce)
     return server
 

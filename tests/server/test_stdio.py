@@ -40,14 +40,11 @@ from mcp_types import (
 from opentelemetry import trace
 
 import hud_mcp
-from hud_mcp.server.pipes import ThreadedOutput
-from hud_mcp.server.stdio import (
-    StdioLimits,
-    StdioStreams,
-    StopReason,
-    claim_stdio,
-    serve_stdio,
-)
+from hud_mcp.server.stdio.claim import StdioStreams, claim_stdio
+from hud_mcp.server.stdio.descriptors import ThreadedOutput
+from hud_mcp.server.stdio.limits import StdioLimits
+from hud_mcp.server.stdio.serve import StopReason, serve_stdio
+from hud_mcp.server.tracing import trace_where_seen
 
 pytestmark = pytest.mark.anyio
 
@@ -90,6 +87,7 @@ class Probe:
             on_call_tool=self._call,
             on_subscriptions_listen=ListenHandler(self.bus),
         )
+        trace_where_seen(self.server)
 
     async def until(self, condition: Callable[[], bool]) -> None:
         """Wait until what the tools saw meets the condition."""
@@ -765,7 +763,7 @@ async def test_nothing_but_the_protocol_reaches_standard_output() -> None:
 def test_standard_input_and_output_are_claimed_once() -> None:
     """A second claim is an error, and the first one is given back."""
     program = (
-        "from hud_mcp.server.stdio import claim_stdio\n"
+        "from hud_mcp.server.stdio.claim import claim_stdio\n"
         "with claim_stdio():\n"
         "    try:\n"
         "        claim_stdio().__enter__()\n"

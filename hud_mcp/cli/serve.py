@@ -207,7 +207,6 @@ async def _serve(options: dict[str, Any], streams: Any, printed: Any) -> int:
     # Imported here: an error in an option is told before half a second of imports.
     with without_collecting():
         from hud_mcp.server.app import build_server  # noqa: PLC0415
-        from hud_mcp.server.call import Pictures  # noqa: PLC0415
         from hud_mcp.server.stdio.serve import serve_stdio  # noqa: PLC0415
         from hud_mcp.session.operations import Operations  # noqa: PLC0415
         from hud_mcp.session.registry import Sessions  # noqa: PLC0415
@@ -236,7 +235,7 @@ async def _serve(options: dict[str, Any], streams: Any, printed: Any) -> int:
     options["operator_token"] = operator_token
     server = build_server(
         sessions,
-        pictures=Pictures(image=options["image"]),
+        image=options["image"],
         operations=Operations(sessions, token=operator_token) if operator_token else None,
     )
     try:

@@ -28,7 +28,8 @@ from hud_mcp.errors import (
     WorldDied,
     sole_cause,
 )
-from hud_mcp.server.call import Call, Pictures
+from hud_mcp.observation import ImageFormat
+from hud_mcp.server.call import Call
 from hud_mcp.server.instructions import instructions
 from hud_mcp.server.listing import listed_core_tools, listed_own_tools
 from hud_mcp.server.own_tools import own_tools
@@ -58,7 +59,7 @@ _INTRODUCTIONS = frozenset({"initialize", "server/discover"})
 def build_server(
     sessions: Sessions,
     *,
-    pictures: Pictures | None = None,
+    image: ImageFormat = "jpeg",
     operations: Operations | None = None,
     tools: Iterable[CoreTool] = CORE.values(),
 ) -> Server[str]:
@@ -66,14 +67,14 @@ def build_server(
 
     Args:
         sessions: What is served.
-        pictures: How pictures are sent.
+        image: The format of pictures, unless a call names one.
         operations: What the operator may call, with its credential; no tool is listed for it.
         tools: The core tools, in the order in which clients see them.
 
     Raises:
         InvalidEnvironment: A tool of an environment's own has the name of a core tool.
     """
-    surface = _Surface(sessions, pictures or Pictures(), operations, tools)
+    surface = _Surface(sessions, image, operations, tools)
     server: Server[str] = Server(
         "hud-mcp",
         version=__version__,
@@ -137,13 +138,13 @@ class _Surface:
     def __init__(
         self,
         sessions: Sessions,
-        pictures: Pictures,
+        image: ImageFormat,
         operations: Operations | None,
         tools: Iterable[CoreTool],
     ) -> None:
         self._sessions = sessions
         self._operations = operations
-        self._pictures = pictures
+        self._image: ImageFormat = image
         self._prompts = Prompts(sessions)
         self._resources = Resources(sessions)
         core = {tool.name: tool for tool in tools}
@@ -202,7 +203,7 @@ class _Surface:
                     params.arguments or {}, max_bytes=self._sessions.limits.argument_bytes
                 ),
                 progress=_progress(ctx),
-                pictures=self._pictures,
+                image=self._image,
                 meta=meta,
             )
             return await tool.run(call)

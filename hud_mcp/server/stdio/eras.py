@@ -4,16 +4,14 @@ A client's first request chooses the era. When a message is handled, and what be
 result, is decided elsewhere (`dispatcher`).
 """
 
-from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from mcp.server.connection import Connection
 from mcp.server.lowlevel import Server
-from mcp.server.runner import ServerRunner, aclose_shielded, serve_one
-from mcp.shared.dispatcher import CallOptions, DispatchContext, Outbound
-from mcp.shared.exceptions import MCPError, NoBackChannelError
+from mcp.server.runner import ServerRunner, aclose_shielded, modern_on_request
+from mcp.shared.dispatcher import DispatchContext, Outbound
+from mcp.shared.exceptions import MCPError
 from mcp.shared.inbound import InboundLadderRejection, classify_inbound_request
-from mcp.shared.subscriptions import LISTEN_STREAM_METHODS
 from mcp.shared.transport_context import TransportContext
 from mcp_types import INVALID_REQUEST, PROTOCOL_VERSION_META_KEY, UNSUPPORTED_PROTOCOL_VERSION
 from mcp_types.version import LATEST_MODERN_VERSION, MODERN_PROTOCOL_VERSIONS
@@ -59,9 +57,10 @@ class EnvelopeEra:
     transport = TransportContext(kind="stdio", can_send_request=False)
 
     def __init__(self, server: Server[Any], state: Any, peer: Outbound) -> None:
+        del peer  # what goes to it goes by an exchange
         self._server = server
         self._state = state
-        self._outbound = _Notices(peer)
+        self._on_request = modern_on_request(server, state)
 
     async def answer(self, exchange: _Context, request: Request) -> JsonObject:
         """Handle a request; its result, or what the SDK or a handler raised."""
@@ -75,26 +74,11 @@ class EnvelopeEra:
         route = classify_inbound_request({"method": method, "params": params})
         if isinstance(route, InboundLadderRejection):
             raise MCPError(route.code, route.message, route.data)
-        connection = Connection.from_envelope(
-            route.protocol_version,
-            route.client_info,
-            route.client_capabilities,
-            outbound=self._outbound,
-        )
-        return await serve_one(
-            self._server,
-            exchange,
-            method,
-            params,
-            connection=connection,
-            lifespan_state=self._state,
-        )
+        return await self._on_request(exchange, method, params)
 
     async def observe(self, exchange: _Context, notification: Notification) -> None:
         """Handle a notification under a connection of no one in particular."""
-        connection = Connection.from_envelope(
-            LATEST_MODERN_VERSION, None, None, outbound=self._outbound
-        )
+        connection = Connection.from_envelope(LATEST_MODERN_VERSION, None, None)
         runner = ServerRunner(self._server, connection, self._state)
         try:
             await runner.on_notify(exchange, notification.method, notification.params)
@@ -106,25 +90,6 @@ class EnvelopeEra:
 
 
 Era: TypeAlias = HandshakeEra | EnvelopeEra
-
-
-class _Notices:
-    """The way to a client of 2026-07-28: it is asked nothing, and told of changes as it listens."""
-
-    def __init__(self, peer: Outbound) -> None:
-        self._peer = peer
-
-    async def send_raw_request(
-        self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None
-    ) -> JsonObject:
-        del params, opts
-        raise NoBackChannelError(method)
-
-    async def notify(
-        self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None
-    ) -> None:
-        if method not in LISTEN_STREAM_METHODS:
-            await self._peer.notify(method, params, opts)
 
 
 def era_of(request: Request) -> type[Era]:

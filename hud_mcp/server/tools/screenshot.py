@@ -17,7 +17,7 @@ async def screenshot(call: Call) -> dict[str, Any]:
     """Take a picture."""
     session = await call.session()
     session.need_screen()
-    kind: ImageFormat = one_of(call.arguments, "format", ("jpeg", "png"), call.pictures.image)
+    kind: ImageFormat = one_of(call.arguments, "format", ("jpeg", "png"), call.image)
     look = call.look(image=True, text=False, kind=kind)
     stepped = await session.step((), look, kind="screenshot")
     shot = stepped.result.observation.image

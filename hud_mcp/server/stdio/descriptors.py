@@ -5,7 +5,6 @@ import contextlib
 import errno
 import logging
 import os
-import queue
 import stat
 import sys
 import threading
@@ -25,49 +24,46 @@ _READER_GONE: Final = (errno.EPIPE, errno.ECONNRESET, errno.EIO)
 class Input:
     """Reads a descriptor as it becomes readable; can be paused.
 
-    What cannot be watched (a regular file, the null device, anything on Windows) is read by one
-    thread for the whole stream, which is always at most one chunk ahead.
+    What cannot be watched (a regular file, the null device, anything on Windows) is read by
+    threads, one for a chunk.
     """
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
         self._loop = asyncio.get_running_loop()
-        self._paused = self._closed = False
-        self._wanted: threading.Event | None = None  # by the thread, where there is one
+        self._paused = self._watched = self._in_thread = False
+        self._closed = True
 
     def start(self, on_data: Callable[[bytes], None], on_end: Callable[[], None]) -> None:
         """Begin to deliver chunks, and then the end, once; both on the event loop."""
         self._on_data = on_data
         self._on_end = on_end
-        try:
-            self._loop.add_reader(self._fd, lambda: self._deliver(self._read()))
-        except (OSError, NotImplementedError):
-            self._wanted = threading.Event()
-            self._wanted.set()
-            name = f"read-{self._fd}"
-            threading.Thread(
-                target=self._read_in_thread, args=(self._wanted,), name=name, daemon=True
-            ).start()
+        self._closed = False
+        self._regulate()
 
     def pause(self, *, paused: bool) -> None:
         """Stop or resume reading; at most one chunk that is already read still arrives."""
-        if paused is self._paused or self._closed:
-            return
-        self._paused = paused
-        if self._wanted is None:
-            self._loop.remove_reader(self._fd)
-        if not paused and self._wanted is None:
-            self._loop.add_reader(self._fd, lambda: self._deliver(self._read()))
-        elif not paused and self._wanted is not None:
-            self._wanted.set()
+        if paused is not self._paused:
+            self._paused = paused
+            self._regulate()
 
     def close(self) -> None:
         """Deliver nothing more. The descriptor stays open; a thread may still read from it once."""
         self._closed = True
-        if self._wanted is None:
+        self._regulate()
+
+    def _regulate(self) -> None:
+        wanted = not (self._paused or self._closed)
+        if self._watched and not wanted:
             self._loop.remove_reader(self._fd)
-        else:
-            self._wanted.set()
+            self._watched = False
+        elif wanted and not self._watched and not self._in_thread:
+            try:
+                self._loop.add_reader(self._fd, lambda: self._deliver(self._read()))
+                self._watched = True
+            except (OSError, NotImplementedError):
+                self._in_thread = True
+                threading.Thread(target=self._read_in_thread, daemon=True).start()
 
     def _read(self) -> bytes | None:
         """A chunk; nothing at the end; None where there is nothing yet."""
@@ -79,27 +75,21 @@ class Input:
             logger.debug("standard input ended: %s", error)
             return b""
 
+    def _read_in_thread(self) -> None:
+        data = self._read()
+        with contextlib.suppress(RuntimeError):  # the event loop is closed
+            self._loop.call_soon_threadsafe(self._deliver, data)
+
     def _deliver(self, data: bytes | None) -> None:
-        if self._closed or data is None:
+        self._in_thread = False
+        if self._closed:
             return
         if data:
             self._on_data(data)
-            if self._wanted is not None and not self._paused:
-                self._wanted.set()
-        else:
-            self.close()
+        elif data is not None:
+            self._closed = True
             self._on_end()
-
-    def _read_in_thread(self, wanted: threading.Event) -> None:
-        data: bytes | None = b"-"
-        while data != b"":
-            wanted.wait()
-            wanted.clear()
-            if self._closed:
-                return
-            data = self._read()
-            with contextlib.suppress(RuntimeError):  # the event loop is closed
-                self._loop.call_soon_threadsafe(self._deliver, data)
+        self._regulate()
 
 
 class Output:
@@ -191,8 +181,10 @@ class Output:
 
     def _sent(self, count: int) -> None:
         """Forget what the reader has taken of what waits, and tell who waits for it."""
+        if count == 0:
+            return
         del self._waiting[:count]
-        if not self._waiting and count:
+        if not self._waiting:
             self._unwatch()
             self._empty.set()
         if self.full and len(self._waiting) <= self._limit // 2:
@@ -219,40 +211,36 @@ class Output:
 
 
 class ThreadedOutput(Output):
-    """The same where a descriptor cannot be watched (Windows): one thread writes, by chunks."""
+    """The same where a descriptor cannot be watched (Windows): threads write, one for a chunk."""
 
     def close(self) -> None:
-        """Let the thread end when it has written its chunk; drop what comes later."""
+        """Drop what waits and what comes later; a thread may still write its chunk."""
         self._drop()
-        self._chunks.put(b"")
 
     def _open(self, fd: int) -> None:
         self._fd = fd
-        self._chunks: queue.SimpleQueue[bytes] = queue.SimpleQueue()
-        threading.Thread(target=self._write_in_thread, name=f"write-{fd}", daemon=True).start()
 
-    def _send(self, data: bytes | bytearray) -> int:  # noqa: ARG002  # the thread sends all
+    def _send(self, data: bytes | bytearray) -> int:  # noqa: ARG002  # a thread sends all
         return 0
 
     def _watch(self) -> None:
-        self._chunks.put(bytes(self._waiting[:_CHUNK_BYTES]))
+        chunk = bytes(self._waiting[:_CHUNK_BYTES])
+        threading.Thread(target=self._write_in_thread, args=(chunk,), daemon=True).start()
 
     def _unwatch(self) -> None:
         pass
+
+    def _write_in_thread(self, chunk: bytes) -> None:
+        rest = memoryview(chunk)
+        with contextlib.suppress(RuntimeError):  # the event loop is closed
+            try:
+                while rest:
+                    rest = rest[os.write(self._fd, rest) :]
+                self._loop.call_soon_threadsafe(self._written, len(chunk))
+            except OSError as error:
+                self._loop.call_soon_threadsafe(self._break, error)
 
     def _written(self, count: int) -> None:
         self._sent(count)
         if self._waiting:
             self._watch()
-
-    def _write_in_thread(self) -> None:
-        with contextlib.suppress(RuntimeError):  # the event loop is closed
-            while chunk := self._chunks.get():
-                rest = memoryview(chunk)
-                try:
-                    while rest:
-                        rest = rest[os.write(self._fd, rest) :]
-                except OSError as error:
-                    self._loop.call_soon_threadsafe(self._break, error)
-                    return
-                self._loop.call_soon_threadsafe(self._written, len(chunk))

@@ -104,6 +104,7 @@ class Exchange:
     Attributes:
         is_open: Whether anything may be sent on its behalf: an answer, progress, a request.
         scope: Cancels its handler.
+        cancel_requested: Set when its handler is told to stop.
         task: Runs its handler.
     """
 
@@ -116,22 +117,15 @@ class Exchange:
         self.message_metadata = None
         self.is_open = True
         self.scope = anyio.CancelScope()
+        self.cancel_requested = anyio.Event()
         self.task: asyncio.Task[None] | None = None
         self._peer = peer
         self._params = message.params
-        self._cancel_requested: anyio.Event | None = None
 
     @property
     def can_send_request(self) -> bool:
         """Whether the client may be asked on its behalf: never in the modern era."""
         return self.transport.can_send_request and self.is_open
-
-    @property
-    def cancel_requested(self) -> anyio.Event:
-        """Set when its handler is told to stop."""
-        if self._cancel_requested is None:
-            self._cancel_requested = anyio.Event()
-        return self._cancel_requested
 
     async def send_raw_request(
         self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None

@@ -77,7 +77,7 @@ async def serve_stdio(
         dispatcher.end()
         stop(StopReason.EOF)
 
-    output_type = Output if hasattr(os, "writev") else ThreadedOutput
+    output_type = Output if hasattr(os, "writev") else ThreadedOutput  # on Windows
     output = output_type(
         streams.stdout_fd, limits.max_outgoing_bytes, lambda: stop(StopReason.STDOUT_CLOSED)
     )

@@ -10,7 +10,7 @@ STRESS ?=
 STEP ?= all
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test check prove bench stress fresh clean
+.PHONY: demo test check peers prove bench stress fresh clean
 
 # The main job on real input: the quickstart taskset, a real MCP client in another process,
 # a real Chromium; progress, a table, and a report that opens from disk.
@@ -24,6 +24,12 @@ demo: $(STAMP)
 test: $(STAMP)
 	@$(BIN)/python scripts/install.py test
 	HUD_MCP_TEST_ALL=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile $(TESTS)
+
+# With other people's software, in environments of their own that pip fills from the network: the
+# surface under the oldest and the newest mcp that is admitted.
+peers: $(STAMP)
+	@$(BIN)/python scripts/install.py test
+	HUD_MCP_TEST_ALL=1 $(BIN)/python -m pytest -q -s -o faulthandler_timeout=0 -m peers $(TESTS)
 
 # Both, on a machine that has nothing: a new minimal Debian. STEP is all, demo, test or shell.
 fresh:

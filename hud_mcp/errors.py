@@ -41,6 +41,7 @@ __all__ = [
     "StoreFailed",
     "WorldDied",
     "broken_world",
+    "clipped",
     "did_you_mean",
     "failed_by",
     "sole_cause",
@@ -214,6 +215,12 @@ def failed_by(error: BaseException) -> BaseException | None:
     while isinstance(found, GraderFailed | GradingFailed):
         found = found.__cause__
     return found
+
+
+def clipped(value: object, limit: int = 60) -> str:
+    """A value as an error names it: its `repr`, cut after so many characters."""
+    text = repr(value)
+    return text if len(text) <= limit else f"{text[:limit]}…"
 
 
 def did_you_mean(given: object, known: Iterable[str]) -> str:

@@ -23,7 +23,7 @@ from hud_mcp.cli.process import keep_to_itself, raise_file_limit
 from hud_mcp.cli.startup import without_collecting
 from hud_mcp.cli.tokens import read_tokens, token_file_option, with_operator
 from hud_mcp.errors import HudMcpError, did_you_mean
-from hud_mcp.server.pipes import claim_stdio
+from hud_mcp.server.stdio.claim import claim_stdio
 from hud_mcp.session.limits import Limits
 from hud_mcp.session.log import LineStream, configure_logging
 
@@ -207,8 +207,7 @@ async def _serve(options: dict[str, Any], streams: Any, printed: Any) -> int:
     # Imported here: an error in an option is told before half a second of imports.
     with without_collecting():
         from hud_mcp.server.app import build_server  # noqa: PLC0415
-        from hud_mcp.server.call import Pictures  # noqa: PLC0415
-        from hud_mcp.server.stdio import serve_stdio  # noqa: PLC0415
+        from hud_mcp.server.stdio.serve import serve_stdio  # noqa: PLC0415
         from hud_mcp.session.operations import Operations  # noqa: PLC0415
         from hud_mcp.session.registry import Sessions  # noqa: PLC0415
         from hud_mcp.store import Store  # noqa: PLC0415
@@ -236,7 +235,7 @@ async def _serve(options: dict[str, Any], streams: Any, printed: Any) -> int:
     options["operator_token"] = operator_token
     server = build_server(
         sessions,
-        pictures=Pictures(image=options["image"]),
+        image=options["image"],
         operations=Operations(sessions, token=operator_token) if operator_token else None,
     )
     try:

@@ -8,9 +8,11 @@ import json
 import re
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
+from itertools import chain, islice
 from typing import Any, Final, NamedTuple, TypeAlias, cast
 
 import orjson
+from mcp.shared.dispatcher import as_request_id
 from mcp_types import INVALID_REQUEST, PARSE_ERROR, RequestId
 from pydantic_core import to_jsonable_python
 
@@ -19,7 +21,6 @@ JsonObject: TypeAlias = dict[str, Any]
 _HEAD_BYTES: Final = 1024
 _ENTRY_BYTES: Final = 256
 _BLANK: Final = b" \t\r"
-_DUMP: Final = orjson.OPT_APPEND_NEWLINE
 _ID_BITS: Final = 63
 
 
@@ -67,8 +68,6 @@ class FrameSplitter:
         max_frame_bytes: The longest line, without its line feed.
     """
 
-    __slots__ = ("_discarding", "_held", "_max", "_parts")
-
     def __init__(self, max_frame_bytes: int) -> None:
         self._max = max_frame_bytes
         self._parts: list[bytes] = []
@@ -80,52 +79,34 @@ class FrameSplitter:
 
         The chunk is consumed as the iterator advances, so exhaust it before the next call.
         """
-        start = 0
-        while (end := data.find(b"\n", start)) >= 0:
-            yield from self._end_line(data[start:end])
-            start = end + 1
-        if start < len(data):
-            yield from self._hold(data[start:] if start else data)
+        first, *others = data.split(b"\n")
+        yield from self._hold(first)
+        for part in others:
+            yield from self.finish()
+            yield from self._hold(part)
 
-    def finish(self) -> Iterator[bytes | Refusal]:
-        """Yield what the stream's end completes: a last line that has no line feed."""
-        yield from self._end_line(b"")
-
-    def _end_line(self, tail: bytes) -> Iterator[bytes | Refusal]:
-        if self._discarding:
-            self._discarding = False
-            return
-        if self._held + len(tail) > self._max:
-            yield self._oversized(tail)
-            return
-        line = tail
-        if self._parts:
-            line = b"".join((*self._parts, tail))
-            self._parts.clear()
-            self._held = 0
+    def finish(self) -> Iterator[bytes]:
+        """Yield what a line's end completes, or the stream's: its last line has no line feed."""
+        line = b"".join(self._parts)
+        self._forget(discarding=False)
         if line.strip(_BLANK):
             yield line
 
-    def _hold(self, part: bytes) -> Iterator[bytes | Refusal]:
-        if self._discarding:
-            return
-        if self._held + len(part) > self._max:
-            yield self._oversized(part)
-            self._discarding = True
+    def _hold(self, part: bytes) -> Iterator[Refusal]:
+        if not part or self._discarding:
             return
         self._parts.append(part)
         self._held += len(part)
+        if self._held > self._max:
+            head = bytes(islice(chain.from_iterable(self._parts), _HEAD_BYTES))
+            self._forget(discarding=True)
+            text = f"Message too large: this server reads messages of up to {self._max} bytes"
+            yield Refusal(request_id_in(head), INVALID_REQUEST, text)
 
-    def _oversized(self, tail: bytes) -> Refusal:
-        head = b""
-        for part in (*self._parts, tail):
-            head += part[: _HEAD_BYTES - len(head)]
-            if len(head) == _HEAD_BYTES:
-                break
+    def _forget(self, *, discarding: bool) -> None:
         self._parts.clear()
         self._held = 0
-        text = f"Message too large: this server reads messages of up to {self._max} bytes"
-        return Refusal(request_id_in(head), INVALID_REQUEST, text)
+        self._discarding = discarding
 
 
 class Backlog:
@@ -134,8 +115,6 @@ class Backlog:
     Attributes:
         size_bytes: What the waiting messages weigh: their frames, and a constant for each.
     """
-
-    __slots__ = ("_entries", "size_bytes")
 
     def __init__(self) -> None:
         self._entries: OrderedDict[object, tuple[Request | Notification, int]] = OrderedDict()
@@ -150,26 +129,20 @@ class Backlog:
     def put(self, message: Request | Notification, frame_bytes: int) -> None:
         """Add a message at the end; a request's id must not be in the backlog already."""
         key: object = message.id if isinstance(message, Request) else object()
-        self._entries[key] = (message, frame_bytes)
+        self._entries[key] = (message, frame_bytes + _ENTRY_BYTES)
         self.size_bytes += frame_bytes + _ENTRY_BYTES
 
     def take(self) -> Request | Notification:
-        """Remove and return the first message.
-
-        Raises:
-            KeyError: The backlog is empty.
-        """
-        _, (message, frame_bytes) = self._entries.popitem(last=False)
-        self.size_bytes -= frame_bytes + _ENTRY_BYTES
+        """Remove and return the first message; KeyError if there is none."""
+        _, (message, size) = self._entries.popitem(last=False)
+        self.size_bytes -= size
         return message
 
     def drop(self, request_id: RequestId) -> bool:
         """Remove a request; False if it does not wait here."""
-        entry = self._entries.pop(request_id, None)
-        if entry is None:
-            return False
-        self.size_bytes -= entry[1] + _ENTRY_BYTES
-        return True
+        _, size = self._entries.pop(request_id, (None, 0))
+        self.size_bytes -= size
+        return size > 0
 
 
 _TOKEN: Final = re.compile(rb'\s*("(?:[^"\\]|\\.)*+"|[{}\[\],:]|[^\s{}\[\],:"]++(?=[\s,}\]]))')
@@ -222,18 +195,13 @@ def _id_of_unread(line: bytes) -> RequestId | None:
         body: object = json.loads(line)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(body, dict):
-        return None
-    request = cast("JsonObject", body)
-    found = as_request_id(request.get("id")) if isinstance(request.get("method"), str) else None
-    return None if isinstance(found, int) and found.bit_length() > _ID_BITS else found
-
-
-def as_request_id(value: object) -> RequestId | None:
-    """Narrow a JSON value to a request id; a bool is none, although Python calls it an int."""
-    if isinstance(value, str | int) and not isinstance(value, bool):
-        return value
-    return None
+    match body:
+        case {"method": str(), "id": str(found)}:
+            return found
+        case {"method": str(), "id": int(found)} if found.bit_length() <= _ID_BITS:
+            return as_request_id(found)
+        case _:
+            return None
 
 
 def read_message(line: bytes) -> Message | Refusal | None:
@@ -257,23 +225,20 @@ def read_message(line: bytes) -> Message | Refusal | None:
     if not isinstance(body, dict):
         kind = "a batch" if isinstance(body, list) else "no JSON object"
         return Refusal(None, INVALID_REQUEST, f"Invalid request: the message is {kind}")
-    return _classify(cast("JsonObject", body))
-
-
-def _classify(body: JsonObject) -> Message | Refusal | None:
-    message_id = as_request_id(body.get("id"))
-    if "method" not in body:
-        if "result" in body or "error" in body:
-            return _response(message_id, body)
-        return Refusal(message_id, INVALID_REQUEST, "Invalid request: it has no method")
-    method, params = body["method"], body.get("params")
-    if body.get("jsonrpc") != "2.0":
+    members = cast("JsonObject", body)
+    message_id = as_request_id(members.get("id"))
+    if "method" not in members and ("result" in members or "error" in members):
+        return _response(message_id, members)
+    method, params = members.get("method"), members.get("params")
+    if "method" not in members:
+        problem = "it has no method"
+    elif members.get("jsonrpc") != "2.0":
         problem = "jsonrpc is not '2.0'"
     elif not isinstance(method, str):
         problem = "method is no string"
     elif params is not None and not isinstance(params, dict):
         problem = "params is no object"
-    elif "id" not in body:
+    elif "id" not in members:
         return Notification(method, cast("JsonObject | None", params))
     elif message_id is None:
         problem = "id is neither a string nor an integer"
@@ -282,30 +247,22 @@ def _classify(body: JsonObject) -> Message | Refusal | None:
     return Refusal(message_id, INVALID_REQUEST, f"Invalid request: {problem}")
 
 
-def _response(message_id: RequestId | None, body: JsonObject) -> Response | None:
-    result, error = body.get("result"), body.get("error")
+def _response(message_id: RequestId | None, members: JsonObject) -> Response | None:
+    result, error = members.get("result"), members.get("error")
     if isinstance(error, dict):
         return Response(message_id, None, cast("JsonObject", error))
-    if isinstance(result, dict):
-        return Response(message_id, cast("JsonObject", result), None)
-    return None
+    return (
+        Response(message_id, cast("JsonObject", result), None) if isinstance(result, dict) else None
+    )
 
 
 def result_frame(request_id: RequestId, result: Mapping[str, Any]) -> bytes:
-    """Write a request's result.
-
-    Raises:
-        ValueError: The result holds what JSON cannot carry.
-    """
+    """Write a request's result; this and the others raise ValueError for what is no JSON."""
     return _dump({"jsonrpc": "2.0", "id": request_id, "result": result})
 
 
 def error_frame(request_id: RequestId | None, code: int, message: str, data: Any = None) -> bytes:
-    """Write a request's error; `data` is left out when it is None.
-
-    Raises:
-        ValueError: The data hold what JSON cannot carry.
-    """
+    """Write a request's error; `data` is left out when it is None."""
     error: JsonObject = {"code": code, "message": message}
     if data is not None:
         error["data"] = data
@@ -313,41 +270,26 @@ def error_frame(request_id: RequestId | None, code: int, message: str, data: Any
 
 
 def request_frame(request_id: RequestId, method: str, params: Mapping[str, Any] | None) -> bytes:
-    """Write a request of ours; `params` are left out when they are None or empty.
-
-    Raises:
-        ValueError: The params hold what JSON cannot carry.
-    """
-    frame: JsonObject = {"jsonrpc": "2.0", "id": request_id, "method": method}
-    if params:
-        frame["params"] = params
-    return _dump(frame)
+    """Write a request of ours; `params` are left out when they are None or empty."""
+    more = {"params": params} if params else {}
+    return _dump({"jsonrpc": "2.0", "id": request_id, "method": method, **more})
 
 
 def notification_frame(method: str, params: Mapping[str, Any] | None) -> bytes:
-    """Write a notification; `params` are left out when they are None.
-
-    Raises:
-        ValueError: The params hold what JSON cannot carry.
-    """
-    frame: JsonObject = {"jsonrpc": "2.0", "method": method}
-    if params is not None:
-        frame["params"] = params
-    return _dump(frame)
+    """Write a notification; `params` are left out when they are None."""
+    more = {} if params is None else {"params": params}
+    return _dump({"jsonrpc": "2.0", "method": method, **more})
 
 
 def _dump(frame: JsonObject) -> bytes:
-    try:
-        return orjson.dumps(frame, option=_DUMP)
-    except orjson.JSONEncodeError:
-        return _dump_anything(frame)
-
-
-def _dump_anything(frame: JsonObject) -> bytes:
-    """Write what orjson refuses: models, keys that are no strings, big integers, lone surrogates.
+    """Write a frame, also with what orjson refuses: models, odd keys, big integers.
 
     A lone surrogate, which is not text in any encoding, becomes a question mark.
     """
+    try:
+        return orjson.dumps(frame, option=orjson.OPT_APPEND_NEWLINE)
+    except orjson.JSONEncodeError:
+        pass
     try:
         plain = to_jsonable_python(frame, inf_nan_mode="null", bytes_mode="base64")
         text = json.dumps(plain, ensure_ascii=False, allow_nan=False, separators=(",", ":"))

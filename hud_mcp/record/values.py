@@ -21,10 +21,15 @@ __all__ = [
     "UNDONE",
     "Receipt",
     "Record",
+    "RecordMode",
     "ScreenshotRecord",
     "TrajectoryStep",
     "utc_now",
 ]
+
+RecordMode = Literal["durable", "batched"]
+"""How steps are written: each before its call is answered, or within 50 ms of it. An answer and
+a grade are always written first."""
 
 BEHIND = -2
 """In the place of the step after which a snapshot was taken: the world was used since in a way
@@ -238,6 +243,11 @@ class Record(Value):
     receipt: Receipt | None = None
     started_at: datetime
     ended_at: datetime | None = None
+    record: RecordMode = Field(
+        default="durable",
+        description="How its steps were written. Where `batched`, a server that died before an "
+        "answer may have lost the last ones, and with them the session.",
+    )
     foreign: bool = Field(
         default=False,
         description="Whether its job has a plan, and it is not in it: then it counts nowhere.",

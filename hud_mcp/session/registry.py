@@ -33,7 +33,7 @@ from hud_mcp.session.session import RESUMING, Session
 from hud_mcp.session.turns import Turns
 from hud_mcp.store import Store
 from hud_mcp.store.plans import start_key
-from hud_mcp.store.stored_session import HeldSession
+from hud_mcp.store.stored_session import StoredSession
 from hud_mcp.task import Task
 from hud_mcp.taskset import Taskset
 from hud_mcp.world import Shared
@@ -486,7 +486,7 @@ class Sessions:
     def _policy(self, environment: Environment, template: str | None) -> str:
         return self.reward_policy or template or environment.reward or "on_submit"
 
-    def _open_held(self, environment: Environment, held: HeldSession, caller: Caller) -> Session:
+    def _open_held(self, environment: Environment, held: StoredSession, caller: Caller) -> Session:
         """Make a session of another process's record, which is this one's now."""
         session = Session(
             environment,

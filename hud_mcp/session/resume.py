@@ -24,7 +24,7 @@ from hud_mcp.session.receipts import ended_text, receipt_of_held
 from hud_mcp.session.replay import submitted_answer
 from hud_mcp.session.session import BROUGHT_BACK, GRADED_AGAIN, STOPPED, Session
 from hud_mcp.store import Store
-from hud_mcp.store.stored_session import HeldSession, WaitingSession
+from hud_mcp.store.stored_session import StoredSession, WaitingSession
 
 __all__ = ["Recovery"]
 
@@ -55,7 +55,7 @@ class Recovery:
         environments: Mapping[str, Environment],
         *,
         make_ready: Callable[[Environment, Caller], Awaitable[None]],
-        open_session: Callable[[Environment, HeldSession, Caller], Session],
+        open_session: Callable[[Environment, StoredSession, Caller], Session],
         find_here: Callable[[str], Session | None],
     ) -> None:
         self._store = store
@@ -142,7 +142,7 @@ class Recovery:
             connection = here.caller.connection or connection
         elif here is not None:
             return here
-        held = await self._store.hold(trajectory_id)
+        held = await self._store.load_session(trajectory_id)
         environment = self._environments.get(held.trajectory.environment)
         if environment is None:
             raise SessionEnded(
@@ -150,7 +150,7 @@ class Recovery:
                 "server does not serve. Call one that does."
             )
         if not await self._claim(trajectory_id):
-            held = await self._store.hold(trajectory_id)
+            held = await self._store.load_session(trajectory_id)
             if held.trajectory.receipt is not None:
                 return held.trajectory.receipt
             raise SessionBusy(
@@ -159,7 +159,7 @@ class Recovery:
             )
         caller = Caller(connection=connection)
         try:
-            held = await self._store.hold(trajectory_id)  # as its last owner left it
+            held = await self._store.load_session(trajectory_id)  # as its last owner left it
             caller = replace(caller, principal=held.principal)
             await self._prepare(environment, held, caller)
         except BaseException:
@@ -172,7 +172,7 @@ class Recovery:
         logger.info("session %s: brought back after %d steps", session.name, steps)
         return session
 
-    async def _prepare(self, environment: Environment, held: HeldSession, caller: Caller) -> None:
+    async def _prepare(self, environment: Environment, held: StoredSession, caller: Caller) -> None:
         """See to it that a session of this server can go on in an environment.
 
         Raises:
@@ -187,14 +187,14 @@ class Recovery:
         """Make a session this server's; one that is just being let go of is waited for."""
         with anyio.move_on_after(_TAKE_S):
             while not await self._store.claim_session(trajectory_id):
-                held = await self._store.hold(trajectory_id)
+                held = await self._store.load_session(trajectory_id)
                 if held.trajectory.receipt is not None:
                     return False
                 await anyio.sleep(0.05)
             return True
         return False
 
-    async def _end_held(self, held: HeldSession, outcome: Outcome, reason: str) -> Receipt:
+    async def _end_held(self, held: StoredSession, outcome: Outcome, reason: str) -> Receipt:
         """End a session that is this server's and whose world is not open."""
         cause = _who_left(held) if outcome is Outcome.EXPIRED else None
         ending = Ending(outcome, error=reason, told=reason, cause=cause)
@@ -206,7 +206,7 @@ class Recovery:
     async def _end_waiting(self, found: WaitingSession, outcome: Outcome, reason: str) -> Receipt:
         if not await self._store.claim_session(found.trajectory_id):
             raise SessionBusy("Another server process has gone on with this session.")
-        held = await self._store.hold(found.trajectory_id)
+        held = await self._store.load_session(found.trajectory_id)
         return await self._end_held(held, outcome, reason)
 
 
@@ -226,14 +226,14 @@ def _overdue(found: WaitingSession, limits: Limits) -> tuple[Outcome, str] | Non
     return None
 
 
-def _who_left(held: HeldSession) -> Cause:
+def _who_left(held: StoredSession) -> Cause:
     """Whose doing it is that nobody could reach a session: who stopped its server, or its death."""
     logs = held.trajectory.logs or ""
     stopped = logs.rfind(STOPPED) > logs.rfind(BROUGHT_BACK)
     return Cause.OPERATOR if stopped else Cause.MACHINE
 
 
-def _changed(environment: Environment, held: HeldSession) -> str | None:
+def _changed(environment: Environment, held: StoredSession) -> str | None:
     """Why a session cannot go on in this environment; None where nothing has changed."""
     task = held.trajectory.task
     if task.prompt is None and task.template not in environment.templates:

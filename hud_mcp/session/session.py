@@ -70,7 +70,7 @@ from hud_mcp.session.steps import Performer, Stepped
 from hud_mcp.session.strain import Strain
 from hud_mcp.store import Store
 from hud_mcp.store.characters import storable
-from hud_mcp.store.stored_session import HeldSession
+from hud_mcp.store.stored_session import StoredSession
 from hud_mcp.task import Task
 from hud_mcp.template import Prompt, Template
 from hud_mcp.template_process import TemplateProcess, runs_apart
@@ -142,7 +142,7 @@ class Session:
         reward_policy: str,
         job_id: str | None = None,
         provisional: bool = False,
-        held: HeldSession | None = None,
+        held: StoredSession | None = None,
         session_id: str | None = None,
         local_hosts: Sequence[str] = (),
         start_key: str = "",
@@ -454,7 +454,7 @@ class Session:
             self._hand_over(answer)
             self._answered_at = held.trajectory.steps[-1].ended_at
 
-    async def _prepare_again(self, held: HeldSession) -> None:
+    async def _prepare_again(self, held: StoredSession) -> None:
         """Run the template to its prompt, and bring the world to the last recorded step."""
         prompt = await asyncio.shield(self._keeper.prompt)
         if held.trajectory.prompt is None:  # nobody was told of it yet
@@ -813,7 +813,7 @@ class Session:
         else:
             self._keeper.submit(answer)
 
-    async def _come_back(self, held: HeldSession) -> None:
+    async def _come_back(self, held: StoredSession) -> None:
         await self._world.come_back(held)
         self._measuring.restore(held.trajectory.steps)
         self._recorder.snapshot_step = held.snapshot_step if held.snapshot is not None else None
@@ -869,7 +869,7 @@ class Session:
             ending = self._ends_meanwhile
             if ending is None:
                 try:
-                    self._held = await self._store.hold(self.trajectory_id)
+                    self._held = await self._store.load_session(self.trajectory_id)
                 except HudMcpError as exc:
                     ending = self._not_back(str(exc))
             if ending is not None or self._ends_meanwhile is not None:

@@ -7,12 +7,13 @@ import threading
 import weakref
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio.to_thread
 from platformdirs import user_data_path
 
 from hud_mcp.errors import SourceNotFound, StoreFailed
+from hud_mcp.store.changes import Change
 from hud_mcp.store.engine import open_engine, why
 from hud_mcp.store.lease import Lease
 from hud_mcp.store.writer import Write, Writer
@@ -111,12 +112,14 @@ class Database:
         return await anyio.to_thread.run_sync(run)
 
     async def write(
-        self, run: "Callable[[Connection], T]", files: Sequence[tuple[Path, bytes]] = ()
-    ) -> T:
-        """Make something durable, and return what the function returns.
+        self,
+        change: "Change | Callable[[Connection], Any]",
+        files: Sequence[tuple[Path, bytes]] = (),
+    ) -> Any:
+        """Make something durable, and return what the change gives.
 
         Args:
-            run: Executes its statements. Run again where a commit that it shared has failed.
+            change: What is made; made again where a commit that it shared has failed.
             files: Files that must be there before, each with its content.
 
         Raises:
@@ -125,7 +128,7 @@ class Database:
 
         It happens even if the wait is cancelled.
         """
-        return await self._writer.write(Write(run, files))
+        return await self._writer.write(Write(change, files))
 
     async def close(self, within_s: float | None) -> None:
         """Finish what was accepted, let go of this server's sessions, then of the database.

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from hud_mcp.errors import StoreFailed
+from hud_mcp.store.json_text import to_json
 from hud_mcp.store.private import is_open_to_others, make_private_file, make_private_folder
 
 if TYPE_CHECKING:
@@ -40,8 +41,6 @@ def open_engine(url: str, path: Path | None) -> "Engine":
     """
     from sqlalchemy import create_engine, event  # noqa: PLC0415  # SQLAlchemy loads here
     from sqlalchemy.exc import ArgumentError, NoSuchModuleError  # noqa: PLC0415  # the same
-
-    from hud_mcp.store.columns import to_json  # noqa: PLC0415  # the same
 
     if path is not None:
         make_private_folder(path.parent)

@@ -1,4 +1,4 @@
-"""Sessions as a server needs them that goes on with one: whose they are, and what is kept of them.
+"""Sessions that a new server resumes: whose they are, and what the store keeps of them.
 
 Each function takes an open connection.
 """
@@ -16,11 +16,17 @@ from hud_mcp.store.reading import load_trajectories, session_row
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Row
 
-__all__ = ["HeldSession", "WaitingSession", "hold", "session_by_secret", "waiting_sessions"]
+__all__ = [
+    "StoredSession",
+    "WaitingSession",
+    "load_session",
+    "session_by_secret",
+    "waiting_sessions",
+]
 
 
 @dataclass(frozen=True)
-class HeldSession:
+class StoredSession:
     """What a server needs to go on with a session that another one began.
 
     Attributes:
@@ -72,14 +78,16 @@ class WaitingSession:
     started_at: datetime
 
 
-def hold(connection: "Connection", screenshots: Path, trajectory_id: str) -> HeldSession | None:
+def load_session(
+    connection: "Connection", screenshots: Path, trajectory_id: str
+) -> StoredSession | None:
     """What is needed to go on with a session; None where there is none of this id."""
     row = session_row(connection, trajectory_id)
     if row is None:
         return None
     found = load_trajectories(connection, screenshots, ids=[trajectory_id])
     step, data = _snapshot(connection, trajectory_id)
-    return HeldSession(
+    return StoredSession(
         trajectory=found[0],
         principal=row.principal,
         secret_digest=row.secret_digest,

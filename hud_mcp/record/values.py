@@ -12,7 +12,7 @@ from pydantic import Field
 from hud_mcp.action import Point, Value
 from hud_mcp.grade import Cause, Outcome, SubScore, cause_of
 from hud_mcp.observation import Screenshot
-from hud_mcp.task import Task
+from hud_mcp.task import RecordMode, Task
 
 __all__ = [
     "BEHIND",
@@ -21,15 +21,10 @@ __all__ = [
     "UNDONE",
     "Receipt",
     "Record",
-    "RecordMode",
     "ScreenshotRecord",
     "TrajectoryStep",
     "utc_now",
 ]
-
-RecordMode = Literal["durable", "batched"]
-"""How steps are written: each before its call is answered, or within 50 ms of it. An answer and
-a grade are always written first."""
 
 BEHIND = -2
 """In the place of the step after which a snapshot was taken: the world was used since in a way

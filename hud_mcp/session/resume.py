@@ -35,6 +35,11 @@ _TAKE_S = 5.0
 _GRADINGS = 3
 """How often an answer's grading may end with its server before that is its outcome."""
 
+_MAY_LACK_STEPS = (
+    "Its server died. Its steps were recorded in batches, so the last ones may be missing."
+)
+"""Why a session is lost that was not answered."""
+
 
 class Recovery:
     """Goes on with what other server processes left on a store.
@@ -215,6 +220,8 @@ def _overdue(found: WaitingSession, limits: Limits) -> tuple[Outcome, str] | Non
     now = utc_now()
     if not found.has_prompt:
         return Outcome.LOST, "Its server ended while it was being prepared."
+    if found.unflushed:
+        return Outcome.LOST, _MAY_LACK_STEPS
     if (now - found.started_at).total_seconds() > limits.total_s:
         return (
             Outcome.EXPIRED,
@@ -235,6 +242,8 @@ def _who_left(held: StoredSession) -> Cause:
 
 def _changed(environment: Environment, held: StoredSession) -> str | None:
     """Why a session cannot go on in this environment; None where nothing has changed."""
+    if held.unflushed:
+        return _MAY_LACK_STEPS
     task = held.trajectory.task
     if task.prompt is None and task.template not in environment.templates:
         return f"Its environment has no template {task.template!r} any more."

@@ -71,7 +71,7 @@ from hud_mcp.session.strain import Strain
 from hud_mcp.store import Store
 from hud_mcp.store.characters import storable
 from hud_mcp.store.stored_session import StoredSession
-from hud_mcp.task import Task
+from hud_mcp.task import RecordMode, Task
 from hud_mcp.template import Prompt, Template
 from hud_mcp.template_process import TemplateProcess, runs_apart
 from hud_mcp.tool import Tool
@@ -128,6 +128,7 @@ class Session:
         start_key: By what the starts of its task are counted.
         tries: How many of them there may be; None for any number.
         is_left: Whether the program that it is part of ends, and does not close it.
+        record: How its steps are written; of a session that goes on, as before.
     """
 
     def __init__(
@@ -148,6 +149,7 @@ class Session:
         start_key: str = "",
         tries: int | None = None,
         is_left: Callable[[], bool] = lambda: False,
+        record: RecordMode = "durable",
     ) -> None:
         begun = held.trajectory if held else None
         self.id = "" if held else session_id or f"sess-{secrets.token_hex(16)}"
@@ -196,6 +198,7 @@ class Session:
             recorded=begun.steps if begun else (),
             lines=held.lines if held else 0,
             durability=self._durability,
+            record=begun.record if begun else record,
         )
         self._recorder.attempt = held.attempt if held else None
         self._parks = False
@@ -869,6 +872,7 @@ class Session:
             ending = self._ends_meanwhile
             if ending is None:
                 try:
+                    await self._recorder.note()  # what is still to be written of it
                     self._held = await self._store.load_session(self.trajectory_id)
                 except HudMcpError as exc:
                     ending = self._not_back(str(exc))
@@ -1001,7 +1005,7 @@ class Session:
             started_at=self.started_at,
             ended_at=self.ended_at,
             attempt=self._recorder.attempt,
-            notes=(*self._durability.notes(), *self._strain.notes()),
+            notes=(*self._recorder.notes(), *self._strain.notes()),
             strain=self._strain,
         )
         if ending.error:

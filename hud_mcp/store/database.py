@@ -1,5 +1,6 @@
 """One database: where it is, how it is opened, read from any thread and written by one."""
 
+import asyncio
 import logging
 import os
 import re
@@ -111,24 +112,22 @@ class Database:
 
         return await anyio.to_thread.run_sync(run)
 
-    async def write(
+    def write(
         self,
         change: "Change | Callable[[Connection], Any]",
         files: Sequence[tuple[Path, bytes]] = (),
-    ) -> Any:
-        """Make something durable, and return what the change gives.
+    ) -> "asyncio.Future[Any]":
+        """Make something durable: it happens even if nobody waits for it.
 
         Args:
             change: What is made; made again where a commit that it shared has failed.
             files: Files that must be there before, each with its content.
 
-        Raises:
-            StoreFailed: Nothing of it was written.
-            SessionTaken: The same; another server owns the session.
-
-        It happens even if the wait is cancelled.
+        Returns:
+            What is waited for. It gives what the change gives, or raises `StoreFailed` where
+            nothing was written, and `SessionTaken` where another server owns the session.
         """
-        return await self._writer.write(Write(change, files))
+        return self._writer.write(Write(change, files))
 
     async def close(self, within_s: float | None) -> None:
         """Finish what was accepted, let go of this server's sessions, then of the database.

@@ -5,8 +5,10 @@ PostgreSQL by URL. Screenshots are files named by their hash, written before the
 refers to them. SQLAlchemy loads when the store is first used.
 """
 
+import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +17,6 @@ from hud_mcp.errors import SessionTaken, SourceNotFound
 from hud_mcp.observation import Screenshot
 from hud_mcp.record.job import Job
 from hud_mcp.record.trajectory import Receipt, ScreenshotRecord, Trajectory, TrajectoryStep, utc_now
-from hud_mcp.record.values import RecordMode
 from hud_mcp.store import jobs, plans, reading, stored_session, writing
 from hud_mcp.store.archive import Archive, no_trajectory
 from hud_mcp.store.changes import NewEnd, NewPrompt, NewSession, NewSteps, StepRow
@@ -23,15 +24,33 @@ from hud_mcp.store.characters import storable
 from hud_mcp.store.database import Database, default_store_url
 from hud_mcp.store.json_text import to_json
 from hud_mcp.store.lease import LEASE_S, take
+from hud_mcp.store.soon import Soon
 from hud_mcp.store.stored_session import StoredSession, WaitingSession
-from hud_mcp.task import Task
+from hud_mcp.task import RecordMode, Task
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-__all__ = ["Store", "default_store_url"]
+__all__ = ["NewStep", "Store", "default_store_url"]
 
 logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class NewStep:
+    """A step that is to be written.
+
+    Attributes:
+        step: What was done and seen.
+        screenshot: Its picture, or None.
+        answers: Whether it submits the answer.
+        snapshot: What the world's `snapshot` gave after it; it replaces the one before.
+    """
+
+    step: TrajectoryStep
+    screenshot: Screenshot | None = None
+    answers: bool = False
+    snapshot: bytes | None = None
 
 
 class Store(Archive):
@@ -55,6 +74,7 @@ class Store(Archive):
     ) -> None:
         database = Database(str(url) if url else default_store_url(), lease_s)
         super().__init__(database, screenshots or database.folder / "screenshots")
+        self._soon = Soon()
 
     # Jobs.
 
@@ -219,16 +239,41 @@ class Store(Archive):
         One that is there already under its number stays as it is, so that a caller who was
         cut off while it waited can add it again.
         """
-        files: list[tuple[Path, bytes]] = []
-        if screenshot is not None:
-            path = self.screenshot_path(ScreenshotRecord.of(screenshot))
-            files.append((path, screenshot.data))
+        await self.write_steps(trajectory_id, [NewStep(step, screenshot, answers, snapshot)])
+
+    def write_steps(
+        self, trajectory_id: str, steps: Sequence[NewStep], *, unflushed: bool | None = None
+    ) -> "asyncio.Future[None]":
+        """Record steps of one session together, in order; each as `add_step` does.
+
+        Args:
+            trajectory_id: The record's id.
+            steps: At least one; only the last may answer.
+            unflushed: Whether steps may follow that are told before they are written: until it
+                is answered or released, a server that dies then has lost the session. None where
+                that stays as it is.
+
+        Returns:
+            What ends once they are durable, or with the error. They are written also where
+            nobody waits for it.
+        """
+        last = steps[-1]
         change = NewSteps(
             trajectory_id,
-            (StepRow.of(step, snapshot),),
-            answered_at=step.ended_at if answers else None,
+            [StepRow.of(new.step, new.snapshot) for new in steps],
+            answered_at=last.step.ended_at if last.answers else None,
+            unflushed=unflushed,
         )
-        await self._database.write(change, files)
+        files = [
+            (self.screenshot_path(ScreenshotRecord.of(new.screenshot)), new.screenshot.data)
+            for new in steps
+            if new.screenshot is not None
+        ]
+        return self._database.write(change, files)
+
+    def soon(self, begin: Callable[[], None]) -> None:
+        """Have a function called in 25 ms, together with those of other sessions."""
+        self._soon.add(begin)
 
     async def add_logs(
         self,
@@ -270,14 +315,19 @@ class Store(Archive):
         """
         return await self._database.write(NewEnd.of(trajectory_id, receipt))
 
-    async def release_session(self, trajectory_id: str) -> None:
-        """Let go of a session, so that another server can go on with it.
+    async def release_session(self, trajectory_id: str, *, flushed: bool = False) -> None:
+        """Let go of a session, so that another server can resume it.
+
+        Args:
+            trajectory_id: The record's id.
+            flushed: Whether every step that its agent was told of is known to be written.
 
         Raises:
             StoreFailed: It is still this server's.
         """
         try:
-            await self._update_session(trajectory_id, owner=None, released_at=utc_now())
+            whole = {"unflushed": False} if flushed else {}
+            await self._update_session(trajectory_id, owner=None, released_at=utc_now(), **whole)
         except SessionTaken:
             logger.debug("%s is another server's already", trajectory_id)
 

@@ -76,12 +76,11 @@ class Writer:
         self._connection: Connection | None = None
         self._statements: Statements | None = None
 
-    async def write(self, write: Write) -> Any:
-        """Hand over and wait; what was handed over happens, even if the wait is cancelled.
+    def write(self, write: Write) -> "asyncio.Future[Any]":
+        """Hand over; what was handed over happens, even if the wait for it is cancelled.
 
-        Raises:
-            StoreFailed: Nothing of this write was written.
-            SessionTaken: The same; another server owns the session.
+        Returns:
+            What ends once it is durable, with what its change gives; or with the error.
         """
         write.waiting = waiting = asyncio.get_running_loop().create_future()
         with self._lock:
@@ -90,7 +89,7 @@ class Writer:
                 name = "hud-mcp-store"
                 self._thread = threading.Thread(target=self._run, name=name, daemon=True)
                 self._thread.start()
-        return await waiting  # a wait that is cancelled is this future's end, and not the write's
+        return waiting  # a wait that is cancelled is this future's end, and not the write's
 
     async def close(self, within_s: float | None) -> bool:
         """Finish what was accepted, and let go of this server's sessions.

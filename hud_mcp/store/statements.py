@@ -8,11 +8,19 @@ this loads SQLAlchemy.
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
-from sqlalchemy import Connection, Dialect, bindparam, exists, func, select
+from sqlalchemy import (
+    Connection,
+    Dialect,
+    bindparam,
+    exists,
+    func,
+    select,
+)
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.sql.dml import Insert, Update
 from sqlalchemy.sql.elements import ClauseElement, ColumnElement
+from sqlalchemy.types import TypeEngine
 
 from hud_mcp.store.columns import Json
 from hud_mcp.store.schema import sessions, snapshots, steps
@@ -20,6 +28,54 @@ from hud_mcp.store.schema import sessions, snapshots, steps
 __all__ = ["Driver", "Statement", "Statements"]
 
 Values = Mapping[str, Any]
+Kind = TypeEngine[Any]
+Given = Mapping[str, ColumnElement[Any]]
+Make = Callable[[Given], ClauseElement]
+
+
+_COUNTS = (64, 32, 16, 8, 4, 2)
+"""For how many rows at once SQLite has statements: each is prepared once."""
+
+
+class ManyRows:
+    """A statement of SQLite's that takes many rows at once.
+
+    SQLite's driver lets other threads run at each of its calls, and waits for its turn after it:
+    where the event loop is busy, that takes longer than the row.
+
+    Args:
+        make: Gives what it says of the schema's tables, from the columns of its rows.
+        kinds: These columns, by name.
+        dialect: SQLite's.
+
+    Attributes:
+        texts: What the driver is given, by how many rows it takes.
+    """
+
+    def __init__(self, make: Make, kinds: Mapping[str, Kind], dialect: Dialect) -> None:
+        one = select(*(bindparam(name, type_=kind).label(name) for name, kind in kinds.items()))
+        given = one.subquery("given")
+        whole: Any = make({name: given.c[name] for name in kinds}).compile(dialect=dialect)
+        row = str(one.compile(dialect=dialect))
+        before, found, after = whole.string.partition(row)
+        if not found or whole.positiontup != list(kinds):
+            raise RuntimeError(f"the rows of {whole.string!r} cannot be told from the rest of it")
+        self.texts = {
+            count: f"{before}{' UNION ALL '.join([row] * count)}{after}" for count in _COUNTS
+        }
+        self._binders = [(name, _binder(kind, dialect)) for name, kind in kinds.items()]
+
+    def bind(self, rows: Sequence[Values]) -> list[Any]:
+        """Rows as the driver takes them.
+
+        Raises:
+            KeyError: One lacks a column.
+        """
+        return [
+            values[name] if convert is None or values[name] is None else convert(values[name])
+            for values in rows
+            for name, convert in self._binders
+        ]
 
 
 class Statement:
@@ -29,17 +85,25 @@ class Statement:
         clause: What it says of the schema's tables.
         dialect: Of the database.
         columns: Those that an insert fills from its values, by name.
+        many: The same for many rows, where the database has a way for it.
 
     Attributes:
         text: What the driver is given; always the same, so that it is prepared.
+        many: As given.
     """
 
     def __init__(
-        self, clause: ClauseElement, dialect: Dialect, columns: Sequence[str] | None = None
+        self,
+        clause: ClauseElement,
+        dialect: Dialect,
+        columns: Sequence[str] | None = None,
+        *,
+        many: ManyRows | None = None,
     ) -> None:
         options: dict[str, Any] = {} if columns is None else {"column_keys": list(columns)}
         compiled: Any = clause.compile(dialect=dialect, **options)
         self.text: str = compiled.string
+        self.many = many
         self._places: list[str] | None = compiled.positiontup
         self._fixed: dict[str, Any] = {}
         self._binders: list[tuple[str, Callable[[Any], Any] | None]] = []
@@ -84,26 +148,44 @@ class Statements:
 
     def __init__(self, dialect: Dialect) -> None:
         is_postgresql = dialect.name == "postgresql"
+
+        def statement(make: Make, *names: str) -> Statement:
+            kinds = {name: _KINDS[name] for name in ("session_id", "server", *names)}
+            given = {name: bindparam(name, type_=kind) for name, kind in kinds.items()}
+            rows = ManyRows(make, kinds, dialect) if dialect.name == "sqlite" else None
+            return Statement(make(given), dialect, many=rows)
+
         begun = [column.name for column in sessions.c if column.name != "attempt"]
         self.lock_starts = Statement(_lock_starts(), dialect) if is_postgresql else None
         self.insert_session = Statement(_insert_session(), dialect, begun)
-        self.insert_step = Statement(_insert_step(), dialect)
-        self.is_mine = Statement(select(sessions.c.id).where(*_mine()), dialect)
-        self.set_prompt = Statement(_change("prompt"), dialect)
-        self.set_unflushed = Statement(_change("unflushed"), dialect)
-        self.set_answered = Statement(_change("answered_at", "unflushed"), dialect)
-        self.set_ended = Statement(_change("receipt", "ended_at"), dialect)
+        self.insert_step = statement(_insert_step, "step", "row")
+        self.is_mine = statement(lambda given: select(sessions.c.id).where(*_mine(given)))
+        self.set_prompt = statement(_change("prompt"), "new_prompt")
+        self.set_unflushed = statement(_change("unflushed"), "new_unflushed")
+        answered = _change("answered_at", "unflushed")
+        self.set_answered = statement(answered, "new_answered_at", "new_unflushed")
+        self.set_ended = statement(_change("receipt", "ended_at"), "new_receipt", "new_ended_at")
         make = postgresql.insert if is_postgresql else sqlite.insert
         columns = [column.name for column in snapshots.c]
         self.put_snapshot = Statement(_put_snapshot(make(snapshots)), dialect, columns)
         self.delete_snapshot = Statement(_delete_snapshot(), dialect)
 
 
-def _mine() -> tuple[ColumnElement[bool], ...]:
+_KINDS: dict[str, Kind] = {
+    "session_id": sessions.c.id.type,
+    "server": sessions.c.owner.type,
+    "step": steps.c.step.type,
+    "row": steps.c.row.type,
+    **{f"new_{column.name}": column.type for column in sessions.c},
+}
+"""What a statement's values are, by their names."""
+
+
+def _mine(given: Given) -> tuple[ColumnElement[bool], ...]:
     """That a session goes on and is this server's."""
     return (
-        sessions.c.id == bindparam("session_id", type_=sessions.c.id.type),
-        sessions.c.owner == bindparam("server", type_=sessions.c.owner.type),
+        sessions.c.id == given["session_id"],
+        sessions.c.owner == given["server"],
         sessions.c.ended_at.is_(None),
     )
 
@@ -123,21 +205,25 @@ def _insert_session() -> Insert:
     return insert.returning(sessions.c.attempt)
 
 
-def _insert_step() -> Insert:
+def _insert_step(given: Given) -> Insert:
     """What adds a step that is not there to a session; it holds the session's row meanwhile."""
-    session = bindparam("session_id", type_=sessions.c.id.type)
-    index = bindparam("step", type_=steps.c.step.type)
-    row = bindparam("row", type_=steps.c.row.type)
+    session, index = given["session_id"], given["step"]
     there = exists().where(steps.c.session_id == session, steps.c.step == index)
-    values = select(session, index, row).select_from(sessions).where(*_mine(), ~there)
+    values = select(session, index, given["row"]).select_from(sessions)
     return steps.insert().from_select(
-        ["session_id", "step", "row"], values.with_for_update(key_share=True)
+        ["session_id", "step", "row"],
+        values.where(*_mine(given), ~there).with_for_update(key_share=True),
     )
 
 
-def _change(*columns: str) -> Update:
-    given = {name: bindparam(f"new_{name}", type_=sessions.c[name].type) for name in columns}
-    return sessions.update().where(*_mine()).values(given)
+def _change(*columns: str) -> Make:
+    """What changes columns of a session."""
+
+    def make(given: Given) -> Update:
+        values = {name: given[f"new_{name}"] for name in columns}
+        return sessions.update().where(*_mine(given)).values(values)
+
+    return make
 
 
 def _put_snapshot(insert: Any) -> ClauseElement:
@@ -188,12 +274,25 @@ class Driver:
         """Execute a statement for each of some rows; return how many rows that changed in all."""
         if not rows:
             return 0
-        bound = [statement.bind(values) for values in rows]
         try:
-            self._cursor.executemany(statement.text, bound)
+            if statement.many is not None:
+                return self._run_at_once(statement, statement.many, rows)
+            self._cursor.executemany(statement.text, [statement.bind(each) for each in rows])
         except Exception as exc:
             raise self._named(exc, statement) from exc
         return self._cursor.rowcount
+
+    def _run_at_once(self, statement: Statement, many: ManyRows, rows: Sequence[Values]) -> int:
+        """Execute a statement in as few calls as there are powers of two in the count of rows."""
+        done = changed = 0
+        for count, text in many.texts.items():
+            while len(rows) - done >= count:
+                bound = many.bind(rows[done : done + count])
+                changed += self._cursor.execute(text, bound).rowcount
+                done += count
+        for values in rows[done:]:
+            changed += self._cursor.execute(statement.text, statement.bind(values)).rowcount
+        return changed
 
     def fetch_many(self, statement: Statement, rows: Sequence[Values]) -> list[Any]:
         """Execute a statement that gives one value for each of some rows; return the values."""

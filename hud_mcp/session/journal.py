@@ -23,7 +23,7 @@ from hud_mcp.session.measuring import FINAL_RESPONSE
 from hud_mcp.store import NewStep, Store
 from hud_mcp.task import RecordMode
 
-__all__ = ["Draft", "Recorder", "StepKind"]
+__all__ = ["MOST_WAITING", "MOST_WAITING_BYTES", "Draft", "Recorder", "StepKind"]
 
 logger = logging.getLogger(__name__)
 
@@ -33,10 +33,10 @@ StepKind = Literal["step", "act", "screenshot", "tool", "direct", "response", "e
 _MAY_WAIT = frozenset[StepKind]({"step", "act", "screenshot", "tool"})
 """What an agent does in its world; answers and grades are always written first."""
 
-_MOST_WAITING = 256
+MOST_WAITING = 256
 """How many steps of one session wait at most to be written; the next call waits for them."""
 
-_MOST_WAITING_BYTES = 8 * 1024 * 1024
+MOST_WAITING_BYTES = 8 * 1024 * 1024
 """How large they are at most, with their pictures and snapshots."""
 
 _AGAIN_S = 1.0
@@ -459,8 +459,8 @@ class Recorder:
             and draft.kind in _MAY_WAIT
             and not (draft.answers or draft.interrupted)
             and not (FINAL_RESPONSE in draft.info or UNDONE in draft.info)
-            and len(self._steps) <= _MOST_WAITING
-            and self._bytes <= _MOST_WAITING_BYTES
+            and len(self._steps) <= MOST_WAITING
+            and self._bytes <= MOST_WAITING_BYTES
         )
 
     def _write_soon(self) -> None:

@@ -17,6 +17,7 @@ from hud_mcp.grade import Outcome
 from hud_mcp.observation import Look
 from hud_mcp.record.trajectory import TrajectoryStep
 from hud_mcp.session.caller import Caller
+from hud_mcp.session.journal import MOST_WAITING
 from hud_mcp.session.registry import Sessions
 from hud_mcp.session.session import Session
 from hud_mcp.store import Store
@@ -26,7 +27,6 @@ pytestmark = pytest.mark.anyio
 
 ME = Caller()
 BOUND_S = 60
-MOST_WAITING = 256
 TEXT = Look(image=None)
 
 

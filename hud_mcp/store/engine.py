@@ -14,7 +14,7 @@ from hud_mcp.store.private import is_open_to_others, make_private_file, make_pri
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
 
-__all__ = ["begin_write", "concerns_all", "open_engine", "passes", "remedy", "why"]
+__all__ = ["check_file", "concerns_all", "open_engine", "passes", "remedy", "why"]
 
 logger = logging.getLogger(__name__)
 
@@ -86,8 +86,8 @@ class _FileGone(OSError):
     """The file that a connection writes to is not the one that is in its place."""
 
 
-def begin_write(connection: "Connection") -> None:
-    """Begin a transaction that writes. SQLite's takes its lock now, not between two statements.
+def check_file(connection: "Connection") -> None:
+    """See to it that what a transaction writes can be read.
 
     Raises:
         OSError: SQLite's file was deleted, moved or replaced. It would write on without an error,
@@ -102,7 +102,6 @@ def begin_write(connection: "Connection") -> None:
         is_there = False
     if not is_there:
         raise _FileGone(errno.ENOENT, "its file was deleted, moved or replaced")
-    connection.exec_driver_sql("BEGIN IMMEDIATE")
 
 
 def why(error: Exception) -> str:

@@ -253,6 +253,16 @@ class Driver:
         self._cursor: Any = connection.connection.cursor()
         self._pipes = self._dialect.driver == "psycopg"
 
+    def begin_write(self) -> None:
+        """Take SQLite's lock now, and not between two statements; others begin by themselves."""
+        if self._dialect.name != "sqlite":
+            return
+        begin = "BEGIN IMMEDIATE"
+        try:
+            self._cursor.execute(begin)
+        except Exception as exc:
+            raise self._named(exc, begin) from exc
+
     def run(self, statement: Statement, values: Values) -> int:
         """Execute a statement; return how many rows it changed or found."""
         bound = statement.bind(values)
@@ -262,7 +272,7 @@ class Driver:
             else:
                 self._cursor.execute(statement.text, bound)
         except Exception as exc:
-            raise self._named(exc, statement) from exc
+            raise self._named(exc, statement.text) from exc
         return self._cursor.rowcount
 
     def fetch(self, statement: Statement, values: Values) -> tuple[Any, ...] | None:
@@ -279,7 +289,7 @@ class Driver:
                 return self._run_at_once(statement, statement.many, rows)
             self._cursor.executemany(statement.text, [statement.bind(each) for each in rows])
         except Exception as exc:
-            raise self._named(exc, statement) from exc
+            raise self._named(exc, statement.text) from exc
         return self._cursor.rowcount
 
     def _run_at_once(self, statement: Statement, many: ManyRows, rows: Sequence[Values]) -> int:
@@ -306,14 +316,14 @@ class Driver:
                 found.append(self._cursor.fetchone()[0])
                 self._cursor.nextset()
         except Exception as exc:
-            raise self._named(exc, statement) from exc
+            raise self._named(exc, statement.text) from exc
         return found
 
     def close(self) -> None:
         """Give the cursor back."""
         self._cursor.close()
 
-    def _named(self, error: Exception, statement: Statement) -> BaseException:
+    def _named(self, error: Exception, text: str) -> BaseException:
         """An error of the driver as SQLAlchemy names it; a connection that is gone is let go of."""
         driver: Any = self._dialect.loaded_dbapi
         if not isinstance(error, driver.Error):
@@ -324,7 +334,7 @@ class Driver:
         if is_gone:
             self.connection.invalidate(error)
         return DBAPIError.instance(
-            statement.text,
+            text,
             None,
             error,
             driver.Error,

@@ -16,7 +16,7 @@ import anyio.to_thread
 
 from hud_mcp.errors import HudMcpError, StoreFailed
 from hud_mcp.store.changes import Change, make_together
-from hud_mcp.store.engine import begin_write, concerns_all, passes, remedy, why
+from hud_mcp.store.engine import check_file, concerns_all, passes, remedy, why
 from hud_mcp.store.files import save_file
 from hud_mcp.store.lease import Lease
 
@@ -216,8 +216,9 @@ class Writer:
             raise RuntimeError("a connection has the statements of its dialect")
         try:
             with connection.begin():
-                begin_write(connection)
+                check_file(connection)
                 with closing(Driver(connection, statements)) as driver:
+                    driver.begin_write()
                     yield driver
         except BaseException:
             self._disconnect()

@@ -118,7 +118,7 @@ NARROW = {"agents.agent": VALUES}
 
 HEAVY = {
     "playwright": ("worlds.browser",),
-    "sqlalchemy": ("store.columns", "store.schema", "store.migrations"),
+    "sqlalchemy": ("store.columns", "store.schema", "store.statements", "store.migrations"),
     "alembic": ("store.migrations",),
     "mcp": ("server",),
     "gymnasium": ("worlds.gymnasium", "carl", "task_env"),

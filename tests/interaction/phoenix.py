@@ -80,6 +80,13 @@ class Phoenix:
         assert self._process.stdout is not None
         self._process.stdout.close()
 
+    def stop(self) -> None:
+        """Ask the server to end, and wait until it has; those who call wait for the next one."""
+        assert self._process is not None
+        self._up = anyio.Event()
+        self._process.terminate()
+        self.wait()
+
     def wait(self) -> None:
         """Wait until the server has ended by itself."""
         assert self._process is not None

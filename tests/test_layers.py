@@ -49,7 +49,7 @@ LAYERS = (
         "source",
         "carl",
     ),
-    ("sandbox",),
+    ("egress", "sandbox"),
     ("worlds", "graders"),
     ("analysis", "generalisation", "record", "show.transcript", "store"),
     ("session", "credential", "template_process"),

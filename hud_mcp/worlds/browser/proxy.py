@@ -1,16 +1,14 @@
 """The one way out of a session's browser: a loopback port that answers as its proxy.
 
-Every session's browser context uses its gate as HTTP proxy for all addresses, its own
-machine's included, and reaches directly only what the allow-list names. So whatever a
-page tries (documents, fetches, sockets, workers, prefetches, redirects), the gate is
-asked. It answers for the task's site, `http://site.localhost`, and refuses the rest by
-name. A request that Chromium does not send stays impossible, because nothing else is
-reachable; intercepting requests one by one (`context.route`) costs each of them a round
-trip and misses those of workers and WebSockets.
+Every session's browser context has an HTTP proxy of its own for all addresses, its own
+machine's included, and reaches nothing directly. So whatever a page tries (documents,
+fetches, sockets, workers, prefetches, redirects), the proxy is asked. It answers for the
+task's site, `http://site.localhost`, has `hud_mcp.egress` connect to what the session may
+reach, and refuses the rest by name. Intercepting requests one by one (`context.route`)
+would cost each of them a round trip, and would miss those of workers and WebSockets.
 
-Where a task's own row opens hosts, nothing at all is reached directly: the gate connects to those,
-and to no address that the row may not name. So browsers of rows with other hosts are the same, and
-what one session may reach is known to its gate alone.
+Browsers whose sessions may reach other hosts are the same browser: what one session may reach
+is known to its proxy alone.
 
 The site has the same origin in every session, so addresses, cookies and storage mean
 the same after a restart, although the port differs.
@@ -26,14 +24,14 @@ from urllib.parse import unquote, urlsplit
 
 import anyio
 
-from hud_mcp.sandbox.network import Gateway, HostList
+from hud_mcp.egress import HEAD_BYTES, AllowList, Gateway
 from hud_mcp.worlds.browser.site import Site
 
 if TYPE_CHECKING:
     from starlette.responses import Response
     from starlette.types import Receive, Scope, Send
 
-__all__ = ["LOADED_URL", "SITE_HOST", "SITE_URL", "VISIT", "Gate"]
+__all__ = ["LOADED_URL", "SITE_HOST", "SITE_URL", "VISIT", "SessionProxy"]
 
 SITE_HOST = "site.localhost"
 """A `.localhost` name is a secure context without TLS, and no name server is asked for it."""
@@ -55,9 +53,8 @@ MAX_ADDRESSES = 10_000
 """How many addresses are counted one by one."""
 
 MOST_CONNECTIONS = 256
-"""How many connections to opened hosts there may be at once."""
+"""How many connections to other hosts there may be at once."""
 
-_HEAD_BYTES = 1 << 16
 _DOCUMENTS = ("document", "frame", "iframe")
 
 
@@ -65,13 +62,12 @@ _OURS = (SITE_HOST, _LOADED_HOST)
 _NOT_LISTED = "it is not on the task's list of hosts"
 
 
-class Gate:
+class SessionProxy:
     """A listening port of 127.0.0.1 that is one session's site and its browser's proxy.
 
     Attributes:
         site: What answers for the task's site.
         changed_by_get: Requests of this browser that only read, and changed the site's state.
-        allowed: The allow-list in words.
         latency_s: How long each request waits before it is answered.
         patience: How many times longer its pages may take on a busy machine.
         bound: Bounds a body by so many seconds, and those that the machine took.
@@ -81,7 +77,7 @@ class Gate:
     def __init__(self) -> None:
         self.site: Site | None = None
         self.changed_by_get: list[str] = []
-        self.allowed = "empty"
+        self._allow = AllowList()
         self.latency_s = 0.0
         self.patience: Callable[[], float] = lambda: 1.0
         self.bound: Callable[[float], AbstractContextManager[anyio.CancelScope]] = (
@@ -147,9 +143,11 @@ class Gate:
         if tasks:
             await asyncio.wait(tasks, timeout=2)
 
-    def open_hosts(self, hosts: HostList) -> None:
-        """Connect to these hosts from now on, and to addresses that they may lead to."""
-        self._gateway = Gateway(hosts, most=MOST_CONNECTIONS, on_refused=self._tell_of_host)
+    def open_hosts(self, allow: AllowList) -> None:
+        """Connect to these hosts from now on, at the addresses that the list admits."""
+        self._allow = allow
+        if allow.patterns:
+            self._gateway = Gateway(allow, most=MOST_CONNECTIONS, on_refused=self._tell_of_host)
 
     def load(self, html: str) -> str:
         """Take a document that a task brings along, and return its address."""
@@ -236,7 +234,7 @@ class Gate:
 
         self.on_refused(address, _NOT_LISTED)
         return PlainTextResponse(
-            f"{address} may not be reached from here. The allow-list is {self.allowed}.",
+            f"{address} may not be reached from here. The allow-list is {self._allow}.",
             403,
             headers={"cache-control": "no-store"},
         )
@@ -266,7 +264,7 @@ class _Front(asyncio.Protocol):
         self._head += data
         line, ended, _rest = self._head.partition(b"\r\n")
         transport = self._transport
-        if transport is None or (not ended and len(self._head) < _HEAD_BYTES):
+        if transport is None or (not ended and len(self._head) < HEAD_BYTES):
             return
         follower = self._follower(line.decode("latin-1"))
         transport.set_protocol(follower)
@@ -283,7 +281,7 @@ class _Front(asyncio.Protocol):
         if target.startswith("/") or (method != "CONNECT" and host in _OURS):
             return self._serve()
         loop = asyncio.get_running_loop()
-        reader = asyncio.StreamReader(limit=_HEAD_BYTES, loop=loop)
+        reader = asyncio.StreamReader(limit=HEAD_BYTES, loop=loop)
         return asyncio.StreamReaderProtocol(reader, self._gateway.accept, loop=loop)
 
 

@@ -6,6 +6,7 @@ The viewer sends them, the single file holds them, and the live page is told a p
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from statistics import fmean
@@ -19,6 +20,7 @@ from hud_mcp.analysis.generalisation import generalisation
 from hud_mcp.analysis.statistics import (
     INTERRUPTED,
     NOT_BEGUN,
+    OUTCOME_CLASSES,
     UNFINISHED,
     Estimate,
     JobStatistics,
@@ -26,7 +28,7 @@ from hud_mcp.analysis.statistics import (
     outcome_class,
 )
 from hud_mcp.errors import InvalidAction
-from hud_mcp.grade import Outcome, SubScore, cause_of
+from hud_mcp.grade import SubScore, cause_of
 from hud_mcp.loading.provenance import clusters_of, recorded_unused
 from hud_mcp.record.job import Job
 from hud_mcp.record.trajectory import (
@@ -106,7 +108,7 @@ def job_data(
             "mean": mean,
             "rewarded": len(rewards),
             "wanted": len(rows),
-            "outcomes": _outcome_counts(row["outcome"] for row in rows),
+            "outcomes": _shown_outcomes(Counter(row["outcome"] for row in rows)),
             "statistics": [],
             "contexts": None,
         }
@@ -122,17 +124,13 @@ def job_data(
     for row in rows:
         row["earlier"] = row["id"] not in counted and not row["foreign"]
         row["surprise"] = row["surprise"] and not row["foreign"]
-    outcomes = dict(figures.outcomes)
-    for rare in (INTERRUPTED, NOT_BEGUN):
-        if not outcomes[rare]:
-            del outcomes[rare]
     mean = None if job.is_proof else figures.mean
     return {
         **head,
         "mean": mean.value if mean else None,
         "rewarded": mean.runs if mean else 0,
         "wanted": figures.wanted,
-        "outcomes": outcomes,
+        "outcomes": _shown_outcomes(figures.outcomes),
         "statistics": [] if job.is_proof else _figures(figures),
         "contexts": by_context.model_dump(mode="json") if by_context else None,
     }
@@ -201,11 +199,13 @@ def _job(job: Job | None) -> Json:
     }
 
 
-def _outcome_counts(outcomes: Iterable[str]) -> dict[str, int]:
-    counts = dict.fromkeys([*(outcome.value for outcome in Outcome), UNFINISHED], 0)
-    for outcome in outcomes:
-        counts[outcome] += 1
-    return counts
+def _shown_outcomes(counts: Mapping[str, int]) -> dict[str, int]:
+    """How many runs ended in each way; what is rare stands there where it happened."""
+    return {
+        outcome: counts.get(outcome, 0)
+        for outcome in OUTCOME_CLASSES
+        if outcome not in (INTERRUPTED, NOT_BEGUN) or counts.get(outcome)
+    }
 
 
 def trajectory_row(

@@ -46,7 +46,9 @@ export class Overview {
     $('tasks').classList.toggle('expects', data.expects);
     $('surprises-label').hidden = !data.expects;
     const chosen = $('outcome').value;
-    const ends = Object.keys(WORDS).filter(outcome => data.outcomes[outcome]);
+    // Of every row: a try that does not count ended in some way too.
+    const met = new Set(data.trajectories.map(trajectory => trajectory.outcome));
+    const ends = Object.keys(WORDS).filter(outcome => met.has(outcome));
     $('outcome').replaceChildren(el('option', { value: '' }, 'any'),
       ...ends.map(outcome => el('option', { value: outcome }, wordsOf(outcome))));
     $('outcome').value = ends.includes(chosen) ? chosen : '';

@@ -56,7 +56,7 @@ _OPTIONS = sorted(
 
 def shipped_folder(name: str) -> Path:
     """The folder `environments` or `taskset_data`, beside the package or inside it."""
-    package = Path(__file__).resolve().parent
+    package = Path(__file__).resolve().parents[1]
     inside = package / name
     return inside if inside.is_dir() else package.parent / name
 

@@ -59,6 +59,8 @@ if TYPE_CHECKING:
         normalize,
         numeric_match,
     )
+    from hud_mcp.loading.contexts import NamedContext, read_contexts, sample_contexts, spread
+    from hud_mcp.loading.source import load_environments
     from hud_mcp.loading.tasksets import load_taskset
     from hud_mcp.observation import Look, Observation, Screenshot, TaskResult
     from hud_mcp.outcome import Cause, Counts, Outcome
@@ -68,6 +70,15 @@ if TYPE_CHECKING:
     from hud_mcp.rollout.runs import Run, Trace
     from hud_mcp.rollout.runtime import LocalRuntime, Runtime, SubprocessRuntime
     from hud_mcp.sandbox import SandboxLimits
+    from hud_mcp.session.credential import session_token
+    from hud_mcp.show.export import (
+        ExportSummary,
+        export_atif,
+        export_gif,
+        export_html,
+        export_jsonl,
+        export_parquet,
+    )
     from hud_mcp.store import Store
     from hud_mcp.task import Task, Validation
     from hud_mcp.taskset import TaskSet, Taskset
@@ -102,6 +113,8 @@ _HOMES = {
     "graders.text": "contains contains_all contains_any exact_match f1_score normalize "
     "numeric_match",
     "record.job": "Job create_job load_job register_job run_job",
+    "loading.contexts": "NamedContext read_contexts sample_contexts spread",
+    "loading.source": "load_environments",
     "loading.tasksets": "load_taskset",
     "observation": "Look Observation Screenshot TaskResult",
     "outcome": "Cause Counts Outcome",
@@ -109,6 +122,8 @@ _HOMES = {
     "rollout.runs": "Run Trace",
     "rollout.runtime": "LocalRuntime Runtime SubprocessRuntime",
     "sandbox": "SandboxLimits",
+    "session.credential": "session_token",
+    "show.export": "ExportSummary export_atif export_gif export_html export_jsonl export_parquet",
     "analysis.statistics": "JobStatistics",
     "store": "Store",
     "task": "Task Validation",
@@ -148,6 +163,7 @@ __all__ = [
     "DragAction",
     "Environment",
     "EvaluationResult",
+    "ExportSummary",
     "FunctionConfig",
     "FunctionConfigs",
     "Grade",
@@ -167,6 +183,7 @@ __all__ = [
     "Look",
     "Mark",
     "MoveAction",
+    "NamedContext",
     "NoWorld",
     "Observation",
     "Opening",
@@ -218,13 +235,23 @@ __all__ = [
     "contains_any",
     "create_job",
     "exact_match",
+    "export_atif",
+    "export_gif",
+    "export_html",
+    "export_jsonl",
+    "export_parquet",
     "f1_score",
+    "load_environments",
     "load_job",
     "load_taskset",
     "normalize",
     "numeric_match",
+    "read_contexts",
     "register_job",
     "run_job",
+    "sample_contexts",
+    "session_token",
+    "spread",
 ]
 
 

@@ -211,7 +211,8 @@ class Place:
         follow_links: Whether the template follows links in the folder; None where that is so if
             it has made some itself, as links that an agent makes may lead anywhere.
         stand_in: What stands for the world in that process, as `module:Class`. It is made of a
-            function that calls what `calls` names, and of a function that reads paths.
+            function that calls what `calls` names, and of names that only that process has for
+            the folder. Its `broken_by_agent` says whose doing an error of the template's is.
         calls: What can be called from there; arguments and results are JSON.
     """
 

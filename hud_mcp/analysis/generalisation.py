@@ -163,9 +163,10 @@ def generalisation(
         None where no feature of the context varies between the runs, no split is named, and
         every context was used.
     """
-    counted = _counted(runs, group)
+    rows = list(tasks)
+    counted = _counted(runs, group, rows)
     features, splits = _varying(counted), _splits(counted)
-    names, count = _unused(counted, tasks, unused)
+    names, count = _unused(counted, rows, unused)
     if not features and set(splits) <= {WITHOUT} and not count:
         return None
     table = _Table(counted)
@@ -200,14 +201,14 @@ class _Run:
     is_given_up: bool
 
 
-def _counted(runs: Iterable[ContextualRun], group: int) -> list[_Run]:
+def _counted(runs: Iterable[ContextualRun], group: int, rows: Iterable[Task]) -> list[_Run]:
     of_task: dict[str, list[ContextualRun]] = {}
     for run in counting(runs):
         of_task.setdefault(run.task_id, []).append(run)
     chosen = [run for tries in of_task.values() for run in choose_runs(tries, group)[0]]
     rewards = {run.id: run.reward for run in chosen if _is_graded(run)}
     least = 0.0 if all(is_in_range(r) for r in rewards.values() if r is not None) else None
-    clusters = clusters_of(run.task for run in chosen)
+    clusters = clusters_of([*rows, *(run.task for run in chosen)])
     return [
         _Run(
             task=clusters.get(run.task_id, run.task_id),

@@ -102,7 +102,8 @@ class Estimate(Value):
     tasks: int = Field(description="Of how many tasks they are.")
     clusters: int = Field(
         description="How many of these are independent of each other, as the interval takes it: "
-        "tasks that are one task under several contexts are one."
+        "tasks that are one task under several contexts are one; in a set of one task, those of "
+        "one context."
     )
 
 
@@ -216,7 +217,7 @@ class JobStatistics(Value):
             return f"{estimate.value:.3f} (no interval: {estimate.reason})"
         interval = interval_text(estimate.low, estimate.high)
         few = estimate.clusters < estimate.tasks
-        of = f", of {estimate.clusters} base {_plural(estimate.clusters, 'task')}" if few else ""
+        of = f", of {_count(estimate.clusters, 'cluster')}" if few else ""
         return f"{estimate.value:.3f} ({self.confidence:.0%}: {interval}{of})"
 
     def _classes(self) -> list[str]:

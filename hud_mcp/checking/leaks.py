@@ -37,7 +37,7 @@ class Leak(Value):
         shown = self.value if len(self.value) <= _SHOWN_CHARS else f"{self.value[:_SHOWN_CHARS]}…"
         places = "; ".join(self.places[:_MOST_PLACES])
         more = len(self.places) - _MOST_PLACES
-        tail = f"; and {more} more places" if more > 0 else ""
+        tail = f"; and {more} more place{'s' if more > 1 else ''}" if more > 0 else ""
         return f"An agent can read {shown!r} ({self.origin}): {places}{tail}."
 
 

@@ -20,7 +20,6 @@ from hud_mcp.task import Task
 
 __all__ = ["CUT_OFF", "ProbeResult", "TaskVerdict", "Verdict", "is_done", "judge"]
 
-_TOLERANCE = 1e-6
 CUT_OFF = "The check "
 """How the reason begins of a session that the end of the check itself cut off."""
 _FAULTS = {
@@ -223,17 +222,13 @@ class _Played:
         return f"{text} (time {probe.place + 1})" if probe.place else text
 
     def _of_reward(self, record: str) -> _Fault | None:
-        reward, probe = self.reward or 0.0, self.probe
-        if probe.exactly is not None and abs(reward - probe.exactly) > _TOLERANCE:
-            failed = f" {_clip(self.report.error)}" if self.report.error else ""
-            text = f"Reward {reward:g} for {{}}; {probe.exactly:g} was expected.{failed}"
-            return _Fault(self.what, text, record)
-        if probe.kind == "value":  # of which this is no fault: it tells that it is an answer
+        reward = self.reward or 0.0
+        expected = self.probe.missed(reward)
+        if expected is None:
             return None
-        if probe.below is not None and reward >= probe.below - (1 - PASS_REWARD):
-            text = f"Reward {reward:g} for {{}}; less than {probe.below:g} was expected."
-            return _Fault(self.what, text, record)
-        return None
+        told = self.report.error if self.probe.exactly is not None else None
+        failed = f" {_clip(told)}" if told else ""
+        return _Fault(self.what, f"Reward {reward:g} for {{}}; {expected}.{failed}", record)
 
     def _of_no_grade(self, record: Trajectory) -> _Fault | None:
         """It ended without a grade, and not by its environment's fault."""

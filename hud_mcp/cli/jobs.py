@@ -12,6 +12,7 @@ from hud_mcp.analysis.statistics import (
     PASS_REWARD,
     JobStatistics,
     TaskStatistics,
+    counting,
     job_statistics,
     outcome_class,
 )
@@ -159,7 +160,7 @@ async def _show(store: Store, job_id: str, options: dict[str, Any]) -> None:
         group=job.group,
         threshold=options["threshold"],
         planned=job.planned,
-        clusters=clusters_of([*tasks, *(run.task for run in runs)]),
+        clusters=clusters_of([*tasks, *(run.task for run in counting(runs))]),
     )
     by_id = {run.id: run for run in runs}
     if options["as_json"]:

@@ -7,7 +7,13 @@ from dataclasses import dataclass
 from rich.console import Console
 
 from hud_mcp.analysis.generalisation import Generalisation, generalisation
-from hud_mcp.analysis.statistics import JobStatistics, TaskStatistics, job_statistics, outcome_class
+from hud_mcp.analysis.statistics import (
+    JobStatistics,
+    TaskStatistics,
+    counting,
+    job_statistics,
+    outcome_class,
+)
 from hud_mcp.cli.output import cell, make_table, tone_style
 from hud_mcp.loading.provenance import clusters_of, recorded_unused
 from hud_mcp.outcome import NOT_BEGUN, Counts
@@ -110,7 +116,7 @@ async def load_results(
             runs,
             group=job.group,
             planned=job.planned,
-            clusters=clusters_of([*tasks, *(run.task for run in runs)]),
+            clusters=clusters_of([*tasks, *(run.task for run in counting(runs))]),
         ),
         runs={run.id: run for run in runs},
         expected={task.id: _expected(task, agent) for task in tasks},

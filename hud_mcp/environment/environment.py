@@ -27,7 +27,7 @@ from hud_mcp.errors import (
 )
 from hud_mcp.function import Function, History, Phase, Use
 from hud_mcp.loading.digest_inputs import imported_files
-from hud_mcp.task import Task
+from hud_mcp.task import RECORD_MODES, RecordMode, Task
 from hud_mcp.template import Template
 from hud_mcp.tool import Tool
 from hud_mcp.world import WorldSpec
@@ -58,6 +58,8 @@ class Environment:
             both by a parameter annotated with `Context`.
         reward: Who sees the reward, where this differs from the server's policy: one of
             `REWARD_POLICIES`.
+        record: How the steps of its sessions are written, where nobody says otherwise: one of
+            `RECORD_MODES`.
         context_selector: Picks the context of each task that binds none.
         seed: Of tasks that bind none; drawn for each by default.
         v5: Keywords of HUD's version 5 are ignored with a `DeprecationWarning`.
@@ -66,7 +68,8 @@ class Environment:
         capabilities: What is published now; hooks and authors may change the list.
 
     Raises:
-        InvalidEnvironment: The name or the reward policy is not allowed, or the world is none.
+        InvalidEnvironment: The name, the reward policy or the way to record is not allowed, or
+            the world is none.
         TypeError: There is no such keyword.
     """
 
@@ -79,6 +82,7 @@ class Environment:
         world: WorldSpec | None = None,
         contexts: ContextSpace | None = None,
         reward: str | None = None,
+        record: RecordMode | None = None,
         context_selector: "ContextSelector | None" = None,
         seed: int | None = None,
         **v5: Any,
@@ -90,12 +94,14 @@ class Environment:
         check_v5_keywords(v5)
         check_name(name, where)
         _check_reward_policy(reward, where)
+        _check_record_mode(record, where)
         _check_world(world, where)
         self.name = name
         self.version = version
         self.world: WorldSpec = world if world is not None else NoWorld()
         self.context_space = self.world.context_space | (contexts or ContextSpace())
         self.reward = reward
+        self.record: RecordMode | None = record
         self.context_selector = context_selector
         self.seed = seed
         self._own_contexts = contexts or ContextSpace()
@@ -540,4 +546,12 @@ def _check_reward_policy(reward: str | None, where: str) -> None:
         raise InvalidEnvironment(
             f"{where}: reward={reward!r} is not a reward policy; choose one of "
             f"{', '.join(REWARD_POLICIES)}."
+        )
+
+
+def _check_record_mode(record: str | None, where: str) -> None:
+    if record is not None and record not in RECORD_MODES:
+        raise InvalidEnvironment(
+            f"{where}: record={record!r} is no way to record; choose one of "
+            f"{', '.join(RECORD_MODES)}."
         )

@@ -12,7 +12,7 @@ from pydantic import Field
 from hud_mcp.action import Point, Value, is_answer
 from hud_mcp.grade import Cause, Outcome, SubScore, cause_of
 from hud_mcp.observation import Screenshot
-from hud_mcp.task import Task
+from hud_mcp.task import RecordMode, Task
 
 __all__ = [
     "BEHIND",
@@ -238,6 +238,11 @@ class Record(Value):
     receipt: Receipt | None = None
     started_at: datetime
     ended_at: datetime | None = None
+    record: RecordMode = Field(
+        default="durable",
+        description="How its steps were written. Where `batched`, a server that died before an "
+        "answer may have lost the last ones, and with them the session.",
+    )
     foreign: bool = Field(
         default=False,
         description="Whether its job has a plan, and it is not in it: then it counts nowhere.",

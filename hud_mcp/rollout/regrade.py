@@ -32,7 +32,7 @@ from hud_mcp.session.replay import can_come_back, submitted_answer
 from hud_mcp.session.session import Caller, Session
 from hud_mcp.store import Store
 from hud_mcp.store.characters import storable
-from hud_mcp.store.stored_session import HeldSession
+from hud_mcp.store.stored_session import StoredSession
 from hud_mcp.task import Task
 
 __all__ = ["LIVE_WORLD", "NOT_REGRADED", "NO_ANSWER", "NO_TASK", "Regraded", "Regrader"]
@@ -119,7 +119,7 @@ class Regrader:
 
     async def _regrade_one(self, run: TrajectorySummary) -> Regraded:
         try:
-            held = _submitted(await self._store.hold(run.id))
+            held = _submitted(await self._store.load_session(run.id))
             if submitted_answer(held.trajectory.steps) is None:
                 text = f"It was {outcome_class(run)}, and had submitted no answer."
                 return Regraded(run, None, NO_ANSWER, None, text)
@@ -132,7 +132,7 @@ class Regrader:
         except HudMcpError as exc:
             return Regraded(run, None, NOT_REGRADED, None, str(exc))
 
-    async def _grade_copy(self, run: TrajectorySummary, held: HeldSession, row: Task) -> Regraded:
+    async def _grade_copy(self, run: TrajectorySummary, held: StoredSession, row: Task) -> Regraded:
         recorded = held.trajectory.task
         task = row.model_copy(
             update={
@@ -175,7 +175,7 @@ class Regrader:
         self,
         copy: Trajectory,
         environment: Environment,
-        held: HeldSession,
+        held: StoredSession,
         steps: Sequence[TrajectoryStep],
     ) -> tuple[Receipt | None, str | None]:
         """Record the copy as a session that waits for its grade, and go on with it.
@@ -216,7 +216,7 @@ class Regrader:
         return (None if ended is None else ended[1]), prompt
 
 
-def _submitted(held: HeldSession) -> HeldSession:
+def _submitted(held: StoredSession) -> StoredSession:
     """A record whose last step submits the answer; of one that its operator graded, as if it did.
 
     What the operator measured is left out: the grade is of the world as it was then, and of the
@@ -262,7 +262,7 @@ def _answer_alone(step: TrajectoryStep) -> TrajectoryStep:
     )
 
 
-def _why_not(environment: Environment, held: HeldSession) -> str | None:
+def _why_not(environment: Environment, held: StoredSession) -> str | None:
     """Why a world cannot be brought to where its record ends; None where that may be tried."""
     steps = kept(held.trajectory.steps)
     acted = [step for step in steps if step.kind != "response"]

@@ -183,7 +183,7 @@ async def end_as_lost(store: Store, trajectory_id: str, reason: str) -> bool:
         StoreFailed: Nothing was written.
     """
     claimed = await store.claim_session(trajectory_id)
-    held = await store.hold(trajectory_id)
+    held = await store.load_session(trajectory_id)
     receipt = held.trajectory.receipt
     if not claimed or receipt is not None:
         return receipt is not None

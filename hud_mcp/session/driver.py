@@ -21,7 +21,6 @@ from typing import Any, Self, cast
 from hud_mcp.contention import Contention
 from hud_mcp.errors import (
     BrokenByAgent,
-    DestroyedByAgent,
     EnvironmentFailed,
     GradingFailed,
     HudMcpError,
@@ -329,8 +328,7 @@ class Keeper:
             self._decided = Ending.by_agent(str(broken), error=error)
             return self._decided
         if broken is not None:
-            cause = Cause.AGENT if isinstance(broken, DestroyedByAgent) else None
-            return Ending(Outcome.ENVIRONMENT_FAILED, error=error, told=str(broken), cause=cause)
+            return Ending(Outcome.ENVIRONMENT_FAILED, error=error, told=str(broken))
         return _ungraded(error)
 
     async def _run_out(self, generator: AsyncGenerator[Any, Any]) -> Ending | None:

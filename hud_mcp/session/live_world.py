@@ -20,7 +20,7 @@ from hud_mcp.session.deaths import kept
 from hud_mcp.session.durability import Durability
 from hud_mcp.session.pointer import Pointer, aimed
 from hud_mcp.session.replay import bring_back, can_come_back
-from hud_mcp.store.stored_session import HeldSession
+from hud_mcp.store.stored_session import StoredSession
 from hud_mcp.template_process import TemplateProcess
 from hud_mcp.tool import Tool
 from hud_mcp.world import (
@@ -280,7 +280,7 @@ class HeldWorld:
             steps, snapshot_step, replayable=self._replayable, tools_replay=self._tools_replay
         )
 
-    async def come_back(self, held: HeldSession) -> None:
+    async def come_back(self, held: StoredSession) -> None:
         """Bring it, freshly opened and after the template's setup, to its last recorded step.
 
         Raises:

@@ -14,7 +14,7 @@ from hud_mcp.session.driver import Ending
 from hud_mcp.session.durability import durability_notes
 from hud_mcp.session.replay import submitted_answer
 from hud_mcp.session.strain import Strain
-from hud_mcp.store.stored_session import HeldSession
+from hud_mcp.store.stored_session import StoredSession
 from hud_mcp.task import Task
 
 __all__ = [
@@ -97,7 +97,7 @@ def make_receipt(
     )
 
 
-def receipt_of_held(held: HeldSession, ending: Ending) -> Receipt:
+def receipt_of_held(held: StoredSession, ending: Ending) -> Receipt:
     """The receipt of a session that ends now without having been brought back."""
     begun = held.trajectory
     return make_receipt(
@@ -118,12 +118,6 @@ def receipt_of_held(held: HeldSession, ending: Ending) -> Receipt:
 def died_again(reason: str) -> Ending:
     """How a session ends whose world died, was brought back, and died of the same again."""
     text = f"Its world died a second time of the same: {reason}"
-    return Ending.by_agent(text, told=text)
-
-
-def destroyed(reason: str) -> Ending:
-    """How a session ends whose world the agent has ended, and which cannot come back."""
-    text = f"Its agent ended its world, which cannot come back: {reason}"
     return Ending.by_agent(text, told=text)
 
 

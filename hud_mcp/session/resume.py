@@ -24,7 +24,7 @@ from hud_mcp.session.receipts import ended_text, receipt_of_held
 from hud_mcp.session.replay import submitted_answer
 from hud_mcp.session.session import BROUGHT_BACK, GRADED_AGAIN, STOPPED, Session
 from hud_mcp.store import Store
-from hud_mcp.store.stored_session import HeldSession, WaitingSession
+from hud_mcp.store.stored_session import StoredSession, WaitingSession
 
 __all__ = ["Recovery"]
 
@@ -34,6 +34,11 @@ _TAKE_S = 5.0
 """How long to wait for another server to let go of a session: one that stops takes 2 s."""
 _GRADINGS = 3
 """How often an answer's grading may end with its server before that is its outcome."""
+
+_MAY_LACK_STEPS = (
+    "Its server died. Its steps were recorded in batches, so the last ones may be missing."
+)
+"""Why a session is lost that was not answered."""
 
 
 class Recovery:
@@ -55,7 +60,7 @@ class Recovery:
         environments: Mapping[str, Environment],
         *,
         make_ready: Callable[[Environment, Caller], Awaitable[None]],
-        open_session: Callable[[Environment, HeldSession, Caller], Session],
+        open_session: Callable[[Environment, StoredSession, Caller], Session],
         find_here: Callable[[str], Session | None],
     ) -> None:
         self._store = store
@@ -149,7 +154,7 @@ class Recovery:
             connection = here.caller.connection or connection
         elif here is not None:
             return here
-        held = await self._store.hold(trajectory_id)
+        held = await self._store.load_session(trajectory_id)
         environment = self._environments.get(held.trajectory.environment)
         if environment is None:
             raise SessionEnded(
@@ -157,7 +162,7 @@ class Recovery:
                 "server does not serve. Call one that does."
             )
         if not await self._claim(trajectory_id):
-            held = await self._store.hold(trajectory_id)
+            held = await self._store.load_session(trajectory_id)
             if held.trajectory.receipt is not None:
                 return held.trajectory.receipt
             raise SessionBusy(
@@ -166,7 +171,7 @@ class Recovery:
             )
         caller = Caller(connection=connection)
         try:
-            held = await self._store.hold(trajectory_id)  # as its last owner left it
+            held = await self._store.load_session(trajectory_id)  # as its last owner left it
             caller = replace(caller, principal=held.principal)
             await self._prepare(environment, held, caller)
         except BaseException:
@@ -179,7 +184,7 @@ class Recovery:
         logger.info("session %s: brought back after %d steps", session.name, steps)
         return session
 
-    async def _prepare(self, environment: Environment, held: HeldSession, caller: Caller) -> None:
+    async def _prepare(self, environment: Environment, held: StoredSession, caller: Caller) -> None:
         """See to it that a session of this server can go on in an environment.
 
         Raises:
@@ -194,14 +199,14 @@ class Recovery:
         """Make a session this server's; one that is just being let go of is waited for."""
         with anyio.move_on_after(_TAKE_S):
             while not await self._store.claim_session(trajectory_id):
-                held = await self._store.hold(trajectory_id)
+                held = await self._store.load_session(trajectory_id)
                 if held.trajectory.receipt is not None:
                     return False
                 await anyio.sleep(0.05)
             return True
         return False
 
-    async def _end_held(self, held: HeldSession, outcome: Outcome, reason: str) -> Receipt:
+    async def _end_held(self, held: StoredSession, outcome: Outcome, reason: str) -> Receipt:
         """End a session that is this server's and whose world is not open."""
         cause = _who_left(held) if outcome is Outcome.EXPIRED else None
         ending = Ending(outcome, error=reason, told=reason, cause=cause)
@@ -213,7 +218,7 @@ class Recovery:
     async def _end_waiting(self, found: WaitingSession, outcome: Outcome, reason: str) -> Receipt:
         if not await self._store.claim_session(found.trajectory_id):
             raise SessionBusy("Another server process has gone on with this session.")
-        held = await self._store.hold(found.trajectory_id)
+        held = await self._store.load_session(found.trajectory_id)
         return await self._end_held(held, outcome, reason)
 
 
@@ -222,6 +227,8 @@ def _overdue(found: WaitingSession, limits: Limits) -> tuple[Outcome, str] | Non
     now = utc_now()
     if not found.has_prompt:
         return Outcome.LOST, "Its server ended while it was being prepared."
+    if found.unflushed:
+        return Outcome.LOST, _MAY_LACK_STEPS
     if (now - found.started_at).total_seconds() > limits.total_s:
         return (
             Outcome.EXPIRED,
@@ -233,15 +240,17 @@ def _overdue(found: WaitingSession, limits: Limits) -> tuple[Outcome, str] | Non
     return None
 
 
-def _who_left(held: HeldSession) -> Cause:
+def _who_left(held: StoredSession) -> Cause:
     """Whose doing it is that nobody could reach a session: who stopped its server, or its death."""
     logs = held.trajectory.logs or ""
     stopped = logs.rfind(STOPPED) > logs.rfind(BROUGHT_BACK)
     return Cause.OPERATOR if stopped else Cause.MACHINE
 
 
-def _changed(environment: Environment, held: HeldSession) -> str | None:
+def _changed(environment: Environment, held: StoredSession) -> str | None:
     """Why a session cannot go on in this environment; None where nothing has changed."""
+    if held.unflushed:
+        return _MAY_LACK_STEPS
     task = held.trajectory.task
     if task.prompt is None and task.template not in environment.templates:
         return f"Its environment has no template {task.template!r} any more."

@@ -12,7 +12,6 @@ import secrets
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import replace
 from datetime import datetime
 from typing import Any, Literal, TypeVar
 
@@ -25,7 +24,6 @@ from hud_mcp.environment.calls import Measurement, task_hosts
 from hud_mcp.errors import (
     AlreadyAnswered,
     DamagedRecord,
-    DestroyedByAgent,
     EnvironmentFailed,
     GradingFailed,
     HudMcpError,
@@ -58,7 +56,6 @@ from hud_mcp.session.measuring import Measuring
 from hud_mcp.session.receipts import (
     DONE,
     NEXT,
-    destroyed,
     died_again,
     died_text,
     digest,
@@ -71,8 +68,8 @@ from hud_mcp.session.steps import Performer, Stepped
 from hud_mcp.session.strain import Strain
 from hud_mcp.store import Store
 from hud_mcp.store.characters import storable
-from hud_mcp.store.stored_session import HeldSession
-from hud_mcp.task import Task
+from hud_mcp.store.stored_session import StoredSession
+from hud_mcp.task import RecordMode, Task
 from hud_mcp.template import Prompt, Template
 from hud_mcp.template_process import TemplateProcess, runs_apart
 from hud_mcp.tool import Tool
@@ -129,6 +126,7 @@ class Session:
         start_key: By what the starts of its task are counted.
         tries: How many of them there may be; None for any number.
         is_left: Whether the program that it is part of ends, and does not close it.
+        record: How its steps are written; of a session that goes on, as before.
     """
 
     def __init__(
@@ -143,12 +141,13 @@ class Session:
         reward_policy: str,
         job_id: str | None = None,
         provisional: bool = False,
-        held: HeldSession | None = None,
+        held: StoredSession | None = None,
         session_id: str | None = None,
         local_hosts: Sequence[str] = (),
         start_key: str = "",
         tries: int | None = None,
         is_left: Callable[[], bool] = lambda: False,
+        record: RecordMode = "durable",
     ) -> None:
         begun = held.trajectory if held else None
         self.id = "" if held else session_id or f"sess-{secrets.token_hex(16)}"
@@ -196,6 +195,7 @@ class Session:
             recorded=begun.steps if begun else (),
             lines=held.lines if held else 0,
             durability=self._durability,
+            record=begun.record if begun else record,
         )
         self._recorder.attempt = held.attempt if held else None
         self._parks = False
@@ -470,7 +470,7 @@ class Session:
             self._hand_over(answer)
             self._answered_at = held.trajectory.steps[-1].ended_at
 
-    async def _prepare_again(self, held: HeldSession) -> None:
+    async def _prepare_again(self, held: StoredSession) -> None:
         """Run the template to its prompt, and bring the world to the last recorded step."""
         prompt = await asyncio.shield(self._keeper.prompt)
         if held.trajectory.prompt is None:  # nobody was told of it yet
@@ -843,7 +843,7 @@ class Session:
         else:
             self._keeper.submit(answer)
 
-    async def _come_back(self, held: HeldSession) -> None:
+    async def _come_back(self, held: StoredSession) -> None:
         await self._world.come_back(held)
         self._measuring.restore(held.trajectory.steps)
         self._recorder.snapshot_step = held.snapshot_step if held.snapshot is not None else None
@@ -857,8 +857,8 @@ class Session:
             return SessionEnded(self._over_text())
         undone = bool(deaths) and deaths[-1].index == self._recorder.count - 1
         cause = whose_doing(deaths, has_acted=self._recorder.changed > 0) if undone else None
-        if cause is Cause.AGENT or (not undone and isinstance(exc, DestroyedByAgent)):
-            self._keeper.end(died_again(reason) if undone else destroyed(reason))
+        if cause is Cause.AGENT:
+            self._keeper.end(died_again(reason))
         elif undone and cause is None:
             self._revive(reason)
             with anyio.move_on_after(self.limits.reply_s):
@@ -901,7 +901,8 @@ class Session:
             ending = self._ends_meanwhile or keeper.aborted
             if ending is None:
                 try:
-                    self._held = await self._store.hold(self.trajectory_id)
+                    await self._recorder.note()  # what is still to be written of it
+                    self._held = await self._store.load_session(self.trajectory_id)
                 except HudMcpError as exc:
                     ending = self._unread(exc)
             if ending is not None or self._ends_meanwhile is not None:
@@ -1010,7 +1011,6 @@ class Session:
 
     async def _after_death_in_grading(self, ending: Ending) -> Ending:
         """How it ends where the world failed its grader: the first time, it is brought back."""
-        by_agent, ending = ending.cause is Cause.AGENT, replace(ending, cause=None)
         is_dead = await self._world.is_dead()
         if (stopped := self._keeper.aborted) is not None:
             return stopped
@@ -1025,7 +1025,7 @@ class Session:
             self.log(DIED_IN_GRADING)
             self._come_back_soon(reason)
             return Ending(Outcome.LOST, parked=True)
-        return destroyed(reason) if by_agent else ending
+        return ending
 
     async def _record_end(self, ending: Ending) -> None:
         self.ended_at = utc_now()
@@ -1047,7 +1047,7 @@ class Session:
             started_at=self.started_at,
             ended_at=self.ended_at,
             attempt=self._recorder.attempt,
-            notes=(*self._durability.notes(), *self._strain.notes()),
+            notes=(*self._recorder.notes(), *self._strain.notes()),
             strain=self._strain,
         )
         if ending.error:

@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 from hud_mcp.grade import SubScore, cause_of
+from hud_mcp.outcome import UNFINISHED
 from hud_mcp.record.values import Receipt, Record, TrajectoryStep
 from hud_mcp.show.phrases import RefNames, describe_action, note_of
 from hud_mcp.task import Task
@@ -111,7 +112,7 @@ def transcript(record: Record, *, full: bool = False) -> Iterator[Line]:
 
 def _ending(record: Record) -> str:
     if record.receipt is None:
-        return "unfinished"
+        return UNFINISHED.value
     receipt, reward = record.receipt, record.receipt.reward
     parts = [receipt.outcome.value, "" if reward is None else f"{reward:g}", receipt.said_cause]
     return " ".join(part for part in parts if part)

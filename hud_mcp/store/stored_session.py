@@ -1,4 +1,4 @@
-"""Sessions as a server needs them that goes on with one: whose they are, and what is kept of them.
+"""Sessions that a new server resumes: whose they are, and what the store keeps of them.
 
 Each function takes an open connection.
 """
@@ -16,11 +16,17 @@ from hud_mcp.store.reading import load_trajectories, session_row
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Row
 
-__all__ = ["HeldSession", "WaitingSession", "hold", "session_by_secret", "waiting_sessions"]
+__all__ = [
+    "StoredSession",
+    "WaitingSession",
+    "load_session",
+    "session_by_secret",
+    "waiting_sessions",
+]
 
 
 @dataclass(frozen=True)
-class HeldSession:
+class StoredSession:
     """What a server needs to go on with a session that another one began.
 
     Attributes:
@@ -35,6 +41,7 @@ class HeldSession:
             where the world was used since in a way that no step repeats.
         lines: How many lines its own log has.
         attempt: Which of its principal's starts of the task it is; None of before it was counted.
+        unflushed: Whether steps may be missing that its agent was told of.
     """
 
     trajectory: Trajectory
@@ -47,6 +54,7 @@ class HeldSession:
     snapshot_step: int
     lines: int
     attempt: int | None = None
+    unflushed: bool = False
 
 
 @dataclass(frozen=True)
@@ -61,6 +69,7 @@ class WaitingSession:
         answered: Whether it waits for its grade.
         since: When its last server let go of it, or gave its last sign of life.
         started_at: When it began.
+        unflushed: Whether steps may be missing that its agent was told of.
     """
 
     trajectory_id: str
@@ -70,16 +79,19 @@ class WaitingSession:
     answered: bool
     since: datetime
     started_at: datetime
+    unflushed: bool = False
 
 
-def hold(connection: "Connection", screenshots: Path, trajectory_id: str) -> HeldSession | None:
+def load_session(
+    connection: "Connection", screenshots: Path, trajectory_id: str
+) -> StoredSession | None:
     """What is needed to go on with a session; None where there is none of this id."""
     row = session_row(connection, trajectory_id)
     if row is None:
         return None
     found = load_trajectories(connection, screenshots, ids=[trajectory_id])
     step, data = _snapshot(connection, trajectory_id)
-    return HeldSession(
+    return StoredSession(
         trajectory=found[0],
         principal=row.principal,
         secret_digest=row.secret_digest,
@@ -90,6 +102,7 @@ def hold(connection: "Connection", screenshots: Path, trajectory_id: str) -> Hel
         snapshot_step=step,
         lines=_count_lines(connection, trajectory_id),
         attempt=row.attempt,
+        unflushed=bool(row.unflushed),
     )
 
 
@@ -156,4 +169,5 @@ def _waiting(row: "Row[Any]") -> WaitingSession:
         answered=row.answered_at is not None,
         since=row.released_at or row.started_at,
         started_at=row.started_at,
+        unflushed=bool(row.unflushed),
     )

@@ -289,7 +289,7 @@ class TemplateProcess(AsyncGenerator[Any, Any]):
         try:
             reply["value"] = await self._place.calls[frame["name"]](**frame["arguments"])
         except HudMcpError as exc:
-            reply["error"] = {"kind": type(exc).__name__, "text": str(exc)}
+            reply["error"] = {"kind": wire.kind_of(exc), "text": str(exc)}
         except (KeyError, TypeError) as exc:
             reply["error"] = {"kind": "ActionFailed", "text": f"It cannot be called so: {exc}."}
         self._write(reply)

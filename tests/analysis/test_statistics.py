@@ -309,7 +309,7 @@ def test_tasks_that_are_one_task_under_several_contexts_are_one_cluster() -> Non
         assert other is not None
         assert (mean.low, mean.high) == pytest.approx((other.low, other.high))
         assert (mean.tasks, mean.clusters, mean.runs) == (12, 3, 12)
-    assert "0.333 (95%: 0.008 to 0.906, of 3 base tasks) over 12 graded" in str(found)
+    assert "0.333 (95%: 0.008 to 0.906, of 3 clusters) over 12 graded" in str(found)
 
 
 def test_the_figures_of_ten_thousand_tasks_take_no_second() -> None:

@@ -27,7 +27,7 @@ from hud_mcp.session.limits import Limits
 from hud_mcp.session.registry import Sessions
 from hud_mcp.session.session import Session
 from hud_mcp.store import Store
-from hud_mcp.store.stored_session import HeldSession
+from hud_mcp.store.stored_session import StoredSession
 from hud_mcp.world import Opening
 
 pytestmark = pytest.mark.anyio
@@ -121,9 +121,9 @@ async def visit(session: Session, word: str) -> None:
         entered.tell(f"wrote {word}", exit_code=0)
 
 
-async def held(sessions: Sessions, session: Session) -> HeldSession:
+async def held(sessions: Sessions, session: Session) -> StoredSession:
     """What the store has of a session."""
-    return await sessions.store.hold(session.trajectory_id)
+    return await sessions.store.load_session(session.trajectory_id)
 
 
 @pytest.fixture

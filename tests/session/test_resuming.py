@@ -365,7 +365,7 @@ async def test_a_server_that_stops_in_the_middle_leaves_the_record_as_it_was(
         session, trajectory = await left_behind(store, env)
         moments.hold(moment)
         async with registry(store, env) as second:
-            before = await second.store.hold(trajectory)
+            before = await second.store.load_session(trajectory)
 
             async def write() -> None:
                 try:
@@ -382,7 +382,7 @@ async def test_a_server_that_stops_in_the_middle_leaves_the_record_as_it_was(
         assert all("call again with" in text for text in told)
         moments.hold("nowhere")
         async with registry(store, env) as third:
-            after = await third.store.hold(trajectory)
+            after = await third.store.load_session(trajectory)
             assert replace(after, trajectory=before.trajectory) == before
             assert after.trajectory.steps == before.trajectory.steps
             found = await third.find(session, ME)

@@ -298,7 +298,7 @@ async def test_an_id_of_any_characters_is_an_unknown_one(store: Store, strange: 
         store.load_job,
         store.load_job_summary,
         store.load_job_ids,
-        store.hold,
+        store.load_session,
         store.find_job_id,
         store.find_trajectory_id,
     ):

@@ -123,14 +123,14 @@ async def test_what_belongs_to_a_step_is_written_with_it(
 ) -> None:
     """That it answers, and the state of the world after it; the next state replaces that one."""
     await begin(store)
-    held = await store.hold("traj-1")
+    held = await store.load_session("traj-1")
     assert (held.snapshot, held.snapshot_step) == (None, -1)
     for index, state in enumerate((b"first", b"second \0 \xff")):
         await store.add_step("traj-1", step(index), answers=index == 1, snapshot=state)
-        held = await store.hold("traj-1")
+        held = await store.load_session("traj-1")
         assert (held.snapshot, held.snapshot_step) == (state, index)
     await store.add_step("traj-1", step(1), snapshot=b"of a step that is there already")
-    assert (await store.hold("traj-1")).snapshot == b"second \0 \xff"
+    assert (await store.load_session("traj-1")).snapshot == b"second \0 \xff"
     await store.release_session("traj-1")
     (waiting,) = await open_store().waiting_sessions(["e"])
     assert waiting.answered
@@ -143,7 +143,7 @@ async def test_the_state_of_what_was_answered_is_kept(store: Store, outcome: Out
     await store.add_step("traj-1", step(0), answers=True, snapshot=b"state")
     reward = 1.0 if outcome is Outcome.GRADED else None
     await store.end_session("traj-1", receipt(outcome=outcome, reward=reward))
-    assert (await store.hold("traj-1")).snapshot == b"state"
+    assert (await store.load_session("traj-1")).snapshot == b"state"
 
 
 @pytest.mark.parametrize("outcome", [Outcome.CANCELLED, Outcome.EXPIRED, Outcome.LOST])
@@ -152,7 +152,7 @@ async def test_the_state_of_what_was_not_answered_goes(store: Store, outcome: Ou
     await begin(store)
     await store.add_step("traj-1", step(0), snapshot=b"state")
     await store.end_session("traj-1", receipt(outcome=outcome, reward=None))
-    assert (await store.hold("traj-1")).snapshot is None
+    assert (await store.load_session("traj-1")).snapshot is None
 
 
 async def test_a_job_s_trajectories_are_read_in_the_order_of_their_start(store: Store) -> None:

@@ -17,7 +17,13 @@ import orjson
 from hud_mcp import __version__
 from hud_mcp.action import Point, Targeted
 from hud_mcp.analysis.generalisation import generalisation
-from hud_mcp.analysis.statistics import Estimate, JobStatistics, job_statistics, outcome_class
+from hud_mcp.analysis.statistics import (
+    Estimate,
+    JobStatistics,
+    counting,
+    job_statistics,
+    outcome_class,
+)
 from hud_mcp.clipping import clip_json
 from hud_mcp.grade import SubScore, cause_of
 from hud_mcp.loading.provenance import clusters_of, recorded_unused
@@ -106,7 +112,7 @@ def job_data(
         }
     runs = [_Run(t) for t in found]
     rows_of = list(tasks)
-    clusters = clusters_of([*rows_of, *(run.task for run in runs)])
+    clusters = clusters_of([*rows_of, *(run.task for run in counting(runs))])
     figures = job_statistics(
         (t.id for t in rows_of), runs, group=job.group, planned=job.planned, clusters=clusters
     )

@@ -1,7 +1,7 @@
 """The task's own site: a folder of files, and an author's function behind `/api/`.
 
 This module owns what a request for the site is answered with. Which requests are for
-the site, and the socket that they come in on, is `gate.py`'s business.
+the site, and the socket that they come in on, is `proxy.py`'s business.
 """
 
 import json

@@ -11,9 +11,10 @@ import anyio
 import anyio.to_thread
 
 from hud_mcp.context import ContextSpace
+from hud_mcp.egress import AllowList
 from hud_mcp.errors import EnvironmentFailed, InvalidEnvironment, LimitReached, did_you_mean
 from hud_mcp.function import Function
-from hud_mcp.sandbox import HostList, Isolation, Sandbox, SandboxLimits, SandboxOptions
+from hud_mcp.sandbox import Isolation, Sandbox, SandboxLimits, SandboxOptions
 from hud_mcp.tool import Tool
 from hud_mcp.world import Opening
 from hud_mcp.worlds.shell.commands import SCHEMAS
@@ -78,7 +79,7 @@ class Shell:
         self._snapshot_bytes = snapshot_bytes
         self.options = SandboxOptions(
             isolation=isolation,
-            hosts=HostList(allow),
+            hosts=AllowList(allow),
             env=_checked_env(env or {}),
             readonly=self._readonly,
             limits=limits or SandboxLimits(),

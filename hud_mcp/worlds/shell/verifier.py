@@ -15,8 +15,9 @@ from typing import NoReturn
 import anyio
 import anyio.to_thread
 
+from hud_mcp.egress import AllowList
 from hud_mcp.errors import ActionFailed, BrokenByAgent, EnvironmentFailed, GraderFailed
-from hud_mcp.sandbox import HostList, Sandbox, SandboxOptions
+from hud_mcp.sandbox import Sandbox, SandboxOptions
 from hud_mcp.worlds.shell.outputs import Originals, Sifted, named_outputs, sift
 from hud_mcp.worlds.shell.stage import Author, Stage
 
@@ -270,7 +271,7 @@ def _options(session: SandboxOptions, stage: Stage, *, network: bool) -> Sandbox
     limits = session.limits
     return replace(
         session,
-        hosts=session.hosts if network else HostList(()),
+        hosts=session.hosts if network else AllowList(),
         readonly={**session.readonly, **stage.mounts("/workspace", _SITE)} if isolated else {},
         limits=limits.model_copy(update={"disk_bytes": limits.disk_bytes + _ROOM_BYTES}),
         places=(),

@@ -14,6 +14,7 @@ from PIL import Image, ImageDraw
 from hud_mcp import (
     Action,
     ActionEffect,
+    Agent,
     ContextSpace,
     CustomAction,
     Look,
@@ -24,7 +25,7 @@ from hud_mcp import (
 from hud_mcp.context import ContextFeature
 from hud_mcp.errors import ActionFailed, EnvironmentFailed
 
-__all__ = ["Board", "BoardSpec", "wait_for_file"]
+__all__ = ["Board", "BoardSpec", "has_notes", "wait_for_file", "write_notes"]
 
 
 async def wait_for_file(path: str) -> None:
@@ -172,3 +173,18 @@ class BoardSpec:
     async def open(self, opening: Opening) -> Board:
         """Put up a board."""
         return Board(opening)
+
+
+def has_notes(board: Board, number: int) -> bool:
+    """Whether exactly the notes that `write_notes` writes are on a board."""
+    return board.notes == [f"note {i}" for i in range(number)]
+
+
+async def write_notes(agent: Agent, number: int) -> str:
+    """Write so many notes, in two ways by turns, and say what is to be answered."""
+    for i in range(number):
+        if i % 2:
+            await agent.type(f"note {i}", enter=True)
+        else:
+            await agent.act({"type": "type", "text": f"note {i}", "enter_after": True})
+    return "done"

@@ -126,8 +126,9 @@ function drawHead(data) {
 }
 
 /** A figure, its interval, and what it is made of. */
-function figure({ name, value, low, high, reason, runs, tasks }) {
-  const interval = runs === undefined ? '' : ` (${intervalText({ low, high, reason })})`;
+function figure({ name, value, low, high, reason, runs, tasks, clusters }) {
+  const of = low !== null && clusters < tasks ? `, of ${plural(clusters, 'cluster')}` : '';
+  const interval = runs === undefined ? '' : ` (${intervalText({ low, high, reason })}${of})`;
   const made = runs === undefined ? null : `${plural(runs, 'run')} of ${plural(tasks, 'task')}`;
   const text = runs === undefined ? String(value) : value.toFixed(3);
   return el('div', {}, el('dt', {}, name), el('dd', { title: made }, text, el('span', { class: 'quiet' }, interval)));

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         DragAction,
         KeyDownAction,
         KeyUpAction,
+        Mark,
         MoveAction,
         Point,
         PositionFetch,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
         ResponseAction,
         ScreenshotFetch,
         ScrollAction,
+        Targeted,
         TypeAction,
         WaitAction,
     )
@@ -42,7 +44,7 @@ if TYPE_CHECKING:
     from hud_mcp.environment import Environment
     from hud_mcp.errors import BrokenByAgent, GymMakeException
     from hud_mcp.function import History, Phase
-    from hud_mcp.grade import Cause, Grade, Outcome, SubScore
+    from hud_mcp.grade import Grade, SubScore
     from hud_mcp.graders.bash import BashGrader
     from hud_mcp.graders.combination import combine, combine_all, combine_any
     from hud_mcp.graders.grader import Grader
@@ -61,6 +63,7 @@ if TYPE_CHECKING:
     from hud_mcp.loading.source import load_environments
     from hud_mcp.loading.tasksets import load_taskset
     from hud_mcp.observation import Look, Observation, Screenshot, TaskResult
+    from hud_mcp.outcome import Cause, Counts, Outcome
     from hud_mcp.record.job import Job, create_job, load_job, register_job, run_job
     from hud_mcp.record.trajectory import Trajectory
     from hud_mcp.record.values import Receipt, TrajectoryStep
@@ -91,8 +94,8 @@ if TYPE_CHECKING:
 # only counts letters does not wait for a browser's classes.
 _HOMES = {
     "action": "CLA Action ActionEffect ClickAction CustomAction DragAction KeyDownAction "
-    "KeyUpAction MoveAction Point PositionFetch PressAction Response ResponseAction "
-    "ScreenshotFetch ScrollAction TypeAction WaitAction",
+    "KeyUpAction Mark MoveAction Point PositionFetch PressAction Response ResponseAction "
+    "ScreenshotFetch ScrollAction Targeted TypeAction WaitAction",
     "agents.agent": "Agent",
     "call": "FunctionConfig FunctionConfigs HudStyleConfigs",
     "env.client": "Client",
@@ -101,7 +104,7 @@ _HOMES = {
     "context": "Context ContextFeature ContextSpace",
     "environment": "Environment",
     "function": "History Phase",
-    "grade": "Cause Grade Outcome SubScore",
+    "grade": "Grade SubScore",
     "graders.bash": "BashGrader",
     "graders.combination": "combine combine_all combine_any",
     "graders.grader": "Grader",
@@ -114,6 +117,7 @@ _HOMES = {
     "loading.source": "load_environments",
     "loading.tasksets": "load_taskset",
     "observation": "Look Observation Screenshot TaskResult",
+    "outcome": "Cause Counts Outcome",
     "record.values": "Receipt TrajectoryStep",
     "rollout.runs": "Run Trace",
     "rollout.runtime": "LocalRuntime Runtime SubprocessRuntime",
@@ -153,6 +157,7 @@ __all__ = [
     "Context",
     "ContextFeature",
     "ContextSpace",
+    "Counts",
     "CustomAction",
     "CustomGym",
     "DragAction",
@@ -176,6 +181,7 @@ __all__ = [
     "LLMJudgeGrader",
     "LocalRuntime",
     "Look",
+    "Mark",
     "MoveAction",
     "NamedContext",
     "NoWorld",
@@ -204,6 +210,7 @@ __all__ = [
     "Store",
     "SubScore",
     "SubprocessRuntime",
+    "Targeted",
     "Task",
     "TaskResult",
     "TaskSet",

@@ -22,6 +22,8 @@ ROOT = Path(hud_mcp.__file__).parent.parent
 LAYERS = (
     ("errors", "exceptions"),
     (
+        "clipping",
+        "outcome",
         "action",
         "call",
         "contention",
@@ -51,7 +53,7 @@ LAYERS = (
     ),
     ("egress", "sandbox"),
     ("worlds", "graders"),
-    ("analysis", "generalisation", "record", "show.transcript", "store"),
+    ("analysis", "generalisation", "record", "show.phrases", "show.transcript", "store"),
     ("session", "credential", "template_process"),
     (
         "server",

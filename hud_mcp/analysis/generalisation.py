@@ -29,7 +29,6 @@ from hud_mcp.analysis.statistics import (
     outcome_class,
 )
 from hud_mcp.context import Scalar
-from hud_mcp.grade import Outcome
 from hud_mcp.loading.provenance import (
     MOST_UNUSED,
     UnusedContexts,
@@ -37,6 +36,7 @@ from hud_mcp.loading.provenance import (
     context_name,
     split_of,
 )
+from hud_mcp.outcome import Counts
 from hud_mcp.task import Task
 
 __all__ = [
@@ -54,9 +54,6 @@ TRAIN = "train"
 
 WITHOUT = ""
 """The split of runs whose rows name none."""
-
-_GIVEN_UP = frozenset({Outcome.CANCELLED.value, Outcome.EXPIRED.value})
-"""Classes of runs that the agent brought to an end without an answer."""
 
 _NAMED = 12
 """Of contexts that no run used; the text counts the others."""
@@ -223,7 +220,7 @@ def _counted(runs: Iterable[ContextualRun], group: int, rows: Iterable[Task]) ->
                 if isinstance(value, Scalar)
             },
             reward=least
-            if (is_given_up := outcome_class(run) in _GIVEN_UP)
+            if (is_given_up := outcome_class(run).counts is Counts.RATES)
             else rewards.get(run.id),
             is_given_up=is_given_up,
         )
@@ -232,7 +229,7 @@ def _counted(runs: Iterable[ContextualRun], group: int, rows: Iterable[Task]) ->
 
 
 def _is_graded(run: Run) -> bool:
-    return outcome_class(run) == Outcome.GRADED.value
+    return outcome_class(run).counts is Counts.MEAN
 
 
 def _unused(

@@ -14,7 +14,7 @@ from hud_mcp.checking.references import Candidate, candidates, choices
 from hud_mcp.checking.solver import Report, read_report
 from hud_mcp.checking.surface import Seen
 from hud_mcp.environment import Environment
-from hud_mcp.grade import Outcome
+from hud_mcp.outcome import NOT_BEGUN, UNFINISHED, Outcome
 from hud_mcp.record.trajectory import Trajectory
 from hud_mcp.task import Task
 
@@ -188,12 +188,12 @@ class _Played:
     def result(self) -> ProbeResult:
         """It for programs."""
         record, probe = self.record, self.probe
-        outcome = "not_begun" if record is None else record.outcome or "unfinished"
+        outcome = NOT_BEGUN if record is None else record.outcome or UNFINISHED
         return ProbeResult(
             probe=probe.name,
             place=probe.place,
             trajectory=record.id if record else None,
-            outcome=str(getattr(outcome, "value", outcome)),
+            outcome=outcome.value,
             reward=self.reward,
             exactly=probe.exactly,
             below=probe.below,

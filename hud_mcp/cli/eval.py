@@ -16,7 +16,6 @@ from rich.console import Console
 from hud_mcp.agents.command import CommandAgent, missing_program
 from hud_mcp.agents.nop import NopAgent
 from hud_mcp.agents.oracle import OracleAgent
-from hud_mcp.analysis.statistics import NOT_BEGUN
 from hud_mcp.cli.finite import FiniteFloat
 from hud_mcp.cli.hosts import allow_option
 from hud_mcp.cli.interruption import Interruption, watched_signals
@@ -29,6 +28,7 @@ from hud_mcp.cli.results import Results, load_results, print_results
 from hud_mcp.errors import HudMcpError
 from hud_mcp.loading.contexts import SELECTORS
 from hud_mcp.loading.source import load_environments
+from hud_mcp.outcome import NOT_BEGUN
 from hud_mcp.record.job import Job
 from hud_mcp.rollout.attempt import Bounds, Solver
 from hud_mcp.rollout.link import ServerCommand
@@ -315,7 +315,7 @@ async def _load(store: Store, prepared: Prepared, progress: Progress) -> Results
     refused = {
         done.planned.task.id: done.error
         for done in progress.done
-        if done.outcome == NOT_BEGUN and done.error
+        if done.outcome is NOT_BEGUN and done.error
     }
     return await load_results(
         store, prepared.job.id, agent=prepared.how.agent, failed_agents=failed, refused=refused

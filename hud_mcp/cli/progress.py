@@ -15,11 +15,12 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from hud_mcp.cli.output import cell
+from hud_mcp.cli.output import cell, tone_style
+from hud_mcp.outcome import Outcome, OutcomeClass
 from hud_mcp.rollout.attempt import Rollout
 from hud_mcp.rollout.plan import PlannedRun
 
-__all__ = ["Progress", "outcome_style", "run_name"]
+__all__ = ["Progress", "run_name"]
 
 _SHOWN = 4
 """Runs under way that are named."""
@@ -66,7 +67,7 @@ class Progress:
         self._ends_s: deque[float] = deque(maxlen=_RECENT)
         self._running: dict[int, float] = {}
         self._names: dict[int, str] = {}
-        self._outcomes: Counter[str] = Counter()
+        self._outcomes: Counter[OutcomeClass] = Counter()
         self._sum = 0.0
         self._note = "starting the server"
         self._live = Live(
@@ -117,7 +118,8 @@ class Progress:
         tail = "; it is tried again" if again else ""
         tail += f"; {expected}" if expected else ""
         line = f"{number}{name}: {done.outcome}{reward} ({done.seconds:.1f} s){tail}"
-        self._console.print(cell(line, "red" if expected else outcome_style(done.outcome)))
+        style = "red" if expected else tone_style(done.outcome.tone)
+        self._console.print(cell(line, style))
         if done.error:
             self._console.print(cell(f"    {done.error[:_ERROR_CHARS]}", "red"))
 
@@ -139,12 +141,12 @@ class Progress:
     def _figures(self) -> Text:
         text = Text()
         for name, number in self._outcomes.most_common():
-            text.append(f"{number} {name}", style=outcome_style(name))
+            text.append(f"{number} {name}", style=tone_style(name.tone))
             text.append("   ")
         if self._missed_by is not None:
             told = f"{self._missed} not as expected" if self._missed else ""
             return text.append(told, style="red")
-        graded = self._outcomes["graded"]
+        graded = self._outcomes[Outcome.GRADED]
         text.append(f"mean {self._sum / graded:.3f} over {graded} graded" if graded else "")
         return text
 
@@ -171,14 +173,6 @@ class Progress:
 def run_name(run: PlannedRun, group: int) -> str:
     """A run's task, and which of the group it is."""
     return run.task.id if group == 1 else f"{run.task.id} {run.place + 1}/{group}"
-
-
-def outcome_style(outcome: str) -> str:
-    """The colour of an outcome."""
-    known = {"graded": "green"} | dict.fromkeys(
-        ("cancelled", "expired", "interrupted", "not_begun"), "yellow"
-    )
-    return known.get(outcome, "red")
 
 
 def _clock(seconds: float) -> str:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Self, cast
 from pydantic import ValidationError
 from pydantic_core import to_jsonable_python
 
-from hud_mcp.action import CLA, Described, parse_actions
+from hud_mcp.action import CLA, Action, parse_actions
 from hud_mcp.call import FunctionConfig, HudStyleConfigs, read_calls
 from hud_mcp.env.client import Client
 from hud_mcp.errors import EnvironmentFailed, HudMcpError, InvalidTask, SessionEnded
@@ -270,7 +270,7 @@ class Environment:
 
 
 def _action_row(action: Any) -> Json:
-    if isinstance(action, Described):
+    if isinstance(action, Action):
         return action.model_dump(mode="json", exclude_none=True)
     return cast("Json", to_jsonable_python(action))
 

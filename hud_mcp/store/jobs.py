@@ -219,7 +219,7 @@ def _known_by_id(row: Any) -> list[Task]:
 
 
 def _run_row(row: Any) -> RunRow:
-    known = row.outcome in list(Outcome)
+    known = row.outcome in Outcome
     numeric = row.reward is None or (
         isinstance(row.reward, int | float) and math.isfinite(row.reward)
     )

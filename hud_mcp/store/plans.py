@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import orjson
 
 from hud_mcp.errors import LimitReached, SourceNotFound
-from hud_mcp.grade import Cause, Outcome, cause_of
+from hud_mcp.outcome import Cause, Outcome, is_try
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -128,9 +128,7 @@ def check_tries(connection: "Connection", key: str, tries: int) -> None:
 
 
 def _counts(outcome: str | None, cause: str | None, used: object) -> bool:
-    if outcome not in list(Outcome):
+    if outcome is None or outcome not in Outcome:
         return True
     named = Cause(cause) if cause in list(Cause) else None
-    if cause_of(Outcome(outcome), named) is not Cause.AGENT:
-        return False
-    return outcome != Outcome.EXPIRED.value or bool(used)
+    return is_try(Outcome(outcome), named, used=bool(used))

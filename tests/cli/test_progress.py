@@ -6,15 +6,19 @@ import re
 from rich.console import Console
 
 from hud_mcp.cli.progress import Progress
+from hud_mcp.outcome import Outcome
 from hud_mcp.rollout.attempt import Rollout
 from hud_mcp.rollout.plan import PlannedRun
 from hud_mcp.task import Task
 
-GRADED, LOST = "graded", "lost"
+GRADED, LOST = Outcome.GRADED, Outcome.LOST
 
 
 def rollout(
-    planned: PlannedRun, outcome: str = GRADED, reward: float | None = 1.0, error: str | None = None
+    planned: PlannedRun,
+    outcome: Outcome = GRADED,
+    reward: float | None = 1.0,
+    error: str | None = None,
 ) -> Rollout:
     """A run that has ended."""
     return Rollout(planned, "traj-1", outcome, reward, error, agent_failed=False, seconds=1.25)

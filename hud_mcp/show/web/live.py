@@ -18,6 +18,7 @@ from starlette.routing import BaseRoute, Mount, Route, Router
 from starlette.types import Receive, Scope, Send
 
 from hud_mcp.analysis.statistics import outcome_class
+from hud_mcp.clipping import clip_and_count
 from hud_mcp.errors import StoreFailed
 from hud_mcp.record.trajectory import ScreenshotRecord, TrajectoryStep, TrajectorySummary, live_url
 from hud_mcp.show.web.answers import asset_route, html_answer, not_found, picture_answer
@@ -339,8 +340,6 @@ def _end(summary: TrajectorySummary) -> Json:
 
 
 def _step_data(row: Json, *, per_step: bool) -> bytes:
-    text = row["text"]
-    if text is not None and len(text) > _TEXT_CHARS:
-        text = f"{text[:_TEXT_CHARS]} … {len(text) - _TEXT_CHARS} more characters"
+    text = None if row["text"] is None else clip_and_count(row["text"], _TEXT_CHARS)
     reward = row["reward"] if per_step else None
     return encode({**row, "text": text, "reward": reward, "info": None})

@@ -15,22 +15,19 @@ from typing import Any
 import orjson
 
 from hud_mcp import __version__
-from hud_mcp.action import Described, DragAction, Point, Targeted, parse_action
+from hud_mcp.action import Point, Targeted
 from hud_mcp.analysis.generalisation import generalisation
 from hud_mcp.analysis.statistics import (
-    INTERRUPTED,
-    NOT_BEGUN,
-    OUTCOME_CLASSES,
-    UNFINISHED,
     Estimate,
     JobStatistics,
     counting,
     job_statistics,
     outcome_class,
 )
-from hud_mcp.errors import InvalidAction
+from hud_mcp.clipping import clip_json
 from hud_mcp.grade import SubScore, cause_of
 from hud_mcp.loading.provenance import clusters_of, recorded_unused
+from hud_mcp.outcome import INTERRUPTED, OutcomeClass, outcome_classes
 from hud_mcp.record.job import Job
 from hud_mcp.record.trajectory import (
     Receipt,
@@ -39,7 +36,7 @@ from hud_mcp.record.trajectory import (
     TrajectoryStep,
     TrajectorySummary,
 )
-from hud_mcp.show.web.words import RefNames, as_text, describe_action
+from hud_mcp.show.phrases import RefNames, describe_action, describe_step, read_action
 from hud_mcp.task import Task
 
 __all__ = [
@@ -153,11 +150,10 @@ class _Run:
         self.foreign = found.foreign
 
 
-def _outcome(found: Trajectory | TrajectorySummary) -> str:
+def _outcome(found: Trajectory | TrajectorySummary) -> OutcomeClass:
     """How it ended, as the filter of outcomes has it."""
-    if found.outcome is None:
-        return UNFINISHED
-    return INTERRUPTED if outcome_class(_Run(found)) == INTERRUPTED else found.outcome.value
+    shown = outcome_class(_Run(found))
+    return shown if found.outcome is None or shown is INTERRUPTED else found.outcome
 
 
 def _figures(figures: JobStatistics) -> list[Json]:
@@ -195,7 +191,7 @@ def _job(job: Job | None) -> Json:
         "taskset": job.taskset,
         "agent": job.agent,
         "created_at": _iso(job.created_at),
-        "metadata": as_text(job.metadata),
+        "metadata": clip_json(job.metadata),
         "damage": job.damage,
     }
 
@@ -203,9 +199,9 @@ def _job(job: Job | None) -> Json:
 def _shown_outcomes(counts: Mapping[str, int]) -> dict[str, int]:
     """How many runs ended in each way; what is rare stands there where it happened."""
     return {
-        outcome: counts.get(outcome, 0)
-        for outcome in OUTCOME_CLASSES
-        if outcome not in (INTERRUPTED, NOT_BEGUN) or counts.get(outcome)
+        each.value: counts.get(each, 0)
+        for each in outcome_classes()
+        if not each.is_rare or counts.get(each)
     }
 
 
@@ -258,8 +254,8 @@ def detail(trajectory: Trajectory, expected: Mapping[str, float | None] | None =
         "job": trajectory.job_id,
         "environment_version": trajectory.environment_version,
         "seed": trajectory.seed if trajectory.seed is None else str(trajectory.seed),
-        "args": as_text(trajectory.task.inputs),
-        "context": as_text(trajectory.context),
+        "args": clip_json(trajectory.task.inputs),
+        "context": clip_json(trajectory.context),
         "prompt": trajectory.prompt,
         "logs": trajectory.logs,
         "receipt": _receipt(receipt) if receipt else None,
@@ -275,8 +271,8 @@ def damaged_detail(
         "job": found.job_id,
         "environment_version": None,
         "seed": None,
-        "args": as_text(found.task.args),
-        "context": as_text(found.context),
+        "args": clip_json(found.task.args),
+        "context": clip_json(found.context),
         "prompt": None,
         "logs": found.damage,
         "receipt": None,
@@ -297,7 +293,7 @@ def _receipt(receipt: Receipt) -> Json:
     return {
         "subscores": [_subscore(s) for s in receipt.subscores],
         "content": receipt.content,
-        "info": as_text(receipt.info),
+        "info": clip_json(receipt.info),
         "error": receipt.error,
         "facts": facts,
     }
@@ -308,7 +304,7 @@ def _subscore(score: SubScore) -> Json:
         "name": score.name,
         "value": score.value,
         "weight": score.weight,
-        "info": as_text(score.info),
+        "info": clip_json(score.info),
         "children": [_subscore(child) for child in score.children],
     }
 
@@ -374,18 +370,20 @@ def _shot(shot: ScreenshotRecord) -> Json:
 def _step(
     step: TrajectoryStep, names: Mapping[str, str], scale: float, started_at: datetime
 ) -> Json:
+    actions = [
+        {**_action(raw, names, scale, _reached(step, i)), "state": _state(step, i)}
+        for i, raw in enumerate(step.actions)
+    ]
     return {
         "index": step.index,
         "kind": step.kind,
-        "actions": [
-            {**_action(raw, names, scale, _reached(step, i)), "state": _state(step, i)}
-            for i, raw in enumerate(step.actions)
-        ],
+        "words": describe_step(step.kind, [action["words"] for action in actions]),
+        "actions": actions,
         "text": step.observation_text,
         "reward": _finite(step.reward),
         "terminated": step.terminated,
         "truncated": step.truncated,
-        "info": as_text(step.shown_info),
+        "info": clip_json(step.shown_info),
         "error": step.error,
         "after_s": _seconds(started_at, step.started_at),
         "took_s": _seconds(step.started_at, step.ended_at),
@@ -408,33 +406,30 @@ def _action(
 ) -> Json:
     """What is drawn of an action, in CSS pixels, and what is said of it."""
     drawn: Json = {"words": describe_action(raw, names)}
-    try:
-        action = parse_action(raw, pointed=False)
-    except InvalidAction:
+    action = read_action(raw)
+    if action is None:
         return drawn
-    drawn |= {"type": action.type, "note": _note(action)}
+    drawn |= {"type": action.type, "note": action.note}
     if isinstance(action, Targeted):
         drawn["named"] = action.ref is not None or action.selector is not None
-        if action.point is not None:
-            drawn["point"] = _scaled(action.point, scale)
-        elif reached is not None:
-            drawn["point"] = _scaled(reached, 1)
-    if isinstance(action, DragAction):
-        drawn["path"] = [_scaled(point, scale) for point in action.path]
-    if action.type == "scroll" and action.scroll is not None:
-        drawn["scroll"] = _scaled(action.scroll, 1)
-    if action.type == "type":
-        drawn["typed"] = action.text
+    if action.mark is None:
+        return drawn
+    mark = action.mark.on_page(scale, reached)
+    if mark.point is not None:
+        drawn["point"] = _pair(mark.point)
+    if mark.path:
+        drawn["path"] = [_pair(point) for point in mark.path]
+    if mark.scroll is not None:
+        drawn["scroll"] = _pair(mark.scroll)
+    if mark.typed is not None:
+        drawn["typed"] = mark.typed
+    if not mark.presses:
+        drawn["presses"] = False
     return drawn
 
 
-def _note(action: Described) -> str | None:
-    logs = action.logs if isinstance(action.logs, str) else as_text(action.logs)
-    return "\n".join(part for part in (action.reasoning, logs) if part) or None
-
-
-def _scaled(point: Point, scale: float) -> list[float]:
-    return [point.x * scale, point.y * scale]
+def _pair(point: Point) -> list[float]:
+    return [point.x, point.y]
 
 
 def _finite(value: float | None) -> float | None:

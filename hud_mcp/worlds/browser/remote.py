@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import anyio
 
-from hud_mcp.action import ACTION_TYPES
+from hud_mcp.action import INPUT_TYPES
 from hud_mcp.egress import AllowList
 from hud_mcp.errors import EnvironmentFailed
 from hud_mcp.world import Shared
@@ -30,7 +30,7 @@ __all__ = ["REMOTE_ACTIONS", "RemoteBrowserWorld", "attach_browser"]
 
 logger = logging.getLogger(__name__)
 
-REMOTE_ACTIONS = frozenset(ACTION_TYPES) - {"response"}
+REMOTE_ACTIONS = INPUT_TYPES
 """What can be done in such a browser: all that can be done in one of our own."""
 
 CONNECT_BOUND_S = 20.0

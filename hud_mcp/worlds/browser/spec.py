@@ -7,7 +7,7 @@ from typing import Any
 
 import anyio
 
-from hud_mcp.action import ACTION_TYPES
+from hud_mcp.action import INPUT_TYPES
 from hud_mcp.context import ContextFeature, ContextSpace
 from hud_mcp.egress import AllowList
 from hud_mcp.errors import ActionFailed, EnvironmentFailed, InvalidEnvironment, did_you_mean
@@ -101,7 +101,7 @@ class Browser:
 
     name = "browser"
     world_type = BrowserWorld
-    actions = frozenset(ACTION_TYPES) - {"response"}
+    actions = INPUT_TYPES
     has_screen = True
     custom_actions = SCHEMAS
     functions: tuple[Function, ...] = BROWSER_FUNCTIONS

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from hud_mcp.action import ACTION_TYPES, Action, ActionEffect
+from hud_mcp.action import INPUT_TYPES, Action, ActionEffect
 from hud_mcp.context import ContextSpace
 from hud_mcp.errors import ActionFailed, EnvironmentFailed
 from hud_mcp.function import Function
@@ -154,7 +154,7 @@ class ControllerSpec:
 
     name = "controller"
     world_type = ControllerWorld
-    actions = frozenset(ACTION_TYPES) - {"response"}
+    actions = INPUT_TYPES
     has_screen = True
     replayable = False
     context_space = ContextSpace()

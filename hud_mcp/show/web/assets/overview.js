@@ -5,7 +5,7 @@ import { $, el, facts, say } from './dom.js';
 import { drawPlot } from './plot.js';
 import { Table } from './table.js';
 import {
-  WORDS, badge, intervalText, linkTo, meter, moment, plural, rewardText, secondsText, titleOf, wordsOf,
+  OUTCOMES, badge, intervalText, linkTo, meter, moment, plural, rewardText, secondsText, titleOf, toneOf, wordsOf,
 } from './words.js';
 
 export class Overview {
@@ -48,7 +48,7 @@ export class Overview {
     const chosen = $('outcome').value;
     // Of every row: a try that does not count ended in some way too.
     const met = new Set(data.trajectories.map(trajectory => trajectory.outcome));
-    const ends = Object.keys(WORDS).filter(outcome => met.has(outcome));
+    const ends = [...OUTCOMES.keys()].filter(outcome => met.has(outcome));
     $('outcome').replaceChildren(el('option', { value: '' }, 'any'),
       ...ends.map(outcome => el('option', { value: outcome }, wordsOf(outcome))));
     $('outcome').value = ends.includes(chosen) ? chosen : '';
@@ -118,7 +118,7 @@ function drawHead(data) {
   $('mean-value').textContent = rewardText(data.mean);
   $('mean-over').textContent = meanText(data);
   $('outcomes').replaceChildren(...Object.entries(data.outcomes).map(([outcome, count]) =>
-    el('div', { class: `count ${outcome}`, 'data-none': count === 0 },
+    el('div', { class: `count ${outcome} ${toneOf(outcome)}`, 'data-none': count === 0 },
       el('dt', {}, wordsOf(outcome)), el('dd', {}, count.toLocaleString('en')))));
   $('statistics').replaceChildren(...data.statistics.map(figure));
   $('job-metadata').hidden = !job.metadata;
@@ -154,7 +154,7 @@ const COLUMNS = [
   },
   {
     key: 'outcome', label: 'Outcome',
-    value: row => Object.keys(WORDS).indexOf(row.trajectory.outcome), cell: row => [badge(row.trajectory.outcome)],
+    value: row => [...OUTCOMES.keys()].indexOf(row.trajectory.outcome), cell: row => [badge(row.trajectory.outcome)],
   },
   { key: 'reward', label: 'Reward', value: row => row.trajectory.reward, cell: row => rewardCell(row.trajectory) },
   {

@@ -147,7 +147,7 @@ class _Served:
         self.points = "click" in self.types
         self.screen = not worlds or any(world.has_screen for world in worlds)
         own: list[Mapping[str, Any]] = [
-            getattr(world, "custom_actions", {}) for world in worlds if "custom" in world.actions
+            world.custom_actions for world in worlds if "custom" in world.actions
         ]
         self.custom = _merged(own) if own and all(own) else None
 

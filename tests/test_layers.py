@@ -48,6 +48,7 @@ LAYERS = (
         "contexts",
         "source",
         "carl",
+        "testing",
     ),
     ("egress", "sandbox"),
     ("worlds", "graders"),

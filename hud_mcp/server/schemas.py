@@ -175,10 +175,10 @@ def _merged(own: list[Mapping[str, Any]]) -> dict[str, Any] | None:
 
 def _custom_fields(custom: Mapping[str, Any]) -> dict[str, Any]:
     """`action` and `args` for these actions: what each takes, side by side."""
-    said = [f"{name}: {schema['description']}" for name, schema in custom.items()]
+    said = [f"{name}: {schema.get('description', 'see args.')}" for name, schema in custom.items()]
     taken: dict[str, Any] = {}
     for name, schema in custom.items():
-        for field, what in schema["properties"].items():
+        for field, what in schema.get("properties", {}).items():
             named = what if len(custom) == 1 else {**what, "description": _of(name, what)}
             if field in taken and len(custom) > 1:
                 if {**taken[field], "description": ""} != {**named, "description": ""}:

@@ -36,7 +36,7 @@ class View:
         worlds = [environment.world for environment in environments]
         taken = frozenset[str]().union(*(world.actions for world in worlds)) | {"response"}
         own: list[Mapping[str, Any]] = [
-            getattr(world, "custom_actions", {}) for world in worlds if "custom" in world.actions
+            world.custom_actions for world in worlds if "custom" in world.actions
         ]
         return cls(
             one_session=one_session,
@@ -84,10 +84,10 @@ def _merged(own: list[Mapping[str, Any]]) -> dict[str, Any] | None:
 
 def _custom_fields(custom: Mapping[str, Any]) -> dict[str, Any]:
     """`action` and `args` for these actions: what each takes, side by side."""
-    said = [f"{name}: {schema['description']}" for name, schema in custom.items()]
+    said = [f"{name}: {schema.get('description', 'see args.')}" for name, schema in custom.items()]
     taken: dict[str, Any] = {}
     for name, schema in custom.items():
-        for field, what in schema["properties"].items():
+        for field, what in schema.get("properties", {}).items():
             named = what if len(custom) == 1 else {**what, "description": _of(name, what)}
             if field in taken and len(custom) > 1:
                 if {**taken[field], "description": ""} != {**named, "description": ""}:

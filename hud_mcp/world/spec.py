@@ -29,7 +29,8 @@ class WorldSpec(ABC):
         name: The kind, in a word: `browser`, `none`. A label, which nothing is decided by.
         world_type: The class of what `open` returns; a template asks for it by annotation.
         actions: The action types that `act` takes; of `ACTION_TYPES`, without `response`.
-        custom_actions: What `custom` takes: from a name to the JSON schema of its arguments.
+        custom_actions: What `custom` takes: from a name to the JSON schema of its arguments, an
+            object whose `description` agents read.
         has_screen: Whether an observation may carry a picture.
         context_space: The features in which worlds of this kind may differ.
         spaces: The spaces of actions and observations as JSON, for programs; None without.

@@ -34,7 +34,7 @@ from hud_mcp.session.registry import Sessions
 from hud_mcp.session.session import Caller, Session
 from hud_mcp.store import Store
 from hud_mcp.task import RECORD_MODES, RecordMode, Task
-from hud_mcp.world import Opening
+from hud_mcp.world import Opening, WorldSpec
 
 PAGE = "\n".join(f"- link 'Item {i} of the shop' [ref=e{i}]" for i in range(40))
 LOOK = Look(text=True, image=None)
@@ -59,7 +59,7 @@ class Page:
         """Nothing is open."""
 
 
-class PageSpec:
+class PageSpec(WorldSpec):
     """Declares it."""
 
     name = "page"

@@ -22,7 +22,7 @@ from pydantic_core import PydanticSerializationError, PydanticUndefined, to_json
 from hud_mcp.clipping import clip_repr
 from hud_mcp.context import Context
 from hud_mcp.errors import InvalidTask, InvalidTemplate, did_you_mean
-from hud_mcp.world import World
+from hud_mcp.world.live import World
 
 __all__ = [
     "Arguments",

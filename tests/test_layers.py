@@ -50,6 +50,7 @@ LAYERS = (
         "contexts",
         "source",
         "carl",
+        "testing",
     ),
     ("egress", "sandbox"),
     ("worlds", "graders"),

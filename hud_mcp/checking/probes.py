@@ -185,7 +185,7 @@ def _earned_by_nothing(
         )
     if acts and has_oracle(task, environment):  # else its answer is all of the work, and so right
         yield Probe(task=task.id, name="value-oracle", kind="value", below=below)
-    if environment.world.name == "shell":
+    if environment.world.runs_commands:
         for attack in shell_attacks():  # what each does depends on the prompt, which is not known
             yield Probe(
                 task=task.id, name=f"attack-{attack.name}", kind="attack", answer=attack.answer,

@@ -155,7 +155,7 @@ async def _wrong_calls(
         {"type": "click", "selector": "#zzz-nothing"},
         *(
             {"type": "custom", "action": name, "args": _junk(schema)}
-            for name, schema in getattr(environment.world, "custom_actions", {}).items()
+            for name, schema in environment.world.custom_actions.items()
         ),
     ]  # fmt: skip
     for action in steps:

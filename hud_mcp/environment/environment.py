@@ -147,8 +147,8 @@ class Environment:
     @property
     def functions(self) -> Mapping[str, Function]:
         """What `setup` and `evaluate` of its tasks may name: its own, its world's, of answers."""
-        given: Iterable[Function] = getattr(self.world, "functions", ())
-        return {f.name: f for f in (*ANSWER_FUNCTIONS, *given)} | self._functions
+        given = (*ANSWER_FUNCTIONS, *self.world.functions)
+        return {f.name: f for f in given} | self._functions
 
     @cached_property
     def digest(self) -> str:
@@ -161,7 +161,7 @@ class Environment:
         files: set[Path] = set()
         if self.file.is_file():
             files |= imported_files(self.file.resolve())
-            files |= set(getattr(self.world, "files", _no_files)(self.folder))
+            files |= set(self.world.files(self.folder))
         whole = hashlib.sha256(self.declared_by.encode())
         for path in sorted(files):
             content = hashlib.sha256(path.read_bytes()).hexdigest()
@@ -370,7 +370,7 @@ class Environment:
                 "a session has one. Leave out `world=`, or the workspace."
             )
         shell = Workspace(root, folder=self.folder, **options)
-        self.workspace_name = name
+        self.workspace_name = shell.published_as = name
         self.world = shell
         self.context_space = shell.context_space | self._own_contexts
         self._add_world_tools()
@@ -450,9 +450,7 @@ class Environment:
 
         As its kind of world says; a task whose own row opens hosts may differ.
         """
-        asked: Callable[[tuple[str, ...]], bool] | None
-        asked = getattr(self.world, "replays_with", None)
-        return self.world.replayable if asked is None else asked(task_hosts(task))
+        return self.world.replays_with(task_hosts(task))
 
     def split_context(self, context: Mapping[str, Any]) -> dict[str, Any]:
         """Check and complete a context, and return what the world is opened with.
@@ -472,7 +470,7 @@ class Environment:
             "world": self.world.name,
             "actions": sorted(self.world.actions),
             "screen": self.world.has_screen,
-            **({"spaces": spaces} if (spaces := getattr(self.world, "spaces", None)) else {}),
+            **({"spaces": spaces} if (spaces := self.world.spaces) else {}),
             "templates": [
                 {
                     "id": t.id,
@@ -505,8 +503,7 @@ class Environment:
 
     def _add_world_tools(self) -> None:
         """Offer the tools that come with a kind of world."""
-        tools: Iterable[Tool] = getattr(self.world, "tools", ())
-        for tool in tools:
+        for tool in self.world.tools:
             self._tools.setdefault(tool.name, tool)
 
     def _check_worlds(self, asked: Mapping[str, type], where: str, noun: str) -> None:
@@ -526,18 +523,15 @@ def declared_environment(name: str) -> Environment | None:
     return _declared.get(name)
 
 
-def _no_files(_folder: Path) -> tuple[Path, ...]:
-    return ()
-
-
 def _check_world(world: Any, where: str) -> None:
     if isinstance(world, type):
         raise InvalidEnvironment(
             f"{where}: world={world.__name__} is a class; write world={world.__name__}(…)."
         )
-    if world is not None and not hasattr(world, "context_space"):
+    if world is not None and not isinstance(world, WorldSpec):
         raise InvalidEnvironment(
-            f"{where}: {world!r} is no world; give what declares one, such as Browser() or Shell()."
+            f"{where}: {world!r} is no world; give what declares one, such as Browser() or "
+            "Shell(). A world of your own is declared by a class that derives from WorldSpec."
         )
 
 

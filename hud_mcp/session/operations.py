@@ -36,6 +36,7 @@ from hud_mcp.session.registry import Sessions
 from hud_mcp.session.session import Session, Stepped
 from hud_mcp.store import Store
 from hud_mcp.task import RECORD_MODES, RecordMode, Task
+from hud_mcp.world import Addressed
 
 __all__ = ["OPERATIONS", "Operations", "call_problem"]
 
@@ -213,9 +214,8 @@ class Operations:
                 live = await self._live_page(found.live_token)
             if not found.is_over and found.state != "grading":
                 world = found.reachable_world()
-                address = getattr(world, "url", None)
-                if (ask := getattr(world, "urls", None)) is not None:
-                    told = await ask()
+                if isinstance(world, Addressed):
+                    told = await world.urls()
                     address, live = told.get("url"), told.get("live_url") or live
         return {"url": address if isinstance(address, str) else None, "live_url": live}
 

@@ -39,8 +39,7 @@ _CHUNK_BYTES = 256 * 1024
 
 def runs_apart(environment: Environment, template: Template) -> bool:
     """Whether a template of an environment runs in a process of its own."""
-    decide = getattr(environment.world, "runs_apart", None)
-    return bool(decide is not None and decide(template))
+    return environment.world.runs_apart(template)
 
 
 class TemplateProcess(AsyncGenerator[Any, Any]):

@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import Any, cast
 
 from hud_mcp import errors
-from hud_mcp.environment import Environment
 from hud_mcp.errors import (
     BrokenByAgent,
     EnvironmentFailed,
@@ -304,7 +303,7 @@ def _load(plan: Mapping[str, Any], mounts: Mounts | None) -> tuple[Template, Pat
         )
     environment = found[0]
     template = environment.find_template(plan["template"])
-    root = _root_of(environment)
+    root = environment.world.template_root()
     made = None
     if str(root) not in plan["places"]:
         if mounts is None:
@@ -315,10 +314,6 @@ def _load(plan: Mapping[str, Any], mounts: Mounts | None) -> tuple[Template, Pat
         made = _made_since(before, scratch, root)
         mounts.show(Path(plan["places"][0]), root)
     return template, root, made
-
-
-def _root_of(environment: Environment) -> Path:
-    return Path(getattr(environment.world, "root", Path.cwd()))
 
 
 def _made_since(before: set[str], scratch: Path, root: Path) -> Path | None:

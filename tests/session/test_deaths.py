@@ -28,7 +28,7 @@ from hud_mcp.session.registry import Sessions
 from hud_mcp.session.session import Caller, Session
 from hud_mcp.store import Store
 from hud_mcp.task import Task
-from hud_mcp.world import Opening
+from hud_mcp.world import Opening, WorldSpec
 
 pytestmark = pytest.mark.anyio
 
@@ -104,7 +104,7 @@ class Slate:
         """Nothing is open."""
 
 
-class SlateSpec:
+class SlateSpec(WorldSpec):
     """Declares a slate."""
 
     name = "slate"

@@ -11,8 +11,7 @@ from hud_mcp.action import INPUT_TYPES
 from hud_mcp.context import ContextFeature, ContextSpace
 from hud_mcp.egress import AllowList
 from hud_mcp.errors import ActionFailed, EnvironmentFailed, InvalidEnvironment, did_you_mean
-from hud_mcp.function import Function
-from hud_mcp.world import Opening
+from hud_mcp.world import Opening, WorldSpec
 from hud_mcp.worlds.browser.chromium import Chromium, find_chromium
 from hud_mcp.worlds.browser.commands import SCHEMAS
 from hud_mcp.worlds.browser.devtools import is_end
@@ -32,7 +31,7 @@ InitialState = Mapping[str, Any] | Callable[[Opening], dict[str, Any]]
 _SEEDED = Path(__file__).with_name("seeded.js").read_text().replace("__VISIT__", VISIT)
 
 
-class Browser:
+class Browser(WorldSpec):
     """Declares that an environment's world is a browser, with a site of its own or on the web.
 
     Sessions are isolated in cookies, storage, caches, network, clipboard and state. Chromium has
@@ -104,7 +103,8 @@ class Browser:
     actions = INPUT_TYPES
     has_screen = True
     custom_actions = SCHEMAS
-    functions: tuple[Function, ...] = BROWSER_FUNCTIONS
+    functions = BROWSER_FUNCTIONS
+    endpoints = ("hud_mcp.channel.endpoints.cdp:publish",)
 
     def __init__(
         self,
@@ -131,27 +131,16 @@ class Browser:
         self._has_site = site is not None or backend is not None
         own_start = start is not None and start.startswith("/")
         self._start = None if own_start and not self._has_site else start
-        self._replayable = replayable
+        self.replayable = not self._allow.patterns if replayable is None else replayable
+        self._replays_always = replayable is not None
         self._tasks_open_hosts = tasks_open_hosts
-        self._context_space = _context_space(viewport)
-
-    @property
-    def replayable(self) -> bool:
-        """Whether the same context, seed and actions bring back the same state."""
-        if self._replayable is not None:
-            return self._replayable
-        return not self._allow.patterns
+        # Size, scale, language, clock and colours of a page, and how far away the network is.
+        self.context_space = _context_space(viewport)
 
     def replays_with(self, hosts: Sequence[str]) -> bool:
         """The same for a session whose task's own row names these hosts."""
-        if self._replayable is not None or not self._tasks_open_hosts:
-            return self.replayable
-        return self.replayable and not hosts
-
-    @property
-    def context_space(self) -> ContextSpace:
-        """Size, scale, language, clock and colours of a page, and how far away the network is."""
-        return self._context_space
+        opens_more = bool(hosts) and self._tasks_open_hosts
+        return self.replayable and (self._replays_always or not opens_more)
 
     async def open(self, opening: Opening) -> BrowserWorld:
         """Open a session's browser, on its start page.
@@ -163,7 +152,7 @@ class Browser:
         If this call fails or is cancelled, nothing of this session stays open.
         """
         root = self._root(opening)
-        context = self._context_space.fill(opening.context)
+        context = self.context_space.fill(opening.context)
         allow = self._reachable(opening)
         replayable = self.replays_with(opening.allow)
         chromium, slot = await self._take(opening, _slot_options(context))

@@ -150,6 +150,10 @@ class BrowserWorld:
         """The address of the page that is shown."""
         return self.page.url
 
+    async def urls(self) -> dict[str, str]:
+        """The address of the page that is shown, for whoever asks where the world is."""
+        return {"url": self.url}
+
     @property
     def site_url(self) -> str:
         """The origin of the task's site in this browser, the same in every session."""

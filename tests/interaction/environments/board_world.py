@@ -21,6 +21,7 @@ from hud_mcp import (
     Observation,
     Opening,
     Screenshot,
+    WorldSpec,
 )
 from hud_mcp.context import ContextFeature
 from hud_mcp.errors import ActionFailed, EnvironmentFailed
@@ -154,7 +155,7 @@ class Board:
             raise EnvironmentFailed("The board fell off the wall. Start the task again.")
 
 
-class BoardSpec:
+class BoardSpec(WorldSpec):
     """Declares a board."""
 
     name = "board"

@@ -1,39 +1,26 @@
-"""The protocol that every world implements, and what a world is opened with.
-
-A *spec* declares a kind of world (`Browser(site="site/")`); opening it gives a *world*,
-the live and private state that one session acts on. This module owns the contract and
-imports no world. `tests/contract/` holds its conformance tests, for authors to run on
-worlds of their own.
-"""
+"""The live world of one session: what every one can do, and what some can do beside it."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, TypeVar, runtime_checkable
-
-import anyio
+from typing import Any, Protocol, runtime_checkable
 
 from hud_mcp.action import Action, ActionEffect
-from hud_mcp.contention import Contention
-from hud_mcp.context import ContextSpace
 from hud_mcp.errors import ActionFailed
 from hud_mcp.observation import Look, Observation
 
 __all__ = [
     "ActsAtOnce",
+    "Addressed",
     "Elsewhere",
     "Mortal",
-    "Opening",
     "Place",
     "Placed",
     "Restorable",
     "RestorableInPart",
-    "Shared",
-    "SharedService",
     "Stoppable",
     "World",
-    "WorldSpec",
     "current_world",
 ]
 
@@ -197,6 +184,15 @@ class Stoppable(World, Protocol):
         ...
 
 
+@runtime_checkable
+class Addressed(World, Protocol):
+    """A world that a person can open in a browser of their own, or that shows an address."""
+
+    async def urls(self) -> Mapping[str, Any]:
+        """Where it is: `url`, the address that it shows, and `live_url`, where it is watched."""
+        ...
+
+
 @dataclass(frozen=True, kw_only=True)
 class Place:
     """Where a template runs that has a process of its own.
@@ -239,154 +235,3 @@ current_world: ContextVar[World | None] = ContextVar("current_world", default=No
 """The world of the session whose template or function runs; None outside of sessions.
 
 For graders that are called without one, as HUD's are."""
-
-
-class SharedService(Protocol):
-    """Something that the worlds of one process share, such as a browser."""
-
-    async def close(self) -> None:
-        """Release it. Closing twice is no error."""
-        ...
-
-
-ServiceT = TypeVar("ServiceT", bound=SharedService)
-
-
-class Shared:
-    """The services that the worlds of one process share, opened when first asked for.
-
-    Attributes:
-        contention: How long this process and its browsers waited for a processor or a lock.
-    """
-
-    def __init__(self) -> None:
-        self.contention = Contention()
-        self._services: dict[str, SharedService] = {}
-        self._locks: dict[str, anyio.Lock] = {}
-        self._closed = False
-
-    async def get(self, key: str, open_service: Callable[[], Awaitable[ServiceT]]) -> ServiceT:
-        """Return the service under a key; the first caller opens it while others wait.
-
-        Args:
-            key: Names the service and every option that it was opened with.
-            open_service: Called where there is none yet. If it raises, so does this
-                call, and the next caller tries again.
-        """
-        async with self._locks.setdefault(key, anyio.Lock()):
-            if key not in self._services:
-                service = await open_service()
-                if self._closed:
-                    await service.close()
-                    raise RuntimeError("the server is shutting down")
-                self._services[key] = service
-            return self._services[key]  # pyright: ignore[reportReturnType]  # a key has one type
-
-    def forget(self, key: str, service: SharedService) -> None:
-        """Let the next caller open a new one, unless somebody replaced it already."""
-        if self._services.get(key) is service:
-            del self._services[key]
-
-    async def close(self) -> None:
-        """Close all services at once; one that fails does not keep the others open.
-
-        Raises:
-            ExceptionGroup: What services raised, once all of them were closed.
-        """
-        self._closed = True
-        services, self._services = list(self._services.values()), {}
-        failures: list[Exception] = []
-
-        async def close_one(service: SharedService) -> None:
-            try:
-                await service.close()
-            except Exception as exc:  # noqa: BLE001  # raised below: here it would stop the others
-                failures.append(exc)
-
-        async with anyio.create_task_group() as group:
-            for service in services:
-                group.start_soon(close_one, service)
-        if failures:
-            raise ExceptionGroup("shared services failed to close", failures)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Opening:
-    """What a world is opened with.
-
-    Attributes:
-        context: Every feature of the spec's context space, checked and complete.
-        seed: For whatever the world draws at random; None where nobody chose one.
-        folder: Where the environment's file is; relative paths of a spec start there.
-        shared: The process's shared services.
-        log: Takes a line for the session's log.
-        handle: Where a session is brought back, what its world gave last as its handle or
-            snapshot; None where there is neither.
-        allow: Hosts that the task's own row opens, where the kind of world lets a row do so.
-        is_trusted: Whether the row is the user's own, and may name addresses of this machine
-            and of private networks; one that was imported or fetched may not.
-        apart: Whether the template runs in a process of its own, in the world's `Place`.
-        local_hosts: Hosts that any row may name, wherever they lead: the operator says so.
-        names_targets: Whether each action's effect says what it hit, for functions that ask.
-    """
-
-    context: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    seed: int | None = None
-    folder: Path = field(default_factory=Path)
-    shared: Shared = field(default_factory=Shared)
-    log: Callable[[str], None] = lambda _line: None
-    handle: bytes | None = field(default=None, repr=False)
-    allow: tuple[str, ...] = ()
-    is_trusted: bool = True
-    apart: bool = False
-    local_hosts: tuple[str, ...] = ()
-    names_targets: bool = False
-
-
-class WorldSpec(Protocol):
-    """The declaration of a kind of world. Constructing one does nothing."""
-
-    @property
-    def name(self) -> str:
-        """The kind, in a word: `browser`, `none`."""
-        ...
-
-    @property
-    def world_type(self) -> type[World]:
-        """The class of what `open` returns; a template asks for it by annotation."""
-        ...
-
-    @property
-    def actions(self) -> frozenset[str]:
-        """The action types that `act` takes; of `ACTION_TYPES`, without `response`."""
-        ...
-
-    @property
-    def has_screen(self) -> bool:
-        """Whether an observation may carry a picture."""
-        ...
-
-    @property
-    def replayable(self) -> bool:
-        """Whether the same context, seed, actions and looks bring back the same state.
-
-        And the same observations, up to how pictures are drawn. No seed is a seed too. A kind
-        of world in which a task's row may open hosts has a `replays_with(hosts)` beside it, which
-        says so for a session.
-        """
-        ...
-
-    @property
-    def context_space(self) -> ContextSpace:
-        """The features in which worlds of this kind may differ."""
-        ...
-
-    async def open(self, opening: Opening) -> World:
-        """Open a world.
-
-        Raises:
-            EnvironmentFailed: It cannot be opened; the text says why and what to do.
-
-        If this call fails or is cancelled, nothing stays open.
-        """
-        ...

@@ -38,7 +38,7 @@ from hud_mcp.action.language import (
     WaitAction,
     is_answer,
 )
-from hud_mcp.action.reading import flat_fields, parse_action, parse_actions
+from hud_mcp.action.reading import flat_fields, flat_schemas, parse_action, parse_actions
 
 __all__ = [
     "ACTION_CLASSES",
@@ -67,6 +67,7 @@ __all__ = [
     "Value",
     "WaitAction",
     "flat_fields",
+    "flat_schemas",
     "is_answer",
     "needs_target",
     "parse_action",

@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, cast, get_args
+from types import UnionType
+from typing import Any, Union, cast, get_args, get_origin
 
 from pydantic import ValidationError
 
@@ -11,7 +12,7 @@ from hud_mcp.action.action import ACTION_CLASSES, ACTION_TYPES, Action, Point, n
 from hud_mcp.clipping import clip_repr
 from hud_mcp.errors import InvalidAction, did_you_mean
 
-__all__ = ["flat_fields", "parse_action", "parse_actions"]
+__all__ = ["flat_fields", "flat_schemas", "parse_action", "parse_actions"]
 
 
 def parse_action(
@@ -86,6 +87,33 @@ def flat_fields(kind: str) -> frozenset[str]:
     return _form(ACTION_CLASSES[kind]).flat
 
 
+def flat_schemas(kind: str) -> dict[str, dict[str, Any]]:
+    """What one type of action takes in the flat form: a JSON schema for each of its own fields."""
+    known = ACTION_CLASSES[kind]
+    form = _form(known)
+    given = known.model_json_schema()["properties"]
+    found: dict[str, dict[str, Any]] = {}
+    for name in known.model_fields:
+        if name == "type" or name in Action.model_fields:
+            continue
+        said = f"{kind}: {given[name].get('description', name)}"
+        axes = next((axes for place, *axes in form.places if place == name), None)
+        if axes is not None:
+            found |= {axis: {"type": "number", "description": said} for axis in axes}
+        else:
+            found[name] = {**_plain_schema(given[name]), "description": said}
+    return found
+
+
+def _plain_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """A schema without what some models' APIs reject: alternatives, references, defaults."""
+    one = next((each for each in schema.get("anyOf", ()) if each.get("type") != "null"), schema)
+    kept = {name: one[name] for name in ("type", "enum", "items") if name in one}
+    if "$ref" in str(kept) or "anyOf" in str(kept):
+        kept.pop("items", None)
+    return kept
+
+
 @dataclass(frozen=True)
 class _Form:
     """How one class of action may be written.
@@ -128,7 +156,7 @@ class _Form:
 @cache
 def _form(known: type[Action]) -> _Form:
     fields = known.model_fields
-    names = [name for name, field in fields.items() if Point in _parts(field.annotation)]
+    names = [name for name, field in fields.items() if _is_place(field.annotation)]
     places = tuple((name, *_axes(name)) for name in names)
     nested = frozenset(fields)
     flat = (nested - set(names)) | {axis for _, *axes in places for axis in axes}
@@ -140,8 +168,10 @@ def _axes(name: str) -> tuple[str, str]:
     return ("x", "y") if name == "point" else (f"{name}_x", f"{name}_y")
 
 
-def _parts(annotation: Any) -> tuple[Any, ...]:
-    return get_args(annotation) or (annotation,)
+def _is_place(annotation: Any) -> bool:
+    """Whether a field is a point, or one and None; several are a way."""
+    is_union = get_origin(annotation) in (Union, UnionType)
+    return Point in get_args(annotation) if is_union else annotation is Point
 
 
 def _every_field() -> frozenset[str]:

@@ -13,6 +13,7 @@ from hud_mcp.checking.probes import Probe, has_oracle, read_probe
 from hud_mcp.checking.references import Candidate, candidates, choices
 from hud_mcp.checking.solver import Report, read_report
 from hud_mcp.checking.surface import Seen
+from hud_mcp.clipping import clip
 from hud_mcp.environment import Environment
 from hud_mcp.outcome import NOT_BEGUN, UNFINISHED, Outcome
 from hud_mcp.record.trajectory import Trajectory
@@ -310,5 +311,4 @@ def _leaks(
 
 
 def _clip(text: str | None, chars: int = _SHOWN_CHARS * 3) -> str:
-    told = " ".join((text or "").split())
-    return told if len(told) <= chars else f"{told[:chars]}…"
+    return clip(" ".join((text or "").split()), chars)

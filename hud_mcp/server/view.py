@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from hud_mcp.action import ACTION_TYPES, flat_fields
+from hud_mcp.action import ACTION_TYPES, flat_fields, flat_schemas
 from hud_mcp.environment import Environment
 from hud_mcp.server.schemas import ACTION, object_schema, string_schema
 
@@ -65,6 +65,8 @@ class View:
         names = frozenset[str]().union(*map(flat_fields, self.types))
         fields = {name: schema for name, schema in ACTION.items() if name in names}
         fields["type"] = {**ACTION["type"], "enum": list(self.types)}
+        for kind in self.types:  # what an author's own action has besides
+            fields |= {k: v for k, v in flat_schemas(kind).items() if k not in fields}
         if "type" not in self.types:
             fields["text"] = string_schema("response: the final answer.")
         if "custom" in self.types and self.custom is not None:

@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator
 from typing import Literal
 
 from PIL import Image
+from pydantic import Field
 
 from hud_mcp import (
     Action,
@@ -25,6 +26,7 @@ class Hover(Targeted):
     """Stay over a place."""
 
     type: Literal["hover"] = "hover"
+    pause: int | None = Field(default=None, ge=0, description="How long, ms.")
 
 
 class Lamp:

@@ -73,12 +73,13 @@ async def test_an_agent_finds_the_action_and_its_world_performs_it(tmp_path: Pat
         tools = {tool.name: tool for tool in (await peer.client.list_tools()).tools}
         action = tools["step"].input_schema["properties"]["actions"]["items"]["properties"]
         assert action["type"]["enum"] == ["response", "hover"]
-        assert {"x", "y", "ref", "selector"} <= set(action)
+        assert set(action) == {"type", "x", "y", "ref", "selector", "text", "pause"}
+        assert action["pause"] == {"type": "integer", "description": "hover: How long, ms."}
         await peer.ok("start_task", template="warm")
         refused = await peer.call("act", type="hoover", x=1, y=2)
         assert "Did you mean 'hover'?" in refused.text
         assert "action: 'hover' needs y" in (await peer.call("act", type="hover", x=1)).text
-        await peer.ok("act", type="hover", x=50, y=20)
+        await peer.ok("act", type="hover", x=50, y=20, pause=10)
         graded = await peer.ok("response", answer="done")
         assert graded.structured["reward"] == 1.0
     store = Store(tmp_path / "store.sqlite3")

@@ -6,10 +6,11 @@ BIN := $(VENV)/bin
 # One for each core. More are a little quicker where most tests wait for another process.
 WORKERS ?= logical
 TESTS ?=
+STRESS ?=
 STEP ?= all
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test check prove bench stress fresh clean
+.PHONY: demo test check peers prove bench stress fresh clean
 
 # The main job on real input: the quickstart taskset, a real MCP client in another process,
 # a real Chromium; progress, a table, and a report that opens from disk.
@@ -23,6 +24,12 @@ demo: $(STAMP)
 test: $(STAMP)
 	@$(BIN)/python scripts/install.py test
 	HUD_MCP_TEST_ALL=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile $(TESTS)
+
+# With other people's software, in environments of their own that pip fills from the network: the
+# surface under the oldest and the newest mcp that is admitted.
+peers: $(STAMP)
+	@$(BIN)/python scripts/install.py test
+	HUD_MCP_TEST_ALL=1 $(BIN)/python -m pytest -q -s -o faulthandler_timeout=0 -m peers $(TESTS)
 
 # Both, on a machine that has nothing: a new minimal Debian. STEP is all, demo, test or shell.
 fresh:
@@ -39,7 +46,7 @@ check: $(STAMP)
 prove: $(STAMP)
 	@$(BIN)/python scripts/install.py demo
 	$(BIN)/hud-mcp check taskset_data/*.jsonl --store prove-report/store.sqlite3
-	HUD_MCP_PROVE=1 $(BIN)/python -m pytest -q -s -o faulthandler_timeout=0 \
+	HUD_MCP_PROVE=1 $(BIN)/python -m pytest -q -n $(WORKERS) -o faulthandler_timeout=0 \
 	  tests/analysis/test_interval_coverage.py
 
 bench: $(STAMP)
@@ -57,11 +64,12 @@ bench: $(STAMP)
 	  echo "benchmarks/channel.py needs HUD's SDK, which make test leaves in .venv-hud"; \
 	fi
 
-# Clicks on what scripts move, beside plain Playwright, with the processors taken; needs MiniWoB++.
+# Actions on what scripts move, beside plain Playwright, with the processors taken; needs MiniWoB++.
+# STRESS=--full runs five seeds of each page in place of two.
 stress: $(STAMP)
 	@$(BIN)/python scripts/install.py demo
 	@$(BIN)/python -c "from importlib.util import find_spec as f; exit(f('miniwob') is None)" 2>/dev/null || $(BIN)/pip install --quiet --no-deps miniwob
-	$(BIN)/python benchmarks/stress.py
+	$(BIN)/python benchmarks/stress.py $(STRESS)
 
 $(STAMP): pyproject.toml
 	@sh scripts/make-venv.sh $(VENV) $(PYTHON)

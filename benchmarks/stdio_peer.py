@@ -22,10 +22,14 @@ def main() -> None:
 def _ours() -> None:
     import anyio
 
-    from hud_mcp.server.stdio import claim_stdio, serve_stdio
+    from hud_mcp.server.stdio.claim import claim_stdio
+    from hud_mcp.server.stdio.serve import serve_stdio
+    from hud_mcp.server.tracing import trace_where_seen
 
     with claim_stdio() as streams:
-        anyio.run(serve_stdio, _server(), streams)
+        server = _server()
+        trace_where_seen(server)
+        anyio.run(serve_stdio, server, streams)
 
 
 def _sdk() -> None:

@@ -3,16 +3,19 @@
 Sessions run in this process, in a world that answers at once with a page of text. Without the
 record, the store is one that accepts each step and drops it; all else is the same. The rounds
 take turns, so that what drifts on the machine drifts for all; a figure is the median of its
-rounds, and the ratios hold where the figures do not. Then: how long lists of a job of 2,000
+rounds, and the ratios hold where the figures do not. The processor's time is that of the thread
+of the event loop, and of all others, which is the writer's. Then: how long lists of a job of 2,000
 trajectories with 50 steps each take.
 
     python benchmarks/store.py [--rounds 5] [--seconds 2] [--url postgresql+psycopg://…]
 """
 
 import argparse
+import asyncio
 import tempfile
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -30,8 +33,8 @@ from hud_mcp.session.limits import Limits
 from hud_mcp.session.registry import Sessions
 from hud_mcp.session.session import Caller, Session
 from hud_mcp.store import Store
-from hud_mcp.task import Task
-from hud_mcp.world import Opening
+from hud_mcp.task import RECORD_MODES, RecordMode, Task
+from hud_mcp.world import Opening, WorldSpec
 
 PAGE = "\n".join(f"- link 'Item {i} of the shop' [ref=e{i}]" for i in range(40))
 LOOK = Look(text=True, image=None)
@@ -56,7 +59,7 @@ class Page:
         """Nothing is open."""
 
 
-class PageSpec:
+class PageSpec(WorldSpec):
     """Declares it."""
 
     name = "page"
@@ -75,15 +78,33 @@ class PageSpec:
 class Dropped(Store):
     """A store that accepts each step and each line of log, and drops it."""
 
-    async def add_step(self, *_: object, **__: object) -> None:
-        """Drop it."""
+    def write_steps(self, *_: object, **__: object) -> "asyncio.Future[None]":
+        """Drop them."""
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        done.set_result(None)
+        return done
 
     async def add_logs(self, *_: object, **__: object) -> None:
         """Drop them."""
 
 
-async def steps_per_s(store: Store, count: int, seconds: float) -> float:
-    """Let sessions look as often as they can; how often all of them did in a second."""
+@dataclass(frozen=True)
+class Round:
+    """What sessions did in one round.
+
+    Attributes:
+        rate: Their steps in a second, of all of them.
+        loop_us: Microseconds of the processor that a step took in the event loop's thread.
+        writer_us: The same in all other threads.
+    """
+
+    rate: float
+    loop_us: float
+    writer_us: float
+
+
+async def measure(store: Store, count: int, seconds: float, record: RecordMode) -> Round:
+    """Let sessions look as often as they can."""
     environment = Environment("page", world=PageSpec())
 
     @environment.template()
@@ -92,7 +113,8 @@ async def steps_per_s(store: Store, count: int, seconds: float) -> float:
         yield "Look around."
         yield 1.0
 
-    sessions = Sessions([environment], store=store, limits=Limits(sessions=64))
+    limits = Limits(sessions=64, sessions_per_caller=64)
+    sessions = Sessions([environment], store=store, limits=limits, record=record)
     caller = Caller(connection="benchmark")
     started = [await sessions.start(TASK, caller=caller) for _ in range(count)]
     done = 0
@@ -103,28 +125,38 @@ async def steps_per_s(store: Store, count: int, seconds: float) -> float:
             await session.step([], LOOK)
             done += 1
 
-    start_s = time.perf_counter()
+    start_s, loop_s, all_s = time.perf_counter(), time.thread_time(), time.process_time()
     end_s = start_s + seconds
     async with anyio.create_task_group() as group:
         for session in started:
             group.start_soon(go, session)
     rate = done / (time.perf_counter() - start_s)
+    loop_s, all_s = time.thread_time() - loop_s, time.process_time() - all_s
     await sessions.close()
-    return rate
+    return Round(rate, 1e6 * loop_s / done, 1e6 * (all_s - loop_s) / done)
 
 
-async def compare(places: dict[str, Callable[[], Store]], rounds: int, seconds: float) -> None:
-    """Measure every store in turn, and print the table."""
-    rates: dict[tuple[str, int], list[float]] = {(n, c): [] for n in places for c in COUNTS}
+async def compare(
+    places: dict[tuple[str, RecordMode], Callable[[], Store]], rounds: int, seconds: float
+) -> None:
+    """Measure every way to record in turn, and print the table."""
+    found: dict[tuple[tuple[str, RecordMode], int], list[Round]] = {
+        (place, count): [] for place in places for count in COUNTS
+    }
     for _ in range(rounds):
-        for (name, count), seen in rates.items():
-            seen.append(await steps_per_s(places[name](), count, seconds))
-    print("| sessions | record | steps/s | of those without |\n|--:|---|--:|--:|")
+        for (place, count), seen in found.items():
+            seen.append(await measure(places[place](), count, seconds, place[1]))
+    print("| sessions | record | steps/s | of those without | CPU µs a step: loop | writer |")
+    print("|--:|---|--:|--:|--:|--:|")
     for count in COUNTS:
-        bare = median(rates["none", count])
-        for name in places:
-            rate = median(rates[name, count])
-            print(f"| {count} | {name} | {rate:,.0f} | {rate / bare:.2f} |")
+        bare = next(seen for (place, of), seen in found.items() if of == count)
+        for place in places:
+            seen = found[place, count]
+            share = median(r.rate / b.rate for r, b in zip(seen, bare, strict=True))
+            rate = median(r.rate for r in seen)
+            loop, writer = median(r.loop_us for r in seen), median(r.writer_us for r in seen)
+            named = ", ".join(place) if place[0] != "none" else place[0]
+            print(f"| {count} | {named} | {rate:,.0f} | {share:.2f} | {loop:.0f} | {writer:.0f} |")
 
 
 async def lists(store: Store, trajectories: int, steps: int) -> None:
@@ -169,17 +201,17 @@ async def run(options: argparse.Namespace) -> None:
     """Measure everything in a temporary folder."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder)
-        places: dict[str, Callable[[], Store]] = {
-            "none": lambda: Dropped(path / "dropped.sqlite3"),
-            "SQLite": lambda: Store(path / "store.sqlite3"),
-        }
+        kept: dict[str, Callable[[], Store]] = {"SQLite": lambda: Store(path / "store.sqlite3")}
         if options.url:
-            places["PostgreSQL"] = lambda: Store(options.url, screenshots=path / "screenshots")
+            kept["PostgreSQL"] = lambda: Store(options.url, screenshots=path / "screenshots")
+        places: dict[tuple[str, RecordMode], Callable[[], Store]] = {
+            ("none", "durable"): lambda: Dropped(path / "dropped.sqlite3"),
+            **{(name, mode): place for name, place in kept.items() for mode in RECORD_MODES},
+        }
         await compare(places, options.rounds, options.seconds)
-        for name, place in places.items():
-            if name != "none":
-                print(f"\n{name}: {options.trajectories} trajectories of {options.steps} steps")
-                await lists(place(), options.trajectories, options.steps)
+        for name, place in kept.items():
+            print(f"\n{name}: {options.trajectories} trajectories of {options.steps} steps")
+            await lists(place(), options.trajectories, options.steps)
 
 
 def main() -> None:

@@ -1,32 +1,43 @@
-"""Whether clicks hit what scripts move, on a busy machine, as plain Playwright's do.
+"""Whether actions reach what scripts move, on a busy machine, as plain Playwright's do.
 
-    python benchmarks/stress.py [--pages FOLDER] [--seeds 2] [--sessions 8] [--burners 2]
+    python benchmarks/stress.py [--pages FOLDER] [--seeds 2] [--sessions 8] [--burners 2] [--full]
 
-Pages of MiniWoB++ that scripts animate or build (`pip install miniwob`, or `--pages` with its
+Every page of MiniWoB++ that its scripts animate (`pip install miniwob`, or `--pages` with its
 `html` folder), three ways in the same run: this package with one action a call, this package with
-all that is known at once in one batch, and Playwright. All sessions run at once while other
-processes take the processors. Each page is given the same few clicks each way. Printed are the
-reward and how many clicks were taken; a difference in reward fails.
+all that one look gave in one batch, and Playwright. All sessions run at once while other processes
+take the processors. The same plan looks at the page each way; see `stress_plans.py`. Printed are
+the reward and how many actions were taken; a difference in reward fails.
 
-Not every page ends by these clicks: what a person would solve by watching has no reward here
-(`None`), and only the clicks tell of it. The flight forms of MiniWoB are left out.
+`--full` runs five seeds of each page. What is left out, or has no reward that two runs could
+share, is named at the end with its reason.
 """
 
 import argparse
 import multiprocessing
 import sys
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import anyio
+from stress_plans import LEFT_OUT, PLANS, PREPARATIONS, UNJUDGED
 
 from hud_mcp import Environment
-from hud_mcp.action import Action, ActionEffect, ClickAction
+from hud_mcp.action import (
+    Action,
+    ActionEffect,
+    ClickAction,
+    DragAction,
+    MoveAction,
+    Point,
+    PressAction,
+    TypeAction,
+)
 from hud_mcp.errors import ActionFailed
-from hud_mcp.session.live_world import HeldWorld
+from hud_mcp.session.live_world import LiveWorld
 from hud_mcp.world import Opening, Shared
 from hud_mcp.worlds.browser import Browser
 from hud_mcp.worlds.browser.chromium import find_chromium
@@ -38,45 +49,12 @@ BEGIN = """seed => {
 }"""
 REWARD = "() => window.WOB_DONE_GLOBAL ? window.WOB_RAW_REWARD_GLOBAL : null"
 
-# What is clicked on each page, found by a script of the page, as selectors in order. Pages that
-# need a person's eye on something that never stands still (chase-circle, hover-shape,
-# simon-says) are in for what both ways make of a press that comes too late.
-PLANS: Mapping[str, str] = {
-    "click-pie": """() => {
-      const want = core.getUtterance().match(/"(.+)"/)[1];
-      const titles = [...document.querySelectorAll('svg text[id*="-title-"]')];
-      const item = titles.find(title => title.textContent === want);
-      return ['[id$="-spreader"]', '#' + item.id];
-    }""",
-    "moving-items": """() =>
-      [...document.querySelectorAll('.item')].slice(0, 2).map(item => '#' + item.id)""",
-    "chase-circle": "() => ['#circ']",
-    "hover-shape": "() => ['svg >> nth=0']",
-    "simon-says": "() => ['#area svg >> nth=0']",
-    "stock-market": "() => ['#buy']",
-    "terminal": "() => ['#terminal']",
-    "click-collapsible": "() => ['#area h3 >> nth=0', '#subbtn']",
-    "click-collapsible-2": "() => ['#area h3 >> nth=0']",
-    "click-menu": "() => ['#menu > li >> nth=0']",
-    "click-widget": "() => ['#area button >> nth=0', '#subbtn']",
-    "click-dialog": "() => ['.ui-dialog-titlebar-close']",
-    "click-dialog-2": """() => {
-      const want = core.getUtterance().match(/labeled "(.+)"/)[1];
-      return [want === 'x' ? '.ui-dialog-titlebar-close' : `.ui-dialog button:text-is("${want}")`];
-    }""",
-    "click-button": """() => {
-      const want = core.getUtterance().match(/"(.+)"/)[1];
-      return [`#area button:text-is("${want}") >> nth=0`];
-    }""",
-    "click-tab": """() => {
-      const want = core.getUtterance().match(/Tab #(\\d)/)[1];
-      return [`a[href="#tabs-${want}"]`];
-    }""",
-}
-BOUND_MS = 5000
+BOUND_MS = 20_000
+FULL_SEEDS = 5
+READY_MS = 120_000
 
 Result = tuple[float | None, int]
-"""The reward, and how many clicks were taken."""
+"""The reward, and how many actions were taken."""
 
 
 @dataclass(frozen=True)
@@ -103,12 +81,20 @@ def pages(given: Path | None) -> Path:
     return Path(found.submodule_search_locations[0]) / "html"
 
 
-async def begin(page: Any, run: Run) -> list[str]:
-    """Start an episode, and return what is to be clicked."""
-    await page.wait_for_function("() => window.core && window.WOB_TASK_READY !== undefined")
+def path_of(name: str) -> str:
+    """Where a page is on the site."""
+    kind, _, airline = name.partition(".")
+    return f"/flight/{airline}/wrapper.html" if airline else f"/miniwob/{kind}.html"
+
+
+async def begin(page: Any, run: Run) -> None:
+    """Start an episode."""
+    ready = "() => window.core && window.WOB_TASK_READY !== undefined"
+    await page.wait_for_function(ready, timeout=READY_MS)
+    if run.name in PREPARATIONS:
+        await page.evaluate(PREPARATIONS[run.name])
     await page.evaluate(BEGIN, run.seed)
-    await page.wait_for_function("() => window.WOB_TASK_READY")
-    return await page.evaluate(PLANS[run.name])
+    await page.wait_for_function("() => window.WOB_TASK_READY", timeout=READY_MS)
 
 
 async def reward(page: Any) -> float | None:
@@ -118,20 +104,19 @@ async def reward(page: Any) -> float | None:
 
 async def ours(shared: Shared, folder: Path, run: Run, *, batched: bool) -> Result:
     """Solve it with this package."""
-    spec = Browser(folder, start=f"/miniwob/{run.name}.html")
-    held = HeldWorld(
-        Environment("stress", world=spec), replayable=False, over=lambda: "over", log=print
-    )
+    spec = Browser(folder, start=path_of(run.name))
+    held = LiveWorld(Environment("stress", world=spec), replayable=False, log=print)
     world: Any = await held.open(Opening(shared=shared))
+    taken: list[ActionEffect] = []
     try:
-        selectors = await begin(world.page, run)
-        taken: list[ActionEffect] = []
-        actions: Sequence[Action] = [ClickAction(selector=each) for each in selectors]
-        for batch in [actions] if batched else [[each] for each in actions]:
-            try:
-                await held.act(batch, taken.append)
-            except ActionFailed:
-                break
+        await begin(world.page, run)
+        async with aclosing(PLANS[run.name](world.page)) as steps:
+            async for actions in steps:
+                for batch in [actions] if batched else [[each] for each in actions]:
+                    await held.act(batch, taken.append)
+        return await reward(world.page), len(taken)
+    except ActionFailed as exc:
+        note(run, exc)
         return await reward(world.page), len(taken)
     finally:
         await held.close()
@@ -142,19 +127,55 @@ async def plain(browser: Any, address: str, run: Run) -> Result:
     from playwright.async_api import Error  # noqa: PLC0415  # ours loads it lazily too
 
     context = await browser.new_context(viewport={"width": 1280, "height": 800})
+    page = await context.new_page()
+    taken = 0
     try:
-        page = await context.new_page()
-        taken = 0
-        await page.goto(f"{address}/miniwob/{run.name}.html")
-        for selector in await begin(page, run):
-            try:
-                await page.click(selector, timeout=BOUND_MS)
-            except Error:
-                break
-            taken += 1
+        await page.goto(address + path_of(run.name))
+        await begin(page, run)
+        async with aclosing(PLANS[run.name](page)) as steps:
+            async for actions in steps:
+                for action in actions:
+                    await perform(page, action)
+                    taken += 1
+        return await reward(page), taken
+    except Error as exc:
+        note(run, exc)
         return await reward(page), taken
     finally:
         await context.close()
+
+
+async def perform(page: Any, action: Action) -> None:
+    """Do with Playwright what an action says."""
+    match action:
+        case ClickAction(selector=str() as selector):
+            await page.click(selector, timeout=BOUND_MS)
+        case ClickAction(point=Point() as point):
+            await page.mouse.click(point.x, point.y)
+        case MoveAction(selector=str() as selector):
+            await page.hover(selector, timeout=BOUND_MS)
+        case PressAction():
+            await page.keyboard.press("+".join(action.keys))
+        case TypeAction():
+            if action.selector is not None:
+                await page.locator(action.selector).clear(timeout=BOUND_MS)
+            await page.keyboard.type(action.text)
+            if action.enter_after:
+                await page.keyboard.press("Enter")
+        case DragAction():
+            first, *rest = action.path
+            await page.mouse.move(first.x, first.y)
+            await page.mouse.down()
+            for point in rest:
+                await page.mouse.move(point.x, point.y, steps=10)
+            await page.mouse.up()
+        case _:
+            raise ValueError(f"No plan has an action of type {action.type!r}.")
+
+
+def note(run: Run, exc: Exception) -> None:
+    """Say on the console which action was refused."""
+    print(f"{run.name} {run.seed}: {str(exc).partition(chr(10))[0][:200]}", file=sys.stderr)
 
 
 async def together(
@@ -166,7 +187,7 @@ async def together(
 
     async def one(run: Run) -> None:
         async with limit:
-            with anyio.fail_after(180):
+            with anyio.fail_after(600):
                 rewards[run] = await solve(run)
 
     async with anyio.create_task_group() as group:
@@ -175,11 +196,17 @@ async def together(
     return rewards
 
 
+def tell(given: float | None) -> str:
+    """A reward in few characters."""
+    return "none" if given is None else f"{given:.2g}"
+
+
 async def main(folder: Path, runs: Sequence[Run], sessions: int) -> int:
     """Run all three ways, print their rewards, and return how many differ."""
     from playwright.async_api import async_playwright  # noqa: PLC0415  # ours loads it lazily too
 
     shared = Shared()
+    shared.contention.start()
     site = await Browser(folder, start=None).open(Opening(shared=shared))
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(executable_path=find_chromium())
@@ -195,17 +222,20 @@ async def main(folder: Path, runs: Sequence[Run], sessions: int) -> int:
         finally:
             await browser.close()
             await site.close()
+            shared.contention.stop()
             await shared.close()
-    print(f"| {'page':20} | seed | Playwright | one by one | batched |")
-    print(f"|{'-' * 22}|-----:|-----------:|-----------:|--------:|")
-    differing = 0
+    print(f"| {'page':27} | seed | Playwright | one by one | batched    |")
+    print(f"|{'-' * 29}|-----:|-----------:|-----------:|-----------:|")
+    differing = judged = 0
     for run in runs:
         row = peer[run], single[run], batched[run]
-        same = len({given for given, _taken in row}) == 1
+        same = len({given for given, _taken in row}) == 1 or run.name in UNJUDGED
         differing += not same
-        cells = " | ".join(f"{f'{given} ({taken})':>10}" for given, taken in row)
-        print(f"| {run.name:20} | {run.seed:4} | {cells} |{'' if same else ' differs'}")
-    judged = sum(peer[run][0] is not None for run in runs)
+        judged += all(given is not None for given, _taken in row) and run.name not in UNJUDGED
+        cells = " | ".join(f"{tell(given)} ({taken})".rjust(10) for given, taken in row)
+        print(f"| {run.name:27} | {run.seed:4} | {cells} |{'' if same else ' differs'}")
+    for name, why in {**UNJUDGED, **LEFT_OUT}.items():
+        print(f"{name} {'has no reward here' if name in UNJUDGED else 'is left out'}: {why}.")
     print(f"{len(runs)} runs each way, {judged} of them with a reward, {differing} differ")
     return differing
 
@@ -215,15 +245,17 @@ if __name__ == "__main__":
     parser.add_argument("--pages", type=Path)
     parser.add_argument("--only", help="names of pages, with commas")
     parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--full", action="store_true", help=f"{FULL_SEEDS} seeds of each page")
     parser.add_argument("--sessions", type=int, default=8)
     parser.add_argument("--burners", type=int, default=2)
     options = parser.parse_args()
     names = options.only.split(",") if options.only else list(PLANS)
+    seeds = max(options.seeds, FULL_SEEDS) if options.full else options.seeds
     burners = [multiprocessing.Process(target=burn, daemon=True) for _ in range(options.burners)]
     for burner in burners:
         burner.start()
     try:
-        todo = [Run(name, seed) for name in names for seed in range(options.seeds)]
+        todo = [Run(name, seed) for name in names for seed in range(seeds)]
         failed = anyio.run(main, pages(options.pages), todo, options.sessions)
     finally:
         for burner in burners:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         DragAction,
         KeyDownAction,
         KeyUpAction,
+        Mark,
         MoveAction,
         Point,
         PositionFetch,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
         ResponseAction,
         ScreenshotFetch,
         ScrollAction,
+        Targeted,
         TypeAction,
         WaitAction,
     )
@@ -42,7 +44,7 @@ if TYPE_CHECKING:
     from hud_mcp.environment import Environment
     from hud_mcp.errors import BrokenByAgent, GymMakeException
     from hud_mcp.function import History, Phase
-    from hud_mcp.grade import Cause, Grade, Outcome, SubScore
+    from hud_mcp.grade import Grade, SubScore
     from hud_mcp.graders.bash import BashGrader
     from hud_mcp.graders.combination import combine, combine_all, combine_any
     from hud_mcp.graders.grader import Grader
@@ -57,14 +59,26 @@ if TYPE_CHECKING:
         normalize,
         numeric_match,
     )
+    from hud_mcp.loading.contexts import NamedContext, read_contexts, sample_contexts, spread
+    from hud_mcp.loading.source import load_environments
     from hud_mcp.loading.tasksets import load_taskset
     from hud_mcp.observation import Look, Observation, Screenshot, TaskResult
+    from hud_mcp.outcome import Cause, Counts, Outcome
     from hud_mcp.record.job import Job, create_job, load_job, register_job, run_job
     from hud_mcp.record.trajectory import Trajectory
     from hud_mcp.record.values import Receipt, TrajectoryStep
     from hud_mcp.rollout.runs import Run, Trace
     from hud_mcp.rollout.runtime import LocalRuntime, Runtime, SubprocessRuntime
     from hud_mcp.sandbox import SandboxLimits
+    from hud_mcp.session.credential import session_token
+    from hud_mcp.show.export import (
+        ExportSummary,
+        export_atif,
+        export_gif,
+        export_html,
+        export_jsonl,
+        export_parquet,
+    )
     from hud_mcp.store import Store
     from hud_mcp.task import Task, Validation
     from hud_mcp.taskset import TaskSet, Taskset
@@ -80,8 +94,8 @@ if TYPE_CHECKING:
 # only counts letters does not wait for a browser's classes.
 _HOMES = {
     "action": "CLA Action ActionEffect ClickAction CustomAction DragAction KeyDownAction "
-    "KeyUpAction MoveAction Point PositionFetch PressAction Response ResponseAction "
-    "ScreenshotFetch ScrollAction TypeAction WaitAction",
+    "KeyUpAction Mark MoveAction Point PositionFetch PressAction Response ResponseAction "
+    "ScreenshotFetch ScrollAction Targeted TypeAction WaitAction",
     "agents.agent": "Agent",
     "call": "FunctionConfig FunctionConfigs HudStyleConfigs",
     "env.client": "Client",
@@ -90,7 +104,7 @@ _HOMES = {
     "context": "Context ContextFeature ContextSpace",
     "environment": "Environment",
     "function": "History Phase",
-    "grade": "Cause Grade Outcome SubScore",
+    "grade": "Grade SubScore",
     "graders.bash": "BashGrader",
     "graders.combination": "combine combine_all combine_any",
     "graders.grader": "Grader",
@@ -99,12 +113,17 @@ _HOMES = {
     "graders.text": "contains contains_all contains_any exact_match f1_score normalize "
     "numeric_match",
     "record.job": "Job create_job load_job register_job run_job",
+    "loading.contexts": "NamedContext read_contexts sample_contexts spread",
+    "loading.source": "load_environments",
     "loading.tasksets": "load_taskset",
     "observation": "Look Observation Screenshot TaskResult",
+    "outcome": "Cause Counts Outcome",
     "record.values": "Receipt TrajectoryStep",
     "rollout.runs": "Run Trace",
     "rollout.runtime": "LocalRuntime Runtime SubprocessRuntime",
     "sandbox": "SandboxLimits",
+    "session.credential": "session_token",
+    "show.export": "ExportSummary export_atif export_gif export_html export_jsonl export_parquet",
     "analysis.statistics": "JobStatistics",
     "store": "Store",
     "task": "Task Validation",
@@ -138,11 +157,13 @@ __all__ = [
     "Context",
     "ContextFeature",
     "ContextSpace",
+    "Counts",
     "CustomAction",
     "CustomGym",
     "DragAction",
     "Environment",
     "EvaluationResult",
+    "ExportSummary",
     "FunctionConfig",
     "FunctionConfigs",
     "Grade",
@@ -160,7 +181,9 @@ __all__ = [
     "LLMJudgeGrader",
     "LocalRuntime",
     "Look",
+    "Mark",
     "MoveAction",
+    "NamedContext",
     "NoWorld",
     "Observation",
     "Opening",
@@ -187,6 +210,7 @@ __all__ = [
     "Store",
     "SubScore",
     "SubprocessRuntime",
+    "Targeted",
     "Task",
     "TaskResult",
     "TaskSet",
@@ -211,13 +235,23 @@ __all__ = [
     "contains_any",
     "create_job",
     "exact_match",
+    "export_atif",
+    "export_gif",
+    "export_html",
+    "export_jsonl",
+    "export_parquet",
     "f1_score",
+    "load_environments",
     "load_job",
     "load_taskset",
     "normalize",
     "numeric_match",
+    "read_contexts",
     "register_job",
     "run_job",
+    "sample_contexts",
+    "session_token",
+    "spread",
 ]
 
 

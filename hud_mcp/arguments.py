@@ -19,9 +19,10 @@ from pydantic.fields import FieldInfo
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaWarningKind
 from pydantic_core import PydanticSerializationError, PydanticUndefined, to_jsonable_python
 
+from hud_mcp.clipping import clip_repr
 from hud_mcp.context import Context
 from hud_mcp.errors import InvalidTask, InvalidTemplate, did_you_mean
-from hud_mcp.world import World
+from hud_mcp.world.live import World
 
 __all__ = [
     "Arguments",
@@ -311,8 +312,7 @@ def withhold_answers(schema: Mapping[str, Any]) -> None:
 
 def clip_value(value: Any, limit: int = 80) -> str:
     """A JSON value and its kind, for an error: `'x' (string)`."""
-    text = repr(value)
-    text = text if len(text) <= limit else text[:limit] + "…"
+    text = clip_repr(value, limit)
     other = "null" if value is None else type(value).__name__
     kind = next((name for kind, name in _KINDS if isinstance(value, kind)), other)
     return f"{text} ({kind})"

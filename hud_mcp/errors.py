@@ -13,7 +13,6 @@ __all__ = [
     "AlreadyAnswered",
     "BrokenByAgent",
     "CapabilityNotFound",
-    "DestroyedByAgent",
     "EnvironmentFailed",
     "GraderFailed",
     "GradingFailed",
@@ -42,7 +41,9 @@ __all__ = [
     "StoreFailed",
     "WorldDied",
     "broken_world",
+    "clipped",
     "did_you_mean",
+    "failed_by",
     "sole_cause",
 ]
 
@@ -106,13 +107,6 @@ class EnvironmentFailed(HudMcpError):
     """The world broke, or could not be opened.
 
     Its session is brought back where its record can do that; else it ends without a grade.
-    """
-
-
-class DestroyedByAgent(EnvironmentFailed):
-    """The world broke, and it knows that the agent's own doing has ended it.
-
-    Where the session cannot be brought back, it is graded 0.0 as the agent's doing.
     """
 
 
@@ -211,10 +205,22 @@ def sole_cause(error: BaseException) -> BaseException:
 
 def broken_world(error: BaseException) -> "BrokenByAgent | EnvironmentFailed | None":
     """What a world told a grader that failed by it; None where the grader failed by itself."""
+    found = failed_by(error)
+    return found if isinstance(found, BrokenByAgent | EnvironmentFailed) else None
+
+
+def failed_by(error: BaseException) -> BaseException | None:
+    """What a grader failed by, inside groups and beneath a grader's own word for it."""
     found: BaseException | None = sole_cause(error)
     while isinstance(found, GraderFailed | GradingFailed):
         found = found.__cause__
-    return found if isinstance(found, BrokenByAgent | EnvironmentFailed) else None
+    return found
+
+
+def clipped(value: object, limit: int = 60) -> str:
+    """A value as an error names it: its `repr`, cut after so many characters."""
+    text = repr(value)
+    return text if len(text) <= limit else f"{text[:limit]}…"
 
 
 def did_you_mean(given: object, known: Iterable[str]) -> str:

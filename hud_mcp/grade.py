@@ -1,12 +1,11 @@
-"""The outcome of a finished task: a reward, its parts, a sentence; never a default.
+"""What a finished task is graded with: a reward, its parts, a sentence; never a default.
 
-This module owns what a template may yield as its grade, and the ways a session can
-end. A missing grade is None; a failure is an `Outcome` of its own.
+This module owns what a template may yield as its grade. A missing grade is None; a failure is
+an `Outcome` of its own, and has no reward.
 """
 
 import math
 from collections.abc import Mapping
-from enum import StrEnum
 from numbers import Real
 from typing import Annotated, Any, cast
 
@@ -14,48 +13,11 @@ from pydantic import AliasChoices, BeforeValidator, Field, ValidationError
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from hud_mcp.action import Value
+from hud_mcp.clipping import clip_repr
 from hud_mcp.errors import GradingFailed
+from hud_mcp.outcome import Cause, Outcome, cause_of
 
 __all__ = ["Cause", "Grade", "Outcome", "SubScore", "cause_of", "read_grade"]
-
-
-class Outcome(StrEnum):
-    """How a session ended."""
-
-    GRADED = "graded"
-    CANCELLED = "cancelled"
-    EXPIRED = "expired"
-    ENVIRONMENT_FAILED = "environment_failed"
-    GRADING_FAILED = "grading_failed"
-    LOST = "lost"
-
-
-class Cause(StrEnum):
-    """Whose doing the end of a session was.
-
-    The agent's is its result, and is not tried again. The machine's and the operator's are
-    nobody's result: they are in no mean and in no rate.
-    """
-
-    AGENT = "agent"
-    MACHINE = "machine"
-    OPERATOR = "operator"
-
-
-_MACHINES = frozenset({Outcome.ENVIRONMENT_FAILED, Outcome.GRADING_FAILED, Outcome.LOST})
-
-
-def cause_of(outcome: Outcome, named: Cause | None = None) -> Cause:
-    """Whose doing an end was.
-
-    Args:
-        outcome: How it ended.
-        named: What its receipt says; None in one of before causes were recorded, which reads as
-            it was counted then: what was cancelled or expired is the agent's.
-    """
-    if named is not None:
-        return named
-    return Cause.MACHINE if outcome in _MACHINES else Cause.AGENT
 
 
 def _without_none(default: Any) -> BeforeValidator:
@@ -138,13 +100,13 @@ def read_grade(value: Any, *, where: str) -> Grade:
     fields = _fields(value)
     if fields is None:
         raise GradingFailed(
-            f"{where}: the template yielded {_clip(value)} as its grade; yield a number, a Grade, "
+            f"{where}: the template yielded {_shown(value)} as its grade; yield a number, a Grade, "
             "or a dict with a numeric 'score'."
         )
     reward = fields["reward"]
     if not isinstance(reward, Real) or not _is_finite(reward):
         raise GradingFailed(
-            f"{where}: the template yielded {_clip(reward)} as its reward; a reward is a finite "
+            f"{where}: the template yielded {_shown(reward)} as its reward; a reward is a finite "
             "number."
         )
     try:
@@ -153,7 +115,7 @@ def read_grade(value: Any, *, where: str) -> Grade:
         first = exc.errors(include_url=False)[0]
         path = ".".join(str(p) for p in first["loc"])
         raise GradingFailed(
-            f"{where}: the grade's {path}: {first['msg'].lower()}, got {_clip(first['input'])}."
+            f"{where}: the grade's {path}: {first['msg'].lower()}, got {_shown(first['input'])}."
         ) from None
     return _checked(grade, where)
 
@@ -239,6 +201,5 @@ def _is_finite(number: Real) -> bool:
         return False
 
 
-def _clip(value: Any, limit: int = 80) -> str:
-    text = repr(value)
-    return text if len(text) <= limit else text[:limit] + "…"
+def _shown(value: Any) -> str:
+    return clip_repr(value, 80)

@@ -9,6 +9,7 @@ from hud_mcp.env.reaching import reach
 from hud_mcp.errors import GymMakeException, HudMcpError
 from hud_mcp.record import job as jobs
 from hud_mcp.record.job import Job
+from hud_mcp.task import RecordMode
 from hud_mcp.types import CustomGym, Gym
 
 __all__ = ["CustomGym", "Gym", "GymMakeException", "make"]
@@ -21,6 +22,7 @@ async def make(
     job_id: str | None = None,
     url: str | None = None,
     metadata: dict[str, Any] | None = None,
+    record: RecordMode | None = None,
 ) -> Environment:
     """Make a live environment; of a task, its setup has run.
 
@@ -35,6 +37,8 @@ async def make(
             operator's token, before an `@` in the address or in `HUD_MCP_OPERATOR_TOKEN`; a HUD
             server at `tcp://` does not.
         metadata: What belongs to this instance; recorded with it.
+        record: How its steps are written: `durable`, each before its call is answered, or
+            `batched`, within 50 ms of that; the environment's choice by default.
 
     Returns:
         The environment; close it when the work is done.
@@ -54,6 +58,8 @@ async def make(
         asked = {"task": task.row, "job_id": job_id, "metadata": metadata}
         if current is not None:
             asked["job"] = current.model_dump(mode="json", exclude={"damage", "planned"})
+        if record is not None:
+            asked["record"] = record
         begun = await client.call("hud-mcp/start", asked)
     except HudMcpError as exc:
         await _give_up(client)
@@ -68,6 +74,7 @@ async def make(
         metadata=dict(metadata or {}),
         build_data=_build_data(wanted),
         job_id=job_id,
+        record=record,
     )
 
 

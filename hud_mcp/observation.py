@@ -8,7 +8,7 @@ import base64
 import hashlib
 import io
 from functools import cached_property
-from typing import Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from pydantic import (
     ConfigDict,
@@ -22,19 +22,27 @@ from pydantic import (
 
 from hud_mcp.action import Value
 
+if TYPE_CHECKING:
+    from PIL.Image import Image as PillowImage
+
 __all__ = [
+    "JPEG_QUALITY",
     "ImageFormat",
     "Look",
     "Observation",
     "Screenshot",
     "TaskResult",
     "clip_text",
+    "encode_picture",
     "fit_screenshot",
 ]
 
 ImageFormat = Literal["png", "jpeg"]
 
-_JPEG_QUALITIES = (80, 65, 50, 35)
+JPEG_QUALITY = 80
+"""Of pictures for an agent, where nobody chose another."""
+
+_JPEG_QUALITIES = (JPEG_QUALITY, 65, 50, 35)
 """Tried in turn until a picture fits; below 35 small text is gone, so the size shrinks instead."""
 
 
@@ -91,7 +99,7 @@ class Screenshot(Value):
 
     def as_png(self) -> "Screenshot":
         """The same picture as PNG; itself where it is one already."""
-        return self if self.mime_type == "image/png" else _encode(self, "png", None, 80)
+        return self if self.mime_type == "image/png" else _encode(self, "png")
 
 
 class Observation(Value):
@@ -161,7 +169,7 @@ class Look(Value):
         default=False, description="Only what changed in the text since the last observation."
     )
     image: ImageFormat | None = Field(default=None, description="Its format; None for no picture.")
-    quality: int = Field(default=80, ge=1, le=100, description="JPEG quality.")
+    quality: int = Field(default=JPEG_QUALITY, ge=1, le=100, description="JPEG quality.")
     max_edge_px: int = Field(default=1568, ge=64, description="Models see no more than this.")
     max_image_bytes: int = Field(default=700_000, ge=10_000, description="Before base64.")
     max_text_chars: int = Field(default=10_000, ge=200)
@@ -209,7 +217,38 @@ def clip_text(text: str, max_chars: int) -> str:
     return f"{kept}\n… {len(text) - len(kept)} more characters; scroll to see the rest."
 
 
-def _encode(shot: Screenshot, kind: ImageFormat, edge: int | None, quality: int) -> Screenshot:
+def encode_picture(
+    picture: "PillowImage",
+    kind: ImageFormat,
+    *,
+    quality: int = JPEG_QUALITY,
+    scale: float = 1.0,
+) -> Screenshot:
+    """Encode a picture of Pillow's, quickly rather than small.
+
+    Args:
+        picture: What is seen.
+        kind: The format.
+        quality: Of a JPEG.
+        scale: CSS pixels per pixel of the picture.
+    """
+    out = io.BytesIO()
+    if kind == "png":
+        picture.save(out, "PNG", compress_level=1)
+    else:
+        picture.save(out, "JPEG", quality=quality)
+    return Screenshot(
+        data=out.getvalue(),
+        mime_type="image/png" if kind == "png" else "image/jpeg",
+        width_px=picture.width,
+        height_px=picture.height,
+        scale=scale,
+    )
+
+
+def _encode(
+    shot: Screenshot, kind: ImageFormat, edge: int | None = None, quality: int = JPEG_QUALITY
+) -> Screenshot:
     from PIL import Image  # noqa: PLC0415  # loads only where used
 
     with Image.open(io.BytesIO(shot.data)) as opened:
@@ -218,17 +257,7 @@ def _encode(shot: Screenshot, kind: ImageFormat, edge: int | None, quality: int)
     if edge is not None and edge < longest:
         size = tuple(max(1, round(side * edge / longest)) for side in image.size)
         image = image.resize((size[0], size[1]), Image.Resampling.LANCZOS)  # pyright: ignore[reportUnknownMemberType]  # Pillow's stub names NumPy arrays
-    out = io.BytesIO()
-    if kind == "png":
-        image.save(out, "PNG", compress_level=1)
-    else:
-        image.save(out, "JPEG", quality=quality)
-    return Screenshot(
-        data=out.getvalue(),
-        mime_type="image/png" if kind == "png" else "image/jpeg",
-        width_px=image.width,
-        height_px=image.height,
-        # Of the longer side: the shorter one is rounded to whole pixels, which is far off at the
-        # far end of a long page.
-        scale=shot.scale * max(shot.width_px, shot.height_px) / max(image.size),
-    )
+    # Of the longer side: the shorter one is rounded to whole pixels, which is far off at the
+    # far end of a long page.
+    scale = shot.scale * max(shot.width_px, shot.height_px) / max(image.size)
+    return encode_picture(image, kind, quality=quality, scale=scale)

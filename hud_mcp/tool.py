@@ -7,7 +7,7 @@ from typing import Any
 
 from hud_mcp.arguments import Arguments, source_line
 from hud_mcp.errors import InvalidEnvironment
-from hud_mcp.world import SharedService
+from hud_mcp.world.opening import SharedService
 
 __all__ = ["CORE_TOOLS", "Tool"]
 

@@ -17,7 +17,6 @@ from pathlib import Path
 import anyio
 
 from hud_mcp.errors import EnvironmentFailed
-from hud_mcp.worlds.browser.allow import AllowList
 from hud_mcp.worlds.browser.chromium import Chromium, find_chromium
 from hud_mcp.worlds.browser.driver import driver_complaint, missing_library, package_of
 
@@ -97,6 +96,8 @@ TESTS: tuple[tuple[Callable[[], bool], Need], ...] = (
             ("ssh", "an OpenSSH client", "openssh-client", "openssh-clients"),
             ("curl", "curl", "curl", "curl"),
             ("openssl", "OpenSSL", "openssl", "openssl"),
+            ("git", "Git", "git", "git"),
+            ("pgrep", "pgrep", "procps", "procps-ng"),
         )
         if ON_LINUX
     ),
@@ -107,7 +108,7 @@ def browser_fault() -> str | None:
     """Why no browser can be driven; None where one was, to its first breath and its last."""
 
     async def launch() -> None:
-        browser = await Chromium.launch(find_chromium(), AllowList())
+        browser = await Chromium.launch(find_chromium())
         await browser.close()
 
     try:

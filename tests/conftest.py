@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from coverage_table import pytest_terminal_summary  # noqa: F401  # a hook
 from hypothesis import HealthCheck, settings
 from other_python import ROOT, OtherPython
 from skips import pytest_make_collect_report, pytest_runtest_makereport, skip_here  # noqa: F401  # hooks

@@ -17,7 +17,7 @@ from hud_mcp.grade import Grade
 from hud_mcp.observation import Look, Observation, Screenshot
 from hud_mcp.session.registry import Sessions
 from hud_mcp.store import Store
-from hud_mcp.world import Opening
+from hud_mcp.world import Opening, WorldSpec
 
 __all__ = ["Moments", "Slate", "registry", "slates"]
 
@@ -84,7 +84,7 @@ class KeptSlate(Slate):
         self.words = data.decode().split()
 
 
-class SlateSpec:
+class SlateSpec(WorldSpec):
     """Declares a slate."""
 
     name = "slate"

@@ -22,6 +22,8 @@ ROOT = Path(hud_mcp.__file__).parent.parent
 LAYERS = (
     ("errors", "exceptions"),
     (
+        "clipping",
+        "outcome",
         "action",
         "call",
         "contention",
@@ -48,10 +50,11 @@ LAYERS = (
         "contexts",
         "source",
         "carl",
+        "testing",
     ),
-    ("sandbox",),
+    ("egress", "sandbox"),
     ("worlds", "graders"),
-    ("analysis", "generalisation", "record", "show.transcript", "store"),
+    ("analysis", "generalisation", "record", "show.phrases", "show.transcript", "store"),
     ("session", "credential", "template_process"),
     (
         "server",
@@ -101,6 +104,7 @@ EXCEPTIONS = {
         "worlds.browser.functions",
         "graders.pattern",
     ): "an expression of a row is searched for where it can be ended, and there is one such place",
+    ("record.job", "store"): "a job that is asked for by its id is read when it is called for",
     ("record.job", "rollout.classic"): "run_job, which is HUD's, loads what runs when it is called",
     ("record.job", "rollout.runs"): "a job knows the type of its runs",
     ("task", "record.job"): "Task.run, which is HUD's, returns a job",
@@ -117,7 +121,7 @@ NARROW = {"agents.agent": VALUES}
 
 HEAVY = {
     "playwright": ("worlds.browser",),
-    "sqlalchemy": ("store.columns", "store.schema", "store.migrations"),
+    "sqlalchemy": ("store.columns", "store.schema", "store.statements", "store.migrations"),
     "alembic": ("store.migrations",),
     "mcp": ("server",),
     "gymnasium": ("worlds.gymnasium", "carl", "task_env"),
@@ -200,6 +204,11 @@ def belongs(name: str, to: str) -> bool:
     return name == to or name.startswith(f"{to}.")
 
 
+def is_dunder(module: str) -> bool:
+    """Whether it is the package, or a name of its own such as `__version__`."""
+    return module == "hud_mcp" or module.rpartition(".")[2].startswith("__")
+
+
 def target_of(module: str, modules: dict[str, Path]) -> str | None:
     """The module of the package that an import means; None for what is not the package's."""
     if not belongs(module, "hud_mcp"):
@@ -249,6 +258,11 @@ def violations(root: Path) -> list[str]:
             target = target_of(each.module, modules)
             if target is None:
                 found += [where + text for text in foreign_violations(each)]
+            elif importer and not target and not is_dunder(each.module):
+                name = each.module.rpartition(".")[2]
+                found.append(
+                    f"{where}`from hud_mcp import {name}` hides where it is; name its home"
+                )
             elif importer or not each.for_types:
                 if target and target != importer and (importer, target) not in EXCEPTIONS:
                     edges[importer].add(target)
@@ -419,6 +433,9 @@ def test_a_tree_that_keeps_the_rules_has_no_violations(tmp_path: Path) -> None:
         ("agents/agent.py", "from hud_mcp.task.x import Task", "agents.agent imports task"),
         ("server/app.py", "from hud_mcp.cli import main", "server.app imports cli"),
         ("__init__.py", "from hud_mcp.action import Action", "only when it is asked"),
+        ("job.py", "from hud_mcp import Store", "hides where it is; name its home"),
+        ("job.py", "def f():\n    from hud_mcp import Store", "hides where it is"),
+        ("job.py", "from hud_mcp import __version__", "'job' has no place"),
         ("manager.py", "", ""),
         ("manager.py", "import hud_mcp.errors", "'manager' has no place in the order of layers"),
         ("context.py", "import hud_mcp.grade", "import cycle: context → grade → context"),

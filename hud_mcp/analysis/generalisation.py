@@ -29,7 +29,6 @@ from hud_mcp.analysis.statistics import (
     outcome_class,
 )
 from hud_mcp.context import Scalar
-from hud_mcp.grade import Outcome
 from hud_mcp.loading.provenance import (
     MOST_UNUSED,
     UnusedContexts,
@@ -37,6 +36,7 @@ from hud_mcp.loading.provenance import (
     context_name,
     split_of,
 )
+from hud_mcp.outcome import Counts
 from hud_mcp.task import Task
 
 __all__ = [
@@ -54,9 +54,6 @@ TRAIN = "train"
 
 WITHOUT = ""
 """The split of runs whose rows name none."""
-
-_GIVEN_UP = frozenset({Outcome.CANCELLED.value, Outcome.EXPIRED.value})
-"""Classes of runs that the agent brought to an end without an answer."""
 
 _NAMED = 12
 """Of contexts that no run used; the text counts the others."""
@@ -166,9 +163,10 @@ def generalisation(
         None where no feature of the context varies between the runs, no split is named, and
         every context was used.
     """
-    counted = _counted(runs, group)
+    rows = list(tasks)
+    counted = _counted(runs, group, rows)
     features, splits = _varying(counted), _splits(counted)
-    names, count = _unused(counted, tasks, unused)
+    names, count = _unused(counted, rows, unused)
     if not features and set(splits) <= {WITHOUT} and not count:
         return None
     table = _Table(counted)
@@ -203,14 +201,14 @@ class _Run:
     is_given_up: bool
 
 
-def _counted(runs: Iterable[ContextualRun], group: int) -> list[_Run]:
+def _counted(runs: Iterable[ContextualRun], group: int, rows: Iterable[Task]) -> list[_Run]:
     of_task: dict[str, list[ContextualRun]] = {}
     for run in counting(runs):
         of_task.setdefault(run.task_id, []).append(run)
     chosen = [run for tries in of_task.values() for run in choose_runs(tries, group)[0]]
     rewards = {run.id: run.reward for run in chosen if _is_graded(run)}
     least = 0.0 if all(is_in_range(r) for r in rewards.values() if r is not None) else None
-    clusters = clusters_of(run.task for run in chosen)
+    clusters = clusters_of([*rows, *(run.task for run in chosen)])
     return [
         _Run(
             task=clusters.get(run.task_id, run.task_id),
@@ -222,7 +220,7 @@ def _counted(runs: Iterable[ContextualRun], group: int) -> list[_Run]:
                 if isinstance(value, Scalar)
             },
             reward=least
-            if (is_given_up := outcome_class(run) in _GIVEN_UP)
+            if (is_given_up := outcome_class(run).counts is Counts.RATES)
             else rewards.get(run.id),
             is_given_up=is_given_up,
         )
@@ -231,7 +229,7 @@ def _counted(runs: Iterable[ContextualRun], group: int) -> list[_Run]:
 
 
 def _is_graded(run: Run) -> bool:
-    return outcome_class(run) == Outcome.GRADED.value
+    return outcome_class(run).counts is Counts.MEAN
 
 
 def _unused(

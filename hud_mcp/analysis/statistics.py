@@ -13,22 +13,25 @@ from pydantic import Field
 
 from hud_mcp.action import Value
 from hud_mcp.analysis.intervals import CONFIDENCE, Column, interval_text, is_in_range, mean_interval
-from hud_mcp.grade import Cause, Outcome
+from hud_mcp.outcome import (
+    NOT_BEGUN,
+    UNFINISHED,
+    Cause,
+    Counts,
+    Outcome,
+    OutcomeClass,
+    class_of,
+    outcome_classes,
+)
 
 __all__ = [
-    "INFRASTRUCTURE",
-    "INTERRUPTED",
-    "NOT_BEGUN",
-    "OUTCOME_CLASSES",
     "PASS_REWARD",
-    "UNFINISHED",
     "Estimate",
     "JobStatistics",
     "PassRate",
     "Run",
     "TaskStatistics",
     "choose_runs",
-    "class_of",
     "counting",
     "estimate_of",
     "is_infrastructure",
@@ -41,28 +44,6 @@ __all__ = [
 
 PASS_REWARD = 1 - 1e-6
 """A reward from here on is a pass; below 1, as rewards are sums of weighted floats."""
-
-UNFINISHED = "unfinished"
-"""The class of a run that has begun and has no end."""
-
-NOT_BEGUN = "not_begun"
-"""The class of a run that the job is to have and that was never started."""
-
-INTERRUPTED = "interrupted"
-"""The class of a run that its operator or the machine ended before the agent had come to an end."""
-
-INFRASTRUCTURE = frozenset(
-    {
-        Outcome.ENVIRONMENT_FAILED.value,
-        Outcome.GRADING_FAILED.value,
-        Outcome.LOST.value,
-        UNFINISHED,
-        INTERRUPTED,
-    }
-)
-"""Classes that say nothing of the agent: they are in no mean and in no rate."""
-
-OUTCOME_CLASSES = (*(outcome.value for outcome in Outcome), INTERRUPTED, UNFINISHED, NOT_BEGUN)
 
 _EVERY_K = 8
 """Up to this group size each k has a row; above, the powers of two and the size itself."""
@@ -121,7 +102,8 @@ class Estimate(Value):
     tasks: int = Field(description="Of how many tasks they are.")
     clusters: int = Field(
         description="How many of these are independent of each other, as the interval takes it: "
-        "tasks that are one task under several contexts are one."
+        "tasks that are one task under several contexts are one; in a set of one task, those of "
+        "one context."
     )
 
 
@@ -190,11 +172,23 @@ class JobStatistics(Value):
     @property
     def infrastructure(self) -> int:
         """How many of them ended without saying anything of the agent."""
-        return sum(n for name, n in self.outcomes.items() if _has_failed(name))
+        return self._number(
+            each
+            for each in outcome_classes()
+            if each.counts is Counts.NOWHERE and each not in (UNFINISHED, NOT_BEGUN)
+        )
+
+    @property
+    def to_resume(self) -> int:
+        """How many of them a resumed job runs again."""
+        return self._number(each for each in outcome_classes() if each.tried_again)
 
     def __str__(self) -> str:
         """The figures as lines of text, each with its denominator."""
         return "\n".join([*self._figures(), "", *self._classes()])
+
+    def _number(self, classes: Iterable[OutcomeClass]) -> int:
+        return sum(self.outcomes.get(each, 0) for each in classes)
 
     def _figures(self) -> list[str]:
         runs, tasks = _count(self.wanted, "run"), _count(len(self.tasks), "task")
@@ -223,15 +217,16 @@ class JobStatistics(Value):
             return f"{estimate.value:.3f} (no interval: {estimate.reason})"
         interval = interval_text(estimate.low, estimate.high)
         few = estimate.clusters < estimate.tasks
-        of = f", of {estimate.clusters} base {_plural(estimate.clusters, 'task')}" if few else ""
+        of = f", of {_count(estimate.clusters, 'cluster')}" if few else ""
         return f"{estimate.value:.3f} ({self.confidence:.0%}: {interval}{of})"
 
     def _classes(self) -> list[str]:
         digits = len(str(self.wanted))
         lines: list[str] = []
+        notes = {each.value: each.note for each in outcome_classes()}
         for name, number in self.outcomes.items():
-            note = _NOTES.get(name, "infrastructure: in no mean and in no pass rate")
-            lines.append(f"{name.ljust(18)}  {number:>{digits}}  {note if number else ''}".rstrip())
+            note = notes.get(name, "") if number else ""
+            lines.append(f"{name.ljust(18)}  {number:>{digits}}  {note}".rstrip())
         if self.earlier_tries:
             tries = "earlier tries".ljust(18)
             lines.append(f"{tries}  {self.earlier_tries:>{digits}}  later runs stand in for them")
@@ -251,43 +246,9 @@ class JobStatistics(Value):
         return lines
 
 
-_NOTES = {
-    Outcome.GRADED.value: "in the mean",
-    Outcome.CANCELLED.value: "not passed; not in the mean",
-    Outcome.EXPIRED.value: "not passed; not in the mean",
-    INTERRUPTED: "ended by its operator or the machine: in no mean and in no pass rate",
-    UNFINISHED: "no end yet: in no mean and in no pass rate",
-    NOT_BEGUN: "never started: in no mean and in no pass rate",
-}
-
-
-_UNGRADED = frozenset({Outcome.CANCELLED, Outcome.EXPIRED})
-
-
-def outcome_class(run: Run) -> str:
-    """The class that a run is counted in: its outcome's name, `interrupted` or `unfinished`.
-
-    A record that says graded and has no finite reward counts as `grading_failed`: it has
-    no number to count.
-    """
+def outcome_class(run: Run) -> OutcomeClass:
+    """The class that a run is counted in."""
     return class_of(run.outcome, run.cause, run.reward)
-
-
-def class_of(outcome: Outcome | None, cause: Cause | None, reward: float | None) -> str:
-    """The class of an end; see `outcome_class`.
-
-    Args:
-        outcome: How it ended; None while it goes on.
-        cause: Whose doing that was.
-        reward: What it was graded with, or None.
-    """
-    if outcome is None:
-        return UNFINISHED
-    if outcome is Outcome.GRADED and (reward is None or not math.isfinite(reward)):
-        return Outcome.GRADING_FAILED.value
-    if outcome in _UNGRADED and cause is not Cause.AGENT:
-        return INTERRUPTED
-    return outcome.value
 
 
 def counting(runs: Iterable[RunT]) -> list[RunT]:
@@ -297,7 +258,7 @@ def counting(runs: Iterable[RunT]) -> list[RunT]:
 
 def is_infrastructure(run: Run) -> bool:
     """Whether a run says nothing of the agent: it broke, was lost, or has no end."""
-    return outcome_class(run) in INFRASTRUCTURE
+    return outcome_class(run).counts is Counts.NOWHERE
 
 
 def choose_runs(runs: Iterable[RunT], group: int) -> tuple[list[RunT], list[RunT]]:
@@ -324,7 +285,7 @@ def choose_runs(runs: Iterable[RunT], group: int) -> tuple[list[RunT], list[RunT
 
 
 def plan(task_ids: Iterable[str], runs: Iterable[Run], group: int) -> dict[str, int]:
-    """Tell how many runs each task still needs, so that none of its runs is infrastructure's.
+    """Tell how many runs each task still needs, so that none of its runs is to be tried again.
 
     Args:
         task_ids: The tasks that the job is to run, in order.
@@ -337,7 +298,7 @@ def plan(task_ids: Iterable[str], runs: Iterable[Run], group: int) -> dict[str, 
     """
     missing = dict.fromkeys(task_ids, group)
     for run in counting(runs):
-        if run.task_id in missing and not is_infrastructure(run):
+        if run.task_id in missing and not outcome_class(run).tried_again:
             missing[run.task_id] -= 1
     return {task_id: number for task_id, number in missing.items() if number > 0}
 
@@ -403,7 +364,7 @@ def job_statistics(
     of_task: dict[str, list[Run]] = {task_id: [] for task_id in task_ids}
     for run in runs:
         of_task.setdefault(run.task_id, []).append(run)
-    outcomes = dict.fromkeys(OUTCOME_CLASSES, 0)
+    outcomes = dict.fromkeys((each.value for each in outcome_classes()), 0)
     rows: list[TaskStatistics] = []
     sums: list[float] = []
     in_range = True
@@ -440,15 +401,11 @@ def _overloaded(runs: Iterable[Run], rows: Iterable[TaskStatistics]) -> int:
     return sum(run.id in counted and getattr(run, "overloaded", 0) > 0 for run in runs)
 
 
-def _has_failed(name: str) -> bool:
-    return name in INFRASTRUCTURE and name != UNFINISHED
-
-
 def _task_row(
     task_id: str, counted: Sequence[Run], earlier: Sequence[Run], group: int, threshold: float
 ) -> tuple[TaskStatistics, list[float]]:
     """A task's figures, and its rewards."""
-    graded = [run.reward for run in counted if outcome_class(run) == Outcome.GRADED.value]
+    graded = [run.reward for run in counted if outcome_class(run).counts is Counts.MEAN]
     rewards = [reward for reward in graded if reward is not None]
     row = TaskStatistics(
         task=task_id,

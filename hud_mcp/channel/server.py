@@ -15,7 +15,7 @@ import anyio
 from hud_mcp.capability import Capability
 from hud_mcp.channel.bound import BoundChannel
 from hud_mcp.channel.connection import Connection, RpcError, Service
-from hud_mcp.channel.endpoints.endpoints import Doors
+from hud_mcp.channel.endpoints.endpoints import Endpoints
 from hud_mcp.channel.frames import (
     CHUNK_BYTES,
     FRAME_BYTES,
@@ -33,6 +33,7 @@ from hud_mcp.session.limits import Limits
 from hud_mcp.session.operations import Operations
 from hud_mcp.session.registry import Sessions
 from hud_mcp.store import Store
+from hud_mcp.task import RecordMode
 
 __all__ = ["CHANNEL_LIMITS", "Channel", "bind", "serve"]
 
@@ -67,6 +68,8 @@ class Channel:
             more than HUD's own limit. Arguments and answers may be as long as a frame, unless
             the limits of the sessions say otherwise: what they are by default is MCP's.
         connections: How many there may be at once, streams included.
+        record: How steps are written where the sessions are its own, one of `RECORD_MODES`; None
+            for the environment's choice.
     """
 
     def __init__(
@@ -81,11 +84,15 @@ class Channel:
         first_s: float = _FIRST_S,
         frame_bytes: int | None = None,
         connections: int = _CONNECTIONS,
+        record: RecordMode | None = None,
     ) -> None:
+        if record is not None and sessions is not None:
+            raise HudMcpError("These sessions are recorded as they say; give `record` to them.")
         if token is not None and token == operator_token:
             raise HudMcpError("Peers have the operator's token; give them another one.")
         self.environment = environment
         self._sessions = sessions
+        self._record: RecordMode | None = record
         self._closes_sessions = closes_sessions or sessions is None
         self._token = token
         self._operator_token = operator_token
@@ -95,7 +102,7 @@ class Channel:
         self._most = connections
         self._budget = Budget()
         self._server: asyncio.Server | None = None
-        self._doors = Doors(environment)
+        self._endpoints = Endpoints(environment)
         self._service: Service | None = None
         self._connections: set[asyncio.Task[None]] = set()
 
@@ -110,9 +117,11 @@ class Channel:
                 served here.
             Exception: What an initialize hook raised; nothing listens then.
         """
-        self._doors.check()
+        self._endpoints.check()
         if self._sessions is None:
-            self._sessions = Sessions([self.environment], store=Store(), limits=CHANNEL_LIMITS)
+            self._sessions = Sessions(
+                [self.environment], store=Store(), limits=CHANNEL_LIMITS, record=self._record
+            )
         limits = self._sessions.limits
         is_given = "argument_bytes" in limits.model_fields_set
         argument_bytes = limits.argument_bytes if is_given else FRAME_BYTES
@@ -125,10 +134,10 @@ class Channel:
             self._sessions,
             self.environment,
             adopts=loopback or self._token is not None,
-            on_forget=self._doors.dismiss,
+            on_forget=self._endpoints.dismiss,
         )
-        self._doors.find_session = held.attend
-        self._sessions.close_first(self._doors.close)
+        self._endpoints.find_session = held.attend
+        self._sessions.close_first(self._endpoints.close)
         self._service = Service(
             environment=self.environment,
             held=held,
@@ -162,7 +171,7 @@ class Channel:
             self._server.close()
         if self._sessions is not None and self._closes_sessions:
             await self._sessions.close()
-        await self._doors.close()
+        await self._endpoints.close()
         if self._service is not None and self._service.calls:
             await asyncio.wait(self._service.calls, timeout=_CLOSE_S)  # their replies are sent
         for task in list(self._connections):
@@ -171,7 +180,7 @@ class Channel:
             await asyncio.wait(self._connections, timeout=_CLOSE_S)
 
     async def _bindings(self, held: HudSession) -> list[dict[str, Any]]:
-        published = [*self.environment.capabilities, *await self._doors.admit(held)]
+        published = [*self.environment.capabilities, *await self._endpoints.admit(held)]
         return [
             {"name": c.name, "protocol": c.protocol, "url": c.url, "params": c.params}
             for c in published
@@ -249,11 +258,11 @@ class Channel:
     async def _find(self, name: Any) -> Capability:
         if not isinstance(name, str):
             raise RpcError(-32602, "tunnel.open: 'capability' must be a string")
-        published = [*self.environment.capabilities, *await self._doors.addresses()]
+        published = [*self.environment.capabilities, *await self._endpoints.addresses()]
         for capability in published:
             if capability.name == name:
                 return capability
-        if (own := self._doors.find(name)) is not None:
+        if (own := self._endpoints.find(name)) is not None:
             return own
         known = ", ".join(c.name for c in published) or "none"
         raise RpcError(-32000, f"unknown capability: {name!r}; there are: {known}")

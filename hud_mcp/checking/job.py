@@ -128,6 +128,7 @@ class Proof:
                         bounds=Bounds(how.timeout_s),
                         max_concurrent=how.max_concurrent,
                         retries=0,
+                        job_id=self.job.id,
                         on_start=watch.on_start,
                         on_end=lambda done, again: self._note(done, again, watch),
                     )
@@ -196,6 +197,7 @@ async def begin_proof(
         name=f"check {name}",
         taskset=name,
         agent=AGENT,
+        planned=True,
         metadata={"check": how.model_dump(mode="json", exclude_defaults=True)},
     )
     await store.add_job(job, probes)

@@ -7,6 +7,7 @@ from pydantic import Field
 from hud_mcp.action import Value
 from hud_mcp.checking.references import Candidate, is_short, occurs
 from hud_mcp.checking.surface import Seen
+from hud_mcp.clipping import clip
 
 __all__ = ["Leak", "find_leaks"]
 
@@ -34,10 +35,10 @@ class Leak(Value):
 
     def __str__(self) -> str:
         """It as a sentence."""
-        shown = self.value if len(self.value) <= _SHOWN_CHARS else f"{self.value[:_SHOWN_CHARS]}…"
+        shown = clip(self.value, _SHOWN_CHARS)
         places = "; ".join(self.places[:_MOST_PLACES])
         more = len(self.places) - _MOST_PLACES
-        tail = f"; and {more} more places" if more > 0 else ""
+        tail = f"; and {more} more place{'s' if more > 1 else ''}" if more > 0 else ""
         return f"An agent can read {shown!r} ({self.origin}): {places}{tail}."
 
 

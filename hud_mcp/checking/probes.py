@@ -7,6 +7,7 @@ from typing import Any, Literal, cast
 from pydantic import Field, ValidationError
 
 from hud_mcp.action import Value
+from hud_mcp.analysis.statistics import PASS_REWARD
 from hud_mcp.checking.references import Candidate, candidates
 from hud_mcp.environment import Environment
 from hud_mcp.errors import HudMcpError
@@ -19,6 +20,7 @@ KEY = "hud-mcp/check"
 """Where in the metadata of its task a probe is."""
 
 _ID_CHARS = 200
+_TOLERANCE = 1e-6
 _MOST_VALUES = 8
 """Hidden values of one task that are tried as its answer."""
 
@@ -58,6 +60,16 @@ class Probe(Value):
     def shown(self) -> str:
         """Its name for people, with which time it is."""
         return self.name if self.place == 0 else f"{self.name} again"
+
+    def missed(self, reward: float) -> str | None:
+        """What reward was expected, in words, where this is another; None where it may be this."""
+        if self.exactly is not None and abs(reward - self.exactly) > _TOLERANCE:
+            return f"{self.exactly:g} was expected"
+        if self.kind == "value":  # of which none is a fault: full marks tell that it is an answer
+            return None
+        if self.below is not None and reward >= self.below - (1 - PASS_REWARD):
+            return f"less than {self.below:g} was expected"
+        return None
 
 
 def plan_probes(
@@ -173,7 +185,7 @@ def _earned_by_nothing(
         )
     if acts and has_oracle(task, environment):  # else its answer is all of the work, and so right
         yield Probe(task=task.id, name="value-oracle", kind="value", below=below)
-    if environment.world.name == "shell":
+    if environment.world.runs_commands:
         for attack in shell_attacks():  # what each does depends on the prompt, which is not known
             yield Probe(
                 task=task.id, name=f"attack-{attack.name}", kind="attack", answer=attack.answer,

@@ -12,23 +12,18 @@ import orjson
 from hud_mcp.action import Value
 from hud_mcp.agents.agent import Agent
 from hud_mcp.environment import Environment
-from hud_mcp.rollout.conversation import CHOSEN_SESSION
 from hud_mcp.rollout.link import ConnectionLost
 from hud_mcp.rollout.server import RunServer
 from hud_mcp.server.names import safe_names
+from hud_mcp.session.caller import CHOSEN_SESSION
 from hud_mcp.task import Task
+from hud_mcp.tool import CORE_TOOLS
 
 __all__ = ["Seen", "SeenKind", "look_at_environment", "look_at_session", "replies_of", "tool_names"]
 
 SeenKind = Literal["default", "schema", "metadata", "error", "prompt", "observation", "graded"]
 """What a text is to an agent; the last is what it is told once its answer is graded."""
 
-_CORE = frozenset(
-    {
-        "act", "cancel_task", "list_tasks", "response", "screenshot", "start_task", "step",
-        "task_status",
-    }
-)  # fmt: skip
 _DATA = frozenset({"const", "default", "enum", "examples"})
 _PAGE_S = 3.0
 _PAGE_CHARS = 200_000
@@ -63,9 +58,12 @@ async def look_at_environment(server: RunServer, environment: Environment) -> li
     resources: Any = await server.ask(lambda client: client.list_resources())
     found: list[Seen] = []
     for tool in tools.tools:
-        if tool.name in _CORE or tool.name.removeprefix(_prefix(environment)) in environment.tools:
+        if (
+            tool.name in CORE_TOOLS
+            or tool.name.removeprefix(_prefix(environment)) in environment.tools
+        ):
             where = f"tools/list, tool {tool.name}"
-            found += _walk(where, _dump(tool), "schema", own=tool.name not in _CORE)
+            found += _walk(where, _dump(tool), "schema", own=tool.name not in CORE_TOOLS)
     for prompt in prompts.prompts:
         template = prompt.name.rpartition(".")[2]
         if template in environment.templates and environment.name in (prompt.description or ""):
@@ -157,7 +155,7 @@ async def _wrong_calls(
         {"type": "click", "selector": "#zzz-nothing"},
         *(
             {"type": "custom", "action": name, "args": _junk(schema)}
-            for name, schema in getattr(environment.world, "custom_actions", {}).items()
+            for name, schema in environment.world.custom_actions.items()
         ),
     ]  # fmt: skip
     for action in steps:

@@ -13,14 +13,14 @@ from hud_mcp.checking.probes import Probe, has_oracle, read_probe
 from hud_mcp.checking.references import Candidate, candidates, choices
 from hud_mcp.checking.solver import Report, read_report
 from hud_mcp.checking.surface import Seen
+from hud_mcp.clipping import clip
 from hud_mcp.environment import Environment
-from hud_mcp.grade import Outcome
+from hud_mcp.outcome import NOT_BEGUN, UNFINISHED, Outcome
 from hud_mcp.record.trajectory import Trajectory
 from hud_mcp.task import Task
 
 __all__ = ["CUT_OFF", "ProbeResult", "TaskVerdict", "Verdict", "is_done", "judge"]
 
-_TOLERANCE = 1e-6
 CUT_OFF = "The check "
 """How the reason begins of a session that the end of the check itself cut off."""
 _FAULTS = {
@@ -189,12 +189,12 @@ class _Played:
     def result(self) -> ProbeResult:
         """It for programs."""
         record, probe = self.record, self.probe
-        outcome = "not_begun" if record is None else record.outcome or "unfinished"
+        outcome = NOT_BEGUN if record is None else record.outcome or UNFINISHED
         return ProbeResult(
             probe=probe.name,
             place=probe.place,
             trajectory=record.id if record else None,
-            outcome=str(getattr(outcome, "value", outcome)),
+            outcome=outcome.value,
             reward=self.reward,
             exactly=probe.exactly,
             below=probe.below,
@@ -223,17 +223,13 @@ class _Played:
         return f"{text} (time {probe.place + 1})" if probe.place else text
 
     def _of_reward(self, record: str) -> _Fault | None:
-        reward, probe = self.reward or 0.0, self.probe
-        if probe.exactly is not None and abs(reward - probe.exactly) > _TOLERANCE:
-            failed = f" {_clip(self.report.error)}" if self.report.error else ""
-            text = f"Reward {reward:g} for {{}}; {probe.exactly:g} was expected.{failed}"
-            return _Fault(self.what, text, record)
-        if probe.kind == "value":  # of which this is no fault: it tells that it is an answer
+        reward = self.reward or 0.0
+        expected = self.probe.missed(reward)
+        if expected is None:
             return None
-        if probe.below is not None and reward >= probe.below - (1 - PASS_REWARD):
-            text = f"Reward {reward:g} for {{}}; less than {probe.below:g} was expected."
-            return _Fault(self.what, text, record)
-        return None
+        told = self.report.error if self.probe.exactly is not None else None
+        failed = f" {_clip(told)}" if told else ""
+        return _Fault(self.what, f"Reward {reward:g} for {{}}; {expected}.{failed}", record)
 
     def _of_no_grade(self, record: Trajectory) -> _Fault | None:
         """It ended without a grade, and not by its environment's fault."""
@@ -315,5 +311,4 @@ def _leaks(
 
 
 def _clip(text: str | None, chars: int = _SHOWN_CHARS * 3) -> str:
-    told = " ".join((text or "").split())
-    return told if len(told) <= chars else f"{told[:chars]}…"
+    return clip(" ".join((text or "").split()), chars)

@@ -1,6 +1,7 @@
 """The `hud-mcp` command: one module for each command, loaded when it is called."""
 
 import errno
+import signal
 import sys
 from importlib import import_module
 from typing import Any
@@ -60,6 +61,9 @@ class _Commands(click.Group):
             return super().invoke(ctx)
         except HudMcpError as exc:
             raise click.ClickException(str(exc)) from None
+        except KeyboardInterrupt:  # of a command that has nothing to end in order, or has not yet
+            click.echo("Interrupted.", err=True)
+            ctx.exit(128 + signal.SIGINT)
         except OSError as exc:
             if exc.errno not in _FULL:
                 raise

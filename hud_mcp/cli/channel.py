@@ -10,6 +10,7 @@ from hud_mcp.cli.finite import FiniteFloat
 from hud_mcp.cli.hosts import allow_option, read_hosts
 from hud_mcp.cli.operator import read_operator_token
 from hud_mcp.cli.process import raise_file_limit
+from hud_mcp.cli.recording import record_option
 from hud_mcp.cli.serve import leave, load, only_environment, private_stdout, read_limits
 from hud_mcp.cli.startup import without_collecting
 from hud_mcp.cli.tokens import read_one_token, token_file_option
@@ -44,6 +45,7 @@ def command() -> None:
 @click.option("--taskset", "tasksets", multiple=True, metavar="FILE", help="Tasks to offer by id.")
 @allow_option
 @click.option("--store", metavar="URL", help="A SQLite file or a database URL for the record.")
+@record_option
 @click.option("--limit", "limits", multiple=True, metavar="NAME=VALUE", help="Change a limit.")
 @click.option(
     "--idle",
@@ -102,6 +104,7 @@ async def _serve(options: dict[str, Any], printed: Any) -> int:
         limits=limits,
         local_hosts=read_hosts(options["allow"]),
         job_id=options["job"],
+        record=options["record"],
     )
 
     def announce(port: int) -> None:

@@ -14,6 +14,7 @@ from platformdirs import user_data_path
 from rich.console import Console
 
 from hud_mcp.checking.job import CheckOptions, Proof, Watch, begin_proof, resume_proof
+from hud_mcp.checking.probes import read_probe
 from hud_mcp.checking.verdicts import TaskVerdict
 from hud_mcp.cli.finite import FiniteFloat
 from hud_mcp.cli.hosts import allow_option, read_hosts
@@ -22,6 +23,7 @@ from hud_mcp.cli.output import cell, make_console, make_table
 from hud_mcp.cli.process import raise_file_limit
 from hud_mcp.cli.progress import Progress
 from hud_mcp.cli.proved import Found, find_wanted
+from hud_mcp.rollout.attempt import Rollout
 from hud_mcp.session.log import configure_logging
 from hud_mcp.store import Store
 
@@ -138,7 +140,9 @@ async def _prepare(store: Store, found: Found | None, options: dict[str, Any]) -
 async def _prove(
     console: Console, proof: Proof, options: dict[str, Any], interruption: Interruption
 ) -> int:
-    progress = Progress(console, len(proof.planned), group=1, verbose=options["verbose"])
+    progress = Progress(
+        console, len(proof.planned), group=1, verbose=options["verbose"], missed=_missed
+    )
     log_path = user_data_path("hud-mcp") / "checks" / f"{proof.job.id}.log"
     if proof.planned:
         log_path.parent.mkdir(parents=True, exist_ok=True)
@@ -153,11 +157,19 @@ async def _prove(
     else:
         _print(console, verdicts, notes=options["verbose"])
         shown = ", ".join(f"{number} {name}" for name, number in counts.items())
-        console.print(f"\n{len(verdicts)} tasks: {shown}. Job {proof.job.id}.", markup=False)
+        noun = "task" if len(verdicts) == 1 else "tasks"
+        console.print(f"\n{len(verdicts)} {noun}: {shown}. Job {proof.job.id}.", markup=False)
         if not options["verbose"] and (noted := sum(len(each.notes) for each in verdicts)):
             console.print(f"{noted} notes; --verbose shows them.", style="dim")
     _conclude(console, proof, options, interruption, log_path)
     return 1 if failed or proof.lost is not None else 0
+
+
+def _missed(done: Rollout) -> str | None:
+    """What a probe was to get, where it got something else."""
+    if done.reward is None:
+        return None
+    return read_probe(done.planned.task).missed(done.reward)
 
 
 def _conclude(

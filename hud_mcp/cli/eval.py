@@ -16,7 +16,6 @@ from rich.console import Console
 from hud_mcp.agents.command import CommandAgent, missing_program
 from hud_mcp.agents.nop import NopAgent
 from hud_mcp.agents.oracle import OracleAgent
-from hud_mcp.analysis.statistics import NOT_BEGUN
 from hud_mcp.cli.finite import FiniteFloat
 from hud_mcp.cli.hosts import allow_option
 from hud_mcp.cli.interruption import Interruption, watched_signals
@@ -24,10 +23,12 @@ from hud_mcp.cli.output import cell, make_console
 from hud_mcp.cli.prepared import Prepared, begin_job, resume_job
 from hud_mcp.cli.process import keep_to_itself, raise_file_limit
 from hud_mcp.cli.progress import Progress
+from hud_mcp.cli.recording import record_option
 from hud_mcp.cli.results import Results, load_results, print_results
 from hud_mcp.errors import HudMcpError
 from hud_mcp.loading.contexts import SELECTORS
 from hud_mcp.loading.source import load_environments
+from hud_mcp.outcome import NOT_BEGUN
 from hud_mcp.record.job import Job
 from hud_mcp.rollout.attempt import Bounds, Solver
 from hud_mcp.rollout.link import ServerCommand
@@ -67,7 +68,7 @@ _SETTLE_S = 15.0
 @click.option(
     "--agent-command",
     metavar="COMMAND",
-    help="Any command; see the README. It is recorded: give it secrets in its environment.",
+    help="Any command; see docs/eval.md. It is recorded: give it secrets in its environment.",
 )
 @click.option("--env", "sources", multiple=True, metavar="SOURCE", help="Where environments are.")
 @click.option(
@@ -120,6 +121,7 @@ _SETTLE_S = 15.0
 )
 @allow_option
 @click.option("--store", metavar="URL", help="A SQLite file or a database URL for the record.")
+@record_option
 @click.option(
     "--report",
     "report_path",
@@ -209,7 +211,9 @@ async def _evaluate(
     if prepared.planned:
         make_private_file(log_path)
         with log_path.open("a" if options["resume"] else "w") as log:
-            lost = await _run(store, prepared, progress, interruption, log)
+            lost = await _run(
+                store, prepared, progress, interruption, log, record=options["record"]
+            )
     results = await _load(store, prepared, progress)
     print_results(console, results)
     await write_report(store, job.id, report, expected=results.expected)
@@ -242,6 +246,8 @@ async def _run(
     progress: Progress,
     interruption: Interruption,
     log: Any,
+    *,
+    record: str | None,
 ) -> str | None:
     """Run what is planned; return why the server could not be had to the end, or None."""
     how = prepared.how
@@ -250,7 +256,8 @@ async def _run(
         Taskset(prepared.tasks).save(rows)  # the server loads what this job needs, and no more
         server = ServerCommand(
             how.sources, rows, store.url, prepared.job.id, log,
-            ("--image", how.image, *_room(how.max_concurrent), *_allowed(how.allow)),
+            ("--image", how.image, *_room(how.max_concurrent), *_allowed(how.allow),
+             *(("--record", record) if record else ())),
         )  # fmt: skip
         with progress:
             runs: Runs | None = None
@@ -308,7 +315,7 @@ async def _load(store: Store, prepared: Prepared, progress: Progress) -> Results
     refused = {
         done.planned.task.id: done.error
         for done in progress.done
-        if done.outcome == NOT_BEGUN and done.error
+        if done.outcome is NOT_BEGUN and done.error
     }
     return await load_results(
         store, prepared.job.id, agent=prepared.how.agent, failed_agents=failed, refused=refused

@@ -63,5 +63,5 @@ def _owner(function: Function, environment: Environment) -> str:
     """What a function comes with: every answer, a kind of world, or one environment."""
     if function in ANSWER_FUNCTIONS:
         return "answers"
-    given: tuple[Function, ...] = getattr(environment.world, "functions", ())
-    return environment.world.name if function in given else environment.name
+    is_worlds = function in environment.world.functions
+    return environment.world.name if is_worlds else environment.name

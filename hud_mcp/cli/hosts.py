@@ -1,15 +1,13 @@
 """`--allow`: which local hosts the rows of tasks may open."""
 
-import re
 from collections.abc import Sequence
 
 import click
 
+from hud_mcp.egress import is_host
 from hud_mcp.errors import HudMcpError
 
 __all__ = ["allow_option", "read_hosts"]
-
-_HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_])?)(:\d{1,5})?")
 
 allow_option = click.option(
     "--allow",
@@ -28,7 +26,7 @@ def read_hosts(given: Sequence[str]) -> tuple[str, ...]:
         HudMcpError: One is no host, or stands for many.
     """
     for host in given:
-        if not _HOST.fullmatch(host.lower()):
+        if not is_host(host):
             raise HudMcpError(
                 f"--allow {host}: name one host, as in --allow localhost:8080 or --allow 10.0.0.5, "
                 "without a scheme, a path or *."

@@ -9,17 +9,17 @@ from pydantic_core import to_json
 from rich.text import Text
 
 from hud_mcp.analysis.statistics import (
-    NOT_BEGUN,
     PASS_REWARD,
     JobStatistics,
     TaskStatistics,
-    is_infrastructure,
+    counting,
     job_statistics,
     outcome_class,
 )
 from hud_mcp.cli.finite import FiniteFloat
-from hud_mcp.cli.output import cell, make_console, make_table, number, when
+from hud_mcp.cli.output import cell, make_console, make_table, number, tone_style, when
 from hud_mcp.loading.provenance import clusters_of
+from hud_mcp.outcome import NOT_BEGUN
 from hud_mcp.record.job import Job
 from hud_mcp.record.trajectory import TrajectorySummary
 from hud_mcp.session.log import configure_logging
@@ -160,7 +160,7 @@ async def _show(store: Store, job_id: str, options: dict[str, Any]) -> None:
         group=job.group,
         threshold=options["threshold"],
         planned=job.planned,
-        clusters=clusters_of([*tasks, *(run.task for run in runs)]),
+        clusters=clusters_of([*tasks, *(run.task for run in counting(runs))]),
     )
     by_id = {run.id: run for run in runs}
     if options["as_json"]:
@@ -233,7 +233,8 @@ def _lines(row: TaskStatistics, by_id: dict[str, TrajectorySummary]) -> Iterable
         yield _line(by_id[run_id])
     if row.not_begun:
         times = f", {row.not_begun} runs" if row.not_begun > 1 else ""
-        yield [Text(), Text(f"{NOT_BEGUN}{times}", style="yellow"), Text(), Text(), Text()]
+        said = Text(f"{NOT_BEGUN}{times}", style=tone_style(NOT_BEGUN.tone))
+        yield [Text(), said, Text(), Text(), Text()]
     for run_id in row.earlier:
         yield _line(by_id[run_id], label="an earlier try")
 
@@ -241,8 +242,7 @@ def _lines(row: TaskStatistics, by_id: dict[str, TrajectorySummary]) -> Iterable
 def _line(run: TrajectorySummary, *, label: str = "") -> list[Text]:
     """A run's cells; one that does not count is dim, and its label says why."""
     outcome = outcome_class(run)
-    colour = "red" if is_infrastructure(run) else "" if outcome == "graded" else "yellow"
-    style = "dim" if label else colour
+    style = "dim" if label else "" if outcome.tone == "good" else tone_style(outcome.tone)
     seconds = _seconds(run)
     return [
         Text(number(run.reward), style=style),

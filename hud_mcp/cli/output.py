@@ -8,9 +8,10 @@ from rich.table import Table
 from rich.text import Text
 
 from hud_mcp.cli.process import discard_output
+from hud_mcp.outcome import Tone
 from hud_mcp.show.transcript import visible_line
 
-__all__ = ["cell", "make_console", "make_table", "number", "when"]
+__all__ = ["cell", "make_console", "make_table", "number", "tone_style", "when"]
 
 _UNFOLDED = 100_000
 """Columns of a pipe: a line that is folded cannot be searched or cut."""
@@ -56,6 +57,11 @@ def make_table(*columns: str, right: tuple[str, ...] = ()) -> Table:
 def cell(text: str, style: str = "") -> Text:
     """A text that others chose, as it is: no markup in it is obeyed, and no escape."""
     return Text(visible_line(text), style=style)
+
+
+def tone_style(tone: Tone) -> str:
+    """The colour in which a terminal shows how something ended."""
+    return {"good": "green", "warning": "yellow", "open": "yellow", "bad": "red"}[tone]
 
 
 def number(value: float | None) -> str:

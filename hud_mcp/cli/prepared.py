@@ -112,6 +112,11 @@ async def resume_job(store: Store, options: Mapping[str, Any]) -> Prepared:
     job, tasks, runs = await store.load_job_summary(job_id)
     if job.damage:
         raise HudMcpError(f"Job {job.id} cannot be resumed as it is. {job.damage}")
+    if job.is_proof:
+        raise HudMcpError(
+            f"Job {job.id} proves tasks, and no agent runs it: `hud-mcp check --resume {job.id}` "
+            "goes on with it."
+        )
     how = RunOptions.of(job)
     if options["sources"]:
         how = how.model_copy(

@@ -6,6 +6,7 @@ ended is a line.
 
 import time
 from collections import Counter, deque
+from collections.abc import Callable
 from typing import Self
 
 from rich.console import Console, Group
@@ -14,11 +15,12 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from hud_mcp.cli.output import cell
+from hud_mcp.cli.output import cell, tone_style
+from hud_mcp.outcome import Outcome, OutcomeClass
 from hud_mcp.rollout.attempt import Rollout
 from hud_mcp.rollout.plan import PlannedRun
 
-__all__ = ["Progress", "outcome_style", "run_name"]
+__all__ = ["Progress", "run_name"]
 
 _SHOWN = 4
 """Runs under way that are named."""
@@ -35,6 +37,8 @@ class Progress:
         total: How many runs there are.
         group: How many of each task.
         verbose: Whether each that ended is a line on a terminal too.
+        missed: What reward was expected of a run that got another, in words; else None. Then
+            such runs are counted, in place of a mean, and each is a line on a terminal too.
 
     Attributes:
         done: What became of each, in the order in which they ended; without the tries that
@@ -42,18 +46,28 @@ class Progress:
         cut_off: How many were under way when the run ended before they did.
     """
 
-    def __init__(self, console: Console, total: int, *, group: int, verbose: bool) -> None:
+    def __init__(
+        self,
+        console: Console,
+        total: int,
+        *,
+        group: int,
+        verbose: bool,
+        missed: Callable[[Rollout], str | None] | None = None,
+    ) -> None:
         self.done: list[Rollout] = []
         self.cut_off = 0
         self._console = console
         self._total = total
         self._group = group
         self._lines = verbose or not console.is_terminal
+        self._missed_by = missed
+        self._missed = 0
         self._began_s = time.monotonic()
         self._ends_s: deque[float] = deque(maxlen=_RECENT)
         self._running: dict[int, float] = {}
         self._names: dict[int, str] = {}
-        self._outcomes: Counter[str] = Counter()
+        self._outcomes: Counter[OutcomeClass] = Counter()
         self._sum = 0.0
         self._note = "starting the server"
         self._live = Live(
@@ -88,20 +102,24 @@ class Progress:
             self._ends_s.append(time.monotonic())
             self._outcomes[done.outcome] += 1
             self._sum += done.reward or 0.0
-        if self._lines:
-            self._print(done, again=again)
+        expected = self._missed_by(done) if self._missed_by and not again else None
+        self._missed += expected is not None
+        if self._lines or expected:
+            self._print(done, again=again, expected=expected)
 
     def on_death(self, text: str) -> None:
         """The server has died."""
         self._console.print(cell(text, "yellow"))
 
-    def _print(self, done: Rollout, *, again: bool) -> None:
+    def _print(self, done: Rollout, *, again: bool, expected: str | None) -> None:
         name = run_name(done.planned, self._group)
         reward = "" if done.reward is None else f" {done.reward:g}"
         number = f"[{len(self.done)}/{self._total}] " if not again else ""
         tail = "; it is tried again" if again else ""
+        tail += f"; {expected}" if expected else ""
         line = f"{number}{name}: {done.outcome}{reward} ({done.seconds:.1f} s){tail}"
-        self._console.print(cell(line, outcome_style(done.outcome)))
+        style = "red" if expected else tone_style(done.outcome.tone)
+        self._console.print(cell(line, style))
         if done.error:
             self._console.print(cell(f"    {done.error[:_ERROR_CHARS]}", "red"))
 
@@ -123,9 +141,12 @@ class Progress:
     def _figures(self) -> Text:
         text = Text()
         for name, number in self._outcomes.most_common():
-            text.append(f"{number} {name}", style=outcome_style(name))
+            text.append(f"{number} {name}", style=tone_style(name.tone))
             text.append("   ")
-        graded = self._outcomes["graded"]
+        if self._missed_by is not None:
+            told = f"{self._missed} not as expected" if self._missed else ""
+            return text.append(told, style="red")
+        graded = self._outcomes[Outcome.GRADED]
         text.append(f"mean {self._sum / graded:.3f} over {graded} graded" if graded else "")
         return text
 
@@ -152,14 +173,6 @@ class Progress:
 def run_name(run: PlannedRun, group: int) -> str:
     """A run's task, and which of the group it is."""
     return run.task.id if group == 1 else f"{run.task.id} {run.place + 1}/{group}"
-
-
-def outcome_style(outcome: str) -> str:
-    """The colour of an outcome."""
-    known = {"graded": "green"} | dict.fromkeys(
-        ("cancelled", "expired", "interrupted", "not_begun"), "yellow"
-    )
-    return known.get(outcome, "red")
 
 
 def _clock(seconds: float) -> str:

@@ -7,11 +7,16 @@ from dataclasses import dataclass
 from rich.console import Console
 
 from hud_mcp.analysis.generalisation import Generalisation, generalisation
-from hud_mcp.analysis.statistics import JobStatistics, TaskStatistics, job_statistics, outcome_class
-from hud_mcp.cli.output import cell, make_table
-from hud_mcp.cli.progress import outcome_style
-from hud_mcp.grade import Outcome
+from hud_mcp.analysis.statistics import (
+    JobStatistics,
+    TaskStatistics,
+    counting,
+    job_statistics,
+    outcome_class,
+)
+from hud_mcp.cli.output import cell, make_table, tone_style
 from hud_mcp.loading.provenance import clusters_of, recorded_unused
+from hud_mcp.outcome import NOT_BEGUN, Counts
 from hud_mcp.record.job import Job
 from hud_mcp.record.trajectory import TrajectorySummary
 from hud_mcp.show.transcript import visible
@@ -63,8 +68,7 @@ class Results:
     @property
     def to_resume(self) -> int:
         """How many of them a resumed job runs again."""
-        counts = self.figures.outcomes
-        return self.figures.infrastructure + counts["unfinished"] + counts["not_begun"]
+        return self.figures.to_resume
 
     def unexpected_of(self, row: TaskStatistics) -> int:
         """How many of a task's runs did not end as expected, or did not begin."""
@@ -75,7 +79,7 @@ class Results:
         return bool(row.runs) or row.task in self.refused
 
     def _is_expected(self, run: TrajectorySummary) -> bool:
-        if outcome_class(run) != Outcome.GRADED.value:
+        if outcome_class(run).counts is not Counts.MEAN:
             return False
         if self.must_not_fail and run.id in self.failed_agents:
             return False
@@ -112,7 +116,7 @@ async def load_results(
             runs,
             group=job.group,
             planned=job.planned,
-            clusters=clusters_of([*tasks, *(run.task for run in runs)]),
+            clusters=clusters_of([*tasks, *(run.task for run in counting(runs))]),
         ),
         runs={run.id: run for run in runs},
         expected={task.id: _expected(task, agent) for task in tasks},
@@ -151,7 +155,7 @@ def _print_table(console: Console, results: Results, rows: Sequence[TaskStatisti
     for row in rows:
         runs = [results.runs[run_id] for run_id in row.runs]
         wanted = results.expected.get(row.task)
-        style = outcome_style("graded" if not results.unexpected_of(row) else "lost")
+        style = tone_style("bad" if results.unexpected_of(row) else "good")
         table.add_row(
             cell(row.task),
             cell(_outcomes(runs, row.not_begun, group), style),
@@ -173,9 +177,9 @@ def _print_table(console: Console, results: Results, rows: Sequence[TaskStatisti
 def _outcomes(runs: Sequence[TrajectorySummary], not_begun: int, group: int) -> str:
     counts = Counter(outcome_class(run) for run in runs)
     if not_begun:
-        counts["not_begun"] = not_begun
+        counts[NOT_BEGUN] = not_begun
     if group == 1:
-        return next(iter(counts), "not_begun")
+        return next(iter(counts), NOT_BEGUN)
     return ", ".join(f"{number} {name}" for name, number in counts.items())
 
 

@@ -20,10 +20,11 @@ from hud_mcp.cli.bridges import is_bridged, listed_by, offer_published, open_bri
 from hud_mcp.cli.hosts import allow_option, read_hosts
 from hud_mcp.cli.operator import read_operator_token
 from hud_mcp.cli.process import keep_to_itself, raise_file_limit
+from hud_mcp.cli.recording import record_option
 from hud_mcp.cli.startup import without_collecting
 from hud_mcp.cli.tokens import read_tokens, token_file_option, with_operator
 from hud_mcp.errors import HudMcpError, did_you_mean
-from hud_mcp.server.pipes import claim_stdio
+from hud_mcp.server.stdio.claim import claim_stdio
 from hud_mcp.session.limits import Limits
 from hud_mcp.session.log import LineStream, configure_logging
 
@@ -104,6 +105,7 @@ def _public_url(_ctx: click.Context, _param: click.Parameter, value: str | None)
 )
 @allow_option
 @click.option("--store", metavar="URL", help="A SQLite file or a database URL for the record.")
+@record_option
 @click.option(
     "--reward",
     type=click.Choice(["hidden", "on_submit", "per_step"]),
@@ -207,8 +209,7 @@ async def _serve(options: dict[str, Any], streams: Any, printed: Any) -> int:
     # Imported here: an error in an option is told before half a second of imports.
     with without_collecting():
         from hud_mcp.server.app import build_server  # noqa: PLC0415
-        from hud_mcp.server.call import Pictures  # noqa: PLC0415
-        from hud_mcp.server.stdio import serve_stdio  # noqa: PLC0415
+        from hud_mcp.server.stdio.serve import serve_stdio  # noqa: PLC0415
         from hud_mcp.session.operations import Operations  # noqa: PLC0415
         from hud_mcp.session.registry import Sessions  # noqa: PLC0415
         from hud_mcp.store import Store  # noqa: PLC0415
@@ -230,13 +231,14 @@ async def _serve(options: dict[str, Any], streams: Any, printed: Any) -> int:
         job_id=options["job"],
         tries=options["tries"],
         local_hosts=read_hosts(options["allow"]),
+        record=options["record"],
     )
     sessions.begin()
     await offer_published(sessions)
     options["operator_token"] = operator_token
     server = build_server(
         sessions,
-        pictures=Pictures(image=options["image"]),
+        image=options["image"],
         operations=Operations(sessions, token=operator_token) if operator_token else None,
     )
     try:

@@ -10,13 +10,13 @@ from typing import Any, NamedTuple, Self, cast
 from pydantic import ValidationError
 from pydantic_core import to_jsonable_python
 
-from hud_mcp.action import CLA, Described, parse_actions
+from hud_mcp.action import CLA, Action, parse_actions
 from hud_mcp.call import FunctionConfig, HudStyleConfigs, read_calls
 from hud_mcp.env.client import Client
 from hud_mcp.errors import EnvironmentFailed, HudMcpError, InvalidTask, SessionEnded
 from hud_mcp.observation import Observation, TaskResult
 from hud_mcp.session.operations import call_problem
-from hud_mcp.task import Task
+from hud_mcp.task import RecordMode, Task
 
 __all__ = ["Environment", "Observation", "Step", "TaskResult"]
 
@@ -93,6 +93,7 @@ class Environment:
         metadata: dict[str, Any] | None = None,
         build_data: dict[str, Any] | None = None,
         job_id: str | None = None,
+        record: RecordMode | None = None,
     ) -> None:
         self.metadata: dict[str, Any] = metadata if metadata is not None else {}
         self.client = client
@@ -107,6 +108,7 @@ class Environment:
         self.trajectory = ""
         self._session = ""
         self._job_id = job_id
+        self._record: RecordMode | None = record
         self._is_new = True
         self._closed = False
         self._take(begun)
@@ -197,6 +199,8 @@ class Environment:
             SessionEnded, EnvironmentFailed: As for `step`.
         """
         asked = {"calls": _rows(configs), "job_id": self._job_id, "unused": self._is_new}
+        if self._record is not None:
+            asked["record"] = self._record
         reply = await self._call("hud-mcp/reset", asked)
         self._take(reply)
         self._is_new = False
@@ -266,7 +270,7 @@ class Environment:
 
 
 def _action_row(action: Any) -> Json:
-    if isinstance(action, Described):
+    if isinstance(action, Action):
         return action.model_dump(mode="json", exclude_none=True)
     return cast("Json", to_jsonable_python(action))
 

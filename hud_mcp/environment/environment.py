@@ -27,7 +27,7 @@ from hud_mcp.errors import (
 )
 from hud_mcp.function import Function, History, Phase, Use
 from hud_mcp.loading.digest_inputs import imported_files
-from hud_mcp.task import Task
+from hud_mcp.task import RECORD_MODES, RecordMode, Task
 from hud_mcp.template import Template
 from hud_mcp.tool import Tool
 from hud_mcp.world import WorldSpec
@@ -58,6 +58,8 @@ class Environment:
             both by a parameter annotated with `Context`.
         reward: Who sees the reward, where this differs from the server's policy: one of
             `REWARD_POLICIES`.
+        record: How the steps of its sessions are written, where nobody says otherwise: one of
+            `RECORD_MODES`.
         context_selector: Picks the context of each task that binds none.
         seed: Of tasks that bind none; drawn for each by default.
         v5: Keywords of HUD's version 5 are ignored with a `DeprecationWarning`.
@@ -66,7 +68,8 @@ class Environment:
         capabilities: What is published now; hooks and authors may change the list.
 
     Raises:
-        InvalidEnvironment: The name or the reward policy is not allowed, or the world is none.
+        InvalidEnvironment: The name, the reward policy or the way to record is not allowed, or
+            the world is none.
         TypeError: There is no such keyword.
     """
 
@@ -79,6 +82,7 @@ class Environment:
         world: WorldSpec | None = None,
         contexts: ContextSpace | None = None,
         reward: str | None = None,
+        record: RecordMode | None = None,
         context_selector: "ContextSelector | None" = None,
         seed: int | None = None,
         **v5: Any,
@@ -90,12 +94,14 @@ class Environment:
         check_v5_keywords(v5)
         check_name(name, where)
         _check_reward_policy(reward, where)
+        _check_record_mode(record, where)
         _check_world(world, where)
         self.name = name
         self.version = version
         self.world: WorldSpec = world if world is not None else NoWorld()
         self.context_space = self.world.context_space | (contexts or ContextSpace())
         self.reward = reward
+        self.record: RecordMode | None = record
         self.context_selector = context_selector
         self.seed = seed
         self._own_contexts = contexts or ContextSpace()
@@ -141,8 +147,8 @@ class Environment:
     @property
     def functions(self) -> Mapping[str, Function]:
         """What `setup` and `evaluate` of its tasks may name: its own, its world's, of answers."""
-        given: Iterable[Function] = getattr(self.world, "functions", ())
-        return {f.name: f for f in (*ANSWER_FUNCTIONS, *given)} | self._functions
+        given = (*ANSWER_FUNCTIONS, *self.world.functions)
+        return {f.name: f for f in given} | self._functions
 
     @cached_property
     def digest(self) -> str:
@@ -155,7 +161,7 @@ class Environment:
         files: set[Path] = set()
         if self.file.is_file():
             files |= imported_files(self.file.resolve())
-            files |= set(getattr(self.world, "files", _no_files)(self.folder))
+            files |= set(self.world.files(self.folder))
         whole = hashlib.sha256(self.declared_by.encode())
         for path in sorted(files):
             content = hashlib.sha256(path.read_bytes()).hexdigest()
@@ -364,7 +370,7 @@ class Environment:
                 "a session has one. Leave out `world=`, or the workspace."
             )
         shell = Workspace(root, folder=self.folder, **options)
-        self.workspace_name = name
+        self.workspace_name = shell.published_as = name
         self.world = shell
         self.context_space = shell.context_space | self._own_contexts
         self._add_world_tools()
@@ -444,9 +450,7 @@ class Environment:
 
         As its kind of world says; a task whose own row opens hosts may differ.
         """
-        asked: Callable[[tuple[str, ...]], bool] | None
-        asked = getattr(self.world, "replays_with", None)
-        return self.world.replayable if asked is None else asked(task_hosts(task))
+        return self.world.replays_with(task_hosts(task))
 
     def split_context(self, context: Mapping[str, Any]) -> dict[str, Any]:
         """Check and complete a context, and return what the world is opened with.
@@ -466,7 +470,7 @@ class Environment:
             "world": self.world.name,
             "actions": sorted(self.world.actions),
             "screen": self.world.has_screen,
-            **({"spaces": spaces} if (spaces := getattr(self.world, "spaces", None)) else {}),
+            **({"spaces": spaces} if (spaces := self.world.spaces) else {}),
             "templates": [
                 {
                     "id": t.id,
@@ -499,8 +503,7 @@ class Environment:
 
     def _add_world_tools(self) -> None:
         """Offer the tools that come with a kind of world."""
-        tools: Iterable[Tool] = getattr(self.world, "tools", ())
-        for tool in tools:
+        for tool in self.world.tools:
             self._tools.setdefault(tool.name, tool)
 
     def _check_worlds(self, asked: Mapping[str, type], where: str, noun: str) -> None:
@@ -520,18 +523,15 @@ def declared_environment(name: str) -> Environment | None:
     return _declared.get(name)
 
 
-def _no_files(_folder: Path) -> tuple[Path, ...]:
-    return ()
-
-
 def _check_world(world: Any, where: str) -> None:
     if isinstance(world, type):
         raise InvalidEnvironment(
             f"{where}: world={world.__name__} is a class; write world={world.__name__}(…)."
         )
-    if world is not None and not hasattr(world, "context_space"):
+    if world is not None and not isinstance(world, WorldSpec):
         raise InvalidEnvironment(
-            f"{where}: {world!r} is no world; give what declares one, such as Browser() or Shell()."
+            f"{where}: {world!r} is no world; give what declares one, such as Browser() or "
+            "Shell(). A world of your own is declared by a class that derives from WorldSpec."
         )
 
 
@@ -540,4 +540,12 @@ def _check_reward_policy(reward: str | None, where: str) -> None:
         raise InvalidEnvironment(
             f"{where}: reward={reward!r} is not a reward policy; choose one of "
             f"{', '.join(REWARD_POLICIES)}."
+        )
+
+
+def _check_record_mode(record: str | None, where: str) -> None:
+    if record is not None and record not in RECORD_MODES:
+        raise InvalidEnvironment(
+            f"{where}: record={record!r} is no way to record; choose one of "
+            f"{', '.join(RECORD_MODES)}."
         )

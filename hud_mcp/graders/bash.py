@@ -6,7 +6,7 @@ import signal
 import subprocess
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, suppress
-from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
+from typing import Any, ClassVar, Literal, Protocol, cast, runtime_checkable
 from weakref import WeakKeyDictionary
 
 import anyio
@@ -207,7 +207,8 @@ class BashGrader(Grader):
             env: More environment variables; their values are not recorded.
             stdout: What it must write, beside exiting with 0; newlines at the end do not count.
             copy: Outputs of the agent's, as `ShellWorld.verifier` takes them; all other files are
-                those of the environment's `root`. By default, the agent's whole folder.
+                those of the environment's `root`. By default, or with `.`, the agent's whole
+                folder.
             files: Files of the author's, as there.
             place: `verifier`, or `session` for the agent's own sandbox. By default, a verifier
                 where the world has any.
@@ -237,10 +238,9 @@ class BashGrader(Grader):
         if place == "session" and clean:
             raise ValueError("BashGrader takes copy and files for a verifier, not place='session'.")
         if isinstance(world, OpensVerifiers) and place != "session":
-            whole = copy is None
-            opening = world.verifier(
-                files, "." if copy is None else copy, originals=(_TESTS if whole else "*",)
-            )
+            named = _named("." if copy is None else copy)
+            whole = any(not name.strip("./") for name in named)
+            opening = world.verifier(files, named, originals=(_TESTS if whole else "*",))
             async with _turns.setdefault(world, anyio.Lock()), opening as clean:
                 info = await _in_verifier(clean, command, folder, timeout_s, env)
         elif clean:
@@ -256,6 +256,13 @@ class BashGrader(Grader):
 
 
 _turns: "WeakKeyDictionary[object, anyio.Lock]" = WeakKeyDictionary()
+
+
+def _named(copy: str | Iterable[str] | Mapping[str, str]) -> Mapping[str, str]:
+    """Outputs of the agent's, each with its path in the verifier."""
+    if isinstance(copy, Mapping):
+        return cast("Mapping[str, str]", copy)
+    return {name: name for name in ([copy] if isinstance(copy, str) else copy)}
 
 
 async def _in_verifier(

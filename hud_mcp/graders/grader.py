@@ -5,6 +5,7 @@ from typing import Any, ClassVar, cast
 
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
+from hud_mcp.clipping import clip_and_count
 from hud_mcp.grade import SubScore
 
 __all__ = ["Grader"]
@@ -82,8 +83,7 @@ def _kept(parameters: Mapping[str, Any], unrecorded: frozenset[str]) -> dict[str
 
 def _cut(value: Any) -> Any:
     if isinstance(value, str):
-        more = len(value) - _PARAMETER_CHARS
-        return value if more <= 0 else f"{value[:_PARAMETER_CHARS]}… {more} more characters"
+        return clip_and_count(value, _PARAMETER_CHARS, before="")
     if isinstance(value, dict):
         return {k: _cut(v) for k, v in cast("dict[str, Any]", value).items()}
     if isinstance(value, list):

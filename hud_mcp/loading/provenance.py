@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import orjson
 from pydantic import Field, ValidationError
 
 from hud_mcp.action import Value
@@ -57,11 +58,21 @@ def clusters_of(tasks: Iterable[Task]) -> dict[str, str]:
     """Which tasks are one cluster in statistics: those of one base task.
 
     Returns:
-        The cluster's name by the task's id. Where all have one base task, each is its own: what
-        is asked then is how far other contexts would have led.
+        The cluster's name by the task's id. Where all have one base task, those of one context
+        are a cluster: what is asked then is how far other contexts would have led. Where all
+        have one context too, each is its own.
     """
-    found = {task.id: base_task(task) for task in tasks}
-    return found if len(set(found.values())) > 1 else {task_id: task_id for task_id in found}
+    every = list(tasks)
+    for name_of in (base_task, _context_of):
+        found = {task.id: name_of(task) for task in every}
+        if len(set(found.values())) > 1:
+            return found
+    return {task.id: task.id for task in every}
+
+
+def _context_of(task: Task) -> str:
+    """What its context is called, as rows may keep features of their own beside it; else it."""
+    return context_name(task) or orjson.dumps(task.context, option=orjson.OPT_SORT_KEYS).decode()
 
 
 def unused_contexts(

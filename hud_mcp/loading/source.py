@@ -258,11 +258,8 @@ def _split_options(source: str) -> tuple[str, dict[str, str]]:
 
 def _check_world(environment: Environment) -> None:
     """Let a kind of world that can tell early what it misses do so, with the file's name."""
-    check = getattr(environment.world, "check", None)
-    if check is None:
-        return
     try:
-        check(environment.folder)
+        environment.world.check(environment.folder)
     except InvalidEnvironment as exc:
         raise InvalidEnvironment(f"{environment.file}: {exc}") from None
 

@@ -23,8 +23,8 @@ from hud_mcp.task import Task
 from hud_mcp.taskset import Taskset
 
 if TYPE_CHECKING:
-    from hud_mcp import Store
     from hud_mcp.rollout.runs import Run
+    from hud_mcp.store import Store
 
     Place = Store | str | Path | None
 
@@ -205,7 +205,7 @@ class Job(Value):
         """
         async with _opened(self._place) as store:
             job, tasks, runs = await store.load_job_summary(self.id)
-        clusters = clusters_of([*tasks, *(run.task for run in runs)])
+        clusters = clusters_of([*tasks, *(run.task for run in counting(runs))])
         compute = partial(
             job_statistics,
             group=job.group,
@@ -373,8 +373,7 @@ async def load_job(job_id: str, store: "Place" = None) -> Job:
 @asynccontextmanager
 async def _opened(place: "Place") -> AsyncGenerator["Store"]:
     """An open store; one that is opened for this is closed afterwards."""
-    # From the map of public names, which loads it now: the store imports this module.
-    from hud_mcp import Store  # noqa: PLC0415
+    from hud_mcp.store import Store  # noqa: PLC0415  # it lies beside this, and imports it
 
     if isinstance(place, Store):
         yield place

@@ -9,10 +9,10 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from hud_mcp.action import Point, Value
+from hud_mcp.action import Point, Value, is_answer
 from hud_mcp.grade import Cause, Outcome, SubScore, cause_of
 from hud_mcp.observation import Screenshot
-from hud_mcp.task import Task
+from hud_mcp.task import RecordMode, Task
 
 __all__ = [
     "BEHIND",
@@ -136,7 +136,7 @@ class TrajectoryStep(Value):
     def changes_world(self) -> bool:
         """Whether its world may be another one after it: not where it only answers."""
         done = self.actions[: self.performed]
-        only_answers = bool(done) and all(action.get("type") == "response" for action in done)
+        only_answers = bool(done) and all(map(is_answer, done))
         return not (self.undone or self.kind == "response" or only_answers)
 
     @property
@@ -238,6 +238,11 @@ class Record(Value):
     receipt: Receipt | None = None
     started_at: datetime
     ended_at: datetime | None = None
+    record: RecordMode = Field(
+        default="durable",
+        description="How its steps were written. Where `batched`, a server that died before an "
+        "answer may have lost the last ones, and with them the session.",
+    )
     foreign: bool = Field(
         default=False,
         description="Whether its job has a plan, and it is not in it: then it counts nowhere.",

@@ -10,10 +10,18 @@ import anyio
 
 from hud_mcp.agents.agent import Agent
 from hud_mcp.agents.command import CommandDied
-from hud_mcp.analysis.statistics import INFRASTRUCTURE, NOT_BEGUN, UNFINISHED, class_of
 from hud_mcp.contention import Contention
 from hud_mcp.errors import HudMcpError, sole_cause
-from hud_mcp.grade import Cause, Outcome, cause_of
+from hud_mcp.outcome import (
+    NOT_BEGUN,
+    UNFINISHED,
+    Cause,
+    Counts,
+    Outcome,
+    OutcomeClass,
+    cause_of,
+    class_of,
+)
 from hud_mcp.record.trajectory import Receipt, utc_now
 from hud_mcp.rollout.conversation import AgentStopped, Conversation
 from hud_mcp.rollout.plan import PlannedRun
@@ -71,7 +79,7 @@ class Rollout:
     Attributes:
         planned: The run.
         trajectory_id: Its record's id; None where it was never begun.
-        outcome: The class that it is counted in, as `statistics` names them.
+        outcome: The class that it is counted in.
         reward: None unless graded.
         error: What went wrong, on whichever side, or None.
         agent_failed: Whether that was on the agent's side.
@@ -80,16 +88,16 @@ class Rollout:
 
     planned: PlannedRun
     trajectory_id: str | None
-    outcome: str
+    outcome: OutcomeClass
     reward: float | None
     error: str | None
     agent_failed: bool
     seconds: float
 
     @property
-    def is_infrastructure(self) -> bool:
-        """Whether it says nothing of the agent, and may be tried again."""
-        return self.outcome in INFRASTRUCTURE or self.outcome == NOT_BEGUN
+    def is_tried_again(self) -> bool:
+        """Whether it may be tried again."""
+        return self.outcome.tried_again
 
 
 class Attempt:
@@ -158,7 +166,7 @@ class Attempt:
         return Rollout(
             planned=self.planned,
             trajectory_id=self.conversation.trajectory_id,
-            outcome=Outcome.LOST.value,
+            outcome=Outcome.LOST,
             reward=None,
             error=reason,
             agent_failed=False,
@@ -253,7 +261,7 @@ class Attempt:
         receipt = await self.conversation.find_receipt()
         outcome = _class_of(receipt, begun=self.conversation.trajectory_id is not None)
         by_agent = receipt is not None and receipt.is_by_agent
-        if outcome in INFRASTRUCTURE or by_agent:
+        if (outcome is not NOT_BEGUN and outcome.counts is Counts.NOWHERE) or by_agent:
             self._error = None  # what the agent made of that is not its failure, or says less
         error: str | None = None
         if self.conversation.stopped is not None or self._error is not None or self._unanswered:
@@ -275,7 +283,7 @@ class Attempt:
         )
 
 
-def _class_of(receipt: Receipt | None, *, begun: bool) -> str:
+def _class_of(receipt: Receipt | None, *, begun: bool) -> OutcomeClass:
     if receipt is not None:
         return class_of(receipt.outcome, cause_of(receipt.outcome, receipt.cause), receipt.reward)
     return UNFINISHED if begun else NOT_BEGUN

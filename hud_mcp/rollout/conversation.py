@@ -15,17 +15,13 @@ from hud_mcp.grade import Cause
 from hud_mcp.record.trajectory import Receipt
 from hud_mcp.rollout.link import ConnectionLost, Reply
 from hud_mcp.rollout.server import RunServer, ServerLost
-from hud_mcp.session.caller import CAUSE, ONLY, REASON
+from hud_mcp.server.tools import CORE
+from hud_mcp.session.caller import CAUSE, CHOSEN_SESSION, ONLY, REASON
 from hud_mcp.session.receipts import NOTHING_DONE, digest
 from hud_mcp.store import Store
 
 __all__ = ["AgentStopped", "Conversation"]
 
-CHOSEN_SESSION = "hud-mcp/session"
-"""The key of a request's `_meta` under which a client chooses a session's id."""
-
-_REPEATABLE = frozenset({"response", "task_status", "cancel_task"})
-"""An answer is graded once, and the others change nothing twice."""
 _LOSSES = 3
 """A call that meets more deaths than this in a row may be what kills its servers."""
 _DEATHS = 3
@@ -97,10 +93,11 @@ class Conversation:
             AgentStopped: It would be a step too many. It was not performed.
             ServerLost: There is no server any more, or each one dies of this session.
         """
-        if name in _REPEATABLE:
+        tool = CORE.get(name)
+        if tool is not None and tool.idempotent and not tool.is_step:
             reply = await self._repeat(name, arguments, self._only)
             self.is_over |= reply.structured.get("state") == "ended"
-            if name == "response":
+            if not tool.read_only:  # an answer is a step of the record
                 self._steps = None
             return reply
         async with self._turn:

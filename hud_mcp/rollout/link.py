@@ -24,7 +24,16 @@ if TYPE_CHECKING:
     from anyio.abc import ByteReceiveStream, Process
     from mcp.client.client import Client
 
-__all__ = ["Address", "ConnectionLost", "Link", "Reply", "ServerCommand", "http_link", "stdio_link"]
+__all__ = [
+    "Address",
+    "ConnectionLost",
+    "Link",
+    "Reply",
+    "ServerCommand",
+    "http_link",
+    "stdio_link",
+    "stopped_at_the_end",
+]
 
 T = TypeVar("T")
 
@@ -133,38 +142,22 @@ class Link:
         Raises:
             ConnectionLost: No reply came.
         """
-        import httpx2  # noqa: PLC0415  # the SDK's HTTP client, which only a run needs
         from mcp.shared.exceptions import MCPError  # noqa: PLC0415  # half a second to load
-        from mcp_types import CONNECTION_CLOSED  # noqa: PLC0415  # the same
 
-        if self.died.is_set():
-            raise ConnectionLost("The server has died.")
         more: dict[str, Any] = {} if meta is None else {"meta": dict(meta)}
-        with anyio.CancelScope() as scope:
-            self._waiting.add(scope)
-            try:
-                result = await self._client.call_tool(
+        try:
+            result = await self.ask(
+                lambda client: client.call_tool(
                     name, arguments, read_timeout_seconds=_CALL_S, **more
                 )
-            except MCPError as exc:
-                if exc.error.code != CONNECTION_CLOSED:
-                    return Reply(exc.error.message, is_error=True)
-                raise self._broken(exc) from exc
-            except (
-                OSError,
-                anyio.ClosedResourceError,
-                anyio.BrokenResourceError,
-                httpx2.HTTPError,
-            ) as exc:
-                raise self._broken(exc) from exc
-            finally:
-                self._waiting.discard(scope)
-            self._breaks = 0
-            return _reply(result)
-        raise ConnectionLost("The server died before it replied.")
+            )
+        except MCPError as exc:
+            return Reply(exc.error.message, is_error=True)
+        self._breaks = 0
+        return _reply(result)
 
     async def ask(self, request: "Callable[[Client], Awaitable[T]]") -> T:
-        """Ask the server for what is no tool: lists, resources, prompts.
+        """Ask the server for anything: a tool's call, lists, resources, prompts.
 
         Raises:
             ConnectionLost: No reply came.
@@ -246,7 +239,7 @@ async def http_link(command: ServerCommand, address: Address) -> AsyncGenerator[
         env=_own_environment(),
         start_new_session=True,  # Ctrl-C is for the run, which then stops its server in order
     )
-    async with _stopped_at_the_end(process), anyio.create_task_group() as group:
+    async with stopped_at_the_end(process), anyio.create_task_group() as group:
         await _hand_over(process, address.token)
         stdout = TextReceiveStream(_pipe(process))
         address.url = await _announced_url(stdout, command)
@@ -270,14 +263,17 @@ async def http_link(command: ServerCommand, address: Address) -> AsyncGenerator[
 
 
 @asynccontextmanager
-async def _stopped_at_the_end(process: "Process") -> AsyncGenerator[None]:
+async def stopped_at_the_end(
+    process: "Process", *, within_s: float = _STOP_S
+) -> AsyncGenerator[None]:
+    """Ask a process to end at the end of the block, and make it end where it does not in time."""
     try:
         yield
     finally:
         with anyio.CancelScope(shield=True):
             if process.returncode is None:
                 process.terminate()
-                with anyio.move_on_after(_STOP_S):
+                with anyio.move_on_after(within_s):
                     await process.wait()
             if process.returncode is None:
                 process.kill()

@@ -9,10 +9,9 @@ from collections.abc import Callable, Iterator, Sequence
 
 import anyio
 
-from hud_mcp.analysis.statistics import UNFINISHED
 from hud_mcp.contention import Contention
 from hud_mcp.errors import HudMcpError
-from hud_mcp.grade import Outcome
+from hud_mcp.outcome import UNFINISHED, Outcome
 from hud_mcp.rollout.attempt import Attempt, Bounds, Rollout, Solver
 from hud_mcp.rollout.plan import PlannedRun
 from hud_mcp.rollout.server import RunServer, ServerLost
@@ -115,7 +114,7 @@ class Runs:
                 if done is None:
                     return
                 self.lost = self.lost or self._signs.verdict
-                again = left > 0 and done.is_infrastructure and self.lost is None
+                again = left > 0 and done.is_tried_again and self.lost is None
                 self._on_end(done, again)
                 if not again:
                     break
@@ -136,7 +135,7 @@ class Runs:
             with anyio.move_on_after(_FINISH_S, shield=True):
                 await self._finish(attempt)
             raise
-        if done.outcome != UNFINISHED:
+        if done.outcome is not UNFINISHED:
             self._under_way.discard(attempt)
         return done
 

@@ -22,8 +22,9 @@ from hud_mcp.environment import Environment
 from hud_mcp.errors import EnvironmentFailed, InvalidTask
 from hud_mcp.loading.source import load_environments
 from hud_mcp.record.job import Job
+from hud_mcp.rollout.link import stopped_at_the_end
 from hud_mcp.store import Store
-from hud_mcp.task import Task
+from hud_mcp.task import RecordMode, Task
 from hud_mcp.taskset import Taskset
 
 __all__ = ["LocalRuntime", "Placement", "Runtime", "SubprocessRuntime", "started_by"]
@@ -56,6 +57,7 @@ class LocalRuntime:
     Args:
         source: A source as `hud-mcp serve` takes it, or an `Environment`; by default each task's
             environment is found by its name.
+        record: How steps are written, one of `RECORD_MODES`; None for the environments' choice.
 
     Raises:
         InvalidTask: The source is something else.
@@ -63,13 +65,19 @@ class LocalRuntime:
 
     knows_rows = True
 
-    def __init__(self, source: str | Path | Environment | None = None) -> None:
+    def __init__(
+        self,
+        source: str | Path | Environment | None = None,
+        *,
+        record: RecordMode | None = None,
+    ) -> None:
         if source is not None and not isinstance(source, str | Path | Environment):  # pyright: ignore[reportUnnecessaryIsInstance]  # HUD's takes functions
             raise InvalidTask(
                 f"LocalRuntime takes a source or an Environment, not {source!r:.60}; call a "
                 "function that builds one first, and give what it returns."
             )
         self._source = source
+        self._record: RecordMode | None = record
 
     @asynccontextmanager
     async def serve(self, tasks: Taskset, job: Job) -> AsyncGenerator[Mapping[str, Place]]:
@@ -84,6 +92,7 @@ class LocalRuntime:
             limits=CHANNEL_LIMITS,
             job_id=job.id,
             adopts=False,
+            record=self._record,
         )
         token = secrets.token_hex(16)
         places: dict[str, Place] = {}
@@ -113,12 +122,20 @@ class SubprocessRuntime:
     Args:
         source: A source of one environment, as `hud-mcp serve` takes it.
         ready_timeout: Seconds that it may take to start.
+        record: How steps are written, one of `RECORD_MODES`; None for the environment's choice.
     """
 
     knows_rows = True
 
-    def __init__(self, source: str | Path, *, ready_timeout: float = _READY_S) -> None:
+    def __init__(
+        self,
+        source: str | Path,
+        *,
+        ready_timeout: float = _READY_S,
+        record: RecordMode | None = None,
+    ) -> None:
         self._source = str(source)
+        self._record: RecordMode | None = record
         self._ready_s = ready_timeout
 
     @asynccontextmanager
@@ -139,6 +156,8 @@ class SubprocessRuntime:
                 tasks.environment_names[0], "--taskset", str(rows), "--store", _own_store(job).url,
                 "--job", job.id,
             ]  # fmt: skip
+            if self._record is not None:
+                command += ["--record", self._record]
             async with _process(command, token) as process:
                 port = await self._read_port(process)
                 yield {tasks.environment_names[0]: Place("127.0.0.1", port, token)}
@@ -199,14 +218,6 @@ def _own_store(job: Job) -> Store:
 async def _process(command: list[str], token: str) -> AsyncGenerator[anyio.abc.Process]:
     """A process that is asked to end at the end, and then made to."""
     environment = {**os.environ, "HUD_MCP_CHANNEL_TOKEN": token}
-    async with await anyio.open_process(command, stderr=None, env=environment) as process:
-        try:
-            yield process
-        finally:
-            with anyio.CancelScope(shield=True):
-                if process.returncode is None:
-                    process.terminate()
-                with anyio.move_on_after(_STOP_S):
-                    await process.wait()
-                if process.returncode is None:
-                    process.kill()
+    process = await anyio.open_process(command, stderr=None, env=environment)
+    async with stopped_at_the_end(process, within_s=_STOP_S):
+        yield process

@@ -6,7 +6,6 @@ the process that runs there, and `sandbox` for what can be done with one.
 
 from hud_mcp.sandbox.files import Entry, FileInfo, Files
 from hud_mcp.sandbox.limits import SandboxLimits
-from hud_mcp.sandbox.network import HostList
 from hud_mcp.sandbox.options import Isolation, SandboxOptions
 from hud_mcp.sandbox.packed import Packed, Skipped
 from hud_mcp.sandbox.process import Finished, Process
@@ -17,7 +16,6 @@ __all__ = [
     "FileInfo",
     "Files",
     "Finished",
-    "HostList",
     "Isolation",
     "Packed",
     "Process",

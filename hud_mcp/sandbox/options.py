@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from hud_mcp.egress import AllowList
 from hud_mcp.errors import InvalidEnvironment
 from hud_mcp.sandbox.limits import SandboxLimits
-from hud_mcp.sandbox.network import HostList
 
 __all__ = ["Isolation", "SandboxOptions"]
 
@@ -34,7 +34,7 @@ class SandboxOptions:
     """
 
     isolation: Isolation = "bwrap"
-    hosts: HostList = field(default_factory=HostList)
+    hosts: AllowList = field(default_factory=AllowList)
     env: Mapping[str, str] = field(default_factory=dict[str, str])
     readonly: Mapping[str, Path] = field(default_factory=dict[str, Path])
     limits: SandboxLimits = field(default_factory=SandboxLimits)

@@ -21,6 +21,7 @@ from typing import Any
 
 import anyio
 
+from hud_mcp.egress import Gateway
 from hud_mcp.errors import BrokenByAgent, EnvironmentFailed, LimitReached, SnapshotFailed
 from hud_mcp.sandbox.bubblewrap import (
     Launch,
@@ -32,12 +33,14 @@ from hud_mcp.sandbox.descriptors import write_all
 from hud_mcp.sandbox.files import Files
 from hud_mcp.sandbox.keeper import end_keeper, start_keeper
 from hud_mcp.sandbox.link import Link, Reply
-from hud_mcp.sandbox.network import PROXY_PORT, Gateway
 from hud_mcp.sandbox.options import SandboxOptions
 from hud_mcp.sandbox.packed import Packed, read_report
 from hud_mcp.sandbox.process import Finished, Output, Process, shell_status
 
 __all__ = ["Sandbox", "Usage"]
+
+PROXY_PORT = 3128
+"""Where the gateway is, on the sandbox's own loopback."""
 
 _START_S = 30.0
 _PACK_S = 20.0

@@ -6,7 +6,7 @@ wrong in one must reach the model as text.
 
 import logging
 import secrets
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any, cast
@@ -24,26 +24,27 @@ from pydantic import BaseModel
 from hud_mcp import __version__
 from hud_mcp.errors import (
     HudMcpError,
-    InvalidTask,
-    LimitReached,
     SessionResuming,
     WorldDied,
     sole_cause,
 )
-from hud_mcp.server.arguments import clean_arguments
-from hud_mcp.server.call import Call, Pictures
-from hud_mcp.server.calls import AGENT_CALLS, CALLS, call_environment_tool, environment_tools
+from hud_mcp.observation import ImageFormat
+from hud_mcp.server.call import Call
+from hud_mcp.server.instructions import instructions
+from hud_mcp.server.listing import listed_core_tools, listed_own_tools
+from hud_mcp.server.own_tools import own_tools
 from hud_mcp.server.prompts import Prompts
 from hud_mcp.server.resources import Resources
 from hud_mcp.server.results import error_result, structured_result
-from hud_mcp.server.schemas import OWN_SESSION, SESSION, core_tools, instructions, make_tool
 from hud_mcp.server.tokens import caller_of_token
+from hud_mcp.server.tools import CORE, CoreTool
+from hud_mcp.server.tracing import trace_where_seen
+from hud_mcp.server.view import View
 from hud_mcp.session.caller import CREDENTIAL, ONLY
 from hud_mcp.session.operations import OPERATIONS, Operations
 from hud_mcp.session.receipts import digest, told_to
 from hud_mcp.session.registry import Sessions
 from hud_mcp.session.session import Caller
-from hud_mcp.tool import Tool
 
 __all__ = ["build_server"]
 
@@ -58,22 +59,27 @@ _INTRODUCTIONS = frozenset({"initialize", "server/discover"})
 def build_server(
     sessions: Sessions,
     *,
-    pictures: Pictures | None = None,
+    image: ImageFormat = "jpeg",
     operations: Operations | None = None,
+    tools: Iterable[CoreTool] = CORE.values(),
 ) -> Server[str]:
     """Build the server for a registry of sessions; the registry outlives it.
 
     Args:
         sessions: What is served.
-        pictures: How pictures are sent.
+        image: The format of pictures, unless a call names one.
         operations: What the operator may call, with its credential; no tool is listed for it.
+        tools: The core tools, in the order in which clients see them.
+
+    Raises:
+        InvalidEnvironment: A tool of an environment's own has the name of a core tool.
     """
-    surface = _Surface(sessions, pictures or Pictures(), operations)
+    surface = _Surface(sessions, image, operations, tools)
     server: Server[str] = Server(
         "hud-mcp",
         version=__version__,
         title="hud-mcp",
-        instructions="\n".join([instructions(sessions.environments.values()), *sessions.notes()]),
+        instructions="\n".join([instructions(surface.view), *sessions.notes()]),
         lifespan=_lifespan,
         # Private: an agent of one session and its principal are told different lists.
         cache_hints={
@@ -91,6 +97,7 @@ def build_server(
         on_read_resource=surface.read_resource,
         on_completion=surface.complete,
     )
+    trace_where_seen(server)
     server.middleware.append(surface.introduce)
     return server
 
@@ -129,24 +136,34 @@ class _Surface:
     """The handlers."""
 
     def __init__(
-        self, sessions: Sessions, pictures: Pictures, operations: Operations | None
+        self,
+        sessions: Sessions,
+        image: ImageFormat,
+        operations: Operations | None,
+        tools: Iterable[CoreTool],
     ) -> None:
         self._sessions = sessions
         self._operations = operations
-        self._pictures = pictures
+        self._image: ImageFormat = image
         self._prompts = Prompts(sessions)
         self._resources = Resources(sessions)
-        self._own = environment_tools(sessions)
+        core = {tool.name: tool for tool in tools}
+        own = own_tools(sessions, taken=core)
+        self._tools = {**core, **own}
+        self._agent_tools = {name: t for name, t in core.items() if not t.begins} | own
         environments = list(sessions.environments.values())
-        core = core_tools(environments)
-        for_agents = core_tools(environments, one_session=True)
-        # What is not of these environments is refused by the session, which knows why.
-        self._schemas: dict[str, Mapping[str, Any]] = {t.name: t.input_schema for t in core_tools()}
-        own = [_declare(name, tool) for name, (_, tool) in self._own.items()]
-        self._tools = types.ListToolsResult(tools=[*core, *own])
-        own = [_declare(name, tool, OWN_SESSION) for name, (_, tool) in self._own.items()]
-        self._agent_tools = types.ListToolsResult(tools=[*for_agents, *own])
-        self._agent_instructions = instructions(environments, one_session=True)
+        self.view = View.of(environments)
+        agents_view = View.of(environments, one_session=True)
+        self._listed, self._agents_listed = (
+            types.ListToolsResult(
+                tools=[
+                    *listed_core_tools(view, core.values()),
+                    *listed_own_tools(view, own.values()),
+                ]
+            )
+            for view in (self.view, agents_view)
+        )
+        self._agents_instructions = instructions(agents_view)
 
     async def introduce(self, ctx: Context, call_next: CallNext) -> HandlerResult:
         """What a connection begins with says, to an agent of one session, only what it can do."""
@@ -155,12 +172,12 @@ class _Surface:
             return result
         told = _plain(result)
         shown = {k: v for k, v in told["capabilities"].items() if k != "prompts"}
-        return {**told, "capabilities": shown, "instructions": self._agent_instructions}
+        return {**told, "capabilities": shown, "instructions": self._agents_instructions}
 
     async def list_tools(
         self, ctx: Context, _params: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
-        return self._agent_tools if caller_of(ctx).is_agent else self._tools
+        return self._agents_listed if caller_of(ctx).is_agent else self._listed
 
     async def call_tool(self, ctx: Context, params: types.CallToolRequestParams) -> Any:
         name = params.name
@@ -175,21 +192,21 @@ class _Surface:
     ) -> Any:
         name = params.name
         caller = caller_of(ctx)
-        calls = AGENT_CALLS if caller.is_agent else CALLS
-        if name not in calls and name not in self._own:
+        tool = (self._agent_tools if caller.is_agent else self._tools).get(name)
+        if tool is None:
             raise MCPError(code=INVALID_PARAMS, message=f"Unknown tool: {name}")
         try:
             call = Call(
                 sessions=self._sessions,
                 caller=caller,
-                arguments=self._arguments(name, params.arguments or {}),
+                arguments=tool.parse(
+                    params.arguments or {}, max_bytes=self._sessions.limits.argument_bytes
+                ),
                 progress=_progress(ctx),
-                pictures=self._pictures,
+                image=self._image,
                 meta=meta,
             )
-            if name in calls:
-                return await calls[name](call)
-            return await call_environment_tool(call, *self._own[name])
+            return await tool.run(call)
         except HudMcpError as exc:
             # A program may go on, or call again, by itself.
             goes_on = isinstance(exc, WorldDied | SessionResuming)
@@ -258,19 +275,6 @@ class _Surface:
         )
         return types.CompleteResult(completion=completion)
 
-    def _arguments(self, name: str, given: Mapping[str, Any]) -> dict[str, Any]:
-        limit = self._sessions.limits.argument_bytes
-        if name in CALLS:
-            return clean_arguments(name, self._schemas[name], given, max_bytes=limit)
-        tool = self._own[name][1]
-        if len(str(given)) > limit:
-            raise LimitReached(f"{name}: the arguments are larger than {limit} bytes.")
-        kept = {k: v for k, v in given.items() if v is not None or k in tool.arguments.required}
-        session = kept.get("session")
-        if session is not None and not isinstance(session, str):
-            raise InvalidTask(f"{name}: 'session' must be a string.")
-        return kept
-
 
 async def _operate(
     operations: Operations, name: str, arguments: Mapping[str, Any]
@@ -283,21 +287,6 @@ async def _operate(
     except Exception:  # the boundary of a tool call
         logger.exception("%s failed", name)
         return error_result(f"{name} failed inside the server; its log says why.")
-
-
-def _declare(name: str, tool: Tool, session: Mapping[str, Any] = SESSION) -> types.Tool:
-    schema = tool.arguments.schema
-    properties = {**schema["properties"], "session": session}
-    description = tool.description or f"{tool.name}: a tool of the environment's own."
-    return make_tool(
-        name,
-        name.replace("_", " ").capitalize(),
-        description[:1000],
-        {**schema, "properties": properties},
-        read_only=tool.read_only,
-        destructive=not tool.read_only,
-        idempotent=tool.read_only,
-    )
 
 
 def _plain(result: HandlerResult) -> dict[str, Any]:

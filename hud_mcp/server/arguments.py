@@ -1,13 +1,20 @@
-"""The arguments of a core tool: forgiving where frameworks differ, clear where a model erred."""
+"""The arguments of a core tool: forgiving where frameworks differ, clear where a model erred.
+
+Their schemas are flat: several model APIs reject a `oneOf`, a `$ref` or a list of types, and
+some fill in every property of an object, so every property but the necessary is optional
+and `null` and `""` count as absent.
+"""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import orjson
 
-from hud_mcp.errors import InvalidTask, LimitReached, did_you_mean
+from hud_mcp.errors import InvalidTask, LimitReached, clipped, did_you_mean
+from hud_mcp.server.schemas import object_schema
 
-__all__ = ["clean_arguments"]
+__all__ = ["Argument", "Arguments"]
 
 _TYPES: dict[str, tuple[type, ...]] = {
     "string": (str,),
@@ -17,55 +24,118 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "object": (dict,),
     "array": (list,),
 }
-_LOOSE = frozenset({"actions"})
-"""Read by a parser of their own, which also takes the HUD SDK's nested form."""
-
-_MAY_BE_EMPTY = frozenset({"text"})
-"""Of an action: to type nothing empties a field, and an answer may be nothing."""
+_MOST_PROBLEMS = 5
 
 
-def clean_arguments(
-    tool: str, schema: Mapping[str, Any], given: Mapping[str, Any], *, max_bytes: int
-) -> dict[str, Any]:
-    """Drop what is absent, and check the rest against a flat schema.
+@dataclass(frozen=True)
+class Argument:
+    """One argument.
+
+    Attributes:
+        schema: What clients see of it, with a type and a description; None for one that is
+            taken and not shown.
+        may_be_empty: Whether `""` is a value of it, although it is optional.
+        has_parser: Whether the tool reads it with a parser of its own, which takes other kinds.
+        may_be_negative: Whether a number below 0 means something.
+    """
+
+    schema: Mapping[str, Any] | None
+    may_be_empty: bool = False
+    has_parser: bool = False
+    may_be_negative: bool = True
+
+    @property
+    def kind(self) -> str | None:
+        """The type by its name in JSON Schema; None where any is taken."""
+        return None if self.schema is None else self.schema.get("type")
+
+
+class Arguments:
+    """The arguments of one tool.
 
     Args:
-        tool: The tool's name, for errors.
-        schema: Its input schema.
-        given: What came. `null` and `""` count as absent for optional arguments.
-        max_bytes: The largest size of all arguments as JSON.
-
-    Raises:
-        InvalidTask: Naming each argument that is unknown, missing, or of the wrong kind.
-        LimitReached: They are too large.
+        tool: Its name, for errors.
+        arguments: What it takes, by name.
+        required: The names of those that have to be given.
     """
-    properties: Mapping[str, Any] = schema["properties"]
-    required: list[str] = schema.get("required", [])
-    try:
-        size = len(orjson.dumps(given, default=str))
-    except TypeError as exc:
-        raise InvalidTask(f"Invalid arguments for {tool}: {exc}. Nothing was done.") from None
-    if size > max_bytes:
-        raise LimitReached(
-            f"{tool}: the arguments have {size} bytes; at most {max_bytes} are taken. Nothing was "
-            "done."
-        )
-    kept = {
-        name: _whole(value, properties.get(name))
-        for name, value in given.items()
-        if name in required or (value is not None and (value != "" or name in _MAY_BE_EMPTY))
-    }
-    wrong = [_problem(name, value, properties) for name, value in kept.items()]
-    wrong += [f"{name!r} is required" for name in required if kept.get(name) is None]
-    found = [w for w in wrong if w][:5]
-    if found:
-        raise InvalidTask(f"Invalid arguments for {tool}: {'; '.join(found)}.")
-    return kept
+
+    def __init__(
+        self, tool: str, arguments: Mapping[str, Argument], required: tuple[str, ...] = ()
+    ) -> None:
+        self._tool = tool
+        self._arguments = arguments
+        self._required = required
+        self._shown = {
+            name: argument.schema
+            for name, argument in arguments.items()
+            if argument.schema is not None
+        }
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """The input schema that clients see."""
+        return object_schema(self._shown, *self._required)
+
+    def parse(self, given: Mapping[str, Any], *, max_bytes: int) -> dict[str, Any]:
+        """Drop what is absent, and check the rest.
+
+        Args:
+            given: What came. `null` and `""` count as absent for optional arguments.
+            max_bytes: The largest size of all arguments as JSON.
+
+        Raises:
+            InvalidTask: Naming each argument that is unknown, missing, or of the wrong kind.
+            LimitReached: They are too large.
+        """
+        try:
+            size = len(orjson.dumps(given, default=str))
+        except TypeError as exc:
+            raise InvalidTask(
+                f"Invalid arguments for {self._tool}: {exc}. Nothing was done."
+            ) from None
+        if size > max_bytes:
+            raise LimitReached(
+                f"{self._tool}: the arguments have {size} bytes; at most {max_bytes} are taken. "
+                "Nothing was done."
+            )
+        kept = {
+            name: _whole(value, self._arguments.get(name))
+            for name, value in given.items()
+            if name in self._required or self._is_given(name, value)
+        }
+        wrong = [self._problem(name, value) for name, value in kept.items()]
+        wrong += [f"{name!r} is required" for name in self._required if kept.get(name) is None]
+        found = [w for w in wrong if w][:_MOST_PROBLEMS]
+        if found:
+            raise InvalidTask(f"Invalid arguments for {self._tool}: {'; '.join(found)}.")
+        return kept
+
+    def _is_given(self, name: str, value: Any) -> bool:
+        if value == "":
+            argument = self._arguments.get(name)
+            return argument is not None and argument.may_be_empty
+        return value is not None
+
+    def _problem(self, name: str, value: Any) -> str | None:
+        argument = self._arguments.get(name)
+        if argument is None:
+            hint = did_you_mean(name, self._shown)
+            return f"there is no {name!r}.{hint} It takes {', '.join(self._shown)}"
+        kind = argument.kind
+        if argument.has_parser or kind is None or value is None:
+            return None
+        if not isinstance(value, _TYPES[kind]) or (isinstance(value, bool) and kind != "boolean"):
+            return f"{name!r} must be {_article(kind)}, got {clipped(value)}"
+        if kind == "integer" and not -(2**63) <= value < 2**63:
+            return f"{name!r} must be an integer of 64 bits, got {clipped(value)}"
+        if not argument.may_be_negative and value < 0:
+            return f"{name!r} must not be negative, got {value}"
+        return None
 
 
-def _whole(value: Any, schema: Mapping[str, Any] | None) -> Any:
+def _whole(value: Any, argument: Argument | None) -> Any:
     """What was meant by an integer sent as 5.0, or an object or a list sent as its JSON text."""
-    kind = None if schema is None else schema.get("type")
+    kind = None if argument is None else argument.kind
     if kind == "integer" and isinstance(value, float) and value.is_integer():
         return int(value)
     if kind in ("object", "array") and isinstance(value, str):
@@ -77,32 +147,5 @@ def _whole(value: Any, schema: Mapping[str, Any] | None) -> Any:
     return value
 
 
-def _problem(name: str, value: Any, properties: Mapping[str, Any]) -> str | None:
-    if name not in properties:
-        if name in ("point", "scroll", "offset") and "type" in properties:
-            return None  # the HUD SDK's nested form of an action
-        hint = did_you_mean(name, properties)
-        return f"there is no {name!r}.{hint} It takes {', '.join(properties)}"
-    kind = properties[name].get("type")
-    if name in _LOOSE or kind is None or value is None:
-        return None
-    if not isinstance(value, _TYPES[kind]) or (isinstance(value, bool) and kind != "boolean"):
-        return f"{name!r} must be {_article(kind)}, got {_clip(value)}"
-    return _integer_problem(name, value) if kind == "integer" else None
-
-
-def _integer_problem(name: str, value: int) -> str | None:
-    if not -(2**63) <= value < 2**63:
-        return f"{name!r} must be an integer of 64 bits, got {_clip(value)}"
-    if name == "offset" and value < 0:
-        return f"{name!r} must not be negative, got {value}"
-    return None
-
-
 def _article(kind: str) -> str:
     return f"an {kind}" if kind[0] in "aeio" else f"a {kind}"
-
-
-def _clip(value: Any, limit: int = 60) -> str:
-    text = repr(value)
-    return text if len(text) <= limit else text[:limit] + "…"

@@ -14,7 +14,7 @@ from hud_mcp.session.receipts import ended_text, next_step
 from hud_mcp.session.registry import Sessions
 from hud_mcp.session.session import Session
 
-__all__ = ["VALUES", "Call", "Pictures", "Progress", "one_of"]
+__all__ = ["VALUES", "Call", "Progress", "one_of"]
 
 logger = logging.getLogger(__name__)
 
@@ -28,23 +28,6 @@ ChoiceT = TypeVar("ChoiceT", bound=str)
 
 
 @dataclass(frozen=True)
-class Pictures:
-    """How pictures go over MCP.
-
-    Attributes:
-        image: The format that is sent unless a call names one.
-        quality: Of a JPEG.
-        max_edge_px: The longest edge; models see no more than this.
-        max_bytes: Of the encoded picture: hosts refuse results of more than about 1 MB.
-    """
-
-    image: ImageFormat = "jpeg"
-    quality: int = 80
-    max_edge_px: int = 1568
-    max_bytes: int = 700_000
-
-
-@dataclass(frozen=True)
 class Call:
     """One tool call.
 
@@ -54,7 +37,7 @@ class Call:
         arguments: Those that were given; `null` and `""` are already left out where the
             argument is optional.
         progress: Reports a sign of life.
-        pictures: How pictures are sent.
+        image: The format of pictures, unless the call names one.
         meta: What came beside the arguments, for programs.
     """
 
@@ -62,7 +45,7 @@ class Call:
     caller: Caller
     arguments: Mapping[str, Any]
     progress: Progress
-    pictures: Pictures
+    image: ImageFormat
     meta: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     @property
@@ -94,18 +77,21 @@ class Call:
         with self.heartbeat("bringing the session back"):
             return await self.sessions.find(session_id, self.caller, wait_s=wait_s)
 
-    def look(self, *, image: bool, text: bool = True, kind: ImageFormat | None = None) -> Look:
+    def look(
+        self,
+        *,
+        image: bool,
+        text: bool = True,
+        kind: ImageFormat | None = None,
+        changes: bool = False,
+    ) -> Look:
         """What to observe for this call; a program may ask for values in place of the text."""
-        pictures = self.pictures
         values = text and bool(self.meta.get(VALUES))
         return Look(
             text=text and not values,
             values=values,
-            changes=one_of(self.arguments, "observe", ("full", "changes"), "full") == "changes",
-            image=(kind or pictures.image) if image else None,
-            quality=pictures.quality,
-            max_edge_px=pictures.max_edge_px,
-            max_image_bytes=pictures.max_bytes,
+            changes=changes,
+            image=(kind or self.image) if image else None,
             max_text_chars=self.sessions.limits.observation_chars,
         )
 

@@ -2,7 +2,16 @@
 
 from dataclasses import dataclass, replace
 
-__all__ = ["CAUSE", "CREDENTIAL", "ONLY", "OPERATOR", "OPERATOR_TOKEN", "REASON", "Caller"]
+__all__ = [
+    "CAUSE",
+    "CHOSEN_SESSION",
+    "CREDENTIAL",
+    "ONLY",
+    "OPERATOR",
+    "OPERATOR_TOKEN",
+    "REASON",
+    "Caller",
+]
 
 OPERATOR = "#operator"
 """The principal of whoever runs agents and grades them; no token can name it."""
@@ -14,6 +23,9 @@ the parameters of a channel's request."""
 ONLY = "hud-mcp/only"
 """In the `_meta` of a request: the id of the only session that it may be about. Whoever speaks for
 an agent on a connection of its own sends it, and needs no credential to give some of it up."""
+
+CHOSEN_SESSION = "hud-mcp/session"
+"""In the `_meta` of a start_task: the id that a program has chosen for the session."""
 
 REASON = "hud-mcp/reason"
 CAUSE = "hud-mcp/cause"

@@ -103,6 +103,7 @@ class Core:
             lines=stored.lines if stored is not None else 0,
             durability=self._durability,
             attempt=stored.attempt if stored is not None else None,
+            record=spec.record,
         )
         log = self.journal.log
         self.strain = Strain(shared.contention, log, begun.logs if begun is not None else None)
@@ -271,7 +272,6 @@ class Core:
                     died_before=DIED_IN_GRADING in logs,
                     has_changed=self.journal.changed > 0,
                     comes_back=life.steps.can_come_back,
-                    by_agent=effect.by_agent,
                 )
             )
 
@@ -325,7 +325,7 @@ class Core:
             started_at=spec.started_at,
             ended_at=utc_now(),
             attempt=self.journal.attempt,
-            notes=(*self._durability.notes(), *self.strain.notes()),
+            notes=(*self.journal.notes(), *self.strain.notes()),
             strain=self.strain,
         )
         if ending.error:
@@ -341,6 +341,7 @@ class Core:
         number = self.state.life
         try:
             if number > self.life.number:
+                await self.journal.flush()  # steps that were batched are in it too
                 self._stored = await self._store.load_session(self.spec.trajectory_id)
                 self.life = self._new_life(number)
         except HudMcpError as exc:

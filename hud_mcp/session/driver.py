@@ -20,11 +20,10 @@ from typing import Any, TypeAlias
 from hud_mcp.contention import Contention
 from hud_mcp.errors import (
     BrokenByAgent,
-    DestroyedByAgent,
     InvalidTemplate,
     broken_world,
 )
-from hud_mcp.grade import Cause, Outcome, read_grade
+from hud_mcp.grade import Outcome, read_grade
 from hud_mcp.session.endings import LEFT_BY_PROGRAM, Ending
 from hud_mcp.session.events import EndedItself, EndWanted, Finished
 from hud_mcp.session.executor import Post
@@ -296,8 +295,7 @@ class Driver:
             self._decided = Ending.by_agent(str(broken), error=error)
             return self._decided
         if broken is not None:
-            cause = Cause.AGENT if isinstance(broken, DestroyedByAgent) else None
-            return Ending(Outcome.ENVIRONMENT_FAILED, error=error, told=str(broken), cause=cause)
+            return Ending(Outcome.ENVIRONMENT_FAILED, error=error, told=str(broken))
         return ungraded(error)
 
     async def _run_out(self, play: Play) -> Ending | None:

@@ -84,11 +84,9 @@ class Examine:
 
     Attributes:
         reason: What the grader said of it.
-        by_agent: Whether that is the agent's doing.
     """
 
     reason: str | None
-    by_agent: bool
 
 
 @dataclass(frozen=True, slots=True)

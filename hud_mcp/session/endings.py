@@ -6,7 +6,7 @@ from typing import Self
 from hud_mcp.errors import DamagedRecord, HudMcpError, StoreFailed
 from hud_mcp.grade import Cause, Grade, Outcome
 
-__all__ = ["LEFT_BY_PROGRAM", "Ending", "destroyed", "died_again", "not_back", "unread"]
+__all__ = ["LEFT_BY_PROGRAM", "Ending", "died_again", "not_back", "unread"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +54,6 @@ LEFT_BY_PROGRAM = Ending(Outcome.LOST, told="Its program ended without closing i
 def died_again(reason: str) -> Ending:
     """How a session ends whose world died, was brought back, and died of the same again."""
     text = f"Its world died a second time of the same: {reason}"
-    return Ending.by_agent(text, told=text)
-
-
-def destroyed(reason: str) -> Ending:
-    """How a session ends whose world the agent has ended, and which cannot come back."""
-    text = f"Its agent ended its world, which cannot come back: {reason}"
     return Ending.by_agent(text, told=text)
 
 

@@ -153,7 +153,6 @@ class Examined:
         died_before: Whether it had died under a grader in another server process.
         has_changed: Whether anything was done in it.
         comes_back: Whether it can be brought back from its record.
-        by_agent: Whether it is the agent's doing.
     """
 
     life: int
@@ -161,7 +160,6 @@ class Examined:
     died_before: bool
     has_changed: bool
     comes_back: bool
-    by_agent: bool
 
 
 @dataclass(frozen=True, slots=True)

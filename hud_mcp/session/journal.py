@@ -6,7 +6,6 @@ A write that fails is kept and made good with the next one: a full disk loses no
 import asyncio
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, cast
 
@@ -15,20 +14,35 @@ from pydantic_core import to_jsonable_python
 
 from hud_mcp.action import ActionEffect, Point
 from hud_mcp.errors import SessionTaken, StoreFailed
-from hud_mcp.observation import Observation, Screenshot
+from hud_mcp.observation import Observation
 from hud_mcp.record.trajectory import Receipt, ScreenshotRecord, Trajectory, TrajectoryStep, utc_now
 from hud_mcp.record.values import BEHIND, SNAPSHOT, TARGETS, UNDONE
 from hud_mcp.session.deaths import trail
-from hud_mcp.session.durability import Durability
+from hud_mcp.session.durability import BATCHED, Durability
 from hud_mcp.session.events import TakenOver
 from hud_mcp.session.executor import Post
-from hud_mcp.store import Store
+from hud_mcp.session.measuring import FINAL_RESPONSE
+from hud_mcp.store import NewStep, Store
+from hud_mcp.task import RecordMode
 
-__all__ = ["Draft", "Journal", "StepKind"]
+__all__ = ["MOST_WAITING", "MOST_WAITING_BYTES", "Draft", "Journal", "StepKind"]
 
 logger = logging.getLogger(__name__)
 
 StepKind = Literal["step", "act", "screenshot", "tool", "direct", "response", "evaluate", "reset"]
+
+
+_MAY_WAIT = frozenset[StepKind]({"step", "act", "screenshot", "tool"})
+"""What an agent does in its world; answers and grades are always written first."""
+
+MOST_WAITING = 256
+"""How many steps of one session wait at most to be written; the next call waits for them."""
+
+MOST_WAITING_BYTES = 8 * 1024 * 1024
+"""How large they are at most, with their pictures and snapshots."""
+
+_AGAIN_S = 1.0
+"""How soon a write is tried again that nobody waited for."""
 
 
 class Draft:
@@ -132,16 +146,6 @@ class Draft:
         )
 
 
-@dataclass(frozen=True)
-class _Owed:
-    """A step that is not written yet."""
-
-    step: TrajectoryStep
-    shot: Screenshot | None
-    answers: bool
-    snapshot: bytes | None
-
-
 class Journal:
     """Writes one session's beginning, steps, log and end, each once and in order.
 
@@ -154,6 +158,7 @@ class Journal:
         durability: What is known of the session's snapshots, to be recorded with its steps.
         attempt: The how manieth start of its task it is, where that is known.
         post: Is told where another server has taken the session over.
+        record: Whether each step is written before its call is answered.
 
     Attributes:
         count: How many steps there are.
@@ -177,17 +182,24 @@ class Journal:
         lines: int = 0,
         durability: Durability | None = None,
         attempt: int | None = None,
+        record: RecordMode = "durable",
     ) -> None:
         self._store = store
         self._id = trajectory_id
         self._room = max(0, log_lines - lines)
-        self._steps: list[_Owed] = []
+        self._steps: list[NewStep] = []
         self._lines: list[tuple[datetime, str]] = []
         self._line_count = lines
         self._receipt: Receipt | None = None
         self._lock = anyio.Lock(fast_acquire=True)  # nearly always free: no turn of the loop
         self._beginning: asyncio.Future[int] | None = None
         self._durability = durability or Durability()
+        self._record: RecordMode = record
+        self._is_marked = False  # the record says that it may lack steps
+        self._is_due = False
+        self._failed = False
+        self._bytes = 0
+        self._under_way: asyncio.Future[None] | None = None
         self.count = len(recorded)
         self.changed = max((step.index + 1 for step in recorded if step.changes_world), default=0)
         self.deaths: list[TrajectoryStep] = trail(recorded)
@@ -228,6 +240,7 @@ class Journal:
                 live_token=live_token,
                 start_key=start_key,
                 tries=tries,
+                record=self._record,
             )
             self._beginning = asyncio.ensure_future(writing)
         self.attempt = await asyncio.shield(self._beginning)
@@ -253,13 +266,16 @@ class Journal:
             self._lines.append((utc_now(), line + more))
 
     async def add(self, draft: Draft) -> None:
-        """Make a step durable.
+        """Make a step durable; one that may wait, within 50 ms, unless a crash comes before.
 
         Raises:
             StoreFailed: It was not written; it is kept, and written with the next one.
             SessionTaken: Another server runs the session; nothing is written here any more.
         """
         self.owe(draft)
+        if self._may_wait(draft):
+            self._write_soon()
+            return
         try:
             await self._flush(whole=False)
         except StoreFailed as exc:
@@ -279,7 +295,8 @@ class Journal:
         """Keep a step, to be written with the next one."""
         shot = draft.observation.image if draft.observation else None
         step = draft.step(self.count, self._durability.of_step(self.count))
-        self._steps.append(_Owed(step, shot, draft.answers, draft.snapshot))
+        self._steps.append(NewStep(step, shot, draft.answers, draft.snapshot))
+        self._bytes += _size(self._steps[-1])
         self._before = (self.changed, self.deaths, self.snapshot_step, self.is_behind)
         self.deaths = [*self.deaths, step] if step.undone else []
         if step.changes_world:
@@ -300,13 +317,18 @@ class Journal:
 
     @property
     def is_complete(self) -> bool:
-        """Whether every step is written."""
-        return not self._steps
+        """Whether every step is written, or will be as soon as a write is waited for."""
+        return not self._steps or (self._record == "batched" and not self._failed)
+
+    def notes(self) -> tuple[str, ...]:
+        """What a receipt says of how the session was recorded."""
+        batched = (BATCHED,) if self._record == "batched" and self.count else ()
+        return (*self._durability.notes(), *batched)
 
     def withdraw(self) -> None:
         """Take the last step back, if it is not written yet: what it says was not done."""
         if self._steps:
-            self._steps.pop()
+            self._bytes -= _size(self._steps.pop())
             self.count -= 1
             self.changed, self.deaths, self.snapshot_step, self.is_behind = self._before
 
@@ -344,7 +366,7 @@ class Journal:
             StoreFailed: It is still this server's.
         """
         if not self.taken:
-            await self._store.release_session(self._id)
+            await self._store.release_session(self._id, flushed=not self._steps)
 
     async def flush(self) -> None:
         """Write what was logged now, without a step.
@@ -433,20 +455,12 @@ class Journal:
         # Shielded: what was performed is recorded, also where its request was cancelled.
         with anyio.CancelScope(shield=True):
             async with self._lock:
+                if self._under_way is not None:
+                    await asyncio.wait({self._under_way})
                 while self._steps:
-                    owed = self._steps[0]
-                    try:
-                        await self._store.add_step(
-                            self._id,
-                            owed.step,
-                            owed.shot,
-                            answers=owed.answers,
-                            snapshot=owed.snapshot,
-                        )
-                    except SessionTaken:
-                        self._give_up()
-                        raise
-                    self._steps.pop(0)
+                    await self._write_steps()
+                if not self._lines:
+                    return
                 lines = list(self._lines)
                 try:
                     await self._store.add_logs(self._id, lines, first=self._line_count)
@@ -457,6 +471,73 @@ class Journal:
                 del self._lines[: len(lines)]
                 self._line_count += len(lines)
 
+    async def _write_steps(self) -> None:
+        """Write the steps that are owed, and wait for it."""
+        steps = tuple(self._steps)
+        marks = self._record == "batched" and not self._is_marked and not steps[-1].answers
+        self._failed = True
+        try:
+            await self._store.write_steps(self._id, steps, unflushed=True if marks else None)
+        except SessionTaken:
+            self._give_up()
+            raise
+        self._is_marked = self._is_marked or marks
+        self._drop(len(steps))
+
+    def _may_wait(self, draft: Draft) -> bool:
+        """Whether a step that is owed may be written after its call was answered.
+
+        The first one of a server says that others may be missing, and so it may not.
+        """
+        return (
+            self._is_marked
+            and not self._failed
+            and not self._lines
+            and draft.kind in _MAY_WAIT
+            and not (draft.answers or draft.interrupted)
+            and not (FINAL_RESPONSE in draft.info or UNDONE in draft.info)
+            and len(self._steps) <= MOST_WAITING
+            and self._bytes <= MOST_WAITING_BYTES
+        )
+
+    def _write_soon(self) -> None:
+        if not self._is_due:
+            self._is_due = True
+            self._store.soon(self._begin_writing)
+
+    def _begin_writing(self) -> None:
+        """Hand over what is owed, unless a write is under way, which is followed by it."""
+        self._is_due = False
+        if not self._steps or self._under_way is not None or self._lock.locked():
+            return
+        steps = tuple(self._steps)
+        self._under_way = self._store.write_steps(self._id, steps)
+        self._under_way.add_done_callback(lambda done: self._wrote(done, len(steps)))
+
+    def _wrote(self, done: "asyncio.Future[None]", count: int) -> None:
+        self._under_way = None
+        if done.cancelled():
+            return
+        error = done.exception()
+        if error is None:
+            self._drop(count)
+            if self._steps:
+                self._write_soon()
+            return
+        logger.warning("steps of %s are not written yet: %s", self._id, error)
+        self._failed = True  # the next call waits, and is told what is wrong
+        if isinstance(error, SessionTaken):
+            self._give_up()
+        else:
+            self._is_due = True
+            done.get_loop().call_later(_AGAIN_S, self._begin_writing)
+
+    def _drop(self, count: int) -> None:
+        """Forget steps that are written."""
+        del self._steps[:count]
+        self._bytes = sum(_size(owed) for owed in self._steps)
+        self._failed = False
+
     def _give_up(self) -> None:
         """The record is another server's: what is owed here is not its truth any more."""
         self.taken = True
@@ -465,3 +546,9 @@ class Journal:
         self._room = 0
         self._receipt = None
         self._post(TakenOver())
+
+
+def _size(owed: NewStep) -> int:
+    """Roughly how much memory a step takes while it waits."""
+    shot = 0 if owed.screenshot is None else len(owed.screenshot.data)
+    return shot + len(owed.snapshot or b"") + len(owed.step.observation_text or "")

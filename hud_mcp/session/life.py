@@ -19,7 +19,7 @@ from hud_mcp.session.live_world import LiveWorld
 from hud_mcp.session.measuring import Measuring
 from hud_mcp.session.steps import Steps
 from hud_mcp.store.stored_session import StoredSession
-from hud_mcp.task import Task
+from hud_mcp.task import RecordMode, Task
 from hud_mcp.template_process import runs_apart
 from hud_mcp.world import Opening, Shared
 
@@ -47,6 +47,7 @@ class SessionSpec:
         start_key: By what the starts of its task are counted.
         tries: How many of them there may be; None for any number.
         local_hosts: Hosts that any row may open, of this machine and of private networks too.
+        record: How its steps are written.
     """
 
     environment: Environment
@@ -65,6 +66,7 @@ class SessionSpec:
     start_key: str
     tries: int | None
     local_hosts: tuple[str, ...]
+    record: RecordMode
 
     @property
     def name(self) -> str:

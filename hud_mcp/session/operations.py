@@ -35,7 +35,8 @@ from hud_mcp.session.receipts import NEXT, digest, ended_text
 from hud_mcp.session.registry import Sessions
 from hud_mcp.session.session import Session, Stepped
 from hud_mcp.store import Store
-from hud_mcp.task import Task
+from hud_mcp.task import RECORD_MODES, RecordMode, Task
+from hud_mcp.world import Addressed
 
 __all__ = ["OPERATIONS", "Operations", "call_problem"]
 
@@ -113,11 +114,16 @@ class Operations:
     async def _start(self, params: Mapping[str, Any]) -> Json:
         """Start a session of `task`: a row, or the id of a listed one; in `job` or `job_id`.
 
+        `record` says how its steps are written.
+
         The same start again under an id of the caller's own, `session`, gives the same session.
         """
         task = self._read_task(params.get("task"))
         session = await self._begin(
-            task, await self._job_id(params), session_id=_text(params, "session")
+            task,
+            await self._job_id(params),
+            session_id=_text(params, "session"),
+            record=_record(params),
         )
         metadata = params.get("metadata")
         if metadata:
@@ -190,7 +196,7 @@ class Operations:
             return {**self._begun(session), **shown}
         if session is not None:
             await session.conclude()
-        session = await self._begin(task, _text(params, "job_id"))
+        session = await self._begin(task, _text(params, "job_id"), record=_record(params))
         shown = (
             _shown(await session.step((), _look(params, session)))
             if calls is None
@@ -208,9 +214,8 @@ class Operations:
                 live = await self._live_page(found.live_token)
             if not found.is_over and found.state != "grading":
                 world = found.reachable_world()
-                address = getattr(world, "url", None)
-                if (ask := getattr(world, "urls", None)) is not None:
-                    told = await ask()
+                if isinstance(world, Addressed):
+                    told = await world.urls()
                     address, live = told.get("url"), told.get("live_url") or live
         return {"url": address if isinstance(address, str) else None, "live_url": live}
 
@@ -262,7 +267,12 @@ class Operations:
         return job_id
 
     async def _begin(
-        self, task: Task, job_id: str | None, *, session_id: str | None = None
+        self,
+        task: Task,
+        job_id: str | None,
+        *,
+        session_id: str | None = None,
+        record: RecordMode | None = None,
     ) -> Session:
         drawn = session_id is None
         session_id = session_id or f"sess-{secrets.token_hex(16)}"
@@ -275,6 +285,7 @@ class Operations:
             drawn=drawn,
             job_id=job_id,
             environment=self._environment,
+            record=record,
         )
 
     def _begun(self, session: Session) -> Json:
@@ -383,6 +394,16 @@ def _look(params: Mapping[str, Any], session: Session) -> Look:
     except (ValidationError, TypeError) as exc:
         raise InvalidTask(f"look: {exc}") from None
     return look if session.environment.world.has_screen else look.model_copy(update={"image": None})
+
+
+def _record(params: Mapping[str, Any]) -> RecordMode | None:
+    given = params.get("record")
+    if given is None:
+        return None
+    if given not in RECORD_MODES:
+        modes = ", ".join(RECORD_MODES)
+        raise InvalidTask(f"record: expected one of {modes}, got {given!r:.60}.")
+    return given
 
 
 def _text(params: Mapping[str, Any], name: str) -> str | None:

@@ -147,14 +147,7 @@ def ended_text(receipt: Receipt | None, told: str | None = None) -> str:
 def ended_how(receipt: Receipt, told: str | None = None) -> str:
     """The rest of a sentence that says how a session ended, when, and why."""
     at = f"at {receipt.ended_at:%H:%M:%S} UTC"
-    how = {
-        Outcome.GRADED: f"was graded {at}; its grade stands",
-        Outcome.CANCELLED: f"was cancelled {at}",
-        Outcome.EXPIRED: f"expired {at}",
-        Outcome.ENVIRONMENT_FAILED: f"ended {at}, because its environment failed",
-        Outcome.GRADING_FAILED: f"ended {at} without a grade, because grading failed",
-        Outcome.LOST: f"was lost {at}",
-    }[receipt.outcome]
+    how = receipt.outcome.ended.format(at=at)
     told = told or receipt.told
     if receipt.outcome is not Outcome.GRADED and receipt.said_cause:
         how = f"{how}, {receipt.said_cause}"

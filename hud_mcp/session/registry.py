@@ -35,7 +35,7 @@ from hud_mcp.session.turns import Turns
 from hud_mcp.store import Store
 from hud_mcp.store.plans import start_key
 from hud_mcp.store.stored_session import StoredSession
-from hud_mcp.task import Task
+from hud_mcp.task import RecordMode, Task
 from hud_mcp.taskset import Taskset
 from hud_mcp.world import Shared
 
@@ -81,6 +81,8 @@ class Sessions:
             end; where not, only sessions that are asked for are brought back.
         local_hosts: Hosts that the row of any task may open, of this machine and of private
             networks too; a row that is not the user's own may name no others of those.
+        record: How steps are written, one of `RECORD_MODES`; None for the environments' own
+            choice, then `durable`.
 
     Attributes:
         environments, tasks, find_environment, environment_of, notes, mint: The catalogue's.
@@ -103,6 +105,7 @@ class Sessions:
         tries: int | None = None,
         adopts: bool = True,
         local_hosts: Iterable[str] = (),
+        record: RecordMode | None = None,
     ) -> None:
         catalogue = Catalogue(environments, tasksets)
         self.environments = catalogue.environments
@@ -115,6 +118,7 @@ class Sessions:
         self.limits = limits or Limits()
         self.reward_policy = reward_policy
         self.job_id = job_id
+        self.record: RecordMode | None = record
         self._tries = tries
         asked = {task.id: task.asked() for task in catalogue.tasks}
         self._listed = asked | {each: each for each in asked.values()}
@@ -174,6 +178,7 @@ class Sessions:
         drawn: bool = False,
         job_id: str | None = None,
         environment: Environment | None = None,
+        record: RecordMode | None = None,
     ) -> Session:
         """Start a session and return it with its prompt.
 
@@ -188,6 +193,7 @@ class Sessions:
             drawn: Whether that id was drawn for this call alone, so that none can have begun.
             job_id: The job that it belongs to, in place of the registry's.
             environment: The task's, where it is none of the catalogue's.
+            record: How its steps are written, in place of the registry's.
 
         Raises:
             InvalidTask, InvalidContext: The task does not fit its environment, or another id is
@@ -213,6 +219,7 @@ class Sessions:
             provisional=provisional,
             session_id=session_id,
             job_id=job_id,
+            record=record,
         )
         if session_id is None or drawn:
             return await begin()
@@ -269,6 +276,7 @@ class Sessions:
         provisional: bool,
         session_id: str | None,
         job_id: str | None,
+        record: RecordMode | None,
     ) -> Session:
         """Make a session and start it."""
         template = environment.template_of(task)
@@ -294,6 +302,7 @@ class Sessions:
             tries=tries,
             local_hosts=self._local_hosts,
             program=self._reaper,
+            record=record or self.record or environment.record or "durable",
         )
         if session_id is not None and session.secret_digest in self._sessions:
             raise IdTaken("Another session has this id; nothing was recorded.")

@@ -36,6 +36,11 @@ _TAKE_S = 5.0
 _GRADINGS = 3
 """How often an answer's grading may end with its server before that is its outcome."""
 
+_MAY_LACK_STEPS = (
+    "Its server died. Its steps were recorded in batches, so the last ones may be missing."
+)
+"""Why a session is lost that was not answered."""
+
 
 class Resumption:
     """Goes on with what other server processes left on a store.
@@ -225,6 +230,8 @@ def _overdue(found: WaitingSession, limits: Limits) -> tuple[Outcome, str] | Non
     now = utc_now()
     if not found.has_prompt:
         return Outcome.LOST, "Its server ended while it was being prepared."
+    if found.unflushed:
+        return Outcome.LOST, _MAY_LACK_STEPS
     if (now - found.started_at).total_seconds() > limits.total_s:
         return (
             Outcome.EXPIRED,
@@ -245,6 +252,8 @@ def _who_left(stored: StoredSession) -> Cause:
 
 def _changed(environment: Environment, stored: StoredSession) -> str | None:
     """Why a session cannot go on in this environment; None where nothing has changed."""
+    if stored.unflushed:
+        return _MAY_LACK_STEPS
     task = stored.trajectory.task
     if task.prompt is None and task.template not in environment.templates:
         return f"Its environment has no template {task.template!r} any more."

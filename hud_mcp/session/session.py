@@ -38,7 +38,7 @@ from hud_mcp.session.receipts import digest, ended_text
 from hud_mcp.session.stepped import Stepped
 from hud_mcp.store import Store
 from hud_mcp.store.stored_session import StoredSession
-from hud_mcp.task import Task
+from hud_mcp.task import RecordMode, Task
 from hud_mcp.template import Prompt
 from hud_mcp.world import Shared
 
@@ -64,6 +64,7 @@ class Session(SessionCalls):
         start_key: By what the starts of its task are counted.
         tries: How many of them there may be; None for any number.
         program: A task that is cancelled with the whole event loop alone; None where none is.
+        record: How its steps are written; of a session that goes on, as before.
 
     Attributes:
         id: Its id, as far as this process has been told it.
@@ -89,6 +90,7 @@ class Session(SessionCalls):
         start_key: str = "",
         tries: int | None = None,
         program: "asyncio.Task[None] | None" = None,
+        record: RecordMode = "durable",
     ) -> None:
         begun = stored.trajectory if stored is not None else None
         self.id = "" if stored is not None else session_id or f"sess-{secrets.token_hex(16)}"
@@ -111,6 +113,7 @@ class Session(SessionCalls):
             start_key=start_key,
             tries=tries,
             local_hosts=tuple(local_hosts),
+            record=record if begun is None else begun.record,
         )
         core = Core(
             spec,

@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, TypeAlias
 
-from hud_mcp.grade import Cause, Outcome
+from hud_mcp.grade import Outcome
 from hud_mcp.record.trajectory import Receipt
 from hud_mcp.session import effects as do
 from hud_mcp.session import events as ev
-from hud_mcp.session.endings import Ending, destroyed, died_again, not_back
+from hud_mcp.session.endings import Ending, died_again, not_back
 from hud_mcp.session.log import DIED_IN_GRADING, STOPPED
 from hud_mcp.session.phase import SHOWN, Meets, Phase, SessionState
 
@@ -267,7 +267,7 @@ def _finished(state: State, event: ev.Finished) -> Decision:
     ending = _as_it_is(state, ending)
     after = replace(state, phase=Phase.ENDING, ending=ending)
     if graded and ending.outcome is Outcome.ENVIRONMENT_FAILED:
-        examine = do.Examine(ending.told, by_agent=ending.cause is Cause.AGENT)
+        examine = do.Examine(ending.told)
         after = replace(after, phase=Phase.EXAMINING, ending=replace(ending, cause=None))
         return after, (do.StopCommands(), examine)
     return after, (do.StopCommands(), _record(state, ending))
@@ -286,8 +286,6 @@ def _examined(state: State, event: ev.Examined) -> Decision:
         state = replace(state, died_in_grading=True)
         notes = (do.Note(DIED_IN_GRADING), do.Note(f"its world died: {event.died}"))
         return state, (*notes, *_close_life(state))
-    elif event.by_agent:
-        ending = destroyed(event.died)
     ending = _as_it_is(state, ending)
     return replace(state, phase=Phase.ENDING, ending=ending), (_record(state, ending),)
 

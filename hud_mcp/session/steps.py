@@ -15,7 +15,6 @@ from hud_mcp.environment.calls import Measurement, combination, measure, prepare
 from hud_mcp.errors import (
     ActionFailed,
     BrokenByAgent,
-    DestroyedByAgent,
     EnvironmentFailed,
     HudMcpError,
     InvalidAction,
@@ -32,7 +31,7 @@ from hud_mcp.observation import (
 from hud_mcp.record.trajectory import utc_now
 from hud_mcp.session.deaths import whose_doing
 from hud_mcp.session.direct import DirectAccess
-from hud_mcp.session.endings import Ending, destroyed, died_again
+from hud_mcp.session.endings import Ending, died_again
 from hud_mcp.session.events import Answered, Broke
 from hud_mcp.session.executor import Post
 from hud_mcp.session.journal import Draft, Journal, StepKind
@@ -135,8 +134,6 @@ class Steps:
             ending = None  # nobody is to blame, and it comes back
         elif cause is Cause.AGENT:
             ending = died_again(reason)
-        elif not undone and isinstance(exc, DestroyedByAgent):
-            ending = destroyed(reason)
         else:
             ending = Ending(Outcome.ENVIRONMENT_FAILED, error=str(exc), told=str(exc))
         return Broke(self._life, reason, ending)

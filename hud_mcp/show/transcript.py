@@ -17,13 +17,14 @@ from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 from hud_mcp.grade import SubScore, cause_of
+from hud_mcp.outcome import UNFINISHED
 from hud_mcp.record.values import Receipt, Record, TrajectoryStep
+from hud_mcp.show.phrases import RefNames, describe_action, note_of
 from hud_mcp.task import Task
 
 __all__ = [
     "PICTURES_LIMIT_BYTES",
     "Line",
-    "action_words",
     "transcript",
     "transcript_html",
     "transcript_text",
@@ -71,21 +72,6 @@ def visible_line(text: str) -> str:
     return visible(text).replace("\n", " ").replace("\t", " ")
 
 
-def action_words(action: Mapping[str, Any]) -> str:
-    """Write an action in one line, such as ``click point=(12, 30) button="right"``.
-
-    Args:
-        action: As it is recorded: an action, or a tool's name and arguments.
-    """
-    if isinstance(action.get("tool"), str):
-        args: Any = action.get("args")
-        return f"{action['tool']} {_json(args)}" if args else str(action["tool"])
-    if not isinstance(action.get("type"), str):
-        return _json(dict(action))
-    fields = {k: v for k, v in action.items() if k != "type" and v is not None}
-    return " ".join([action["type"], *(f"{k}={_field(v)}" for k, v in fields.items())])
-
-
 def transcript_text(record: Record, *, full: bool = False) -> str:
     """Write a record as text.
 
@@ -110,9 +96,11 @@ def transcript(record: Record, *, full: bool = False) -> Iterator[Line]:
         yield from _block("prompt", record.prompt, full=full)
     if not record.steps:
         yield Line("text", "no steps")
+    names = RefNames()
     for step in record.steps:
         yield Line("text", "")
-        yield from _step_lines(step, record.started_at, full=full)
+        yield from _step_lines(step, record.started_at, names, full=full)
+        names.read(step.observation_text)
     if record.logs:
         yield Line("text", "")
         yield from _block("log", record.logs, full=full, style="heading")
@@ -124,7 +112,7 @@ def transcript(record: Record, *, full: bool = False) -> Iterator[Line]:
 
 def _ending(record: Record) -> str:
     if record.receipt is None:
-        return "unfinished"
+        return UNFINISHED.value
     receipt, reward = record.receipt, record.receipt.reward
     parts = [receipt.outcome.value, "" if reward is None else f"{reward:g}", receipt.said_cause]
     return " ".join(part for part in parts if part)
@@ -157,10 +145,14 @@ def _inputs(task: Task) -> list[tuple[str, str]]:
     ]
 
 
-def _step_lines(step: TrajectoryStep, began: datetime, *, full: bool) -> Iterator[Line]:
+def _step_lines(
+    step: TrajectoryStep, began: datetime, names: Mapping[str, str], *, full: bool
+) -> Iterator[Line]:
     yield Line("heading", _step_title(step, began))
     for i, action in enumerate(step.actions):
-        yield Line("action", visible(f"  > {action_words(action)}{_state(step, i)}"))
+        yield Line("action", f"  > {_action_line(action, names)}{_state(step, i)}")
+        if note := note_of(action):
+            yield from _labelled("note", note, indent="    ")
     if step.error:
         yield from _block("error", step.error, full=full, indent="  ", style="error")
     for name, value in _step_facts(step):
@@ -195,6 +187,11 @@ def _state(step: TrajectoryStep, number: int) -> str:
     if number < step.performed:
         return ""
     return "  (failed)" if step.error and number == step.performed else "  (not performed)"
+
+
+def _action_line(action: Mapping[str, Any], names: Mapping[str, str]) -> str:
+    """What an action does, in one line."""
+    return visible(describe_action(action, names)).replace("\n", r"\n").replace("\t", r"\t")
 
 
 def _receipt_lines(receipt: Receipt, *, full: bool) -> Iterator[Line]:
@@ -259,12 +256,6 @@ def _shortened(text: str) -> tuple[str, int]:
     return (text, 0) if not text[len(kept) :].strip() else (kept, left)
 
 
-def _field(value: Any) -> str:
-    if isinstance(value, Mapping) and set(value) == {"x", "y"}:  # pyright: ignore[reportUnknownArgumentType]  # JSON
-        return f"({_json(value['x'])}, {_json(value['y'])})"
-    return _json(value)
-
-
 def _json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, default=str)
 
@@ -307,7 +298,10 @@ def transcript_html(
     if not record.steps:
         parts.append("<p>No steps.</p>")
     pictures = _Pictures(limit_bytes)
-    parts += [_html_step(step, record.started_at, pictures, full=full) for step in record.steps]
+    names = RefNames()
+    for step in record.steps:
+        parts.append(_html_step(step, record.started_at, names, pictures, full=full))
+        names.read(step.observation_text)
     if pictures.left_out:
         text = f"{pictures.left_out} pictures were left out, so that this does not grow too large."
         parts.append(f"<p>{text}</p>")
@@ -354,11 +348,15 @@ class _Pictures:
         )
 
 
-def _html_step(step: TrajectoryStep, began: datetime, pictures: _Pictures, *, full: bool) -> str:
-    actions = "".join(
-        f"<li><code>{_html(action_words(action))}</code>{_html(_state(step, i))}</li>"
-        for i, action in enumerate(step.actions)
-    )
+def _html_step(
+    step: TrajectoryStep,
+    began: datetime,
+    names: Mapping[str, str],
+    pictures: _Pictures,
+    *,
+    full: bool,
+) -> str:
+    actions = "".join(_html_action(step, i, names) for i in range(len(step.actions)))
     rows = "".join(_html_row(name, value) for name, value in _step_facts(step))
     return "".join(
         [
@@ -370,6 +368,14 @@ def _html_step(step: TrajectoryStep, began: datetime, pictures: _Pictures, *, fu
             _html_block("Text", step.observation_text, full=full) if step.observation_text else "",
         ]
     )
+
+
+def _html_action(step: TrajectoryStep, number: int, names: Mapping[str, str]) -> str:
+    action = step.actions[number]
+    note = note_of(action)
+    said = f"<br>{_html(note)}" if note else ""
+    line = f"<code>{_html(_action_line(action, names))}</code>"
+    return f"<li>{line}{_html(_state(step, number))}{said}</li>"
 
 
 def _html_row(name: str, value: str) -> str:

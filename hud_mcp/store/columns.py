@@ -4,19 +4,17 @@ What a hand has damaged is given back as `Damaged`, so that one such row does no
 rows beside it from being read. Importing this loads SQLAlchemy.
 """
 
-import json
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, cast
+from typing import Any
 
 from sqlalchemy import JSON, DateTime, Dialect, String
 from sqlalchemy.types import TypeDecorator
 
 from hud_mcp.store.characters import printable
 
-__all__ = ["Damaged", "Id", "Json", "Utc", "to_json"]
+__all__ = ["Damaged", "Id", "Json", "Utc"]
 
 _SHOWN = 40
 
@@ -76,29 +74,6 @@ class Utc(TypeDecorator[datetime]):
     def result_processor(self, dialect: Dialect, coltype: Any) -> Any:
         """Read it; a text that is no time becomes `Damaged`."""
         return _sound(super().result_processor(dialect, coltype), "a time")
-
-
-def to_json(value: Any) -> str:
-    """A value as the JSON that every database takes.
-
-    JSON has no number that is none or not finite, and PostgreSQL refuses the tokens that
-    Python writes for them: they are written as text, `"NaN"` and `"Infinity"`, which a field
-    that holds a number reads back.
-    """
-    try:
-        return json.dumps(value, allow_nan=False, separators=(",", ":"))
-    except ValueError:
-        return json.dumps(_with_finite_numbers(value), separators=(",", ":"))
-
-
-def _with_finite_numbers(value: Any) -> Any:
-    if isinstance(value, float) and not math.isfinite(value):
-        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-    if isinstance(value, dict):
-        return {k: _with_finite_numbers(v) for k, v in cast("dict[str, Any]", value).items()}
-    if isinstance(value, list | tuple):
-        return [_with_finite_numbers(v) for v in cast("list[Any]", value)]
-    return value
 
 
 def _sound(read: Callable[[Any], Any] | None, expected: str) -> Callable[[Any], Any]:

@@ -72,7 +72,10 @@ def sound_json(connection: "Connection", column: "ColumnElement[Any]") -> "Colum
     )
 
     if connection.dialect.name == "sqlite":
-        return type_coerce(case((func.json_valid(column), column)), JSON)
+        from hud_mcp.store.columns import Json  # noqa: PLC0415  # SQLAlchemy loads here
+
+        # SQLite itself gives `Inf`, which is no JSON, for a number that is too large.
+        return type_coerce(case((func.json_valid(column), column)), Json)
     text = cast(column, Text)
     replaced = func.regexp_replace(text, _NO_TEXT, r"\\ufffd", "gi")
     # To look for a plain text first takes a hundredth of the time.

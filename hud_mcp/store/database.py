@@ -1,5 +1,6 @@
 """One database: where it is, how it is opened, read from any thread and written by one."""
 
+import asyncio
 import logging
 import os
 import re
@@ -7,12 +8,13 @@ import threading
 import weakref
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio.to_thread
 from platformdirs import user_data_path
 
 from hud_mcp.errors import SourceNotFound, StoreFailed
+from hud_mcp.store.changes import Change
 from hud_mcp.store.engine import open_engine, why
 from hud_mcp.store.lease import Lease
 from hud_mcp.store.writer import Write, Writer
@@ -110,22 +112,22 @@ class Database:
 
         return await anyio.to_thread.run_sync(run)
 
-    async def write(
-        self, run: "Callable[[Connection], T]", files: Sequence[tuple[Path, bytes]] = ()
-    ) -> T:
-        """Make something durable, and return what the function returns.
+    def write(
+        self,
+        change: "Change | Callable[[Connection], Any]",
+        files: Sequence[tuple[Path, bytes]] = (),
+    ) -> "asyncio.Future[Any]":
+        """Make something durable: it happens even if nobody waits for it.
 
         Args:
-            run: Executes its statements. Run again where a commit that it shared has failed.
+            change: What is made; made again where a commit that it shared has failed.
             files: Files that must be there before, each with its content.
 
-        Raises:
-            StoreFailed: Nothing of it was written.
-            SessionTaken: The same; another server owns the session.
-
-        It happens even if the wait is cancelled.
+        Returns:
+            What is waited for. It gives what the change gives, or raises `StoreFailed` where
+            nothing was written, and `SessionTaken` where another server owns the session.
         """
-        return await self._writer.write(Write(run, files))
+        return self._writer.write(Write(change, files))
 
     async def close(self, within_s: float | None) -> None:
         """Finish what was accepted, let go of this server's sessions, then of the database.

@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from hud_mcp.errors import StoreFailed
+from hud_mcp.store.json_text import to_json
 from hud_mcp.store.private import is_open_to_others, make_private_file, make_private_folder
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
 
-__all__ = ["begin_write", "concerns_all", "open_engine", "passes", "remedy", "why"]
+__all__ = ["check_file", "concerns_all", "open_engine", "passes", "remedy", "why"]
 
 logger = logging.getLogger(__name__)
 
@@ -40,8 +41,6 @@ def open_engine(url: str, path: Path | None) -> "Engine":
     """
     from sqlalchemy import create_engine, event  # noqa: PLC0415  # SQLAlchemy loads here
     from sqlalchemy.exc import ArgumentError, NoSuchModuleError  # noqa: PLC0415  # the same
-
-    from hud_mcp.store.columns import to_json  # noqa: PLC0415  # the same
 
     if path is not None:
         make_private_folder(path.parent)
@@ -87,8 +86,8 @@ class _FileGone(OSError):
     """The file that a connection writes to is not the one that is in its place."""
 
 
-def begin_write(connection: "Connection") -> None:
-    """Begin a transaction that writes. SQLite's takes its lock now, not between two statements.
+def check_file(connection: "Connection") -> None:
+    """See to it that what a transaction writes can be read.
 
     Raises:
         OSError: SQLite's file was deleted, moved or replaced. It would write on without an error,
@@ -103,7 +102,6 @@ def begin_write(connection: "Connection") -> None:
         is_there = False
     if not is_there:
         raise _FileGone(errno.ENOENT, "its file was deleted, moved or replaced")
-    connection.exec_driver_sql("BEGIN IMMEDIATE")
 
 
 def why(error: Exception) -> str:

@@ -1,5 +1,6 @@
 """A job's rows: written, and read as values. Each function takes an open connection."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -218,8 +219,10 @@ def _known_by_id(row: Any) -> list[Task]:
 
 
 def _run_row(row: Any) -> RunRow:
-    known = row.outcome in list(Outcome)
-    numeric = row.reward is None or isinstance(row.reward, int | float)
+    known = row.outcome in Outcome
+    numeric = row.reward is None or (
+        isinstance(row.reward, int | float) and math.isfinite(row.reward)
+    )
     timed = isinstance(row.started_at, datetime)
     named = isinstance(row.task_id, str)
     outcome = Outcome(row.outcome) if known and numeric else None

@@ -5,28 +5,25 @@ it. So nobody adds one who does not hold the store or the operator's credential.
 """
 
 import hashlib
-from functools import cache
 from typing import TYPE_CHECKING
 
 import orjson
 
 from hud_mcp.errors import LimitReached, SourceNotFound
-from hud_mcp.grade import Cause, Outcome, cause_of
+from hud_mcp.outcome import Cause, Outcome, is_try
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from sqlalchemy import ColumnElement, Connection, Insert
+    from sqlalchemy import ColumnElement, Connection
 
     from hud_mcp.task import Task
 
 __all__ = [
     "add_run",
     "check_tries",
-    "insert_session",
     "is_foreign",
     "is_planned",
-    "lock_starts",
     "start_key",
 ]
 
@@ -101,32 +98,6 @@ def start_key(
     return hashlib.sha256(orjson.dumps([principal, job_id, asked])).hexdigest()
 
 
-@cache
-def insert_session() -> "Insert":
-    """What adds a session's row with the number of its start, one more than the newest has.
-
-    It is put together once, and returns that number.
-    """
-    from sqlalchemy import bindparam, func, select  # noqa: PLC0415  # SQLAlchemy loads here
-
-    from hud_mcp.store.schema import sessions  # noqa: PLC0415  # the same
-
-    before = sessions.alias("before")
-    number = select(func.coalesce(func.max(before.c.attempt), 0) + 1).where(
-        before.c.start_key == bindparam("new_start_key")
-    )
-    insert = sessions.insert().values(attempt=number.scalar_subquery())
-    return insert.returning(sessions.c.attempt)
-
-
-def lock_starts(connection: "Connection", key: str) -> None:
-    """See to it that nobody else numbers a start of this key before this transaction ends."""
-    from sqlalchemy import func, select  # noqa: PLC0415  # SQLAlchemy loads here
-
-    if connection.dialect.name == "postgresql":  # SQLite has one writer, and it is this
-        connection.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(key, 0))))
-
-
 def check_tries(connection: "Connection", key: str, tries: int) -> None:
     """Refuse a start too many.
 
@@ -157,9 +128,7 @@ def check_tries(connection: "Connection", key: str, tries: int) -> None:
 
 
 def _counts(outcome: str | None, cause: str | None, used: object) -> bool:
-    if outcome not in list(Outcome):
+    if outcome is None or outcome not in Outcome:
         return True
     named = Cause(cause) if cause in list(Cause) else None
-    if cause_of(Outcome(outcome), named) is not Cause.AGENT:
-        return False
-    return outcome != Outcome.EXPIRED.value or bool(used)
+    return is_try(Outcome(outcome), named, used=bool(used))

@@ -223,6 +223,7 @@ def _read_trajectory(row: "Row[Any]", steps: list[TrajectoryStep], lines: list[s
         "receipt": read_receipt(row),
         "started_at": row.started_at,
         "ended_at": row.ended_at,
+        "record": row.record or "durable",
         "foreign": bool(row.foreign),
     }
     return read_value(Trajectory, fields, f"session {row.id}")

@@ -37,7 +37,7 @@ __all__ = [
     "versions",
 ]
 
-VERSION = 3
+VERSION = 4
 """Of the tables' form, and the number of the newest revision; a store of a newer one is refused."""
 
 metadata = MetaData()
@@ -95,6 +95,8 @@ sessions = Table(
     Column("reward_policy", String(16)),
     Column("start_key", Id(64)),  # of whose start of what in which job it is
     Column("attempt", Integer),  # and the how manieth, from 1
+    Column("record", String(16)),  # how its steps are written; none of before there was a choice
+    Column("unflushed", Boolean),  # whether its agent may have been told of steps that are not here
     Column("live_token", Id(64)),  # opens the live page, and nothing else
     Column("owner", Id(64)),  # the server that runs it, or ended it; none where it waits
     Column("answered_at", Utc),

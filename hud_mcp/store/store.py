@@ -5,30 +5,52 @@ PostgreSQL by URL. Screenshots are files named by their hash, written before the
 refers to them. SQLAlchemy loads when the store is first used.
 """
 
+import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hud_mcp.errors import IdTaken, SessionTaken, SourceNotFound
+from hud_mcp.errors import SessionTaken, SourceNotFound
 from hud_mcp.observation import Screenshot
 from hud_mcp.record.job import Job
 from hud_mcp.record.trajectory import Receipt, ScreenshotRecord, Trajectory, TrajectoryStep, utc_now
 from hud_mcp.store import jobs, plans, reading, stored_session, writing
 from hud_mcp.store.archive import Archive, no_trajectory
+from hud_mcp.store.changes import NewEnd, NewPrompt, NewSession, NewSteps, StepRow
 from hud_mcp.store.characters import storable
 from hud_mcp.store.database import Database, default_store_url
+from hud_mcp.store.json_text import to_json
 from hud_mcp.store.lease import LEASE_S, take
+from hud_mcp.store.soon import Soon
 from hud_mcp.store.stored_session import StoredSession, WaitingSession
-from hud_mcp.task import Task
+from hud_mcp.task import RecordMode, Task
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-__all__ = ["Store", "default_store_url"]
+__all__ = ["NewStep", "Store", "default_store_url"]
 
 logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class NewStep:
+    """A step that is to be written.
+
+    Attributes:
+        step: What was done and seen.
+        screenshot: Its picture, or None.
+        answers: Whether it submits the answer.
+        snapshot: What the world's `snapshot` gave after it; it replaces the one before.
+    """
+
+    step: TrajectoryStep
+    screenshot: Screenshot | None = None
+    answers: bool = False
+    snapshot: bytes | None = None
 
 
 class Store(Archive):
@@ -52,6 +74,7 @@ class Store(Archive):
     ) -> None:
         database = Database(str(url) if url else default_store_url(), lease_s)
         super().__init__(database, screenshots or database.folder / "screenshots")
+        self._soon = Soon()
 
     # Jobs.
 
@@ -107,6 +130,7 @@ class Store(Archive):
         live_token: str | None = None,
         start_key: str = "",
         tries: int | None = None,
+        record: RecordMode = "durable",
     ) -> int:
         """Record that a session begins, as this server's, with its prompt where that is known.
 
@@ -119,6 +143,7 @@ class Store(Archive):
             live_token: Of its live page.
             start_key: By what its starts are counted; its own id by default, so that it is one.
             tries: How many starts there may be; None for any number.
+            record: How its steps are written.
 
         Returns:
             The how manieth start it is, from 1.
@@ -128,42 +153,28 @@ class Store(Archive):
             LimitReached: There are as many starts as there may be. Nothing was written.
             StoreFailed: Nothing was written.
         """
-
-        def run(connection: "Connection") -> int:
-            from sqlalchemy.exc import IntegrityError  # noqa: PLC0415  # SQLAlchemy loads here
-
-            key = start_key or secret_digest
-            plans.lock_starts(connection, key)
-            if tries is not None:
-                plans.check_tries(connection, key, tries)
-            self._database.lease.enter(connection)
-            row = {
-                "id": trajectory.id,
-                "secret_digest": secret_digest,
-                "job_id": trajectory.job_id,
-                "principal": principal,
-                "environment": trajectory.environment,
-                "environment_version": trajectory.environment_version,
-                "environment_digest": environment_digest,
-                "task": trajectory.task.model_dump(mode="json"),
-                "context": trajectory.context,
-                "seed": trajectory.seed,
-                "reward_policy": reward_policy,
-                "live_token": live_token,
-                "prompt": None if trajectory.prompt is None else storable(trajectory.prompt),
-                "owner": self._database.lease.server_id,
-                "started_at": trajectory.started_at,
-                "start_key": key,
-                "new_start_key": key,
-            }
-            try:
-                return connection.execute(plans.insert_session(), row).scalar_one()
-            except IntegrityError as exc:
-                if "secret" not in str(exc.orig):
-                    raise
-                raise IdTaken("Another session has this id; nothing was recorded.") from exc
-
-        return await self._database.write(run)
+        row = {
+            "id": trajectory.id,
+            "secret_digest": secret_digest,
+            "job_id": trajectory.job_id,
+            "principal": principal,
+            "environment": trajectory.environment,
+            "environment_version": trajectory.environment_version,
+            "environment_digest": environment_digest,
+            "task": to_json(trajectory.task.model_dump(mode="json")),
+            "context": to_json(trajectory.context),
+            "seed": trajectory.seed,
+            "reward_policy": reward_policy,
+            "record": record,
+            "unflushed": None,
+            "live_token": live_token,
+            "prompt": None if trajectory.prompt is None else storable(trajectory.prompt),
+            "started_at": trajectory.started_at,
+            "start_key": start_key or secret_digest,
+            # Nothing of what is still to come.
+            **dict.fromkeys(("answered_at", "released_at", "receipt", "ended_at")),
+        }
+        return await self._database.write(NewSession(row, tries))
 
     async def set_prompt(self, trajectory_id: str, prompt: str) -> None:
         """Record what a session asks.
@@ -172,7 +183,7 @@ class Store(Archive):
             StoreFailed: Nothing was written.
             SessionTaken: The same; another server owns the session.
         """
-        await self._update_session(trajectory_id, prompt=storable(prompt))
+        await self._database.write(NewPrompt(trajectory_id, storable(prompt)))
 
     async def set_handle(self, trajectory_id: str, handle: bytes) -> None:
         """Record what a world that lives elsewhere is found by, as a snapshot before any step.
@@ -228,21 +239,41 @@ class Store(Archive):
         One that is there already under its number stays as it is, so that a caller who was
         cut off while it waited can add it again.
         """
+        await self.write_steps(trajectory_id, [NewStep(step, screenshot, answers, snapshot)])
 
-        def run(connection: "Connection") -> None:
-            server = self._database.lease.server_id
-            if not writing.insert_step(connection, server, trajectory_id, step):
-                return
-            if answers:
-                writing.update(connection, server, trajectory_id, {"answered_at": step.ended_at})
-            if snapshot is not None:
-                writing.put_snapshot(connection, trajectory_id, step.index, snapshot)
+    def write_steps(
+        self, trajectory_id: str, steps: Sequence[NewStep], *, unflushed: bool | None = None
+    ) -> "asyncio.Future[None]":
+        """Record steps of one session together, in order; each as `add_step` does.
 
-        files: list[tuple[Path, bytes]] = []
-        if screenshot is not None:
-            path = self.screenshot_path(ScreenshotRecord.of(screenshot))
-            files.append((path, screenshot.data))
-        await self._database.write(run, files)
+        Args:
+            trajectory_id: The record's id.
+            steps: At least one; only the last may answer.
+            unflushed: Whether steps may follow that are told before they are written: until it
+                is answered or released, a server that dies then has lost the session. None where
+                that stays as it is.
+
+        Returns:
+            What ends once they are durable, or with the error. They are written also where
+            nobody waits for it.
+        """
+        last = steps[-1]
+        change = NewSteps(
+            trajectory_id,
+            [StepRow.of(new.step, new.snapshot) for new in steps],
+            answered_at=last.step.ended_at if last.answers else None,
+            unflushed=unflushed,
+        )
+        files = [
+            (self.screenshot_path(ScreenshotRecord.of(new.screenshot)), new.screenshot.data)
+            for new in steps
+            if new.screenshot is not None
+        ]
+        return self._database.write(change, files)
+
+    def soon(self, begin: Callable[[], None]) -> None:
+        """Have a function called in 25 ms, together with those of other sessions."""
+        self._soon.add(begin)
 
     async def add_logs(
         self,
@@ -282,18 +313,21 @@ class Store(Archive):
             StoreFailed: Nothing was written. Calling again is safe.
             SessionTaken: Nothing was written; another server owns the session.
         """
-        return await self._database.write(
-            lambda c: writing.end(c, self._database.lease.server_id, trajectory_id, receipt)
-        )
+        return await self._database.write(NewEnd.of(trajectory_id, receipt))
 
-    async def release_session(self, trajectory_id: str) -> None:
-        """Let go of a session, so that another server can go on with it.
+    async def release_session(self, trajectory_id: str, *, flushed: bool = False) -> None:
+        """Let go of a session, so that another server can resume it.
+
+        Args:
+            trajectory_id: The record's id.
+            flushed: Whether every step that its agent was told of is known to be written.
 
         Raises:
             StoreFailed: It is still this server's.
         """
         try:
-            await self._update_session(trajectory_id, owner=None, released_at=utc_now())
+            whole = {"unflushed": False} if flushed else {}
+            await self._update_session(trajectory_id, owner=None, released_at=utc_now(), **whole)
         except SessionTaken:
             logger.debug("%s is another server's already", trajectory_id)
 

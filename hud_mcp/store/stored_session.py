@@ -1,4 +1,4 @@
-"""Sessions as a server needs them that goes on with one: whose they are, and what is kept of them.
+"""Sessions that a new server resumes: whose they are, and what the store keeps of them.
 
 Each function takes an open connection.
 """
@@ -41,6 +41,7 @@ class StoredSession:
             where the world was used since in a way that no step repeats.
         lines: How many lines its own log has.
         attempt: Which of its principal's starts of the task it is; None of before it was counted.
+        unflushed: Whether steps may be missing that its agent was told of.
     """
 
     trajectory: Trajectory
@@ -53,6 +54,7 @@ class StoredSession:
     snapshot_step: int
     lines: int
     attempt: int | None = None
+    unflushed: bool = False
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,7 @@ class WaitingSession:
         answered: Whether it waits for its grade.
         since: When its last server let go of it, or gave its last sign of life.
         started_at: When it began.
+        unflushed: Whether steps may be missing that its agent was told of.
     """
 
     trajectory_id: str
@@ -76,6 +79,7 @@ class WaitingSession:
     answered: bool
     since: datetime
     started_at: datetime
+    unflushed: bool = False
 
 
 def load_session(
@@ -98,6 +102,7 @@ def load_session(
         snapshot_step=step,
         lines=_count_lines(connection, trajectory_id),
         attempt=row.attempt,
+        unflushed=bool(row.unflushed),
     )
 
 
@@ -164,4 +169,5 @@ def _waiting(row: "Row[Any]") -> WaitingSession:
         answered=row.answered_at is not None,
         since=row.released_at or row.started_at,
         started_at=row.started_at,
+        unflushed=bool(row.unflushed),
     )

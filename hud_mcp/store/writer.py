@@ -5,8 +5,8 @@ import logging
 import queue
 import threading
 import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,12 +15,15 @@ import anyio
 import anyio.to_thread
 
 from hud_mcp.errors import HudMcpError, StoreFailed
-from hud_mcp.store.engine import begin_write, concerns_all, passes, remedy, why
+from hud_mcp.store.changes import Change, make_together
+from hud_mcp.store.engine import check_file, concerns_all, passes, remedy, why
 from hud_mcp.store.files import save_file
 from hud_mcp.store.lease import Lease
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
+
+    from hud_mcp.store.statements import Driver, Statements
 
 __all__ = ["Write", "Writer"]
 
@@ -36,19 +39,21 @@ _BEAT_AGAIN_S = 0.5
 """How soon a sign of life is tried again that could not be given."""
 
 
-@dataclass
+@dataclass(slots=True, eq=False)
 class Write:
     """What is to be made durable together.
 
     Attributes:
-        run: Executes its statements, and returns what the caller is given. Run again where
-            a commit that it shared has failed.
+        change: One of those that are made of many sessions at once; or what executes its
+            statements, and returns what the caller is given. It is made again where a commit
+            that it shared has failed.
         files: Files that must be there before, each with its content.
+        waiting: Where its caller waits, in the caller's event loop.
     """
 
-    run: "Callable[[Connection], Any]"
+    change: "Change | Callable[[Connection], Any]"
     files: Sequence[tuple[Path, bytes]] = ()
-    done: Future[Any] = field(default_factory=Future[Any])
+    waiting: "asyncio.Future[Any]" = field(init=False)
 
 
 class Writer:
@@ -68,25 +73,23 @@ class Writer:
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._is_silent = False
+        self._connection: Connection | None = None
+        self._statements: Statements | None = None
 
-    async def write(self, write: Write) -> Any:
-        """Hand over and wait; what was handed over happens, even if the wait is cancelled.
+    def write(self, write: Write) -> "asyncio.Future[Any]":
+        """Hand over; what was handed over happens, even if the wait for it is cancelled.
 
-        Raises:
-            StoreFailed: Nothing of this write was written.
-            SessionTaken: The same; another server owns the session.
+        Returns:
+            What ends once it is durable, with what its change gives; or with the error.
         """
-        write.done.set_running_or_notify_cancel()  # nobody else can end it from here on
+        write.waiting = waiting = asyncio.get_running_loop().create_future()
         with self._lock:
             self._queue.put(write)
             if self._thread is None:
                 name = "hud-mcp-store"
                 self._thread = threading.Thread(target=self._run, name=name, daemon=True)
                 self._thread.start()
-        # asyncio's own bridge wakes the loop once for a whole batch; anyio's blocks the thread.
-        waiting = asyncio.wrap_future(write.done)
-        waiting.add_done_callback(_retrieve)
-        return await asyncio.shield(waiting)
+        return waiting  # a wait that is cancelled is this future's end, and not the write's
 
     async def close(self, within_s: float | None) -> bool:
         """Finish what was accepted, and let go of this server's sessions.
@@ -118,6 +121,7 @@ class Writer:
                 beat_at_s = time.monotonic() + next_s
             if stopping:
                 self._leave()
+                self._disconnect()
                 with self._lock:  # nothing is handed over to a thread that has decided to end
                     if self._queue.empty():
                         self._thread = None
@@ -164,8 +168,7 @@ class Writer:
                 f"The record could not be written: {why(error)}. Nothing of this call was "
                 f"recorded; {remedy(error)}, then call again."
             )
-        for write in batch:
-            write.done.set_exception(error)
+        _tell([(write, None, error) for write in batch])
 
     def _try_commit(self, batch: list[Write]) -> Exception | None:
         """Make writes durable and tell of it; return why it could not be."""
@@ -176,9 +179,8 @@ class Writer:
                 for write in batch:
                     for path, data in write.files:
                         save_file(path, data)
-                with self._open().begin() as connection:
-                    begin_write(connection)
-                    results = [write.run(connection) for write in batch]
+                with self._transaction() as driver:
+                    results = self._make(driver, batch)
             except Exception as exc:  # noqa: BLE001  # were the thread to end, every write would hang
                 self._lease.conclude(committed=False)
                 if not held:  # an entry was made in the transaction that failed
@@ -188,16 +190,51 @@ class Writer:
                     return exc
             else:
                 self._lease.conclude(committed=True)
-                for write, result in zip(batch, results, strict=True):
-                    write.done.set_result(result)
+                _tell([(w, result, None) for w, result in zip(batch, results, strict=True)])
                 return None
+
+    def _make(self, driver: "Driver", batch: list[Write]) -> list[Any]:
+        """Make the changes of some writes; return what each one's caller is given."""
+        if len(batch) > 1:
+            return make_together(driver, self._lease, [write.change for write in batch])
+        change = batch[0].change
+        if callable(change):
+            return [change(driver.connection)]
+        return [change.make(driver, self._lease)]
+
+    @contextmanager
+    def _transaction(self) -> "Generator[Driver]":
+        """A transaction that writes, over a connection that this thread keeps while all is well."""
+        from hud_mcp.store.statements import Driver, Statements  # noqa: PLC0415  # SQLAlchemy loads
+
+        if self._connection is None:
+            engine = self._open()
+            self._statements = Statements(engine.dialect)
+            self._connection = engine.connect()
+        connection, statements = self._connection, self._statements
+        if statements is None:
+            raise RuntimeError("a connection has the statements of its dialect")
+        try:
+            with connection.begin():
+                check_file(connection)
+                with closing(Driver(connection, statements)) as driver:
+                    driver.begin_write()
+                    yield driver
+        except BaseException:
+            self._disconnect()
+            raise
+
+    def _disconnect(self) -> None:
+        """Give the connection back; the next transaction takes one that is looked at first."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
 
     def _beat(self) -> bool:
         """Give a sign of life; return whether it was given."""
         try:
-            with self._open().begin() as connection:
-                begin_write(connection)
-                self._lease.beat(connection)
+            with self._transaction() as driver:
+                self._lease.beat(driver.connection)
         except Exception as exc:  # noqa: BLE001  # the next one may come through
             if not self._is_silent:
                 logger.warning("no sign of life could be written to %s: %s", self._shown, exc)
@@ -210,9 +247,8 @@ class Writer:
         if not self._lease.is_held:
             return
         try:
-            with self._open().begin() as connection:
-                begin_write(connection)
-                self._lease.leave(connection)
+            with self._transaction() as driver:
+                self._lease.leave(driver.connection)
         except Exception as exc:  # noqa: BLE001  # the free lock file says the same
             logger.warning("%s still names this server: %s", self._shown, exc)
             self._lease.forget(stays=True)
@@ -220,7 +256,24 @@ class Writer:
             self._lease.forget()
 
 
-def _retrieve(done: "asyncio.Future[Any]") -> None:
-    """Look at a failure that nobody waits for any more, so that it is not reported as lost."""
-    if not done.cancelled():
-        done.exception()
+def _tell(ended: "list[tuple[Write, Any, Exception | None]]") -> None:
+    """Tell those who wait how their writes ended; each loop wakes once for all of its own."""
+    loops: dict[asyncio.AbstractEventLoop, list[tuple[Write, Any, Exception | None]]] = {}
+    for each in ended:
+        loops.setdefault(each[0].waiting.get_loop(), []).append(each)
+    for loop, own in loops.items():
+        try:
+            loop.call_soon_threadsafe(_conclude, own)
+        except RuntimeError:  # it is closed, and nobody waits there any more
+            logger.debug("%d writes have ended after their event loop", len(own))
+
+
+def _conclude(ended: "list[tuple[Write, Any, Exception | None]]") -> None:
+    """End the waits of one loop, in it."""
+    for write, result, error in ended:
+        if write.waiting.done():  # cancelled; what was handed over has happened nevertheless
+            continue
+        if error is None:
+            write.waiting.set_result(result)
+        else:
+            write.waiting.set_exception(error)

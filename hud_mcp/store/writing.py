@@ -1,4 +1,4 @@
-"""What changes a session's rows. Each function takes the connection of a transaction that writes.
+"""What is seldom changed of a session. Each function takes the connection of a writing transaction.
 
 Each checks that its server still owns the session, and holds the session's row meanwhile, so
 that no other server takes it over between the check and the commit.
@@ -10,15 +10,13 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from hud_mcp.errors import SessionTaken, StoreFailed
-from hud_mcp.grade import Outcome
-from hud_mcp.record.trajectory import Receipt, TrajectoryStep
 from hud_mcp.store import reading
 from hud_mcp.store.characters import printable
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection, Insert, Select, Update
+    from sqlalchemy import Connection, Update
 
-__all__ = ["add_logs", "end", "insert_step", "put_snapshot", "update"]
+__all__ = ["add_logs", "not_mine", "put_snapshot", "update"]
 
 
 def update(
@@ -31,7 +29,7 @@ def update(
         StoreFailed: There is no such session.
     """
     if not _change(connection, server_id, trajectory_id, changes):
-        raise _not_mine(connection, trajectory_id)
+        raise not_mine(connection, trajectory_id)
 
 
 def _change(
@@ -59,53 +57,6 @@ def _update_of(columns: tuple[str, ...]) -> "Update":
         )
         .values({name: bindparam(f"new_{name}") for name in columns})
     )
-
-
-def insert_step(
-    connection: "Connection", server_id: str, trajectory_id: str, step: TrajectoryStep
-) -> bool:
-    """Add a step to a session that goes on; return False where it is there already.
-
-    Raises:
-        SessionTaken: Another server owns it, or it has ended.
-        StoreFailed: There is no such session.
-    """
-    insert, mine = _step_statements()
-    given: dict[str, Any] = {"the_session": trajectory_id, "the_server": server_id}
-    row = step.model_dump(mode="json", exclude_defaults=True)
-    if connection.execute(insert, {**given, "the_step": step.index, "the_row": row}).rowcount == 1:
-        return True
-    if connection.execute(mine, given).first() is None:
-        raise _not_mine(connection, trajectory_id)
-    return False
-
-
-@cache
-def _step_statements() -> "tuple[Insert, Select[Any]]":
-    """What adds a step to a session that its server owns, and what tells whether it owns it.
-
-    They are put together once: that takes twice as long as to execute them.
-    """
-    from sqlalchemy import bindparam, exists, select  # noqa: PLC0415  # SQLAlchemy loads here
-
-    from hud_mcp.store.schema import sessions, steps  # noqa: PLC0415  # the same
-
-    session = bindparam("the_session", type_=sessions.c.id.type)
-    index = bindparam("the_step", type_=steps.c.step.type)
-    row = bindparam("the_row", type_=steps.c.row.type)
-    mine = (
-        sessions.c.id == session,
-        sessions.c.owner == bindparam("the_server", type_=sessions.c.owner.type),
-        sessions.c.ended_at.is_(None),
-    )
-    there = exists().where(steps.c.session_id == session, steps.c.step == index)
-    values = select(session, index, row).select_from(sessions).where(*mine, ~there)
-    insert = steps.insert().from_select(
-        ["session_id", "step", "row"], values.with_for_update(key_share=True)
-    )
-    # Without the option, PostgreSQL's driver has forgotten the count when it is asked.
-    counted = insert.execution_options(preserve_rowcount=True)
-    return counted, select(sessions.c.id).where(*mine)
 
 
 def put_snapshot(connection: "Connection", trajectory_id: str, step: int, data: bytes) -> None:
@@ -143,7 +94,7 @@ def add_logs(
             sessions.c.id == trajectory_id, sessions.c.owner == server_id
         )
         if connection.execute(mine.with_for_update(key_share=True)).first() is None:
-            raise _not_mine(connection, trajectory_id)
+            raise not_mine(connection, trajectory_id)
         numbers = select(func.max(logs.c.line)).where(logs.c.session_id == trajectory_id)
         last = connection.execute(numbers).scalar_one()
         skip = max(0, last + 1 - first) if last is not None else 0
@@ -161,30 +112,7 @@ def add_logs(
         connection.execute(logs.insert(), rows)
 
 
-def end(connection: "Connection", server_id: str, trajectory_id: str, receipt: Receipt) -> Receipt:
-    """End a session; return the receipt that stands: an end that is there already stays.
-
-    Raises:
-        SessionTaken: Another server owns it.
-        StoreFailed: There is no such session, or the receipt that is there is damaged.
-    """
-    from hud_mcp.store.schema import snapshots  # noqa: PLC0415  # SQLAlchemy loads here
-
-    changes = {"receipt": receipt.model_dump(mode="json"), "ended_at": receipt.ended_at}
-    if not _change(connection, server_id, trajectory_id, changes):
-        row = reading.session_row(connection, trajectory_id)
-        if row is not None and row.ended_at is not None:
-            return reading.read_receipt(row) or receipt
-        raise _not_mine(connection, trajectory_id)
-    if receipt.outcome is not Outcome.GRADED:
-        # Where an answer was submitted, the end state is what can be graded again.
-        row = reading.session_row(connection, trajectory_id)
-        if row is None or row.answered_at is None:
-            connection.execute(snapshots.delete().where(snapshots.c.session_id == trajectory_id))
-    return receipt
-
-
-def _not_mine(connection: "Connection", trajectory_id: str) -> Exception:
+def not_mine(connection: "Connection", trajectory_id: str) -> Exception:
     """Why a session's row could not be changed."""
     if reading.session_row(connection, trajectory_id) is None:
         return StoreFailed(f"The store has no session {trajectory_id!r}; nothing was recorded.")

@@ -10,6 +10,7 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
+from hud_mcp.action import is_answer
 from hud_mcp.errors import (
     ActionFailed,
     EnvironmentFailed,
@@ -164,8 +165,8 @@ class TaskEnv(gymnasium.Env[Any, Any]):
             reply = self._call([{"type": "custom", "action": "step", "args": args}])
         else:
             actions = _actions_of(action)
-            answers = [each for each in actions or () if each.get("type") == "response"]
-            before = [each for each in actions or () if each.get("type") != "response"]
+            answers = [each for each in actions or () if is_answer(each)]
+            before = [each for each in actions or () if not is_answer(each)]
             if actions is None or (answers and not before):
                 return self._answer(str(answers[0].get("text", "")) if answers else str(action))
             reply = self._call(before, refused=True)

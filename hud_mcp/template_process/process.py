@@ -39,8 +39,7 @@ _CHUNK_BYTES = 256 * 1024
 
 def runs_apart(environment: Environment, template: Template) -> bool:
     """Whether a template of an environment runs in a process of its own."""
-    decide = getattr(environment.world, "runs_apart", None)
-    return bool(decide is not None and decide(template))
+    return environment.world.runs_apart(template)
 
 
 class TemplateProcess(AsyncGenerator[Any, Any]):
@@ -289,7 +288,7 @@ class TemplateProcess(AsyncGenerator[Any, Any]):
         try:
             reply["value"] = await self._place.calls[frame["name"]](**frame["arguments"])
         except HudMcpError as exc:
-            reply["error"] = {"kind": type(exc).__name__, "text": str(exc)}
+            reply["error"] = {"kind": wire.kind_of(exc), "text": str(exc)}
         except (KeyError, TypeError) as exc:
             reply["error"] = {"kind": "ActionFailed", "text": f"It cannot be called so: {exc}."}
         self._write(reply)

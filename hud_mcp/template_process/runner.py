@@ -21,8 +21,14 @@ from pathlib import Path
 from typing import Any, cast
 
 from hud_mcp import errors
-from hud_mcp.environment import Environment
-from hud_mcp.errors import EnvironmentFailed, HudMcpError, InvalidTemplate, broken_world
+from hud_mcp.errors import (
+    BrokenByAgent,
+    EnvironmentFailed,
+    HudMcpError,
+    InvalidTemplate,
+    broken_world,
+    failed_by,
+)
 from hud_mcp.grade import read_grade
 from hud_mcp.loading.source import load_environments
 from hud_mcp.session.thrown import SessionOver, describe_failure
@@ -62,14 +68,15 @@ def run(plan: Mapping[str, Any], control: socket.socket, mounts: Mounts | None) 
     return 0
 
 
-def _failure(exc: BaseException, where: str) -> dict[str, Any]:
-    """What is told of an exception."""
-    told = broken_world(exc) or exc
+def _failure(exc: BaseException, where: str, broken: BrokenByAgent | None = None) -> dict[str, Any]:
+    """What is told of an exception; of what the agent broke instead, where that raised it."""
+    told = broken or broken_world(exc) or exc
+    is_known = isinstance(told, HudMcpError)
     return {
         "op": "raised",
-        "kind": type(told).__name__,
+        "kind": wire.kind_of(told) if is_known else type(told).__name__,
         "text": str(told),
-        "known": isinstance(told, HudMcpError),
+        "known": is_known,
         "described": describe_failure(exc, where),
     }
 
@@ -95,15 +102,18 @@ class _Runner:
         self._calls: dict[int, asyncio.Future[Any]] = {}
         self._numbers = itertools.count()
         self._writer: asyncio.StreamWriter
+        self._world: Any
         self._driver: asyncio.Task[None] | None = None
         self._stopped = False
+        self._handed_over = False
 
     async def serve(self, control: socket.socket) -> None:
         """Do what the server says, until the template has ended or the server is gone."""
         reader, self._writer = await asyncio.open_connection(sock=control)
         self._writer.transport.set_write_buffer_limits(0)
         context = contextvars.Context()
-        context.run(current_world.set, self._stand_in())
+        self._world = self._stand_in()
+        context.run(current_world.set, self._world)
         loop = asyncio.get_running_loop()
         self._driver = loop.create_task(self._drive(), context=context)
         listening = loop.create_task(self._listen(reader))
@@ -179,6 +189,7 @@ class _Runner:
                 raise InvalidTemplate(f"{where}: {noun} ended without yielding a prompt.") from None
             prompt = read_prompt(value, where=where)
             self._hand_over()
+            self._handed_over = True
         except (Exception, SystemExit, BaseExceptionGroup, asyncio.CancelledError) as exc:  # noqa: BLE001  # told to the server, which attributes it
             await self._fail(exc)
             return
@@ -240,7 +251,16 @@ class _Runner:
         elif isinstance(exc, SessionOver):
             await self._tell({"op": "over"})
         else:
-            await self._tell(_failure(exc, self._template.where))
+            await self._tell(_failure(exc, self._template.where, self._broken(exc)))
+
+    def _broken(self, exc: BaseException) -> BrokenByAgent | None:
+        """What the agent has broken that a template met as it read the folder itself."""
+        if not self._handed_over:
+            return None
+        places = [*(Path(place) for place in self._plan["places"]), self._root]
+        return self._world.broken_by_agent(
+            failed_by(exc), places, str(self._plan["root"]), isolated=self._mounts is not None
+        )
 
     def _hand_over(self) -> None:
         """Leave the folder to the agent, and trust nothing in it from now on."""
@@ -283,7 +303,7 @@ def _load(plan: Mapping[str, Any], mounts: Mounts | None) -> tuple[Template, Pat
         )
     environment = found[0]
     template = environment.find_template(plan["template"])
-    root = _root_of(environment)
+    root = environment.world.template_root()
     made = None
     if str(root) not in plan["places"]:
         if mounts is None:
@@ -294,10 +314,6 @@ def _load(plan: Mapping[str, Any], mounts: Mounts | None) -> tuple[Template, Pat
         made = _made_since(before, scratch, root)
         mounts.show(Path(plan["places"][0]), root)
     return template, root, made
-
-
-def _root_of(environment: Environment) -> Path:
-    return Path(getattr(environment.world, "root", Path.cwd()))
 
 
 def _made_since(before: set[str], scratch: Path, root: Path) -> Path | None:

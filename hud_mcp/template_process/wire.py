@@ -9,9 +9,11 @@ from typing import Any
 from pydantic import TypeAdapter
 from pydantic_core import from_json, to_json
 
+from hud_mcp import errors
+from hud_mcp.errors import HudMcpError
 from hud_mcp.template import Prompt
 
-__all__ = ["PROMPT", "is_inside", "note_inside", "pack", "read", "send_now"]
+__all__ = ["PROMPT", "is_inside", "kind_of", "note_inside", "pack", "read", "send_now"]
 
 PROMPT = TypeAdapter(Prompt)
 """How a prompt is carried from one process to the other."""
@@ -44,6 +46,15 @@ async def read(reader: asyncio.StreamReader) -> dict[str, Any] | None:
 def send_now(control: socket.socket, frame: Mapping[str, Any]) -> None:
     """Send a frame where no loop runs."""
     control.sendall(pack(frame))
+
+
+def kind_of(exc: HudMcpError) -> str:
+    """The name in `errors` that the other side makes an exception of again.
+
+    Of a class that an author or a world has made, it is that of the nearest class above it.
+    """
+    names = (kind.__name__ for kind in type(exc).__mro__ if kind.__module__ == errors.__name__)
+    return next(names)
 
 
 _inside = False

@@ -3,10 +3,9 @@
 import anyio
 
 from hud_mcp.action import Action, ActionEffect, WaitAction
-from hud_mcp.context import ContextSpace
 from hud_mcp.errors import ActionFailed, EnvironmentFailed
 from hud_mcp.observation import Look, Observation
-from hud_mcp.world import Opening
+from hud_mcp.world import Opening, WorldSpec
 
 __all__ = ["EmptyWorld", "NoWorld"]
 
@@ -51,17 +50,13 @@ class EmptyWorld:
             raise EnvironmentFailed("This world is closed. Start a new task.")
 
 
-class NoWorld:
+class NoWorld(WorldSpec):
     """Declares that an environment needs no world: questions, answers and `env.tool` only."""
 
     name = "none"
     world_type = EmptyWorld
-    actions = frozenset({"wait"})
-    has_screen = False
     replayable = True
     opens_nothing = True
-    """A session may be recorded after it was opened: nothing of that can be lost."""
-    context_space = ContextSpace()
 
     async def open(self, opening: Opening) -> EmptyWorld:  # noqa: ARG002  # nothing to open
         """Open an empty world; this cannot fail."""

@@ -14,9 +14,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hud_mcp.analysis.statistics import (
-    INFRASTRUCTURE,
-    INTERRUPTED,
-    OUTCOME_CLASSES,
     JobStatistics,
     PassRate,
     choose_runs,
@@ -27,7 +24,7 @@ from hud_mcp.analysis.statistics import (
     pass_hat_k,
     plan,
 )
-from hud_mcp.grade import Cause, Outcome, cause_of
+from hud_mcp.outcome import INTERRUPTED, Cause, Counts, Outcome, cause_of, outcome_classes
 
 AT = datetime(2026, 1, 2, tzinfo=UTC)
 BROKEN = (Outcome.ENVIRONMENT_FAILED, Outcome.GRADING_FAILED, Outcome.LOST, None)
@@ -182,7 +179,7 @@ def test_the_mean_is_over_graded_runs_alone() -> None:
     found = statistics(*ends)
     assert found.mean is not None
     assert (found.mean.value, found.mean.runs, found.mean.tasks) == (0.75, 2, 2)
-    assert found.outcomes == dict(zip(OUTCOME_CLASSES, (2, 1, 1, 1, 1, 1, 0, 1, 0), strict=True))
+    assert found.outcomes == dict(zip(outcome_classes(), (2, 1, 1, 1, 1, 1, 0, 1, 0), strict=True))
     assert (found.wanted, found.ended, found.infrastructure) == (8, 7, 3)
 
 
@@ -312,7 +309,7 @@ def test_tasks_that_are_one_task_under_several_contexts_are_one_cluster() -> Non
         assert other is not None
         assert (mean.low, mean.high) == pytest.approx((other.low, other.high))
         assert (mean.tasks, mean.clusters, mean.runs) == (12, 3, 12)
-    assert "0.333 (95%: 0.008 to 0.906, of 3 base tasks) over 12 graded" in str(found)
+    assert "0.333 (95%: 0.008 to 0.906, of 3 clusters) over 12 graded" in str(found)
 
 
 def test_the_figures_of_ten_thousand_tasks_take_no_second() -> None:
@@ -448,7 +445,7 @@ def test_the_text_says_every_denominator() -> None:
     assert "cancelled           1  not passed; not in the mean" in lines
     assert "lost                1  infrastructure: in no mean and in no pass rate" in lines
     assert "unfinished          1  no end yet: in no mean and in no pass rate" in lines
-    assert [line.split()[0] for line in lines[-9:]] == list(OUTCOME_CLASSES)
+    assert [line.split()[0] for line in lines[-9:]] == list(outcome_classes())
 
 
 def test_figures_are_json() -> None:
@@ -459,14 +456,21 @@ def test_figures_are_json() -> None:
 
 
 def test_infrastructure_is_what_says_nothing_of_the_agent() -> None:
-    """Five classes; what an agent causes is none of them."""
-    assert {
+    """Five classes of runs that have begun; what an agent causes is none of them."""
+    assert {each for each in outcome_classes() if each.counts is Counts.NOWHERE} == {
         "environment_failed",
         "grading_failed",
         "lost",
         "interrupted",
         "unfinished",
-    } == INFRASTRUCTURE
+        "not_begun",
+    }
+
+
+def test_what_says_nothing_of_the_agent_is_tried_again() -> None:
+    """By retries and by a job that is resumed; and nothing else is."""
+    for each in outcome_classes():
+        assert each.tried_again == (each.counts is Counts.NOWHERE), each
 
 
 @pytest.mark.parametrize("outcome", [Outcome.CANCELLED, Outcome.EXPIRED])

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import anyio
 import pytest
-from wire import Gate, process, wire
+from wire import Gate, Wire, process, wire
 
 pytestmark = pytest.mark.anyio
 
@@ -17,12 +17,7 @@ async def test_a_grade_that_is_asked_for_in_the_middle_waits_and_stands(
 ) -> None:
     """Two servers die, the second in the middle; the third grades once, the beat goes on."""
     store, setup, tally = tmp_path / "s.sqlite3", gate("setup"), tmp_path / "tally"
-    with process(store) as first:
-        setup.open()
-        async with wire(first.port) as peer:
-            await peer.start("gated", setup=setup.path, tally=str(tally))
-            first.kill()
-    closed(setup)
+    peer = await start_and_kill(store, setup, tally=str(tally))
     with process(store) as second:
         async with wire(second.port, session_id=peer.session) as again:
             again.ask("tasks.grade", answer="x")
@@ -49,12 +44,7 @@ async def test_a_task_that_is_cancelled_in_the_middle_ends_as_cancelled(
 ) -> None:
     """Once its world is there; another task can be started on the connection."""
     store, setup = tmp_path / "s.sqlite3", gate("setup")
-    with process(store) as first:
-        setup.open()
-        async with wire(first.port) as peer:
-            await peer.start("gated", setup=setup.path)
-            first.kill()
-    closed(setup)
+    peer = await start_and_kill(store, setup)
     with process(store) as second:
         async with wire(second.port, session_id=peer.session) as again:
             cancelled = again.ask("tasks.cancel")
@@ -70,12 +60,7 @@ async def test_a_peer_without_an_id_waits_for_the_only_parked_task(
 ) -> None:
     """A blind grade brings it back, and is given after it."""
     store, setup = tmp_path / "s.sqlite3", gate("setup")
-    with process(store) as first:
-        setup.open()
-        async with wire(first.port) as peer:
-            await peer.start("gated", setup=setup.path)
-            first.kill()
-    closed(setup)
+    peer = await start_and_kill(store, setup)
     with process(store) as second:
         async with wire(second.port) as blind, wire(second.port, session_id=peer.session) as own:
             grade = blind.ask("tasks.grade", answer="x")
@@ -86,6 +71,17 @@ async def test_a_peer_without_an_id_waits_for_the_only_parked_task(
             assert (await own.result(same))["score"] == 0.5
             reply = await blind.reply(grade)
             assert reply.get("result", {}).get("score", 0.5) == 0.5
+
+
+async def start_and_kill(store: Path, setup: Gate, **more: str) -> Wire:
+    """Start a task that is then held in its setup, wherever a server brings it back."""
+    with process(store) as first:
+        setup.open()
+        async with wire(first.port) as peer:
+            await peer.start("gated", setup=setup.path, **more)
+            first.kill()
+    closed(setup)
+    return peer
 
 
 def closed(gate: Gate) -> None:

@@ -16,7 +16,7 @@ from wire import Served, Wire, process, served, wire
 
 from hud_mcp.channel.bridge.openpi import claim
 from hud_mcp.channel.endpoints.arrays import pack
-from hud_mcp.channel.endpoints.openpi import offers_robot
+from hud_mcp.channel.endpoints.endpoints import Endpoints
 from hud_mcp.errors import EnvironmentFailed
 from hud_mcp.grade import Outcome
 from hud_mcp.loading.source import load_environments
@@ -179,9 +179,11 @@ async def test_parts_of_an_observation_are_features_each(tmp_path: Path) -> None
                     await way.move([2.5])
 
 
-def test_worlds_that_are_no_robots_publish_none() -> None:
-    """Another kind of world."""
-    assert not offers_robot(load_environments(["letter_count"])[0])
+async def test_worlds_that_are_no_robots_publish_none() -> None:
+    """Another kind of world,."""
+    endpoints = Endpoints(load_environments(["letter_count"])[0])
+    assert await endpoints.addresses() == []
+    await endpoints.close()
 
 
 async def test_a_policy_of_hud_steps_a_world_of_ours(robot_python: Path, tmp_path: Path) -> None:

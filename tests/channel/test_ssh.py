@@ -410,6 +410,54 @@ async def test_many_channels_are_bounded(client: asyncssh.SSHClientConnection) -
     )
 
 
+class Told(asyncssh.SSHClient):
+    """A client that keeps why its connection was closed."""
+
+    why: Exception | None = None
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Keep it."""
+        self.why = exc
+
+
+async def test_connections_and_sftp_sessions_of_a_key_are_bounded(
+    server: SshServer, sandbox: Sandbox
+) -> None:
+    """One too many is refused, and makes no other fail; one that ends makes room."""
+    capability, others = admit(server, sandbox).capability, admit(server, sandbox).capability
+    told = Told()
+    with anyio.fail_after(60):
+        async with contextlib.AsyncExitStack() as stack:
+            mine = [await stack.enter_async_context(connect(capability)) for _each in range(16)]
+            async with connect(capability, client_factory=lambda: told) as more:
+                await more.wait_closed()
+            assert "16 connections of this key" in str(told.why)
+            sessions = [await mine[n % 16].start_sftp_client() for n in range(16)]
+            with pytest.raises(asyncssh.ChannelOpenError):
+                await mine[0].start_sftp_client()
+            other = await stack.enter_async_context(connect(others))
+            assert await (await other.start_sftp_client()).exists(".")
+            sessions[3].exit()
+            await sessions[3].wait_closed()
+            mine[5].close()
+            await mine[5].wait_closed()
+            while True:  # the server notices a moment later
+                with contextlib.suppress(asyncssh.ChannelOpenError):
+                    await mine[0].start_sftp_client()
+                    break
+            async with connect(capability) as again:
+                assert (await again.run("echo up")).stdout == "up\n"
+
+
+async def test_a_subsystem_that_there_is_not_is_refused(
+    client: asyncssh.SSHClientConnection,
+) -> None:
+    """It is no shell: nothing is run for it."""
+    with pytest.raises(asyncssh.ChannelOpenError):
+        await client.create_process(subsystem="netconf")
+    assert (await client.run("echo up")).stdout == "up\n"
+
+
 async def test_a_client_that_asks_for_more_than_it_reads_costs_no_memory(
     server: SshServer, sandbox: Sandbox
 ) -> None:

@@ -85,7 +85,7 @@ def test_a_prompt_is_unproven_and_strict_fails_on_that(tmp_path: Path) -> None:
     words = ("rows.jsonl", "--repeat", "1")
 
     assert "has a prompt and so no oracle" in check(tmp_path, *words, status=0)
-    assert "1 tasks: 0 proven, 1 unproven" in check(tmp_path, *words, "--strict", status=1)
+    assert "1 task: 0 proven, 1 unproven" in check(tmp_path, *words, "--strict", status=1)
 
 
 @pytest.mark.parametrize(

@@ -58,6 +58,7 @@ def test_no_statistics_are_made_of_a_check(tmp_path: Path) -> None:
     [listed] = map(json.loads, command(tmp_path, "jobs", "--json").stdout.splitlines())
     assert listed["mean"] is None
     assert listed["ended"] == listed["wanted"] > 0
+    assert listed["planned"] is True
 
     shown = command(tmp_path, "jobs", listed["id"]).stdout
     assert "no agent's results" in shown
@@ -65,7 +66,7 @@ def test_no_statistics_are_made_of_a_check(tmp_path: Path) -> None:
     assert re.search(r"^reverse/full-marks-json +0\.000 +graded", shown, re.MULTILINE)
     refused = command(tmp_path, "eval", "--resume", listed["id"])
     assert refused.returncode == 1
-    assert "Only jobs of `hud-mcp eval` can be" in refused.stderr
+    assert f"`hud-mcp check --resume {listed['id']}` goes on with it" in refused.stderr
 
     (tmp_path / "rows.jsonl").write_text('{"env": "letter_count", "template": "reverse"}\n')
     report = ("--report", str(tmp_path / "report.html"))

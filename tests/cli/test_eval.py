@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -137,9 +138,35 @@ def test_tasks_are_spread_over_contexts_and_reward_is_told_by_context(sizes: Pat
     assert "gap to test           +1.000" in after, after
     assert "size, trained on 2 to 4" in after
     assert "test 0.000" in after
-    assert "of 2 base tasks" in printed  # six rows are two tasks under three contexts
+    assert "of 2 clusters" in printed  # six rows are two tasks under three contexts
     assert "(no interval: one side has 2 tasks; 5 are needed)" in after
     assert "contexts that no run used" not in after
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_rows_of_one_task_under_the_same_context_are_no_more_than_that_context(
+    sizes: Path,
+    kept: bool,  # noqa: FBT001  # a parameter of the test
+) -> None:
+    """Eight rows of one task, two contexts drawn for all of them: as sure as two, not as eight.
+
+    Also where each row keeps a feature of its own beside what is drawn.
+    """
+    more = 'SIZE, ContextFeature(name="kept", default=0, lower=0, upper=9)'
+    (sizes / "env.py").write_text(GREETING.replace("[SIZE]", f"[{more}]"))
+    rows = [
+        {"id": f"row-{i}", "env": "sizes", "template": "ask", "metadata": {"base_task": "ask"},
+         **({"context": {"kept": i}} if kept else {})}
+        for i in range(8)
+    ]  # fmt: skip
+    (sizes / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    process = evaluate(sizes, "--agent", "nop", "--contexts", "sample:2:size=1..9")
+    printed = process.communicate(timeout=60)[0]
+    assert "mean reward  0.000 (95%: 0.000 to 0.842, of 2 clusters) over 8 graded" in printed
+    page = (sizes / "report.html").read_text()
+    found = re.search(r'"name":"mean reward",[^}]*"clusters":(\d+)', page)
+    assert found is not None
+    assert found[1] == "2"
 
 
 def test_contexts_are_drawn_by_the_seed_of_the_job(sizes: Path) -> None:

@@ -6,15 +6,19 @@ import re
 from rich.console import Console
 
 from hud_mcp.cli.progress import Progress
+from hud_mcp.outcome import Outcome
 from hud_mcp.rollout.attempt import Rollout
 from hud_mcp.rollout.plan import PlannedRun
 from hud_mcp.task import Task
 
-GRADED, LOST = "graded", "lost"
+GRADED, LOST = Outcome.GRADED, Outcome.LOST
 
 
 def rollout(
-    planned: PlannedRun, outcome: str = GRADED, reward: float | None = 1.0, error: str | None = None
+    planned: PlannedRun,
+    outcome: Outcome = GRADED,
+    reward: float | None = 1.0,
+    error: str | None = None,
 ) -> Rollout:
     """A run that has ended."""
     return Rollout(planned, "traj-1", outcome, reward, error, agent_failed=False, seconds=1.25)
@@ -73,6 +77,23 @@ def test_a_pipe_gets_a_line_for_each_run_with_what_went_wrong() -> None:
         "[2/3] a-task-with-a-long-name-2 1/2: graded 1 (1.2 s)",
     ]
     assert [done.outcome for done in progress.done] == [GRADED, GRADED]
+
+
+def test_what_was_not_expected_is_a_line_on_a_terminal_too() -> None:
+    """A proof counts such runs as it goes on, and makes no mean."""
+    shown = console(terminal=True)
+    expected = {0.0: None, 1.0: "less than 1 was expected"}
+    progress = Progress(
+        shown, 3, group=1, verbose=False, missed=lambda done: expected[done.reward or 0.0]
+    )
+    for number, reward in enumerate((0.0, 1.0)):
+        progress.on_start(planned(number))
+        progress.on_end(rollout(planned(number), reward=reward), False)
+    assert text_of(shown).splitlines() == [
+        "[2/3] a-task-with-a-long-name-1: graded 1 (1.2 s); less than 1 was expected"
+    ]
+    shown.print(progress._drawn())
+    assert text_of(shown).splitlines()[2].split("   ") == ["2 graded", "1 not as expected"]
 
 
 def test_a_terminal_gets_those_lines_only_if_asked() -> None:

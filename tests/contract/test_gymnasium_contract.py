@@ -2,11 +2,14 @@
 
 from collections.abc import Sequence
 
-from world_contract import WorldContract
+import pytest
 
 from hud_mcp.action import Action, CustomAction, ScreenshotFetch
+from hud_mcp.testing import WorldContract
 from hud_mcp.world import WorldSpec
 from hud_mcp.worlds.gymnasium import Gymnasium
+
+pytestmark = pytest.mark.anyio
 
 
 def step(**args: object) -> CustomAction:

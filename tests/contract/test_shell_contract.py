@@ -4,11 +4,13 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import pytest
-from world_contract import WorldContract
 
 from hud_mcp.action import Action, CustomAction
+from hud_mcp.testing import WorldContract
 from hud_mcp.world import WorldSpec
 from hud_mcp.worlds.shell import Shell
+
+pytestmark = pytest.mark.anyio
 
 
 @pytest.mark.sandbox

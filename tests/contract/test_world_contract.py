@@ -4,20 +4,24 @@
 
 import asyncio
 import io
+import os
 import random
-from collections.abc import AsyncIterator, Iterable, Sequence
+import subprocess
+import sys
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import anyio
 import pytest
 from PIL import Image
-from world_contract import WorldContract
 
 from hud_mcp.action import Action, ActionEffect, ClickAction, CustomAction, TypeAction, WaitAction
 from hud_mcp.context import ContextSpace
 from hud_mcp.errors import ActionFailed, EnvironmentFailed
 from hud_mcp.observation import Look, Observation, Screenshot
+from hud_mcp.testing import ContractBroken, WorldContract, check_world
 from hud_mcp.world import Opening, Shared, WorldSpec
 from hud_mcp.worlds.browser import Browser
 from hud_mcp.worlds.none import NoWorld
@@ -29,6 +33,7 @@ r.textContent = Math.random() + crypto.randomUUID()">Add</button><p id=n>0</p><p
 <p id=o></p><script>const show = () => o.textContent = localStorage.n || 'none'; show()</script>"""
 
 
+@pytest.mark.anyio
 class TestNoWorld(WorldContract):
     """The empty world."""
 
@@ -46,17 +51,23 @@ async def one_browser(anyio_backend: str) -> AsyncIterator[Shared]:
     await shared.close()
 
 
+@pytest.mark.anyio
 @pytest.mark.browser
 class TestBrowser(WorldContract):
     """A browser on a site with a button, a field and a random number."""
 
-    folder: ClassVar[Path]
+    opening: Opening
 
-    @pytest.fixture
-    async def opening(self, one_browser: Shared, tmp_path: Path) -> Opening:  # type: ignore[override]
-        """An opening in one Chromium, on a site of this test's own."""
+    @pytest.fixture(autouse=True)
+    def site(self, one_browser: Shared, tmp_path: Path) -> None:
+        """One Chromium, and a site of this test's own."""
         (tmp_path / "index.html").write_text(SITE)
-        return Opening(shared=one_browser, folder=tmp_path, seed=5)
+        self.opening = Opening(shared=one_browser, folder=tmp_path, seed=5)
+
+    @asynccontextmanager
+    async def an_opening(self) -> AsyncGenerator[Opening]:
+        """An opening on that site."""
+        yield self.opening
 
     @classmethod
     def make_spec(cls) -> WorldSpec:
@@ -162,7 +173,7 @@ def drawn(kind: str, size: tuple[int, int], scale: float = 1.0) -> Screenshot:
     return Screenshot.from_bytes(out.getvalue(), scale=scale)
 
 
-class Toy:
+class Toy(WorldSpec):
     """Declares toy worlds of one class."""
 
     name = "toy"
@@ -202,6 +213,7 @@ class ToyContract(WorldContract):
         return (40, 20)
 
 
+@pytest.mark.anyio
 class TestToy(ToyContract):
     """The toy as it should be."""
 
@@ -453,10 +465,9 @@ async def test_the_contract_catches(broken: type[ToyWorld]) -> None:
     contract = type("Contract", (ToyContract,), {"spec": Toy(broken)})()
     failing: set[str] = set()
     for name in checks():
-        shared = Shared()
         try:
-            await getattr(contract, name)(Opening(shared=shared, seed=1))
-        except (Exception, pytest.fail.Exception):  # noqa: BLE001  # how it fails is not the point
+            await getattr(contract, name)()
+        except Exception:  # noqa: BLE001  # how it fails is not the point
             failing.add(name)
     assert BROKEN[broken] in failing
 
@@ -471,3 +482,33 @@ def test_every_check_has_a_world_that_it_catches() -> None:
         "test_worlds_may_act_at_the_same_time",  # SharesItsState fails it too
         "test_a_cancelled_opening_does_not_spoil_the_next",  # needs a world with a resource
     }
+
+
+@pytest.mark.anyio
+async def test_one_call_makes_every_check_and_names_what_is_broken() -> None:
+    """Without a class of tests; the text has the check, its claim and what was found."""
+    add = [CustomAction(action="add")]
+    await check_world(Toy(), changing_actions=add, css_size=(40, 20))
+    with pytest.raises(ContractBroken) as broken:
+        await check_world(Toy(AddsAsItWritesDown), changing_actions=add, css_size=(40, 20))
+    assert str(broken.value).startswith("toy breaks the contract:\ntest_")
+    assert (
+        "test_a_snapshot_changes_nothing: A world of which a snapshot was taken looks and goes on "
+        "as one of which none was.\n  ContractBroken: the snapshot shows" in str(broken.value)
+    )
+    with pytest.raises(ContractBroken, match="changed nothing"):
+        await check_world(Toy(), changing_actions=[WaitAction(time=1)])
+
+
+def test_the_contract_needs_no_pytest(tmp_path: Path) -> None:
+    """It comes with the package, of which pytest is no dependency."""
+    (tmp_path / "pytest.py").write_text("raise ImportError('not installed')")
+    program = (
+        "import anyio; from hud_mcp.testing import check_world; from hud_mcp import NoWorld; "
+        "anyio.run(check_world, NoWorld())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr

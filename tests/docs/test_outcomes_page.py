@@ -8,9 +8,8 @@ from typing import Any
 import anyio
 import pytest
 
-from hud_mcp.analysis.statistics import INTERRUPTED
 from hud_mcp.errors import BrokenByAgent
-from hud_mcp.grade import Cause, Outcome, cause_of
+from hud_mcp.outcome import INTERRUPTED, Cause, Outcome, cause_of
 
 pytestmark = pytest.mark.anyio
 

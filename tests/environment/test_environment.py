@@ -19,7 +19,7 @@ from hud_mcp.errors import InvalidContext, InvalidEnvironment, InvalidTask, Inva
 from hud_mcp.loading.source import load_environments
 from hud_mcp.observation import Look, Observation
 from hud_mcp.sandbox import SandboxLimits
-from hud_mcp.world import Opening, World
+from hud_mcp.world import Opening, World, WorldSpec
 from hud_mcp.worlds.browser import Browser
 from hud_mcp.worlds.none import EmptyWorld
 
@@ -43,7 +43,7 @@ class Room:
         """Leave."""
 
 
-class Rooms:
+class Rooms(WorldSpec):
     """Its declaration."""
 
     name = "room"

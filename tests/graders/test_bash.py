@@ -182,6 +182,22 @@ async def test_in_a_session_a_command_runs_where_the_agent_worked(in_shell: Any)
 
 
 @pytest.mark.sandbox
+@pytest.mark.parametrize("copy", [None, ".", ("./",), ["data", "."], {".": "."}])
+async def test_the_whole_folder_is_the_agents_but_for_tests(
+    in_shell: Any, tmp_path: Path, copy: Any
+) -> None:
+    """Also where it is named: a repair counts, and a changed test does not."""
+    (tmp_path / "files").mkdir()
+    (tmp_path / "files" / "data").write_text("broken")
+    (tmp_path / "files" / "test_data").write_text("grep -q repaired data")
+    world, grade_there = await in_shell(root="files")
+    await world.write("test_data", "true")
+    assert (await grade_there(command="sh test_data", copy=copy)).value == 0.0
+    await world.write("data", "repaired")
+    assert (await grade_there(command="sh test_data", copy=copy)).value == 1.0
+
+
+@pytest.mark.sandbox
 async def test_in_a_session_a_folder_that_is_not_there_is_no_0(in_shell: Any) -> None:
     """One that is missing is the agent's doing; one of this machine is its author's mistake."""
     world, grade_there = await in_shell()

@@ -30,10 +30,16 @@ class Phoenix:
         sources: Its environments.
         options: More for `serve`.
         store: A database's URL, where the store is not a file in the folder.
+        enter: What its command begins with.
     """
 
     def __init__(
-        self, folder: Path, sources: Sequence[str], *options: str, store: str | None = None
+        self,
+        folder: Path,
+        sources: Sequence[str],
+        *options: str,
+        store: str | None = None,
+        enter: Sequence[str] = (),
     ) -> None:
         self.folder = folder
         self.store = store or folder / "store.sqlite3"
@@ -41,6 +47,7 @@ class Phoenix:
         self._arguments = serve_arguments(
             sources, self.store, "--http", "127.0.0.1:0", "--limit", "sessions=512", *options
         )
+        self._enter = enter
         self._process: subprocess.Popen[bytes] | None = None
         self._url = ""
         self._up = anyio.Event()
@@ -50,7 +57,7 @@ class Phoenix:
         with (self.folder / "stderr.log").open("ab") as errors:
             self._process = await anyio.to_thread.run_sync(
                 lambda: subprocess.Popen(
-                    [sys.executable, *self._arguments],
+                    [*self._enter, sys.executable, *self._arguments],
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.PIPE,
                     stderr=errors,
@@ -72,6 +79,13 @@ class Phoenix:
         self._process.wait()
         assert self._process.stdout is not None
         self._process.stdout.close()
+
+    def stop(self) -> None:
+        """Ask the server to end, and wait until it has; those who call wait for the next one."""
+        assert self._process is not None
+        self._up = anyio.Event()
+        self._process.terminate()
+        self.wait()
 
     def wait(self) -> None:
         """Wait until the server has ended by itself."""
@@ -109,13 +123,22 @@ class Phoenix:
         with contextlib.closing(sqlite3.connect(self.store, timeout=30)) as connection:
             return connection.execute(text, values).fetchall()
 
+    def write(self, text: str, *values: Any) -> None:
+        """Change the store, as an older version's server would have left it."""
+        with contextlib.closing(sqlite3.connect(self.store, timeout=30)) as connection, connection:
+            connection.execute(text, values)
+
 
 @asynccontextmanager
 async def phoenix(
-    folder: Path, sources: Sequence[str], *options: str, store: str | None = None
+    folder: Path,
+    sources: Sequence[str],
+    *options: str,
+    store: str | None = None,
+    enter: Sequence[str] = (),
 ) -> AsyncIterator[Phoenix]:
     """A server that can be killed and started again; killed at the end."""
-    bird = Phoenix(folder, sources, *options, store=store)
+    bird = Phoenix(folder, sources, *options, store=store, enter=enter)
     await bird.start()
     try:
         yield bird

@@ -2,7 +2,14 @@
 
 # ruff: noqa: ASYNC110  # what is waited for is in another process
 
+import gzip
+import hashlib
+import io
+import json
+import os
+import tarfile
 from collections.abc import AsyncIterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -143,3 +150,69 @@ async def test_what_cannot_be_graded_because_of_the_agent_is_graded_0(
         receipt = await desk.receipt()
     assert (receipt.outcome, receipt.reward, receipt.cause) == ("graded", 0.0, "agent"), receipt
     assert receipt.content
+
+
+def write_as_before(folder: Path, last: str) -> bytes:
+    """A snapshot as it was written when folders were packed by their paths."""
+    packed = io.BytesIO()
+    zipped = gzip.GzipFile(fileobj=packed, mode="wb", compresslevel=1, mtime=0)
+    with zipped, tarfile.open(fileobj=zipped, mode="w|") as archive:
+        waiting = [folder]
+        while waiting:
+            for path in sorted(waiting.pop().iterdir()):
+                info = archive.gettarinfo(path, arcname=str(path.relative_to(folder)))
+                info.uid = info.gid = 0
+                info.mtime = 0 if info.issym() else round(info.mtime, 3)
+                info.uname = info.gname = ""
+                with path.open("rb") if info.isreg() else nullcontext() as file:
+                    archive.addfile(info, file)
+                if info.isdir():
+                    waiting.append(path)
+    sha256 = hashlib.sha256(packed.getvalue()).hexdigest()
+    return (
+        json.dumps({"form": 1, "last": last, "sha256": sha256}).encode()
+        + b"\n"
+        + (packed.getvalue())
+    )
+
+
+async def test_a_snapshot_of_the_version_before_comes_back_whole(
+    bird: Phoenix, desk: Desk, tmp_path: Path
+) -> None:
+    """It says nothing of what was left out; its files, links, modes and times are there."""
+    folder = tmp_path / "folder"
+    (folder / "sub" / ("d" * 120)).mkdir(parents=True)
+    (folder / "answer").write_text("42\n")
+    (folder / "empty").touch()
+    (folder / "sub" / ("d" * 120) / "größe").write_bytes(bytes(range(256)) * 100)
+    os.link(folder / "answer", folder / "sub" / "same")
+    (folder / "link").symlink_to("sub/same")
+    (folder / "astray").symlink_to("/nowhere")
+    os.utime(folder / "answer", (100.25, 100.25))
+    (folder / "answer").chmod(0o751)
+    (folder / "sub").chmod(0o555)
+    with anyio.fail_after(BOUND_S):
+        await desk.run("echo 1 > answer; echo > gone")
+        bird.kill()
+        bird.write("UPDATE snapshots SET data = ?", write_as_before(folder, "Last command: make"))
+        await bird.start()
+        looked = await desk.call("step")
+        assert "Last command: make" in looked
+        assert "without" not in looked, "what was not kept was not told then"
+        for line in ("  answer  3 bytes", "  astray@", "  empty  0 bytes", "  link@", "  sub/"):
+            assert line in looked
+        assert "gone" not in looked
+        seen = await desk.run(
+            "stat -c '%a %h %.2Y' answer; stat -c %a sub; cat link; readlink astray;"
+            " md5sum < sub/d*/größe; [ answer -ef sub/same ] && echo one file"
+        )
+        wanted = hashlib.md5(bytes(range(256)) * 100, usedforsecurity=False).hexdigest()
+        assert seen.split("\n")[:6] == [
+            "751 2 100.25", "555", "42", "/nowhere", f"{wanted}  -", "one file",
+        ]  # fmt: skip
+        await desk.run("rmdir sub 2>&1; echo more > more")
+        await bird.kill_and_start()
+        assert "  more  5 bytes" in await desk.call("step"), "the next snapshot is of today's form"
+        await desk.call("response", answer="")
+        receipt = await desk.receipt()
+    assert (receipt.outcome, receipt.reward) == ("graded", 1.0)

@@ -1,6 +1,7 @@
 """Strangers at an HTTP server's port: they stop nobody who has a token."""
 
 import socket
+from contextlib import suppress
 from pathlib import Path
 
 import httpx
@@ -28,6 +29,33 @@ async def test_silent_connections_do_not_stop_a_server(tmp_path: Path) -> None:
                 ]
                 for task in held:
                     await peer.ok("step", session=task.session, actions=[])
+        finally:
+            for stranger in strangers:
+                stranger.close()
+
+
+@pytest.mark.parametrize(
+    "request_of_all",
+    ["GET /nothing", "GET /assets/live.js", "DELETE /live/x", "GET /mcp/", "POST /live/x"],
+)
+async def test_what_everybody_gets_an_answer_to_admits_nobody(
+    tmp_path: Path, request_of_all: str
+) -> None:
+    """Strangers that ask for what needs no token stay strangers, and give way to a client."""
+    options = ("--token", TOKEN)
+    with http_server(tmp_path, (BOARD,), *options, within=FEW_FILES) as server:
+        address = ("127.0.0.1", httpx.URL(server.url).port or 0)
+        more = "Content-Length: 9\r\n" if request_of_all.startswith("POST") else ""
+        ask = f"{request_of_all} HTTP/1.1\r\nHost: 127.0.0.1\r\n{more}\r\n".encode()
+        strangers: list[socket.socket] = []
+        try:
+            for _ in range(400):
+                strangers.append(socket.create_connection(address, timeout=10))
+                with suppress(ConnectionError):  # it was closed already
+                    strangers[-1].sendall(ask)
+                    strangers[-1].recv(1)
+            async with http_peer(server, era=MODERN, token=TOKEN) as peer:
+                await peer.start("collect", marker="a", wanted=["tea"])
         finally:
             for stranger in strangers:
                 stranger.close()

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from hud_mcp.sandbox import HostList, Sandbox, SandboxLimits, SandboxOptions
+from hud_mcp.egress import AllowList
+from hud_mcp.sandbox import Sandbox, SandboxLimits, SandboxOptions
 
 OpenSandbox = Callable[..., Awaitable[Sandbox]]
 
@@ -19,7 +20,7 @@ async def open_sandbox(machine: None) -> AsyncIterator[OpenSandbox]:
         *, allow: Iterable[str] = (), isolation: Any = "bwrap", **limits: Any
     ) -> Sandbox:
         options = SandboxOptions(
-            isolation=isolation, hosts=HostList(allow), limits=SandboxLimits(**limits)
+            isolation=isolation, hosts=AllowList(allow), limits=SandboxLimits(**limits)
         )
         opened.append(await Sandbox.open(options))
         return opened[-1]

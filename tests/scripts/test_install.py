@@ -20,9 +20,9 @@ pytestmark = [
 ]
 
 SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "install.py"
-PACKAGES = "bubblewrap tigervnc-standalone-server chromium openssh-client curl openssl"
-WHAT = "bubblewrap, Xvnc, a Chromium with windows, an OpenSSH client, curl, OpenSSL"
-PROGRAMS = "bwrap Xvnc chromium ssh curl openssl"
+PACKAGES = "bubblewrap tigervnc-standalone-server chromium openssh-client curl openssl git procps"
+WHAT = "bubblewrap, Xvnc, a Chromium with windows, an OpenSSH client, curl, OpenSSL, Git, pgrep"
+PROGRAMS = "bwrap Xvnc chromium ssh curl openssl git pgrep"
 
 
 class Machine:

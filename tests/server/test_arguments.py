@@ -7,15 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hud_mcp.errors import InvalidTask, LimitReached
-from hud_mcp.server.arguments import clean_arguments
-from hud_mcp.server.schemas import core_tools
+from hud_mcp.server.tools import CORE
+from hud_mcp.server.view import View
 
-SCHEMAS: dict[str, dict[str, Any]] = {tool.name: tool.input_schema for tool in core_tools()}
+SCHEMAS: dict[str, dict[str, Any]] = {name: tool.schema(View.of()) for name, tool in CORE.items()}
 
 
 def clean(tool: str, given: dict[str, Any], *, max_bytes: int = 100_000) -> dict[str, Any]:
     """Clean a call of a core tool."""
-    return clean_arguments(tool, SCHEMAS[tool], given, max_bytes=max_bytes)
+    return CORE[tool].parse(given, max_bytes=max_bytes)
 
 
 @pytest.mark.parametrize("empty", [None, ""])

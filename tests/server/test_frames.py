@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hud_mcp.server.frames import (
+from hud_mcp.server.stdio.frames import (
     Backlog,
     FrameSplitter,
     Notification,

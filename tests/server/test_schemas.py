@@ -9,10 +9,13 @@ from jsonschema import Draft202012Validator
 from hud_mcp import Browser, Environment, Gymnasium, Shell
 from hud_mcp.action import ACTION_TYPES, MAX_WAIT_MS, flat_fields, parse_action
 from hud_mcp.errors import InvalidAction
-from hud_mcp.server.schemas import ACTION, core_tools, instructions
+from hud_mcp.server.instructions import instructions
+from hud_mcp.server.listing import listed_core_tools
+from hud_mcp.server.schemas import ACTION
+from hud_mcp.server.view import View
 from hud_mcp.tool import CORE_TOOLS
 
-TOOLS = core_tools()
+TOOLS = listed_core_tools(View.of())
 BY_NAME = {tool.name: tool for tool in TOOLS}
 
 
@@ -150,7 +153,7 @@ SERVED: dict[str, list[Environment]] = {
 @pytest.mark.parametrize("served", SERVED)
 def test_what_is_served_is_described_within_the_same_rules(served: str) -> None:
     """Whatever the worlds, the schemas are flat, and each part says something."""
-    for tool in core_tools(SERVED[served]):
+    for tool in listed_core_tools(View.of(SERVED[served])):
         test_a_schema_is_valid_and_flat(tool)
         test_everything_that_a_model_reads_says_something(tool)
         test_a_description_names_only_tools_that_exist(tool)
@@ -160,7 +163,7 @@ def test_what_is_served_is_described_within_the_same_rules(served: str) -> None:
 
 def action_of(served: str) -> dict[str, Any]:
     """The fields of one action, as a server of these shows them."""
-    (step,) = (tool for tool in core_tools(SERVED[served]) if tool.name == "step")
+    (step,) = (tool for tool in listed_core_tools(View.of(SERVED[served])) if tool.name == "step")
     return step.input_schema["properties"]["actions"]["items"]["properties"]
 
 
@@ -213,7 +216,7 @@ def test_several_custom_actions_stand_side_by_side() -> None:
 @pytest.mark.parametrize("served", SERVED)
 def test_the_instructions_name_every_core_tool(served: str) -> None:
     """A model that reads nothing else knows the way from the list to the grade."""
-    text = instructions(SERVED[served])
+    text = instructions(View.of(SERVED[served]))
     for name in CORE_TOOLS - (set() if "picture" in text else {"screenshot"}):
         assert re.search(rf"\b{name}\b", text), name
     assert ("[ref=" in text) == (served in ("nothing known", "pages", "pages and a shell"))

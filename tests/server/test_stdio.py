@@ -40,14 +40,11 @@ from mcp_types import (
 from opentelemetry import trace
 
 import hud_mcp
-from hud_mcp.server.pipes import ThreadedOutput
-from hud_mcp.server.stdio import (
-    StdioLimits,
-    StdioStreams,
-    StopReason,
-    claim_stdio,
-    serve_stdio,
-)
+from hud_mcp.server.stdio.claim import StdioStreams, claim_stdio
+from hud_mcp.server.stdio.descriptors import ThreadedOutput
+from hud_mcp.server.stdio.limits import StdioLimits
+from hud_mcp.server.stdio.serve import StopReason, serve_stdio
+from hud_mcp.server.tracing import trace_where_seen
 
 pytestmark = pytest.mark.anyio
 
@@ -90,6 +87,7 @@ class Probe:
             on_call_tool=self._call,
             on_subscriptions_listen=ListenHandler(self.bus),
         )
+        trace_where_seen(self.server)
 
     async def until(self, condition: Callable[[], bool]) -> None:
         """Wait until what the tools saw meets the condition."""
@@ -654,7 +652,7 @@ async def test_open_subscriptions_leave_room_for_requests() -> None:
 
 async def test_many_requests_at_once_are_each_answered_once() -> None:
     """Ten times the limit goes through."""
-    async with serving() as served:
+    async with serving(within_s=30) as served:
         async with anyio.create_task_group() as tasks:
             frames = [call(n, "echo", text=str(n)) for n in range(2560)]
             tasks.start_soon(served.wire.send, *frames)
@@ -677,7 +675,7 @@ async def test_a_slow_reader_stops_new_requests_and_loses_nothing() -> None:
 
 async def test_a_client_that_writes_much_before_it_reads_is_served() -> None:
     """Five thousand requests in one breath do not lock the two sides up."""
-    async with serving(within_s=10) as served:
+    async with serving(within_s=30) as served:
         await served.wire.send(*(call(n, "echo", text="x" * 100) for n in range(5000)))
         assert len(await served.wire.answers(5000)) == 5000
 
@@ -765,7 +763,7 @@ async def test_nothing_but_the_protocol_reaches_standard_output() -> None:
 def test_standard_input_and_output_are_claimed_once() -> None:
     """A second claim is an error, and the first one is given back."""
     program = (
-        "from hud_mcp.server.stdio import claim_stdio\n"
+        "from hud_mcp.server.stdio.claim import claim_stdio\n"
         "with claim_stdio():\n"
         "    try:\n"
         "        claim_stdio().__enter__()\n"

@@ -15,7 +15,6 @@ from hud_mcp.environment import Environment
 from hud_mcp.errors import (
     AlreadyAnswered,
     BrokenByAgent,
-    DestroyedByAgent,
     EnvironmentFailed,
     GraderFailed,
     SessionEnded,
@@ -29,7 +28,7 @@ from hud_mcp.session.registry import Sessions
 from hud_mcp.session.session import Caller, Session
 from hud_mcp.store import Store
 from hud_mcp.task import Task
-from hud_mcp.world import Opening
+from hud_mcp.world import Opening, WorldSpec
 
 pytestmark = pytest.mark.anyio
 
@@ -105,7 +104,7 @@ class Slate:
         """Nothing is open."""
 
 
-class SlateSpec:
+class SlateSpec(WorldSpec):
     """Declares a slate."""
 
     name = "slate"
@@ -183,13 +182,13 @@ def once(name: str) -> Callable[[str, Slate], None]:
     return fail
 
 
-def always(name: str, kind: type[EnvironmentFailed] = EnvironmentFailed) -> Callable[..., None]:
-    """A fault that breaks the slate at every action of this name."""
+def always(*names: str) -> Callable[..., None]:
+    """A fault that breaks the slate at every action of these names."""
 
     def fail(given: str, slate: Slate) -> None:
-        if given == name:
+        if given in names:
             slate.broken = "The slate fell."
-            raise kind("The slate fell.")
+            slate.check()
 
     return fail
 
@@ -259,12 +258,7 @@ async def test_other_ways_to_break_the_world_in_a_row_are_the_agents_doing_too(
     tmp_path: Path,
 ) -> None:
     """Two actions that take turns do not keep a session alive for ever."""
-
-    def fail(_name: str, slate: Slate) -> None:
-        slate.broken = "The slate fell."
-        slate.check()
-
-    async with registry(tmp_path, Faults(act=fail)) as sessions:
+    async with registry(tmp_path, Faults(act=always("drop", "throw"))) as sessions:
         session = await begin(sessions)
         for name in ("drop", "throw"):
             with pytest.raises(WorldDied):
@@ -350,31 +344,47 @@ async def test_only_looking_at_what_dies_is_held_against_nobody(tmp_path: Path) 
         assert (receipt.outcome, receipt.cause) == (Outcome.ENVIRONMENT_FAILED, Cause.MACHINE)
 
 
-@pytest.mark.parametrize(
-    ("kind", "outcome", "cause"),
-    [
-        (EnvironmentFailed, Outcome.ENVIRONMENT_FAILED, Cause.MACHINE),
-        (DestroyedByAgent, Outcome.GRADED, Cause.AGENT),
-    ],
-)
-async def test_what_cannot_come_back_is_the_machines_unless_the_world_knows_better(
-    tmp_path: Path, kind: type[EnvironmentFailed], outcome: Outcome, cause: Cause
-) -> None:
-    """A world without a replay or a snapshot ends its session when it dies; by whom, it may say."""
+async def test_what_cannot_come_back_is_the_machines(tmp_path: Path) -> None:
+    """A world without a replay or a snapshot ends its session when it dies."""
 
     def no_snapshot(_slate: Slate) -> None:
         raise BrokenByAgent("There is too much on it.")
 
-    faults = Faults(act=always("drop", kind), snapshot=no_snapshot)
+    faults = Faults(act=always("drop"), snapshot=no_snapshot)
     async with registry(tmp_path, faults, replayable=False) as sessions:
         session = await begin(sessions)
         await add(session, 1)
-        with pytest.raises((EnvironmentFailed, SessionEnded)):
+        with pytest.raises(EnvironmentFailed):
             await add(session, 2, "drop")
         receipt = session.receipt
         assert receipt is not None
-        assert (receipt.outcome, receipt.cause) == (outcome, cause)
-        assert receipt.reward == (0.0 if cause is Cause.AGENT else None)
+        assert receipt.reward is None
+        assert (receipt.outcome, receipt.cause) == (Outcome.ENVIRONMENT_FAILED, Cause.MACHINE)
+
+
+@pytest.mark.parametrize("way", ["response", "step"])
+async def test_a_world_that_knows_its_agent_has_ended_it_is_graded_as_its_doing(
+    tmp_path: Path, way: str
+) -> None:
+    """It cannot come back and says whose doing that is, call after call, until it is answered."""
+
+    def gone(_name: str, slate: Slate) -> None:
+        if slate.numbers:
+            raise BrokenByAgent("The slate is in pieces.")
+
+    def look(slate: Slate) -> None:
+        gone("", slate)
+
+    faults = Faults(act=gone, look=look, snapshot=look)
+    async with registry(tmp_path, faults, replayable=False) as sessions:
+        session = await begin(sessions)
+        await session.step((CustomAction(action="add", args={"number": 4}),), LOOK)
+        for _ in range(4):
+            stepped = await session.step((CustomAction(action="add", args={"number": 5}),), LOOK)
+            assert "The slate is in pieces." in (stepped.error or "")
+        receipt = await answer(session, "4", way)
+    assert (receipt.outcome, receipt.reward, receipt.cause) == ("graded", 0.0, "agent")
+    assert receipt.content == "The slate is in pieces."
 
 
 @pytest.mark.parametrize("way", ["response", "step"])

@@ -28,7 +28,7 @@ from hud_mcp.session.registry import Sessions
 from hud_mcp.session.session import Session
 from hud_mcp.store import Store
 from hud_mcp.store.stored_session import StoredSession
-from hud_mcp.world import Opening
+from hud_mcp.world import Opening, WorldSpec
 
 pytestmark = pytest.mark.anyio
 
@@ -68,7 +68,7 @@ class Slate:
         """Nothing is open."""
 
 
-class SlateSpec:
+class SlateSpec(WorldSpec):
     """Declares a slate."""
 
     name = "slate"

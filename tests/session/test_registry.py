@@ -21,7 +21,7 @@ from hud_mcp.session.session import Caller
 from hud_mcp.store import Store
 from hud_mcp.task import Task
 from hud_mcp.taskset import Taskset
-from hud_mcp.world import Opening
+from hud_mcp.world import Opening, WorldSpec
 
 pytestmark = pytest.mark.anyio
 
@@ -55,7 +55,7 @@ class Wall:
         """Nothing is open."""
 
 
-class WallSpec:
+class WallSpec(WorldSpec):
     """Declares a wall."""
 
     name = "wall"

@@ -496,6 +496,7 @@ async def test_a_reply_does_not_wait_for_ever(tmp_path: Path) -> None:
         assert "Nothing was done; call again" in reply.content[0].text
         assert (reply.meta or {})["hud-mcp/error"] == "SessionResuming"
         moments.go_on.set()
+        await server.find()
         assert "tea milk honey" in await server.tool("act", **typed("honey"))
 
     with anyio.fail_after(BOUND_S):

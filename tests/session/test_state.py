@@ -106,11 +106,10 @@ EVENTS: dict[str, Any] = {
     "not graded": ev.Finished(LIFE, UNGRADED),
     "failed": ev.Finished(LIFE, BROKEN),
     "ran out": ev.Finished(LIFE, None),
-    "found dead": ev.Examined(LIFE, "gone", False, True, True, True),
-    "found dead for good": ev.Examined(LIFE, "gone", False, True, False, False),
-    "found destroyed": ev.Examined(LIFE, "gone", False, True, False, True),
-    "found dead again": ev.Examined(LIFE, "gone", True, True, True, False),
-    "found alive": ev.Examined(LIFE, None, False, True, True, False),
+    "found dead": ev.Examined(LIFE, "gone", False, True, True),
+    "found dead for good": ev.Examined(LIFE, "gone", False, True, False),
+    "found dead again": ev.Examined(LIFE, "gone", True, True, True),
+    "found alive": ev.Examined(LIFE, None, False, True, True),
     "recorded": ev.Recorded(receipt_of(CANCELLED)),
     "recorded elsewhere": ev.Recorded(None, taken=True),
     "closed": ev.Closed(LIFE),
@@ -327,11 +326,6 @@ found dead for good
         examined, stopped
     ending (graded): Record(graded)
         examined again
-found destroyed
-    ending (graded): Record(graded)
-        examined | examined again
-    ending (parked): Record(parked+line)
-        examined, stopped
 found dead again
     ending (graded): Record(graded)
         examined | examined again
@@ -537,7 +531,7 @@ class Parts:
         match effect:
             case do.Examine():
                 died = draw(st.sampled_from([None, "gone"]))
-                facts = draw(st.tuples(*[st.booleans()] * 4)) or (False,) * 4
+                facts = draw(st.tuples(*[st.booleans()] * 3)) or (False,) * 3
                 self.post(ev.Examined(life, died, *facts))
             case do.Record(ending=ending):
                 assert self.driver is None, "the template ran out before its end is written"

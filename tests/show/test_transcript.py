@@ -16,7 +16,6 @@ from hud_mcp.grade import Outcome, SubScore
 from hud_mcp.observation import Screenshot
 from hud_mcp.record.trajectory import Receipt, ScreenshotRecord, Trajectory, TrajectoryStep
 from hud_mcp.show.transcript import (
-    action_words,
     transcript,
     transcript_html,
     transcript_text,
@@ -148,8 +147,8 @@ def test_a_transcript_tells_the_whole_story_in_order() -> None:
         "prompt\n  What does it cost?",
         "step 0  screenshot  at 0.0 s, took 0.2 s",
         "step 1  step  at 1.0 s, took 0.2 s",
-        "  > click point=(1, 2)\n",
-        "  > wait time=5  (failed)",
+        "  > click at 1, 2\n",
+        "  > wait 0.01 s  (failed)",
         "  error\n    the second failed",
         "  reward       0.25",
         '  info         {"left": 2}',
@@ -214,21 +213,39 @@ def test_a_picture_is_named_by_its_path_and_missed_where_it_is_gone(tmp_path: Pa
 @pytest.mark.parametrize(
     ("action", "words"),
     [
-        ({"type": "click", "x": 3, "y": 4.5, "button": None}, "click x=3 y=4.5"),
-        ({"type": "move", "point": {"x": 1, "y": 2}}, "move point=(1, 2)"),
-        ({"type": "type", "text": 'say "ö"\n', "ref": "e1"}, 'type text="say \\"ö\\"\\n" ref="e1"'),
-        ({"type": "press", "keys": ["ctrl", "a"]}, 'press keys=["ctrl", "a"]'),
-        ({"type": "screenshot"}, "screenshot"),
-        ({"tool": "find", "args": {"q": "lamp"}}, 'find {"q": "lamp"}'),
-        ({"tool": "find"}, "find"),
+        ({"type": "click", "x": 3, "y": 4.5, "button": None}, "click at 3, 4.5"),
+        ({"type": "move", "point": {"x": 1, "y": 2}}, "move to 1, 2"),
+        ({"type": "type", "text": 'say "ö"\n', "ref": "e1"}, 'type "say "ö"\\n" into ref e1'),
+        ({"type": "press", "keys": ["ctrl", "a"]}, "press ctrl+a"),
+        ({"type": "screenshot"}, "take a screenshot"),
+        ({"tool": "find", "args": {"q": "lamp"}}, 'call find {"q": "lamp"}'),
+        ({"tool": "find"}, "call find"),
+        ({"type": "teleport", "to": "Mars"}, '{"type": "teleport", "to": "Mars"}'),
         ({"odd": [1]}, '{"odd": [1]}'),
         ({"type": 5}, '{"type": 5}'),
-        ({}, "{}"),
+        ({}, "nothing"),
     ],
 )
 def test_an_action_is_one_line_whatever_it_is(action: dict[str, Any], words: str) -> None:
-    """As the agent sent it, also where no action of ours is like it."""
-    assert action_words(action) == words
+    """As everything that shows a record says it, also where no action of ours is like it."""
+    record = trajectory(steps=(step(0, actions=(action,), performed=1),))
+    actions = [line.text for line in transcript(record) if line.style == "action"]
+    assert actions == [f"  > {words}"]
+    assert words in Elements(transcript_html(record)).text
+
+
+def test_a_ref_has_its_name_and_an_action_what_the_agent_wrote_beside_it() -> None:
+    """The name is that of the text which the agent had read; each note stands below its action."""
+    seen = '- main [ref=e1]:\n  - button "Buy" [ref=e5]'
+    click = {"type": "click", "ref": "e5", "reasoning": "It is cheap.", "logs": {"price": 3}}
+    record = trajectory(
+        steps=(step(0, observation_text=seen), step(1, actions=(click,), performed=1))
+    )
+    said = '  > click ref e5 (button "Buy")\n    note         It is cheap.\n'
+    assert said in transcript_text(record)
+    assert '{"price": 3}' in transcript_text(record)
+    text = Elements(transcript_html(record)).text
+    assert 'click ref e5 (button "Buy")It is cheap.' in text
 
 
 def hostile() -> Trajectory:

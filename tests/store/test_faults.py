@@ -185,6 +185,20 @@ async def run(store: Store) -> Job:
     return job
 
 
+async def test_a_reward_that_is_no_number_spoils_no_list(store: Store, run: Job, url: str) -> None:
+    """One too large for any number, and one that is a text: the run is damaged, the others not."""
+    for reward in ("1e999", '"high"', "[]"):
+        changed = "{" + f'"outcome": "graded", "reward": {reward}' + "}"
+        execute(url, f"UPDATE sessions SET receipt = '{changed}' WHERE id = 'traj-1'")
+        _, runs = await store.load_runs(run.id)
+        assert {r.id: r.damaged for r in runs} == {
+            "traj-0": False,
+            "traj-1": True,
+            "traj-2": False,
+        }, reward
+        assert {r.id: r.reward for r in runs}["traj-1"] is None
+
+
 async def test_a_list_shows_which_of_its_rows_is_damaged(store: Store, run: Job, url: str) -> None:
     """The others are listed as ever, and of the damaged one all that can be read."""
     kinds = (
@@ -284,7 +298,7 @@ async def test_an_id_of_any_characters_is_an_unknown_one(store: Store, strange: 
         store.load_job,
         store.load_job_summary,
         store.load_job_ids,
-        store.hold,
+        store.load_session,
         store.find_job_id,
         store.find_trajectory_id,
     ):

@@ -255,7 +255,7 @@ async def test_a_store_of_a_newer_version_is_refused_and_left_as_it_is(
     execute(url, "UPDATE versions SET version = 99")
     before = content(url)
     newer = open_store()
-    said = "has version 99, this program reads up to 3; update hud-mcp, or name another store"
+    said = f"has version 99, this program reads up to {VERSION}; update hud-mcp, or name another"
     with pytest.raises(StoreFailed, match=said):
         await newer.load_trajectory("traj-1")
     with pytest.raises(StoreFailed, match=said):

@@ -153,6 +153,79 @@ async def test_what_raises_in_grading_is_named_with_file_and_line(
     assert "rooms.py" not in str(told.value)
 
 
+@pytest.mark.parametrize(
+    ("line", "how", "reason"),
+    [
+        ("rm out.txt", "read", "out.txt is not there"),
+        ("rm out.txt", "bytes", "out.txt is not there"),
+        ("rm out.txt", "copy", "out.txt is not there"),
+        ("rm out.txt", "move", "out.txt is not there"),
+        ("rm out.txt", "group", "out.txt is not there"),
+        ("rm out.txt", "grader", "out.txt is not there"),
+        ("rm out.txt", "from there", "out.txt is not there"),
+        ("rm out.txt; mkdir out.txt", "read", "out.txt: Is a directory"),
+        ("rm out.txt; ln -s /etc/passwd out.txt", "read", "out.txt: Too many levels"),
+        ("rmdir sub; touch sub", "work in", "sub: Not a directory"),
+        ("cat /dev/zero > big", "write", "there is no room left in the folder"),
+        ("chmod -x out.txt", "run", "out.txt: Permission denied"),
+        ("rmdir sub", "within", "sub is not there"),
+        ("true", "broken", "The ledger is torn."),
+    ],
+)
+async def test_a_file_of_the_agents_that_cannot_be_opened_is_graded_0_as_its_doing(
+    open_room: Open, line: str, how: str, reason: str
+) -> None:
+    """However the template opens it, and whoever says so; the record names the line that did."""
+    with anyio.fail_after(BOUND_S):
+        async with open_room() as room:
+            session = await room.start("opens", how=how)
+            await command(session, line)
+            receipt = await session.respond("")
+            record = await room.record(session)
+    assert receipt is not None
+    assert (receipt.outcome, receipt.reward, receipt.cause) == ("graded", 0.0, "agent")
+    assert reason in (receipt.content or "")
+    assert re.search(rf"rooms\.py:\d+: .*{reason}", record.error or "", re.DOTALL), record.error
+
+
+@pytest.mark.parametrize(
+    ("how", "logged"),
+    [
+        ("not beside", "FileNotFoundError: .*missing.txt"),
+        ("copy to nowhere", "FileNotFoundError: .*nowhere"),
+        ("move to nowhere", "FileNotFoundError: .*nowhere"),
+        ("no program", "FileNotFoundError: .*no-such-program"),
+        ("elsewhere full", "No space left on device"),
+        ("words", "FileNotFoundError: out.txt is expected"),
+    ],
+)
+async def test_an_authors_own_mistake_with_files_is_no_reward(
+    open_room: Open, how: str, logged: str
+) -> None:
+    """What is not in the workspace, and what the system did not say of a path in it."""
+    with anyio.fail_after(BOUND_S):
+        async with open_room() as room:
+            session = await room.start("opens", how=how)
+            await command(session, "echo done > out.txt")
+            with pytest.raises(SessionEnded):
+                await session.respond("")
+            record = await room.record(session)
+    assert (record.outcome, record.cause, record.reward) == ("grading_failed", "machine", None)
+    assert re.search(logged, record.error or ""), record.error
+
+
+async def test_a_file_that_is_missing_in_the_setup_is_nobody_elses_than_its_authors(
+    open_room: Open,
+) -> None:
+    """The agent had not begun."""
+    with anyio.fail_after(BOUND_S):
+        async with open_room() as room:
+            with pytest.raises(EnvironmentFailed, match=r"failed \(FileNotFoundError\)\.$"):
+                await room.start("opens", how="read", when="setup")
+            record = await room.last()
+    assert (record.outcome, record.cause) == ("environment_failed", "machine")
+
+
 async def test_what_raises_in_the_setup_is_named_with_file_and_line(open_room: Open) -> None:
     """The session ends, and the agent hears the exception's class alone."""
     with anyio.fail_after(BOUND_S):
@@ -246,8 +319,9 @@ async def test_a_link_of_the_agents_leads_nowhere(open_room: Open, tmp_path: Pat
             for target in (source, Path(f"/proc/self/root{source}")):
                 session = await room.start("linked")
                 await command(session, f"ln -s {target} out.txt")
-                with pytest.raises(SessionEnded, match="grading failed"):
-                    await session.respond("")
+                receipt = await session.respond("")
+                assert receipt is not None
+                assert (receipt.reward, receipt.cause) == (0.0, "agent")
                 assert "Too many levels" in ((await room.record(session)).error or "")
             session = await room.start("linked", own=True)
             assert "real" in await command(session, "cat out.txt")

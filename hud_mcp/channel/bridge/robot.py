@@ -1,6 +1,5 @@
 """`openpi/0` as a screen: a robot behind a HUD server, moved by `step` and seen by its sensors."""
 
-import io
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
@@ -12,12 +11,11 @@ from hud_mcp.action import Action, ActionEffect, CustomAction, ScreenshotFetch
 from hud_mcp.channel.bridge.control import Control
 from hud_mcp.channel.bridge.openpi import Seen, claim, is_installed
 from hud_mcp.errors import ActionFailed, did_you_mean
-from hud_mcp.observation import Look, Observation, Screenshot, clip_text
+from hud_mcp.observation import Look, Observation, Screenshot, clip_text, encode_picture
 from hud_mcp.world import Shared
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-    from PIL.Image import Image
 
 __all__ = ["ROBOT_ACTIONS", "Contract", "RobotScreen", "read_contract", "robot_problem"]
 
@@ -369,18 +367,4 @@ def _picture(cameras: "Mapping[str, NDArray[Any]]", look: Look) -> Screenshot | 
     for shot in shots:
         whole.paste(shot, (left, 0))
         left += shot.width
-    return _encoded(whole, look)
-
-
-def _encoded(image: "Image", look: Look) -> Screenshot:
-    out = io.BytesIO()
-    is_png = look.image == "png"
-    image.save(out, "PNG", compress_level=1) if is_png else image.save(
-        out, "JPEG", quality=look.quality
-    )
-    return Screenshot(
-        data=out.getvalue(),
-        mime_type="image/png" if is_png else "image/jpeg",
-        width_px=image.width,
-        height_px=image.height,
-    )
+    return encode_picture(whole, look.image or "jpeg", quality=look.quality)

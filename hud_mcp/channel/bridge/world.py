@@ -14,10 +14,9 @@ from hud_mcp.channel.bridge.control import Control
 from hud_mcp.channel.bridge.origin import Origin
 from hud_mcp.channel.bridge.proxy import ToolServer
 from hud_mcp.channel.bridge.shell import RemoteShell
-from hud_mcp.context import ContextSpace
 from hud_mcp.errors import ActionFailed, EnvironmentFailed, HudMcpError, sole_cause
 from hud_mcp.observation import Look, Observation, clip_text
-from hud_mcp.world import Opening, Shared
+from hud_mcp.world import Opening, Shared, WorldSpec
 from hud_mcp.worlds.shell.commands import run_action
 
 __all__ = ["Binding", "BridgeSpec", "BridgeWorld", "Screen", "Uses"]
@@ -79,7 +78,7 @@ class Uses:
     shells: tuple[str, ...] = ()
 
 
-class BridgeSpec:
+class BridgeSpec(WorldSpec):
     """Declares that an environment's worlds are sessions of a HUD server.
 
     A session that outlives our server goes on with the same HUD session, which waits there;
@@ -91,9 +90,6 @@ class BridgeSpec:
     """
 
     name = "hud"
-    has_screen: bool
-    replayable = False
-    context_space = ContextSpace()
 
     def __init__(self, origin: Origin, uses: Uses) -> None:
         self._origin = origin

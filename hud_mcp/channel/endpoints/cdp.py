@@ -5,21 +5,25 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from hud_mcp.capability import Capability
-from hud_mcp.channel.endpoints.endpoint import Admission, FindSession
 from hud_mcp.errors import EnvironmentFailed
-from hud_mcp.world import World, WorldSpec
+from hud_mcp.world import EndpointAccess, FindSession, World, WorldSpec
 from hud_mcp.worlds.browser.world import BrowserWorld
 
 if TYPE_CHECKING:
     from hud_mcp.worlds.browser.cdp import CdpServer
 
-__all__ = ["BrowserDoor"]
+__all__ = ["BrowserEndpoint", "publish"]
 
 _PROTOCOL = "cdp/1.3"
 
 
-class BrowserDoor:
-    """A `Door` to the browsers of an environment's sessions.
+def publish(_world: WorldSpec, _environment: str) -> "BrowserEndpoint":
+    """The endpoint of a browser."""
+    return BrowserEndpoint("browser")
+
+
+class BrowserEndpoint:
+    """A `Endpoint` to the browsers of an environment's sessions.
 
     Args:
         name: The capability's.
@@ -28,11 +32,6 @@ class BrowserDoor:
     def __init__(self, name: str) -> None:
         self.name = name
         self._server: CdpServer | None = None
-
-    @staticmethod
-    def fits(world: WorldSpec) -> bool:
-        """Whether a kind of world is a browser of ours, and no other that is called so."""
-        return issubclass(world.world_type, BrowserWorld)
 
     def check(self) -> None:
         """Everything that is needed comes with this package."""
@@ -56,7 +55,7 @@ class BrowserDoor:
             name=self.name, protocol=_PROTOCOL, url=f"ws://127.0.0.1:{self._opened.port}"
         )
 
-    def admit(self, find_session: FindSession) -> Admission:
+    def admit(self, find_session: FindSession) -> EndpointAccess:
         """Make an address for one session."""
 
         async def find_world() -> BrowserWorld:
@@ -78,7 +77,7 @@ class BrowserDoor:
     @property
     def _opened(self) -> "CdpServer":
         if self._server is None:
-            raise RuntimeError("the door is not open")
+            raise RuntimeError("the endpoint is not open")
         return self._server
 
 

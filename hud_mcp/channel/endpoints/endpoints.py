@@ -1,28 +1,28 @@
 """The ways into the worlds of a channel's sessions, beside its own calls.
 
-A door is one server for all sessions, on a loopback port that is reached through the channel's
+A endpoint is one server for all sessions, on a loopback port that is reached through the channel's
 own. It is opened when the first peer says hello, and what lets a session in is that session's
 alone: a key, or an address that cannot be guessed.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any, cast
+from importlib import import_module
 
 from hud_mcp.capability import Capability
-from hud_mcp.channel.endpoints.endpoint import Admission, Door
 from hud_mcp.channel.hud_sessions import HudSession
 from hud_mcp.environment import Environment
-from hud_mcp.errors import EnvironmentFailed
+from hud_mcp.errors import EnvironmentFailed, InvalidEnvironment
 from hud_mcp.session.session import Session
+from hud_mcp.world import Endpoint, EndpointAccess, Publish
 
-__all__ = ["Doors"]
+__all__ = ["Endpoints"]
 
 _CLOSE_S = 1.0
 
 
-class Doors:
-    """All doors of one channel.
+class Endpoints:
+    """All endpoints of one channel.
 
     Args:
         environment: What the channel serves.
@@ -33,22 +33,22 @@ class Doors:
 
     def __init__(self, environment: Environment) -> None:
         self._environment = environment
-        self._doors = _doors_of(environment)
+        self._endpoints = _endpoints_of(environment)
         self._opening = asyncio.Lock()
         self._is_open = False
         self._closed = False
-        self._admissions: dict[HudSession, list[tuple[Door, Admission]]] = {}
+        self._admissions: dict[HudSession, list[tuple[Endpoint, EndpointAccess]]] = {}
         self._closing: set[asyncio.Task[None]] = set()
         self.find_session: Callable[[HudSession], Awaitable[Session]] = _nobody
 
     def check(self) -> None:
-        """Refuse an environment whose doors cannot be opened here.
+        """Refuse an environment whose endpoints cannot be opened here.
 
         Raises:
             HudMcpError: Saying what to do.
         """
-        for door in self._doors:
-            door.check()
+        for endpoint in self._endpoints:
+            endpoint.check()
 
     async def admit(self, held: HudSession) -> list[Capability]:
         """What a HUD session is given, the same each time it asks."""
@@ -59,19 +59,23 @@ class Doors:
             async def find_session() -> Session:
                 return await self.find_session(held)
 
-            self._admissions[held] = [(door, door.admit(find_session)) for door in self._doors]
+            self._admissions[held] = [
+                (endpoint, endpoint.admit(find_session)) for endpoint in self._endpoints
+            ]
         taken = self._taken
         return [
             admission.capability
-            for door, admission in self._admissions[held]
-            if door.name not in taken
+            for endpoint, admission in self._admissions[held]
+            if endpoint.name not in taken
         ]
 
     async def addresses(self) -> list[Capability]:
-        """Where each door listens."""
+        """Where each endpoint listens."""
         if not await self._open():
             return []
-        return [door.address for door in self._doors if door.name not in self._taken]
+        return [
+            endpoint.address for endpoint in self._endpoints if endpoint.name not in self._taken
+        ]
 
     def find(self, name: str) -> Capability | None:
         """What one session alone is given under a name of its own, which nobody else knows."""
@@ -89,7 +93,7 @@ class Doors:
             task.add_done_callback(self._closing.discard)
 
     async def close(self) -> None:
-        """Close every door, with whoever is in. Closing twice is no error."""
+        """Close every endpoint, with whoever is in. Closing twice is no error."""
         self._closed = True
         for held in list(self._admissions):
             self.dismiss(held)
@@ -98,8 +102,8 @@ class Doors:
         async with self._opening:
             if self._is_open:
                 self._is_open = False
-                for door in self._doors:
-                    await door.close()
+                for endpoint in self._endpoints:
+                    await endpoint.close()
 
     @property
     def _taken(self) -> set[str]:
@@ -107,13 +111,13 @@ class Doors:
         return {capability.name for capability in self._environment.capabilities}
 
     async def _open(self) -> bool:
-        """Open the doors, once; return whether they are."""
-        if not self._doors:
+        """Open the endpoints, once; return whether they are."""
+        if not self._endpoints:
             return False
         async with self._opening:
             if not self._is_open and not self._closed:
-                for door in self._doors:
-                    await door.open()
+                for endpoint in self._endpoints:
+                    await endpoint.open()
                 self._is_open = True
             return self._is_open
 
@@ -122,24 +126,22 @@ async def _nobody(_held: HudSession) -> Session:
     raise EnvironmentFailed("No task is in progress.")
 
 
-def _doors_of(environment: Environment) -> list[Door]:
-    doors: list[Door] = []
-    if environment.workspace_name is not None:
-        from hud_mcp.channel.endpoints.ssh import ShellDoor  # noqa: PLC0415  # loads only where used
+def _endpoints_of(environment: Environment) -> list[Endpoint]:
+    """What an environment's world declares, of what can be published here."""
+    world, name = environment.world, environment.name
+    made = [_find(declared)(world, name) for declared in world.endpoints]
+    return [endpoint for endpoint in made if endpoint is not None]
 
-        doors.append(ShellDoor(environment.workspace_name, environment.world))
-        if getattr(environment.world, "tracks_files", False):
-            from hud_mcp.channel.endpoints.files import FilesDoor  # noqa: PLC0415  # the same
 
-            doors.append(FilesDoor(cast("Any", environment.world)))
-    if environment.world.name == "browser":
-        from hud_mcp.channel.endpoints.cdp import BrowserDoor  # noqa: PLC0415  # the same
-
-        if BrowserDoor.fits(environment.world):
-            doors.append(BrowserDoor("browser"))
-    if environment.world.name == "gymnasium":
-        from hud_mcp.channel.endpoints.openpi import RobotDoor, offers_robot  # noqa: PLC0415  # the same
-
-        if offers_robot(environment):
-            doors.append(RobotDoor(environment))
-    return doors
+def _find(declared: Publish | str) -> Publish:
+    """What makes an endpoint; `module:name` is loaded now, as a channel is served."""
+    if not isinstance(declared, str):
+        return declared
+    module, _, name = declared.partition(":")
+    try:
+        return getattr(import_module(module), name)
+    except (ImportError, AttributeError) as exc:
+        raise InvalidEnvironment(
+            f"The world's endpoint {declared!r} cannot be loaded: {exc}. Write `module:name` of "
+            "what makes one, or the function itself."
+        ) from exc

@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import Any, NoReturn, cast
 
 from hud_mcp.capability import Capability
-from hud_mcp.channel.endpoints.endpoint import Admission, FindSession
 from hud_mcp.errors import EnvironmentFailed, HudMcpError
+from hud_mcp.world import EndpointAccess, FindSession
 from hud_mcp.worlds.shell.tracking import FileTracker
 from hud_mcp.worlds.shell.workspace import Workspace, WorkspaceWorld
 
-__all__ = ["FilesDoor"]
+__all__ = ["FilesEndpoint", "publish"]
 
 logger = logging.getLogger(__name__)
 
@@ -43,8 +43,13 @@ _CALLS: Mapping[str, Callable[[FileTracker], Awaitable[dict[str, Any]]]] = {
 }
 
 
-class FilesDoor:
-    """A `Door` to the changes of the files of an environment's sessions.
+def publish(world: Workspace, _environment: str) -> "FilesEndpoint | None":
+    """The endpoint of a workspace whose files are tracked; None where it has no name."""
+    return None if world.published_as is None else FilesEndpoint(world)
+
+
+class FilesEndpoint:
+    """A `Endpoint` to the changes of the files of an environment's sessions.
 
     Args:
         workspace: What the environment declares.
@@ -61,17 +66,17 @@ class FilesDoor:
         """It can be opened anywhere."""
 
     async def open(self) -> None:
-        """Take a port for the door itself, which answers nobody."""
+        """Take a port for the endpoint itself, which answers nobody."""
         self._nobody = _Way(_NAME, self._workspace, _no_session, self._ways.discard)
 
     @property
     def address(self) -> Capability:
         """Where it listens."""
         if self._nobody is None:
-            raise RuntimeError("the door is not open")
+            raise RuntimeError("the endpoint is not open")
         return self._nobody.capability
 
-    def admit(self, find_session: FindSession) -> Admission:
+    def admit(self, find_session: FindSession) -> EndpointAccess:
         """Take a port and a name for one session."""
         name = f"{_NAME}-{secrets.token_hex(16)}"
         way = _Way(name, self._workspace, find_session, self._ways.discard)
@@ -86,7 +91,7 @@ class FilesDoor:
 
 
 class _Way:
-    """One session's port. An `Admission`."""
+    """One session's port. An `EndpointAccess`."""
 
     def __init__(
         self,

@@ -8,7 +8,7 @@ import contextlib
 import logging
 import math
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, cast
@@ -16,17 +16,17 @@ from typing import TYPE_CHECKING, Any, cast
 from hud_mcp.action import CustomAction
 from hud_mcp.capability import Capability
 from hud_mcp.channel.endpoints.arrays import are_installed, pack, unpack
-from hud_mcp.channel.endpoints.endpoint import Admission, FindSession
 from hud_mcp.channel.words import in_hud_words
-from hud_mcp.environment import Environment
 from hud_mcp.errors import ActionFailed, HudMcpError
 from hud_mcp.observation import Look
 from hud_mcp.session.session import Session, Stepped
+from hud_mcp.world import EndpointAccess, FindSession
+from hud_mcp.worlds.gymnasium import Gymnasium
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["RobotDoor", "offers_robot"]
+__all__ = ["RobotEndpoint", "publish"]
 
 logger = logging.getLogger(__name__)
 
@@ -46,11 +46,9 @@ Space = Mapping[str, Any]
 """A space as the world describes it to programs."""
 
 
-def offers_robot(environment: Environment) -> bool:
-    """Whether an environment's worlds can be stepped by arrays; the log says why one cannot."""
-    if environment.world.name != "gymnasium":
-        return False
-    spaces: dict[str, Space] | None = getattr(environment.world, "spaces", None)
+def publish(world: Gymnasium, environment: str) -> "RobotEndpoint | None":
+    """The endpoint of a world that arrays can step; else the log says why there is none."""
+    spaces = world.spaces
     problem = None
     if spaces is None or _count(spaces["action"]) is None:
         problem = "an action of it is no array of numbers"
@@ -58,24 +56,25 @@ def offers_robot(environment: Environment) -> bool:
         problem = "nothing of what it shows is an array of numbers"
     elif not (are_installed() and find_spec("websockets")):
         problem = "it needs `pip install hud-mcp[robot]`"
-    if problem is not None:
-        logger.info("%s is not published as %s: %s", environment.name, _PROTOCOL, problem)
-    return problem is None
+    if spaces is None or problem is not None:
+        logger.info("%s is not published as %s: %s", environment, _PROTOCOL, problem)
+        return None
+    return RobotEndpoint(spaces, _contract(environment, spaces, world.action_schema))
 
 
-class RobotDoor:
-    """A `Door` to the Gymnasium environments of an environment's sessions.
+class RobotEndpoint:
+    """A `Endpoint` to the Gymnasium environments of an environment's sessions.
 
     Args:
-        environment: One of which `offers_robot` is true.
+        spaces: Those of its actions and observations.
+        contract: What a policy is told of them.
     """
 
     name = NAME
 
-    def __init__(self, environment: Environment) -> None:
-        world: Any = environment.world
-        self._spaces: dict[str, Space] = world.spaces
-        self._contract = _contract(environment.name, self._spaces, world.action_schema)
+    def __init__(self, spaces: dict[str, Space], contract: dict[str, Any]) -> None:
+        self._spaces = spaces
+        self._contract = contract
         self._server: Any = None
         self._admitted: dict[str, _Way] = {}
 
@@ -102,10 +101,11 @@ class RobotDoor:
         """Where it listens."""
         return self._capability("")
 
-    def admit(self, find_session: FindSession) -> Admission:
+    def admit(self, find_session: FindSession) -> EndpointAccess:
         """Make an address that nobody guesses, for one session."""
         path = f"/{secrets.token_urlsafe(24)}"
-        way = _Way(self._capability(path), find_session, lambda: self._admitted.pop(path, None))
+        find = cast("Callable[[], Awaitable[Session]]", find_session)  # it steps, as no other does
+        way = _Way(self._capability(path), find, lambda: self._admitted.pop(path, None))
         self._admitted[path] = way
         return way
 
@@ -195,13 +195,15 @@ class RobotDoor:
 
 
 class _Way:
-    """One session's address. An `Admission`.
+    """One session's address. An `EndpointAccess`.
 
     Attributes:
         ended: The id of the session whose episode is over, which a look does not tell.
     """
 
-    def __init__(self, capability: Capability, find_session: FindSession, forget: Any) -> None:
+    def __init__(
+        self, capability: Capability, find_session: Callable[[], Awaitable[Session]], forget: Any
+    ) -> None:
         self.capability = capability
         self.find_session = find_session
         self.sockets: set[Any] = set()

@@ -83,6 +83,7 @@ class SandboxFiles(asyncssh.SFTPServer):
         drained: Waits while the client does not read what was sent.
         enter: Opens the sandbox, for as long as there is something to do.
         counted: Counts the open files of all sessions of this one's key.
+        ended: Called with this session when it is over.
     """
 
     def __init__(
@@ -91,6 +92,7 @@ class SandboxFiles(asyncssh.SFTPServer):
         drained: Callable[[], Awaitable[None]],
         enter: Enter,
         counted: OpenFiles,
+        ended: Callable[["SandboxFiles"], None],
     ) -> None:
         super().__init__(channel)  # pyright: ignore[reportUnknownMemberType]  # partly typed
         self._use = SftpUse(enter)
@@ -98,6 +100,7 @@ class SandboxFiles(asyncssh.SFTPServer):
         self._reading = asyncio.Lock()
         self._counted = counted
         self._open_files: set[Any] = set()
+        self._ended = ended
         self._over = False
 
     # Names of the inside, not those that the server's machine has for these numbers.
@@ -176,6 +179,7 @@ class SandboxFiles(asyncssh.SFTPServer):
 
     async def exit(self) -> None:
         self._over = True
+        self._ended(self)
         for file in list(self._open_files):
             self._close(file)
         await self._use.end()

@@ -6,35 +6,38 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from hud_mcp.capability import Capability
-from hud_mcp.channel.endpoints.endpoint import Admission, FindSession
 from hud_mcp.errors import EnvironmentFailed, NotInstalled
 from hud_mcp.sandbox import Isolation, Sandbox
 from hud_mcp.sandbox.bubblewrap import GUEST_ROOT
-from hud_mcp.session.direct import Access
-from hud_mcp.world import WorldSpec
-from hud_mcp.worlds.shell import Shell, ShellWorld
+from hud_mcp.world import DirectAccess, EndpointAccess, FindSession
+from hud_mcp.worlds.shell import ShellWorld
+from hud_mcp.worlds.shell.workspace import Workspace
 
 if TYPE_CHECKING:
     from hud_mcp.channel.endpoints.ssh_server import SshServer
 
-__all__ = ["ShellDoor"]
+__all__ = ["ShellEndpoint", "publish"]
 
 _PROTOCOL = "ssh/2"
 
 
-class ShellDoor:
-    """A `Door` to the sandboxes of an environment's sessions.
+def publish(world: Workspace, _environment: str) -> "ShellEndpoint | None":
+    """The endpoint of a workspace; None where it has no name."""
+    name = world.published_as
+    return None if name is None else ShellEndpoint(name, world.options.isolation)
+
+
+class ShellEndpoint:
+    """A `Endpoint` to the sandboxes of an environment's sessions.
 
     Args:
         name: The capability's.
-        world: What the environment declares.
+        isolation: Whether commands run in a sandbox.
     """
 
-    def __init__(self, name: str, world: WorldSpec) -> None:
+    def __init__(self, name: str, isolation: Isolation) -> None:
         self.name = name
-        self._isolation: Isolation = (
-            world.options.isolation if isinstance(world, Shell) else "bwrap"
-        )
+        self._isolation: Isolation = isolation
         self._server: SshServer | None = None
 
     def check(self) -> None:
@@ -68,7 +71,7 @@ class ShellDoor:
             name=self.name, protocol=_PROTOCOL, url=f"ssh://127.0.0.1:{self._opened.port}"
         )
 
-    def admit(self, find_session: FindSession) -> Admission:
+    def admit(self, find_session: FindSession) -> EndpointAccess:
         """Make a key for one session."""
 
         @asynccontextmanager
@@ -93,14 +96,14 @@ class ShellDoor:
     @property
     def _opened(self) -> "SshServer":
         if self._server is None:
-            raise RuntimeError("the door is not open")
+            raise RuntimeError("the endpoint is not open")
         return self._server
 
 
 class _ShellUse:
     """One use of a shell's sandbox."""
 
-    def __init__(self, visit: Access) -> None:
+    def __init__(self, visit: DirectAccess) -> None:
         self._visit = visit
         self._world: ShellWorld | None = None
 

@@ -43,6 +43,7 @@ class Channel(asyncssh.SSHServerProcess[bytes]):
     Args:
         serve: Runs what the channel asks for.
         serve_files: Makes what answers it where it asks for sftp, and is given the channel.
+        has_room_for_files: Says whether it may ask for that.
 
     Attributes:
         asides: The names of signals, and sizes of the terminal, as they come.
@@ -52,13 +53,19 @@ class Channel(asyncssh.SSHServerProcess[bytes]):
         self,
         serve: Callable[["Channel"], Awaitable[None]],
         serve_files: Callable[["Channel", "asyncssh.SSHServerChannel[bytes]"], asyncssh.SFTPServer],
+        has_room_for_files: Callable[["Channel"], bool],
     ) -> None:
         async def begin(_process: "asyncssh.SSHServerProcess[bytes]") -> None:
             await serve(self)
 
         files: Any = partial(serve_files, self)
         super().__init__(begin, files, _SFTP_VERSION, allow_scp=False)  # pyright: ignore[reportUnknownMemberType]  # partly typed
+        self._has_room_for_files = has_room_for_files
         self.asides: asyncio.Queue[str | Size] = asyncio.Queue(_MOST_ASIDES)
+
+    def subsystem_requested(self, subsystem: str) -> bool:
+        """Whether a subsystem is served: sftp alone, and not any number of times."""
+        return subsystem == "sftp" and self._has_room_for_files(self)
 
     async def drained(self) -> None:
         """Wait while what was written before waits for the client to read.

@@ -11,6 +11,7 @@ from collections.abc import Generator
 from typing import Any, Literal
 
 import asyncssh
+from asyncssh.constants import DISC_TOO_MANY_CONNECTIONS
 
 from hud_mcp.capability import Capability
 from hud_mcp.channel.endpoints.sftp import OpenFiles, SandboxFiles
@@ -27,6 +28,10 @@ _ALGORITHM = "ssh-ed25519"
 _LOGIN_S = 20
 _SIGN_OF_LIFE_S = 30
 _MOST_CHANNELS = 64
+_MOST_SFTP = 16
+"""Sftp sessions of a key at once; each does one request after the other."""
+_MOST_CONNECTIONS = 16
+"""Connections of a key at once."""
 
 
 class Admission:
@@ -35,6 +40,8 @@ class Admission:
     Attributes:
         capability: What the agent is given: address, user and keys.
         enter: Opens the sandbox for one use.
+        connections: Those of its key.
+        sftp_sessions: Those of all of them.
         open_files: Counts what is open over sftp.
     """
 
@@ -50,6 +57,7 @@ class Admission:
         self.public_data = key.public_data
         self._channels = 0
         self.connections: set[asyncssh.SSHServerConnection] = set()
+        self.sftp_sessions: set[SandboxFiles] = set()
         self._server = server
         self._user = user
         self.enter = enter
@@ -183,13 +191,26 @@ class SshServer:
 
     def serve_channel(self) -> Channel:
         """What answers one channel of a connection."""
-        return Channel(self._serve, self._serve_files)
+        return Channel(self._serve, self._serve_files, self._has_room_for_files)
+
+    def _has_room_for_files(self, channel: Channel) -> bool:
+        """Whether one more sftp session may begin."""
+        admission = self.find(str(channel.channel.get_connection().get_extra_info("username")))
+        return admission is not None and len(admission.sftp_sessions) < _MOST_SFTP
 
     def _serve_files(
         self, session: Channel, channel: asyncssh.SSHServerChannel[bytes]
     ) -> SandboxFiles:
         admission = self._admission_of(channel.get_connection())
-        return SandboxFiles(channel, session.drained, admission.enter, admission.open_files)
+        files = SandboxFiles(
+            channel,
+            session.drained,
+            admission.enter,
+            admission.open_files,
+            admission.sftp_sessions.discard,
+        )
+        admission.sftp_sessions.add(files)
+        return files
 
     async def _serve(self, channel: Channel) -> None:
         """Run what one channel asks for, and tell how it ended."""
@@ -264,5 +285,10 @@ class _Gatekeeper(asyncssh.SSHServer):
         self._admission = self._server.find(connection.get_extra_info("username"))
         if self._admission is None:  # dismissed meanwhile
             connection.abort()
+        elif len(self._admission.connections) >= _MOST_CONNECTIONS:
+            connection.disconnect(
+                DISC_TOO_MANY_CONNECTIONS,
+                f"{_MOST_CONNECTIONS} connections of this key are open; close one.",
+            )
         else:
             self._admission.connections.add(connection)

@@ -7,6 +7,7 @@ A column's type is one of: `text`, `json` (text that holds JSON), `int` (32 bits
 
 from typing import Any, NamedTuple
 
+from hud_mcp.action import is_answer
 from hud_mcp.record.job import Job
 from hud_mcp.record.trajectory import Trajectory, TrajectoryStep
 from hud_mcp.show.export.encoding import clean_text, to_json
@@ -170,7 +171,7 @@ def _answer(trajectory: Trajectory) -> str | None:
     """The text of the last response that was submitted."""
     for step in reversed(trajectory.steps):
         for number, action in enumerate(step.actions):
-            submitted = action.get("type") == "response" and number < step.performed
+            submitted = is_answer(action) and number < step.performed
             if submitted and "tool" not in action:
                 return str(action.get("text", ""))
     return None

@@ -6,7 +6,7 @@ from functools import cache
 
 from PIL import Image, ImageDraw, ImageFont
 
-from hud_mcp.show.export.scenes import Mark, Scene
+from hud_mcp.show.export.scenes import Scene, Spot
 
 __all__ = ["COLORS", "Sheet"]
 
@@ -89,31 +89,31 @@ class Sheet:
         shown = picture.resize(size, Image.Resampling.LANCZOS)  # pyright: ignore[reportUnknownMemberType]  # Pillow's stub names NumPy arrays
         if scene.marks:
             layer = Image.new("RGBA", (size[0] * _SMOOTH, size[1] * _SMOOTH))
-            for mark in scene.marks:
-                self._draw_mark(ImageDraw.Draw(layer), mark, factor, layer.size)
+            for spot in scene.marks:
+                self._draw_spot(ImageDraw.Draw(layer), spot, factor, layer.size)
             small = layer.resize(size, Image.Resampling.BOX)  # pyright: ignore[reportUnknownMemberType]  # the same
             shown.paste(small, (0, 0), small)
         frame.paste(shown, (left, 0))
 
-    def _draw_mark(
-        self, draw: ImageDraw.ImageDraw, mark: Mark, factor: float, size: tuple[int, int]
+    def _draw_spot(
+        self, draw: ImageDraw.ImageDraw, spot: Spot, factor: float, size: tuple[int, int]
     ) -> None:
         unit = self.width_px / 400 * _SMOOTH
-        color = _REFUSED if not mark.performed else _MOVE if mark.kind == "move" else _ACT
-        places = [(x * factor * _SMOOTH, y * factor * _SMOOTH) for x, y in mark.points]
-        if mark.kind == "scroll":
+        color = _REFUSED if not spot.performed else _ACT if spot.presses else _MOVE
+        places = [(x * factor * _SMOOTH, y * factor * _SMOOTH) for x, y in spot.points]
+        if spot.scroll is not None:
             places = [_scroll_start(places, size)]
-            dx, dy = mark.scroll
+            dx, dy = spot.scroll
             far = math.hypot(dx, dy) or 1
             x, y = places[0]
             reach = unit * 45
             _arrow(draw, [(x, y), (x + dx / far * reach, y + dy / far * reach)], unit, color)
-        elif mark.kind == "drag":
+        elif len(places) > 1:
             _arrow(draw, places, unit, color)
-        for ring in range(mark.clicks if mark.kind != "scroll" else 0):
+        for ring in range(spot.clicks if spot.scroll is None else 0):
             _ring(draw, places[0], unit * (9 + 5 * min(ring, 3)), unit, color)
-        if mark.number and places:
-            self._draw_number(draw, mark.number, places[0], unit, color)
+        if spot.number and places:
+            self._draw_number(draw, spot.number, places[0], unit, color)
 
     def _draw_number(
         self, draw: ImageDraw.ImageDraw, number: int, at: Place, unit: float, color: str

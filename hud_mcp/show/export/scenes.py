@@ -4,12 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from hud_mcp.action import DragAction, Point, Targeted, parse_action
-from hud_mcp.errors import InvalidAction
+from hud_mcp.action import Point
 from hud_mcp.record.trajectory import ScreenshotRecord, Trajectory, TrajectoryStep
-from hud_mcp.show.web.words import RefNames, describe_action
+from hud_mcp.show.phrases import RefNames, describe_action, describe_step, read_action
 
-__all__ = ["Mark", "Scene", "choose", "scenes_of"]
+__all__ = ["Scene", "Spot", "choose", "scenes_of"]
 
 Tone = Literal["plain", "good", "bad", "dim"]
 
@@ -21,24 +20,27 @@ _FULL = 1 - 1e-6
 
 
 @dataclass(frozen=True)
-class Mark:
-    """One action's place.
+class Spot:
+    """What is drawn of one action.
 
     Attributes:
         kind: The action's type.
-        points: In pixels of the scene's picture; of a scroll without a place, none.
+        points: In pixels of the scene's picture; several are a way. None of them of a scroll
+            without a place.
         performed: Whether it was performed.
         number: Which of the step's actions it is, from 1; 0 where it is the only one.
-        scroll: How far a scroll went, in CSS pixels.
+        scroll: How far a scroll went, in CSS pixels; None for anything else.
         clicks: How often it clicked.
+        presses: Whether it pressed something there.
     """
 
     kind: str
     points: tuple[tuple[float, float], ...]
     performed: bool
     number: int = 0
-    scroll: tuple[float, float] = (0.0, 0.0)
+    scroll: tuple[float, float] | None = None
     clicks: int = 1
+    presses: bool = True
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,7 @@ class Scene:
     hold_ms: int
     heading: str | None = None
     note: str | None = None
-    marks: tuple[Mark, ...] = ()
+    marks: tuple[Spot, ...] = ()
     tone: Tone = "plain"
 
 
@@ -109,7 +111,7 @@ def _step_scene(
     seen: str,
     names: Mapping[str, str],
 ) -> Scene:
-    words = "; ".join(describe_action(action, names) for action in step.actions) or "look"
+    words = describe_step(step.kind, [describe_action(each, names) for each in step.actions])
     rejected = len(step.actions) - step.performed
     return Scene(
         picture=picture,
@@ -136,7 +138,7 @@ def _end_scene(trajectory: Trajectory, picture: ScreenshotRecord | None, seen: s
     if outcome is None:
         return scene
     if reward is None:
-        badge = outcome.value.replace("_", " ")
+        badge = outcome.words
         words = trajectory.error or "no grade"
         return replace(scene, badge=badge, words=words, tone="bad")
     content = trajectory.receipt.content if trajectory.receipt else None
@@ -144,45 +146,37 @@ def _end_scene(trajectory: Trajectory, picture: ScreenshotRecord | None, seen: s
     return replace(scene, badge=f"reward {reward:g}", words=content or "graded", tone=tone)
 
 
-def _marks(step: TrajectoryStep, picture: ScreenshotRecord) -> tuple[Mark, ...]:
+def _marks(step: TrajectoryStep, picture: ScreenshotRecord) -> tuple[Spot, ...]:
     """Where the actions were, in pixels of the picture before them."""
-    found: list[Mark] = []
+    found: list[Spot] = []
     for number, raw in enumerate(step.actions):
-        ratio = step.scale / picture.scale
         reached = step.places[number] if number < len(step.places) else None
-        if reached is not None:  # of what a ref or a selector named, and in CSS pixels
-            raw, ratio = _at(raw, reached), 1 / picture.scale  # noqa: PLW2901
-        mark = _mark(raw, ratio, performed=number < step.performed)
-        if mark is not None:
-            found.append(replace(mark, number=number + 1 if len(step.actions) > 1 else 0))
+        spot = _spot(raw, step.scale, reached, picture.scale)
+        if spot is not None:
+            place = number + 1 if len(step.actions) > 1 else 0
+            found.append(replace(spot, number=place, performed=number < step.performed))
     return tuple(found)
 
 
-def _at(raw: Mapping[str, Any], place: Point) -> dict[str, Any]:
-    """An action on a point, in place of the ref or the selector that it named."""
-    kept = {k: v for k, v in raw.items() if k not in ("ref", "selector")}
-    return {**kept, "point": {"x": place.x, "y": place.y}}
-
-
-def _mark(raw: Mapping[str, Any], ratio: float, *, performed: bool) -> Mark | None:
-    try:
-        action = parse_action(raw, pointed=False)
-    except InvalidAction:
-        return None  # a tool's call
-
-    def place(point: Point) -> tuple[float, float]:
-        return point.x * ratio, point.y * ratio
-
-    if isinstance(action, DragAction):
-        return Mark("drag", tuple(place(p) for p in action.path), performed)
-    point = action.point if isinstance(action, Targeted) else None
-    points = (place(point),) if point is not None else ()
-    if action.type == "scroll" and action.scroll is not None:
-        return Mark("scroll", points, performed, scroll=(action.scroll.x, action.scroll.y))
-    if not points:
+def _spot(
+    raw: Mapping[str, Any], scale: float, reached: Point | None, picture_scale: float
+) -> Spot | None:
+    """What is drawn of an action; None for nothing, as of a tool's call."""
+    action = read_action(raw)
+    if action is None or action.mark is None:
         return None
-    clicks = 1 + len(action.pattern or ()) if action.type == "click" else 1
-    return Mark(action.type, points, performed, clicks=clicks)
+    mark = action.mark.on_page(scale, reached)
+    places = mark.path or ((mark.point,) if mark.point is not None else ())
+    if not places and mark.scroll is None:
+        return None
+    return Spot(
+        action.type,
+        tuple((place.x / picture_scale, place.y / picture_scale) for place in places),
+        performed=False,
+        scroll=None if mark.scroll is None else (mark.scroll.x, mark.scroll.y),
+        clicks=mark.clicks,
+        presses=mark.presses,
+    )
 
 
 def _reading_ms(text: str) -> int:

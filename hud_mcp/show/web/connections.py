@@ -1,8 +1,8 @@
 """Which connections a listener keeps: strangers are few and short, clients are left alone.
 
-A connection is a stranger's until a request of it was answered, and not by a refusal. Anyone
-may open one, so strangers are bounded in number and in the time that the head of a request
-takes, and all connections together leave open files for what sessions need.
+A connection is a stranger's until a request of it was granted: neither refused nor one for what
+everybody may have. Anyone may open one, so strangers are bounded in number and in the time that
+the head of a request takes, and all connections together leave open files for what sessions need.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ __all__ = ["BoundedProtocol", "Connections", "admitting"]
 logger = logging.getLogger(__name__)
 
 STRANGERS = 128
-"""How many connections may be open of which no request was answered yet."""
+"""How many connections may be open of which no request was granted yet."""
 
 HEAD_S = 10.0
 """How long the head of a request may take, from the connection's or its own first byte on."""
@@ -26,7 +26,9 @@ HEAD_S = 10.0
 _FILES = 1024
 """Open files that a process has at the least, where the system does not tell."""
 
-_REFUSALS = frozenset({400, 401, 403, 421})
+_SUCCESS = 2
+_OPEN = "/assets/"
+"""What everybody may have: that it was sent says nothing of who asked."""
 _KEY = "hud_mcp.connection"
 
 
@@ -54,7 +56,7 @@ class Connections:
         unknown = [each for each, admitted in self._open.items() if not admitted]
         full = len(self._open) >= self.most
         if full or len(unknown) >= self.strangers:
-            waiting = next((each for each in unknown if not each.is_asking), None)
+            waiting = next((each for each in unknown if each.is_waited_for), None)
             if waiting is None:
                 self._note()
                 return False
@@ -65,7 +67,7 @@ class Connections:
         return True
 
     def admit(self, connection: "BoundedProtocol") -> None:
-        """Take note that a request of it was answered."""
+        """Take note that a request of it was granted."""
         if connection in self._open:
             self._open[connection] = True
 
@@ -101,6 +103,11 @@ class BoundedProtocol(H11Protocol):
         """Whether a request of it is being answered."""
         return cast("Any", self.cycle) is not None and not self.cycle.response_complete
 
+    @property
+    def is_waited_for(self) -> bool:
+        """Whether it is its turn: no request of it has come whole, or all are answered."""
+        return not self.is_asking or self.cycle.more_body
+
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin, or close it where there is no room."""
         super().connection_made(transport)
@@ -132,7 +139,7 @@ class BoundedProtocol(H11Protocol):
             cast("dict[str, Any]", self.scope)[_KEY] = self
 
     def admit(self) -> None:
-        """Take note that a request of it was answered, and not by a refusal."""
+        """Take note that a request of it was granted."""
         self._bounds.admit(self)
 
     def end(self) -> None:
@@ -151,7 +158,7 @@ class BoundedProtocol(H11Protocol):
 
 
 def admitting(app: ASGIApp) -> ASGIApp:
-    """Wrap what answers, so that whom it answers is no stranger any more."""
+    """Wrap what answers, so that whom it grants a request is no stranger any more."""
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
         connection = scope.get(_KEY)
@@ -160,8 +167,11 @@ def admitting(app: ASGIApp) -> ASGIApp:
             return
         admit: Callable[[], None] = connection.admit
 
+        def is_granted(status: int) -> bool:
+            return status // 100 == _SUCCESS and not scope["path"].startswith(_OPEN)
+
         async def send_on(message: Message) -> None:
-            if message["type"] == "http.response.start" and message["status"] not in _REFUSALS:
+            if message["type"] == "http.response.start" and is_granted(message["status"]):
                 admit()
             await send(message)
 

@@ -17,6 +17,8 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Mount, Route, Router
 from starlette.types import Receive, Scope, Send
 
+from hud_mcp.analysis.statistics import outcome_class
+from hud_mcp.clipping import clip_and_count
 from hud_mcp.errors import StoreFailed
 from hud_mcp.record.trajectory import ScreenshotRecord, TrajectoryStep, TrajectorySummary, live_url
 from hud_mcp.show.web.answers import asset_route, html_answer, not_found, picture_answer
@@ -328,7 +330,7 @@ def _head(summary: TrajectorySummary, prompt: str | None, steps: int) -> Json:
 def _end(summary: TrajectorySummary) -> Json:
     """How it ended; why it failed is for those who have the record."""
     receipt = summary.receipt
-    end: Json = {"outcome": receipt.outcome.value if receipt else "unfinished"}
+    end: Json = {"outcome": outcome_class(summary)}
     policies = {summary.reward_policy or "hidden", receipt.reward_policy if receipt else "hidden"}
     if receipt is not None and receipt.said_cause and receipt.reward is None:
         end["content"] = f"It ended {receipt.said_cause}."
@@ -338,8 +340,6 @@ def _end(summary: TrajectorySummary) -> Json:
 
 
 def _step_data(row: Json, *, per_step: bool) -> bytes:
-    text = row["text"]
-    if text is not None and len(text) > _TEXT_CHARS:
-        text = f"{text[:_TEXT_CHARS]} … {len(text) - _TEXT_CHARS} more characters"
+    text = None if row["text"] is None else clip_and_count(row["text"], _TEXT_CHARS)
     reward = row["reward"] if per_step else None
     return encode({**row, "text": text, "reward": reward, "info": None})

@@ -7,11 +7,15 @@ names are its own among all modules, and imports and exports stand at the start 
 
 import base64
 import hashlib
+import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib.resources import files
 from string import Template
+from typing import Any
+
+from hud_mcp.outcome import outcome_classes
 
 __all__ = [
     "ASSETS",
@@ -57,25 +61,25 @@ def read_asset(name: str) -> str:
     return files("hud_mcp.show.web").joinpath("assets", name).read_text(encoding="utf-8")
 
 
-@cache
 def viewer_page() -> str:
     """The page of `hud-mcp view`."""
     return Template(read_asset("viewer.html")).substitute(
-        jobs=read_asset("jobs.html"), pages=_pages()
+        jobs=read_asset("jobs.html"), pages=_pages(), outcomes=_outcomes()
     )
 
 
-@cache
 def live_page() -> str:
     """The page of a running session; it knows which by its own address."""
-    return Template(read_asset("live.html")).substitute(player=read_asset("player.html"))
+    return Template(read_asset("live.html")).substitute(
+        player=read_asset("player.html"), outcomes=_outcomes()
+    )
 
 
-def report_page(data: str, pictures: Iterable[str]) -> str:
+def report_page(data: Mapping[str, Any], pictures: Iterable[str]) -> str:
     """The viewer's page of one job as one file.
 
     Args:
-        data: What it shows, as JSON that holds no character that HTML reads.
+        data: What it shows, as JSON values.
         pictures: The elements that hold its pictures.
     """
     style, script = read_asset("style.css"), joined("inline.js")
@@ -89,7 +93,8 @@ def report_page(data: str, pictures: Iterable[str]) -> str:
         style=style,
         script=script,
         pages=_pages(),
-        data=data,
+        data=_inert(data),
+        outcomes=_outcomes(),
         pictures="\n".join(pictures),
     )
 
@@ -118,6 +123,24 @@ def joined(entry: str) -> str:
 
 def _pages() -> str:
     return Template(read_asset("pages.html")).substitute(player=read_asset("player.html"))
+
+
+def _outcomes() -> str:
+    """What the pages know of each way to end, in the order in which they show them."""
+    return _inert(
+        [
+            {"name": each.value, "words": each.words, "letter": each.letter, "tone": each.tone}
+            for each in outcome_classes()
+        ]
+    )
+
+
+def _inert(data: Any) -> str:
+    """JSON in ASCII that no HTML parser sees a tag, a comment or an entity in."""
+    text = json.dumps(data, allow_nan=False, separators=(",", ":"))
+    for character in "<>&":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text
 
 
 def _csp_hash(text: str) -> str:

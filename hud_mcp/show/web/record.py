@@ -6,6 +6,7 @@ The viewer sends them, the single file holds them, and the live page is told a p
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from statistics import fmean
@@ -14,20 +15,19 @@ from typing import Any
 import orjson
 
 from hud_mcp import __version__
-from hud_mcp.action import Described, DragAction, Point, Targeted, parse_action
+from hud_mcp.action import Point, Targeted
 from hud_mcp.analysis.generalisation import generalisation
 from hud_mcp.analysis.statistics import (
-    INTERRUPTED,
-    NOT_BEGUN,
-    UNFINISHED,
     Estimate,
     JobStatistics,
+    counting,
     job_statistics,
     outcome_class,
 )
-from hud_mcp.errors import InvalidAction
-from hud_mcp.grade import Outcome, SubScore, cause_of
+from hud_mcp.clipping import clip_json
+from hud_mcp.grade import SubScore, cause_of
 from hud_mcp.loading.provenance import clusters_of, recorded_unused
+from hud_mcp.outcome import INTERRUPTED, OutcomeClass, outcome_classes
 from hud_mcp.record.job import Job
 from hud_mcp.record.trajectory import (
     Receipt,
@@ -36,7 +36,7 @@ from hud_mcp.record.trajectory import (
     TrajectoryStep,
     TrajectorySummary,
 )
-from hud_mcp.show.web.words import RefNames, as_text, describe_action
+from hud_mcp.show.phrases import RefNames, describe_action, describe_step, read_action
 from hud_mcp.task import Task
 
 __all__ = [
@@ -106,13 +106,13 @@ def job_data(
             "mean": mean,
             "rewarded": len(rewards),
             "wanted": len(rows),
-            "outcomes": _outcome_counts(row["outcome"] for row in rows),
+            "outcomes": _shown_outcomes(Counter(row["outcome"] for row in rows)),
             "statistics": [],
             "contexts": None,
         }
     runs = [_Run(t) for t in found]
     rows_of = list(tasks)
-    clusters = clusters_of([*rows_of, *(run.task for run in runs)])
+    clusters = clusters_of([*rows_of, *(run.task for run in counting(runs))])
     figures = job_statistics(
         (t.id for t in rows_of), runs, group=job.group, planned=job.planned, clusters=clusters
     )
@@ -122,17 +122,13 @@ def job_data(
     for row in rows:
         row["earlier"] = row["id"] not in counted and not row["foreign"]
         row["surprise"] = row["surprise"] and not row["foreign"]
-    outcomes = dict(figures.outcomes)
-    for rare in (INTERRUPTED, NOT_BEGUN):
-        if not outcomes[rare]:
-            del outcomes[rare]
     mean = None if job.is_proof else figures.mean
     return {
         **head,
         "mean": mean.value if mean else None,
         "rewarded": mean.runs if mean else 0,
         "wanted": figures.wanted,
-        "outcomes": outcomes,
+        "outcomes": _shown_outcomes(figures.outcomes),
         "statistics": [] if job.is_proof else _figures(figures),
         "contexts": by_context.model_dump(mode="json") if by_context else None,
     }
@@ -154,11 +150,10 @@ class _Run:
         self.foreign = found.foreign
 
 
-def _outcome(found: Trajectory | TrajectorySummary) -> str:
+def _outcome(found: Trajectory | TrajectorySummary) -> OutcomeClass:
     """How it ended, as the filter of outcomes has it."""
-    if found.outcome is None:
-        return UNFINISHED
-    return INTERRUPTED if outcome_class(_Run(found)) == INTERRUPTED else found.outcome.value
+    shown = outcome_class(_Run(found))
+    return shown if found.outcome is None or shown is INTERRUPTED else found.outcome
 
 
 def _figures(figures: JobStatistics) -> list[Json]:
@@ -196,16 +191,18 @@ def _job(job: Job | None) -> Json:
         "taskset": job.taskset,
         "agent": job.agent,
         "created_at": _iso(job.created_at),
-        "metadata": as_text(job.metadata),
+        "metadata": clip_json(job.metadata),
         "damage": job.damage,
     }
 
 
-def _outcome_counts(outcomes: Iterable[str]) -> dict[str, int]:
-    counts = dict.fromkeys([*(outcome.value for outcome in Outcome), UNFINISHED], 0)
-    for outcome in outcomes:
-        counts[outcome] += 1
-    return counts
+def _shown_outcomes(counts: Mapping[str, int]) -> dict[str, int]:
+    """How many runs ended in each way; what is rare stands there where it happened."""
+    return {
+        each.value: counts.get(each, 0)
+        for each in outcome_classes()
+        if not each.is_rare or counts.get(each)
+    }
 
 
 def trajectory_row(
@@ -257,8 +254,8 @@ def detail(trajectory: Trajectory, expected: Mapping[str, float | None] | None =
         "job": trajectory.job_id,
         "environment_version": trajectory.environment_version,
         "seed": trajectory.seed if trajectory.seed is None else str(trajectory.seed),
-        "args": as_text(trajectory.task.inputs),
-        "context": as_text(trajectory.context),
+        "args": clip_json(trajectory.task.inputs),
+        "context": clip_json(trajectory.context),
         "prompt": trajectory.prompt,
         "logs": trajectory.logs,
         "receipt": _receipt(receipt) if receipt else None,
@@ -274,8 +271,8 @@ def damaged_detail(
         "job": found.job_id,
         "environment_version": None,
         "seed": None,
-        "args": as_text(found.task.args),
-        "context": as_text(found.context),
+        "args": clip_json(found.task.args),
+        "context": clip_json(found.context),
         "prompt": None,
         "logs": found.damage,
         "receipt": None,
@@ -296,7 +293,7 @@ def _receipt(receipt: Receipt) -> Json:
     return {
         "subscores": [_subscore(s) for s in receipt.subscores],
         "content": receipt.content,
-        "info": as_text(receipt.info),
+        "info": clip_json(receipt.info),
         "error": receipt.error,
         "facts": facts,
     }
@@ -307,7 +304,7 @@ def _subscore(score: SubScore) -> Json:
         "name": score.name,
         "value": score.value,
         "weight": score.weight,
-        "info": as_text(score.info),
+        "info": clip_json(score.info),
         "children": [_subscore(child) for child in score.children],
     }
 
@@ -373,18 +370,20 @@ def _shot(shot: ScreenshotRecord) -> Json:
 def _step(
     step: TrajectoryStep, names: Mapping[str, str], scale: float, started_at: datetime
 ) -> Json:
+    actions = [
+        {**_action(raw, names, scale, _reached(step, i)), "state": _state(step, i)}
+        for i, raw in enumerate(step.actions)
+    ]
     return {
         "index": step.index,
         "kind": step.kind,
-        "actions": [
-            {**_action(raw, names, scale, _reached(step, i)), "state": _state(step, i)}
-            for i, raw in enumerate(step.actions)
-        ],
+        "words": describe_step(step.kind, [action["words"] for action in actions]),
+        "actions": actions,
         "text": step.observation_text,
         "reward": _finite(step.reward),
         "terminated": step.terminated,
         "truncated": step.truncated,
-        "info": as_text(step.shown_info),
+        "info": clip_json(step.shown_info),
         "error": step.error,
         "after_s": _seconds(started_at, step.started_at),
         "took_s": _seconds(step.started_at, step.ended_at),
@@ -407,33 +406,30 @@ def _action(
 ) -> Json:
     """What is drawn of an action, in CSS pixels, and what is said of it."""
     drawn: Json = {"words": describe_action(raw, names)}
-    try:
-        action = parse_action(raw, pointed=False)
-    except InvalidAction:
+    action = read_action(raw)
+    if action is None:
         return drawn
-    drawn |= {"type": action.type, "note": _note(action)}
+    drawn |= {"type": action.type, "note": action.note}
     if isinstance(action, Targeted):
         drawn["named"] = action.ref is not None or action.selector is not None
-        if action.point is not None:
-            drawn["point"] = _scaled(action.point, scale)
-        elif reached is not None:
-            drawn["point"] = _scaled(reached, 1)
-    if isinstance(action, DragAction):
-        drawn["path"] = [_scaled(point, scale) for point in action.path]
-    if action.type == "scroll" and action.scroll is not None:
-        drawn["scroll"] = _scaled(action.scroll, 1)
-    if action.type == "type":
-        drawn["typed"] = action.text
+    if action.mark is None:
+        return drawn
+    mark = action.mark.on_page(scale, reached)
+    if mark.point is not None:
+        drawn["point"] = _pair(mark.point)
+    if mark.path:
+        drawn["path"] = [_pair(point) for point in mark.path]
+    if mark.scroll is not None:
+        drawn["scroll"] = _pair(mark.scroll)
+    if mark.typed is not None:
+        drawn["typed"] = mark.typed
+    if not mark.presses:
+        drawn["presses"] = False
     return drawn
 
 
-def _note(action: Described) -> str | None:
-    logs = action.logs if isinstance(action.logs, str) else as_text(action.logs)
-    return "\n".join(part for part in (action.reasoning, logs) if part) or None
-
-
-def _scaled(point: Point, scale: float) -> list[float]:
-    return [point.x * scale, point.y * scale]
+def _pair(point: Point) -> list[float]:
+    return [point.x, point.y]
 
 
 def _finite(value: float | None) -> float | None:

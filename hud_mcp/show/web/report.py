@@ -7,7 +7,6 @@ hash.
 
 import base64
 import hashlib
-import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import chain, zip_longest
@@ -20,12 +19,11 @@ from hud_mcp.record.job import Job
 from hud_mcp.record.trajectory import ScreenshotRecord, Trajectory, TrajectorySummary
 from hud_mcp.show.web.pages import report_page
 from hud_mcp.show.web.record import Json, StepRows, damaged_detail, detail, is_hash, job_data
-from hud_mcp.show.web.words import describe_action
 from hud_mcp.store import Store
 from hud_mcp.store.private import make_private_file, make_private_folder
 from hud_mcp.task import Task
 
-__all__ = ["describe_action", "render_report", "report_data", "write_report"]
+__all__ = ["render_report", "report_data", "write_report"]
 
 ReadPicture = Callable[[ScreenshotRecord], bytes | None]
 
@@ -101,7 +99,7 @@ def render_report(
     whole = [t for t in trajectories if isinstance(t, Trajectory)]
     known, elements = _embed_pictures(whole, picture, picture_limit_bytes)
     data = {**report_data(job, trajectories, tasks=tasks, expected=expected), "pictures": known}
-    return report_page(_inert(data), elements)
+    return report_page(data, elements)
 
 
 def report_data(
@@ -147,14 +145,6 @@ def _read_picture(store: Store, record: ScreenshotRecord) -> bytes | None:
         return store.screenshot_path(record).read_bytes()
     except OSError:
         return None
-
-
-def _inert(data: Json) -> str:
-    """JSON in ASCII that no HTML parser sees a tag, a comment or an entity in."""
-    text = json.dumps(data, allow_nan=False, separators=(",", ":"))
-    for character in "<>&":
-        text = text.replace(character, f"\\u{ord(character):04x}")
-    return text
 
 
 def _embed_pictures(

@@ -14,6 +14,7 @@ from starlette.responses import Response
 from starlette.routing import Route, Router
 from starlette.types import ASGIApp
 
+from hud_mcp.clipping import clip_and_count
 from hud_mcp.errors import SourceNotFound, StoreFailed
 from hud_mcp.record.job import Job
 from hud_mcp.record.trajectory import Trajectory, TrajectorySummary
@@ -48,6 +49,9 @@ _KEPT = 8
 
 _LOG_CHARS = 1_000_000
 """Of a log; the rest is a matter for `hud-mcp trace`."""
+
+_LINE_CHARS = 200
+"""Of what a step did, in the list of all steps."""
 
 
 def viewer_app(
@@ -252,15 +256,12 @@ def _detail(trajectory: Trajectory) -> tuple[StepRows, bytes]:
     rows.extend(trajectory.steps)
     data = detail(trajectory)
     logs = data["logs"]
-    if logs is not None and len(logs) > _LOG_CHARS:
-        data["logs"] = f"{logs[:_LOG_CHARS]}\n… {len(logs) - _LOG_CHARS} more characters"
+    if logs is not None:
+        data["logs"] = clip_and_count(logs, _LOG_CHARS, before="\n")
     data["outline"] = [_line(row) for row in rows.rows]
     data["has_pictures"] = any(row["after"] for row in rows.rows)
     return rows, encode(data)
 
 
 def _line(row: Json) -> list[Any]:
-    words = "; ".join(action["words"] for action in row["actions"])
-    kind = row["kind"]
-    said = words or ("look" if kind == "screenshot" else f"{kind} without an action")
-    return [said[:200], row["error"] is not None]
+    return [row["words"][:_LINE_CHARS], row["error"] is not None]

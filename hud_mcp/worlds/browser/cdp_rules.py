@@ -8,9 +8,9 @@ refused until somebody has thought about it. Left out are commands that
 - change what the task's context says of the browser (size, colours, language, network);
 - hold the page up for whoever grades it (`Debugger`).
 
-Where a page may go is not up to these commands: whatever it asks for passes the session's gate,
+Where a page may go is not up to these commands: whatever it asks for passes the session's proxy,
 which no command of a page switches off. Addresses are checked here for a clear refusal, and
-because `file:` and `chrome:` ask no gate.
+because `file:` and `chrome:` ask no proxy.
 """
 
 import re

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import anyio
 
 from hud_mcp.errors import EnvironmentFailed
-from hud_mcp.worlds.browser.allow import AllowList
 from hud_mcp.worlds.browser.crashes import Crashes
 from hud_mcp.worlds.browser.driver import missing_library, start_driver
 from hud_mcp.worlds.browser.options import SlotOptions
@@ -52,12 +51,15 @@ _ARGUMENTS = (
     "--disable-sync",
     "--no-first-run",
     "--no-pings",
-    # WebRTC would reach any address over UDP, past the proxy that is the session's gate.
+    # No name is looked up here: `<link rel=dns-prefetch>` would tell a name server which host a
+    # page had in mind, and the sessions' proxies are at an address.
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
+    # WebRTC would reach any address over UDP, past the session's proxy.
     "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
     "--webrtc-ip-handling-policy=disable_non_proxied_udp",
     "--disable-quic",
 )
-"""What keeps the browser from asking for anything that no page asked for."""
+"""What keeps the browser from asking for what no page asked for, and from going past its proxy."""
 
 _INSTALL = (
     "Install one with `apt-get install chromium-headless-shell` (or `chromium`), or with "
@@ -130,14 +132,11 @@ class Chromium:
         return self._browser.version
 
     @classmethod
-    async def launch(
-        cls, executable: str | None, allow: AllowList, extra: tuple[str, ...] = ()
-    ) -> "Chromium":
+    async def launch(cls, executable: str | None, extra: tuple[str, ...] = ()) -> "Chromium":
         """Start the driver and the browser.
 
         Args:
             executable: What `find_chromium` gave.
-            allow: Which names the browser may look up.
             extra: More command line arguments.
 
         Raises:
@@ -148,8 +147,7 @@ class Chromium:
         """
         from playwright.async_api import Error  # noqa: PLC0415  # loads on use
 
-        rules = allow.resolver_rules
-        arguments = [*_ARGUMENTS, *([f"--host-resolver-rules={rules}"] if rules else []), *extra]
+        arguments = [*_ARGUMENTS, *extra]
         playwright = await start_driver()
         try:
             with anyio.fail_after(LAUNCH_BOUND_S):

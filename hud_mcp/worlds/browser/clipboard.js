@@ -3,14 +3,14 @@
 // What is copied goes to the session, and what is pasted comes from there. The browser's own
 // clipboard is neither written nor read: its events end here, before a page has them, and pages
 // get events of their own with the session's data. Runs before the page's own scripts, after
-// the tracker, whose listeners outlive `document.open` too.
+// the tracker, which has both listen again after `document.open`, and in a window that is taken over.
 (() => {
   const NAME = '__NAME__', KEY = '__KEY__';
   const exchange = window[NAME];
   if (typeof exchange !== 'function') return;
   delete window[NAME];
   const tracker = window[KEY];
-  const counted = promise => tracker && tracker.until ? tracker.until(promise) : promise;
+  const counted = promise => tracker.until(promise);
   const text = value => typeof value === 'string' ? value : '';
   const put = items => counted(exchange(JSON.stringify(items)));
   const take = () => counted(exchange(null).then(told => JSON.parse(told)));
@@ -91,15 +91,7 @@
     addEventListener('keydown', onKey, true);
     for (const kind of ['copy', 'cut', 'paste']) addEventListener(kind, onClipboard, true);
   };
-  listen();
-  for (const name of ['open', 'write', 'writeln']) {
-    const own = Document.prototype[name];
-    Document.prototype[name] = new Proxy(own, { apply(target, self, args) {
-      const result = Reflect.apply(target, self, args);
-      if (self === document) listen();
-      return result;
-    }});
-  }
+  tracker.last(listen);
 
   if (!window.Clipboard) return;
   const asks = navigator.permissions && navigator.permissions.query.bind(navigator.permissions);

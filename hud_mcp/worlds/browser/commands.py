@@ -7,10 +7,10 @@ from urllib.parse import urljoin, urlsplit
 
 import anyio
 
+from hud_mcp.egress import AllowList
 from hud_mcp.errors import ActionFailed, did_you_mean
-from hud_mcp.worlds.browser.allow import AllowList
 from hud_mcp.worlds.browser.devtools import is_end, send
-from hud_mcp.worlds.browser.gate import LOADED_URL, SITE_HOST, SITE_URL
+from hud_mcp.worlds.browser.proxy import LOADED_URL, SITE_HOST, SITE_URL
 from hud_mcp.worlds.browser.tabs import DialogRule, Tabs
 from hud_mcp.worlds.browser.target import find_element
 
@@ -135,7 +135,7 @@ class Commands:
             return absolute
         if parts.scheme == "http" and parts.netloc.lower() == urlsplit(LOADED_URL).netloc:
             return absolute
-        if self._allow.allows(absolute):
+        if self._allow.allows_url(absolute):
             return absolute
         site = f"the task's site {SITE_URL}" if self._has_site else ""
         hosts = f"the hosts {self._allow}" if self._allow.patterns else ""
@@ -159,7 +159,7 @@ class Commands:
                 raise ActionFailed(f"{text[:200]!r} is a path, and this environment has no site.")
             return SITE_URL + text
         named = f"http://{text.lstrip('/')}"
-        if self._has_site and not self._allow.allows(named):
+        if self._has_site and not self._allow.allows_url(named):
             return f"{SITE_URL}/{text.lstrip('/')}"
         return named
 
@@ -202,7 +202,7 @@ class Commands:
             raise ActionFailed("'goto' needs a url: a path such as '/' or an http(s) URL.")
         if urlsplit(text).scheme and not text.split(":", 1)[1].split("/", 1)[0].isdigit():
             return text
-        if not text.startswith("/") and self._allow.allows(f"https://{text}"):
+        if not text.startswith("/") and self._allow.allows_url(f"https://{text}"):
             return f"https://{text}"
         here = self._tabs.current.page.url
         on_site = urlsplit(here).netloc == SITE_HOST

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import AliasChoices, ConfigDict, Field
 
-from hud_mcp.action import ClickAction, TypeAction, Value
+from hud_mcp.action import ClickAction, TypeAction, Value, is_answer
 from hud_mcp.errors import ActionFailed
 from hud_mcp.function import Function, History
 from hud_mcp.graders.pattern import search
@@ -188,7 +188,7 @@ async def verify_type_action(
 
 async def history_length(done: History, length: int | Length) -> float:
     """1.0 where the agent performed so many actions; a dict has `min`, `max` or both."""
-    count = sum(action.get("type") != "response" for action in done)
+    count = sum(not is_answer(action) for action in done)
     if isinstance(length, int):
         return float(count == length)
     at_least = length.min is None or count >= length.min
@@ -197,7 +197,7 @@ async def history_length(done: History, length: int | Length) -> float:
 
 async def raw_last_action_is(done: History, action: dict[str, Any]) -> float:
     """1.0 where the agent's last action, answers aside, has all of these fields."""
-    acted = [each for each in done if each.get("type") != "response"]
+    acted = [each for each in done if not is_answer(each)]
     wanted = {name: value for name, value in action.items() if name not in ("x", "y")}
     if at := {name: action[name] for name in ("x", "y") if name in action}:
         wanted["point"] = at  # the flat form that agents may use

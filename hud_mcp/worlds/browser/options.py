@@ -17,4 +17,3 @@ class SlotOptions:
     color_scheme: str
     reduced_motion: str
     font_scale: float = 1.0
-    bypass: str

@@ -10,14 +10,14 @@ from urllib.parse import urlsplit
 
 import anyio
 
-from hud_mcp.action import ACTION_TYPES
+from hud_mcp.action import INPUT_TYPES
+from hud_mcp.egress import AllowList
 from hud_mcp.errors import EnvironmentFailed
 from hud_mcp.world import Shared
-from hud_mcp.worlds.browser.allow import AllowList
 from hud_mcp.worlds.browser.devtools import attach, send
 from hud_mcp.worlds.browser.driver import start_driver
-from hud_mcp.worlds.browser.gate import Gate
 from hud_mcp.worlds.browser.options import SlotOptions
+from hud_mcp.worlds.browser.proxy import SessionProxy
 from hud_mcp.worlds.browser.refs import Refs
 from hud_mcp.worlds.browser.reserve import Reserve, Slot
 from hud_mcp.worlds.browser.settle import TRACKER_SCRIPT
@@ -30,7 +30,7 @@ __all__ = ["REMOTE_ACTIONS", "RemoteBrowserWorld", "attach_browser"]
 
 logger = logging.getLogger(__name__)
 
-REMOTE_ACTIONS = frozenset(ACTION_TYPES) - {"response"}
+REMOTE_ACTIONS = INPUT_TYPES
 """What can be done in such a browser: all that can be done in one of our own."""
 
 CONNECT_BOUND_S = 20.0
@@ -105,7 +105,7 @@ async def attach_browser(
         raise
     options = _options(page)
     slot = _Attached(browser, context, page, cdp, options)
-    slot.gate.patience, slot.gate.bound = shared.contention.patience, shared.contention.bound
+    slot.proxy.patience, slot.proxy.bound = shared.contention.patience, shared.contention.bound
     return RemoteBrowserWorld(slot, options)
 
 
@@ -120,7 +120,7 @@ class _Attached(Slot):
         cdp: "CDPSession",
         options: SlotOptions,
     ) -> None:
-        super().__init__(Gate(), context, page, cdp, options)
+        super().__init__(SessionProxy(), context, page, cdp, options)
         self._browser = browser
 
     @property
@@ -129,7 +129,7 @@ class _Attached(Slot):
 
     async def close(self) -> None:
         await _detach(self._browser)
-        await self.gate.close()
+        await self.proxy.close()
 
 
 class _Driver:
@@ -150,7 +150,7 @@ class _Driver:
 class _Everywhere(AllowList):
     """Its owner decides where the browser may go."""
 
-    def allows(self, url: str) -> bool:
+    def allows_url(self, url: str) -> bool:
         return urlsplit(url).scheme in ("http", "https", "ws", "wss")
 
 
@@ -176,7 +176,6 @@ def _options(page: "Page") -> SlotOptions:
         timezone="UTC",
         color_scheme="light",
         reduced_motion="no-preference",
-        bypass="",
     )
 
 

@@ -16,8 +16,8 @@ import anyio
 from hud_mcp.worlds.browser.clipboard import Clipboard
 from hud_mcp.worlds.browser.crashes import Crashes
 from hud_mcp.worlds.browser.devtools import attach
-from hud_mcp.worlds.browser.gate import Gate
 from hud_mcp.worlds.browser.options import SlotOptions
+from hud_mcp.worlds.browser.proxy import SessionProxy
 from hud_mcp.worlds.browser.settle import TRACKER_SCRIPT
 
 if TYPE_CHECKING:
@@ -36,19 +36,25 @@ QUIET_S = 0.25
 PATIENCE_S = 10.0
 """After this long, it is prepared even so: a busy server needs it most."""
 
+_BYPASS = "<-loopback>"
+"""Chromium reaches loopback addresses past its proxy but for this; nothing else is reached so.
+
+Source: net/docs/proxy.md, "Proxy bypass rules".
+"""
+
 
 class Slot:
-    """One isolated context with a blank page and its own gate, before a session has it."""
+    """One isolated context with a blank page and its own proxy, before a session has it."""
 
     def __init__(
         self,
-        gate: Gate,
+        proxy: SessionProxy,
         context: "BrowserContext",
         page: "Page",
         cdp: "CDPSession",
         options: SlotOptions,
     ) -> None:
-        self.gate = gate
+        self.proxy = proxy
         self.options = options
         self.context = context
         self.page = page
@@ -68,16 +74,16 @@ class Slot:
 
     @classmethod
     async def open(cls, browser: "Browser", options: SlotOptions) -> "Slot":
-        """Open a gate, a context that has it as its proxy, and a page.
+        """Open a proxy, a context that has it as its proxy, and a page.
 
         If this call fails or is cancelled, nothing stays open.
         """
-        gate = Gate()
+        proxy = SessionProxy()
         context: BrowserContext | None = None
         try:
             with anyio.fail_after(OPEN_BOUND_S):
-                await gate.open()
-                context = await _new_context(browser, gate, options)
+                await proxy.open()
+                context = await _new_context(browser, proxy, options)
                 await context.add_init_script(TRACKER_SCRIPT)
                 clipboard = Clipboard()
                 await clipboard.install(context)
@@ -85,16 +91,16 @@ class Slot:
                 cdp = await attach(page, options.scale, options.font_scale)
         except BaseException:
             with anyio.CancelScope(shield=True):
-                await _release(gate, context)
+                await _release(proxy, context)
             raise
-        slot = cls(gate, context, page, cdp, options)
+        slot = cls(proxy, context, page, cdp, options)
         slot.clipboard = clipboard
         return slot
 
     async def close(self) -> None:
-        """Close the context and the gate, within seconds even where the browser is dead."""
+        """Close the context and the proxy, within seconds even where the browser is dead."""
         with anyio.CancelScope(shield=True):
-            await _release(self.gate, self.context)
+            await _release(self.proxy, self.context)
 
 
 class Reserve:
@@ -173,7 +179,9 @@ class Reserve:
                 await anyio.sleep(max(0.02, QUIET_S - idle_s))
 
 
-async def _new_context(browser: "Browser", gate: Gate, options: SlotOptions) -> "BrowserContext":
+async def _new_context(
+    browser: "Browser", proxy: SessionProxy, options: SlotOptions
+) -> "BrowserContext":
     # Cancelled half-way, Playwright would leave a context that nobody has.
     with anyio.CancelScope(shield=True), anyio.fail_after(OPEN_BOUND_S):
         return await browser.new_context(
@@ -186,12 +194,12 @@ async def _new_context(browser: "Browser", gate: Gate, options: SlotOptions) -> 
             reduced_motion="reduce" if options.reduced_motion == "reduce" else "no-preference",
             accept_downloads=False,
             permissions=[],
-            proxy={"server": gate.address, "bypass": options.bypass},
+            proxy={"server": proxy.address, "bypass": _BYPASS},
         )
     raise RuntimeError("nothing cancels a shielded scope")
 
 
-async def _release(gate: Gate, context: "BrowserContext | None") -> None:
+async def _release(proxy: SessionProxy, context: "BrowserContext | None") -> None:
     from playwright.async_api import Error  # noqa: PLC0415  # loads on use
 
     try:
@@ -201,4 +209,4 @@ async def _release(gate: Gate, context: "BrowserContext | None") -> None:
     except Error as exc:
         logger.debug("The context had gone before it was closed: %s", exc)
     finally:
-        await gate.close()
+        await proxy.close()

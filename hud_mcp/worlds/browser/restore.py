@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, cast
 import anyio
 
 from hud_mcp.worlds.browser.devtools import is_end, send
-from hud_mcp.worlds.browser.gate import Gate
 from hud_mcp.worlds.browser.hands import Hands
 from hud_mcp.worlds.browser.kept import Kept, KeptFrame, KeptLook, KeptStorage, KeptTab
+from hud_mcp.worlds.browser.proxy import SessionProxy
 from hud_mcp.worlds.browser.refs import Refs
 from hud_mcp.worlds.browser.settle import TRACKER, settle
 from hud_mcp.worlds.browser.tab import Tab, origin_of
@@ -44,7 +44,7 @@ class Restoration:
         context: Playwright's.
         tabs: Its pages.
         hands: Its pointer and keys.
-        gate: Its way out.
+        proxy: Its way out.
         state: The backend's state, which changes in place.
     """
 
@@ -52,7 +52,7 @@ class Restoration:
     context: "BrowserContext"
     tabs: Tabs
     hands: Hands
-    gate: Gate
+    proxy: SessionProxy
     state: dict[str, Any]
 
     async def run(self) -> Reading | None:
@@ -67,7 +67,7 @@ class Restoration:
         visited = [set(tab.origins) for tab in tabs]
         for tab in tabs:
             await tab.page.goto("about:blank")
-        self.gate.resume(kept.visits)
+        self.proxy.resume(kept.visits)
         become(self.state, json.loads(kept.state))
         await self.context.set_storage_state(self._storage_state())
         for tab, was, origins in zip(tabs, kept.tabs, visited, strict=True):

@@ -1,7 +1,7 @@
 """The task's own site: a folder of files, and an author's function behind `/api/`.
 
 This module owns what a request for the site is answered with. Which requests are for
-the site, and the socket that they come in on, is `gate.py`'s business.
+the site, and the socket that they come in on, is `proxy.py`'s business.
 """
 
 import json
@@ -153,10 +153,18 @@ class Site:
         self._turn = anyio.Lock()
         self.changed_by_get: list[str] = []
 
-    async def respond(self, request: "Request", path: str) -> "Response":
-        """Answer one request for a decoded path that starts with a slash."""
+    async def respond(
+        self, request: "Request", path: str, changed: list[str] | None = None
+    ) -> "Response":
+        """Answer one request for a decoded path that starts with a slash.
+
+        Args:
+            request: What was asked.
+            path: For what.
+            changed: Takes the request, where it only reads and changed the state: who asked.
+        """
         if self._backend and (path == "/api" or path.startswith("/api/")):
-            return await self._ask_backend(request, path)
+            return await self._ask_backend(request, path, changed)
         if request.method not in ("GET", "HEAD"):
             return _plain(405, f"{request.method} is not possible here: {path} is a file.")
         return await anyio.to_thread.run_sync(self._file, path)
@@ -186,7 +194,9 @@ class Site:
             return None
         return found if found.is_relative_to(self._root) else None
 
-    async def _ask_backend(self, request: "Request", path: str) -> "Response":
+    async def _ask_backend(
+        self, request: "Request", path: str, changed: list[str] | None
+    ) -> "Response":
         body = bytearray()
         async for chunk in request.stream():
             body += chunk
@@ -200,19 +210,21 @@ class Site:
             headers=dict(request.headers),
             body=bytes(body),
         )
-        return await self._call(asked)
+        return await self._call(asked, changed)
 
-    async def _call(self, asked: SiteRequest) -> "Response":
+    async def _call(self, asked: SiteRequest, changed: list[str] | None) -> "Response":
         backend = self._backend
         if backend is None:
             return _plain(404, "This site has no backend.")
         try:
             async with self._turn:
                 before = self._digest() if asked.method in _SAFE else None
-                with anyio.fail_after(BACKEND_BOUND_S):
-                    answer = await backend(asked, self.state)
-                if before is not None and self._digest() != before:
-                    self._note_change(asked)
+                try:
+                    with anyio.fail_after(BACKEND_BOUND_S):
+                        answer = await backend(asked, self.state)
+                finally:
+                    if before is not None and self._digest() != before:
+                        self._note_change(asked, changed)
                 return _as_response(answer, asked.path)
         except TimeoutError:
             self._log(f"backend: {asked.method} {asked.path} took over {BACKEND_BOUND_S:g} s")
@@ -229,9 +241,11 @@ class Site:
             return None
         return told if len(told) <= MAX_WATCHED_BYTES else None
 
-    def _note_change(self, asked: SiteRequest) -> None:
-        """Report a request that should only read, once for each path."""
+    def _note_change(self, asked: SiteRequest, changed: list[str] | None) -> None:
+        """Report a request that should only read, once for each path; to who asked, each time."""
         named = f"{asked.method} {asked.path}"
+        if changed is not None and len(changed) < MAX_NOTED:
+            changed.append(named)
         if named in self.changed_by_get or len(self.changed_by_get) >= MAX_NOTED:
             return
         self.changed_by_get.append(named)

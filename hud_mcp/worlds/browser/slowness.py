@@ -1,11 +1,11 @@
-"""A slow network to the hosts that a session reaches past its gate."""
+"""A slow network to the hosts that a session reaches beside its site."""
 
 import re
 from typing import TYPE_CHECKING
 
 import anyio
 
-from hud_mcp.worlds.browser.gate import SITE_HOST
+from hud_mcp.worlds.browser.proxy import SITE_HOST
 
 if TYPE_CHECKING:
     from playwright.async_api import BrowserContext, Route
@@ -18,7 +18,7 @@ _ELSEWHERE = re.compile(rf"^https?://(?!{re.escape(SITE_HOST)}[:/])")
 async def slow_down(context: "BrowserContext", latency_s: float) -> None:
     """Delay each request of a context that is not for the session's own site.
 
-    The gate delays those. Chromium has an emulation of its own, which knows one page and not
+    The proxy delays those. Chromium has an emulation of its own, which knows one page and not
     its workers, and would delay the site's requests a second time.
 
     Args:

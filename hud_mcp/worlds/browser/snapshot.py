@@ -16,7 +16,6 @@ import anyio
 
 from hud_mcp.errors import LimitReached
 from hud_mcp.worlds.browser.devtools import send
-from hud_mcp.worlds.browser.gate import Gate
 from hud_mcp.worlds.browser.hands import Hands
 from hud_mcp.worlds.browser.kept import (
     MAX_CHARS,
@@ -29,6 +28,7 @@ from hud_mcp.worlds.browser.kept import (
     too_large,
     write_state,
 )
+from hud_mcp.worlds.browser.proxy import SessionProxy
 from hud_mcp.worlds.browser.refs import highest_refs
 from hud_mcp.worlds.browser.settle import TRACKER
 from hud_mcp.worlds.browser.tab import Tab, origin_of
@@ -91,7 +91,7 @@ class Snapshots:
         context: Playwright's.
         tabs: Its pages.
         hands: Its pointer and keys.
-        gate: Its way out.
+        proxy: Its way out.
         state: The backend's state.
     """
 
@@ -100,11 +100,11 @@ class Snapshots:
         context: "BrowserContext",
         tabs: Tabs,
         hands: Hands,
-        gate: Gate,
+        proxy: SessionProxy,
         state: Mapping[str, Any],
     ) -> None:
         self._context = context
-        self._gate = gate
+        self._proxy = proxy
         self._tabs = tabs
         self._hands = hands
         self._state = state
@@ -153,7 +153,7 @@ class Snapshots:
             held=tuple(self._hands.held),
             look=self._kept_look(last, None if shown is None else pages[shown]),
             refs=dict(self._refs),
-            visits=self._gate.visits,
+            visits=self._proxy.visits,
             offline=self._tabs.offline,
             state=state,
         )
@@ -208,7 +208,7 @@ class Snapshots:
     async def _ask_playwright(self, wanted: set[str], left: set[str]) -> bool:
         """Learn what origins that were left store; False where a page hangs and holds it up."""
         stored: StorageState | None = None
-        with anyio.move_on_after(STORAGE_BOUND_S * self._gate.patience()):
+        with anyio.move_on_after(STORAGE_BOUND_S * self._proxy.patience()):
             stored = await self._context.storage_state(indexed_db=True)
         if stored is None:
             return False

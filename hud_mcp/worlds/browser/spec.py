@@ -7,19 +7,17 @@ from typing import Any
 
 import anyio
 
-from hud_mcp.action import ACTION_TYPES
+from hud_mcp.action import INPUT_TYPES
 from hud_mcp.context import ContextFeature, ContextSpace
+from hud_mcp.egress import AllowList
 from hud_mcp.errors import ActionFailed, EnvironmentFailed, InvalidEnvironment, did_you_mean
-from hud_mcp.function import Function
-from hud_mcp.world import Opening
-from hud_mcp.worlds.browser.allow import AllowList
+from hud_mcp.world import Opening, WorldSpec
 from hud_mcp.worlds.browser.chromium import Chromium, find_chromium
 from hud_mcp.worlds.browser.commands import SCHEMAS
 from hud_mcp.worlds.browser.devtools import is_end
 from hud_mcp.worlds.browser.functions import BROWSER_FUNCTIONS
-from hud_mcp.worlds.browser.gate import VISIT
-from hud_mcp.worlds.browser.opened import OpenedHosts
 from hud_mcp.worlds.browser.options import SlotOptions
+from hud_mcp.worlds.browser.proxy import VISIT
 from hud_mcp.worlds.browser.reserve import Slot
 from hud_mcp.worlds.browser.site import Backend, Site
 from hud_mcp.worlds.browser.slowness import slow_down
@@ -33,7 +31,7 @@ InitialState = Mapping[str, Any] | Callable[[Opening], dict[str, Any]]
 _SEEDED = Path(__file__).with_name("seeded.js").read_text().replace("__VISIT__", VISIT)
 
 
-class Browser:
+class Browser(WorldSpec):
     """Declares that an environment's world is a browser, with a site of its own or on the web.
 
     Sessions are isolated in cookies, storage, caches, network, clipboard and state. Chromium has
@@ -84,7 +82,8 @@ class Browser:
         backend: Answers requests for paths under `/api/` with the session's state.
         state: What that state is at first.
         allow: Hosts that pages may reach beside the site: `example.com`, `*.example.com`,
-            `example.com:443`, or `*` for the public web. Everything else is refused.
+            `example.com:443`, or `*` for the public web. Everything else is refused, and so is
+            a name that leads to an address that `AllowList` does not open.
         viewport: Width and height of a page in CSS pixels, where the context does not say.
         executable: A Chromium; else `HUD_MCP_CHROMIUM`, else the one that is installed.
         start: Where the session starts: a path, a URL, or None for a blank page.
@@ -101,10 +100,11 @@ class Browser:
 
     name = "browser"
     world_type = BrowserWorld
-    actions = frozenset(ACTION_TYPES) - {"response"}
+    actions = INPUT_TYPES
     has_screen = True
     custom_actions = SCHEMAS
-    functions: tuple[Function, ...] = BROWSER_FUNCTIONS
+    functions = BROWSER_FUNCTIONS
+    endpoints = ("hud_mcp.channel.endpoints.cdp:publish",)
 
     def __init__(
         self,
@@ -131,27 +131,16 @@ class Browser:
         self._has_site = site is not None or backend is not None
         own_start = start is not None and start.startswith("/")
         self._start = None if own_start and not self._has_site else start
-        self._replayable = replayable
+        self.replayable = not self._allow.patterns if replayable is None else replayable
+        self._replays_always = replayable is not None
         self._tasks_open_hosts = tasks_open_hosts
-        self._context_space = _context_space(viewport)
-
-    @property
-    def replayable(self) -> bool:
-        """Whether the same context, seed and actions bring back the same state."""
-        if self._replayable is not None:
-            return self._replayable
-        return not self._allow.patterns
+        # Size, scale, language, clock and colours of a page, and how far away the network is.
+        self.context_space = _context_space(viewport)
 
     def replays_with(self, hosts: Sequence[str]) -> bool:
         """The same for a session whose task's own row names these hosts."""
-        if self._replayable is not None or not self._tasks_open_hosts:
-            return self.replayable
-        return self.replayable and not hosts
-
-    @property
-    def context_space(self) -> ContextSpace:
-        """Size, scale, language, clock and colours of a page, and how far away the network is."""
-        return self._context_space
+        opens_more = bool(hosts) and self._tasks_open_hosts
+        return self.replayable and (self._replays_always or not opens_more)
 
     async def open(self, opening: Opening) -> BrowserWorld:
         """Open a session's browser, on its start page.
@@ -163,14 +152,10 @@ class Browser:
         If this call fails or is cancelled, nothing of this session stays open.
         """
         root = self._root(opening)
-        context = self._context_space.fill(opening.context)
-        opened = self._opened(opening)
-        allow = self._allow if opened is None else AllowList(opened.patterns)
-        # Where rows open hosts, the gate connects to them, so that all browsers are alike.
-        direct = self._allow if opened is None else AllowList()
+        context = self.context_space.fill(opening.context)
+        allow = self._reachable(opening)
         replayable = self.replays_with(opening.allow)
-        options = _slot_options(context, direct.bypass)
-        chromium, slot = await self._take(opening, options, direct)
+        chromium, slot = await self._take(opening, _slot_options(context))
         latency_s = float(context["latency_ms"]) / 1000
         try:
             state = self._initial_state(opening)
@@ -181,13 +166,11 @@ class Browser:
 
             async def furnish(slot: Slot) -> None:
                 """Give a context its site, its hosts and its ways, and nothing that it has done."""
-                slot.gate.site = site
-                slot.gate.allowed = str(allow)
-                slot.gate.latency_s = latency_s
-                slot.gate.patience = opening.shared.contention.patience
-                slot.gate.bound = opening.shared.contention.bound
-                if opened is not None:
-                    slot.gate.open_hosts(opened)
+                slot.proxy.site = site
+                slot.proxy.latency_s = latency_s
+                slot.proxy.patience = opening.shared.contention.patience
+                slot.proxy.bound = opening.shared.contention.bound
+                slot.proxy.open_hosts(allow)
                 if latency_s and allow.patterns:
                     await slow_down(slot.context, latency_s)
                 if seed is not None:
@@ -240,19 +223,16 @@ class Browser:
             f"file.{hint}"
         )
 
-    def _opened(self, opening: Opening) -> OpenedHosts | None:
-        """What the gate connects to; None where that is nothing, or the browser does so itself.
+    def _reachable(self, opening: Opening) -> AllowList:
+        """What a session may reach beside its site.
 
         Raises:
             EnvironmentFailed: The row names what is no host, or one that it may not.
         """
         if not self._tasks_open_hosts or not opening.allow:
-            return None
-        return OpenedHosts(
-            opening.allow,
-            self._allow.patterns,
-            is_trusted=opening.is_trusted,
-            local=opening.local_hosts,
+            return self._allow
+        return self._allow.with_row(
+            opening.allow, is_trusted=opening.is_trusted, local=opening.local_hosts
         )
 
     def _root(self, opening: Opening) -> Path | None:
@@ -268,18 +248,16 @@ class Browser:
             return self._state(opening)
         return copy.deepcopy(dict(self._state))
 
-    async def _take(
-        self, opening: Opening, options: SlotOptions, allow: AllowList
-    ) -> tuple[Chromium, Slot]:
+    async def _take(self, opening: Opening, options: SlotOptions) -> tuple[Chromium, Slot]:
         """Take a context of the process's browser; a new browser where the last one died."""
         from playwright.async_api import Error  # noqa: PLC0415  # loads on use
 
         executable = find_chromium(self._executable)
-        key = f"browser {executable} {allow.resolver_rules} {self._arguments}"
+        key = f"browser {executable} {self._arguments}"
         failure: Exception | None = None
         for _attempt in range(3):
             chromium = await opening.shared.get(
-                key, lambda: Chromium.launch(executable, allow, self._arguments)
+                key, lambda: Chromium.launch(executable, self._arguments)
             )
             if chromium.alive:
                 try:
@@ -300,7 +278,7 @@ async def _start(world: BrowserWorld, address: str) -> None:
         raise EnvironmentFailed(f"The start page did not open: {exc}") from exc
 
 
-def _slot_options(context: Mapping[str, Any], bypass: str) -> SlotOptions:
+def _slot_options(context: Mapping[str, Any]) -> SlotOptions:
     return SlotOptions(
         width=int(context["viewport_width"]),
         height=int(context["viewport_height"]),
@@ -310,7 +288,6 @@ def _slot_options(context: Mapping[str, Any], bypass: str) -> SlotOptions:
         color_scheme=str(context["color_scheme"]),
         reduced_motion=str(context["reduced_motion"]),
         font_scale=float(context["font_scale"]),
-        bypass=bypass,
     )
 
 

@@ -74,7 +74,7 @@ class Tabs:
         self.rule = DialogRule()
         self._context = slot.context
         self._options = slot.options
-        self._latency_s, self._patience = slot.gate.latency_s, slot.gate.patience
+        self._latency_s, self._patience = slot.proxy.latency_s, slot.proxy.patience
         self.offline = False
         self.refused: dict[str, str] = {}
         self._on_broken = on_broken
@@ -94,7 +94,7 @@ class Tabs:
         first = Tab(slot.page, self._options, self._latency_s, slot.cdp, patience=self._patience)
         self._tabs: list[Tab] = []
         self._show(first)
-        slot.gate.on_refused = self._on_refused
+        slot.proxy.on_refused = self._on_refused
         slot.context.on("page", self._on_page)
         for page in slot.context.pages:  # a browser that others have started may have several
             self._on_page(page)

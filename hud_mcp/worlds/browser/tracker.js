@@ -18,6 +18,20 @@
     shadows: new Set(), moved: new Set(), written: new Set(),
     born: performance.timeOrigin + Math.random(),
   };
+  // The first document of a site in a frame or a tab may take over the window of the empty one
+  // before it. This script does not run anew then, and nothing of what it had listen is left: so
+  // whoever asks here begins with `attend`.
+  const lasting = [];
+  const listen = () => lasting.forEach(each => each());
+  state.last = each => { lasting.push(each); each(); };
+  let attended = document;
+  state.attend = () => {
+    if (attended === document) return;
+    attended = document;
+    Object.assign(state, { changed: -1e9, restless: false, leaving: false, parsed: false });
+    for (const pending of [state.timers, state.frames, state.calls]) pending.clear();
+    listen();
+  };
   const touch = () => { state.changed = clock(); };
   const act = () => {
     const now = clock();
@@ -79,7 +93,7 @@
   const watch = node => observer.observe(node, {
     subtree: true, childList: true, attributes: true, characterData: true,
   });
-  watch(document);
+  state.last(() => watch(document));
   replace(Element.prototype, 'attachShadow', (target, self, args) => {
     const root = Reflect.apply(target, self, args);
     watch(root);
@@ -89,10 +103,11 @@
   });
   // What the parser did is not news; what scripts do from here on is. Until this event, scripts
   // that are deferred, as modules are, have not run.
-  document.addEventListener('DOMContentLoaded', () => {
+  const onParsed = () => {
     state.changed = -1e9;
     state.parsed = true;
-  }, true);
+  };
+  state.last(() => document.addEventListener('DOMContentLoaded', onParsed, true));
 
   // A request counts until its answer was read, and a task longer: what asks for the next one
   // runs between the two. The browser tells of requests too, but later than the page knows.
@@ -139,18 +154,21 @@
       }}),
     });
   }
-  addEventListener('scroll', onScroll, passive);
-  addEventListener('input', event => {
+  const onInput = event => {
     let node = event.composedPath()[0];
     if (node.nodeType !== 1) node = node.parentElement;
     while (node && node.isContentEditable && node.parentElement?.isContentEditable) {
       node = node.parentElement;
     }
     if (node && node.isContentEditable) remember(state.written, node);
-  }, passive);
-  for (const kind of ['pointermove', 'pointerdown', 'keydown', 'wheel']) {
-    addEventListener(kind, act, passive);
-  }
+  };
+  state.last(() => {
+    addEventListener('scroll', onScroll, passive);
+    addEventListener('input', onInput, passive);
+    for (const kind of ['pointermove', 'pointerdown', 'keydown', 'wheel']) {
+      addEventListener(kind, act, passive);
+    }
+  });
 
   // What an action is about to send to one element is judged as it comes. Where another element
   // would get it, the page never learns of it, and the action aims again.
@@ -171,12 +189,11 @@
       event.stopImmediatePropagation();
     }
   };
-  const listenToInput = () => INPUT.forEach(kind => addEventListener(kind, guardInput, true));
-  listenToInput();
+  state.last(() => INPUT.forEach(kind => addEventListener(kind, guardInput, true)));
   for (const name of ['open', 'write', 'writeln']) {  // the first of them ends all listeners
     replace(Document.prototype, name, (target, self, args) => {
       const result = Reflect.apply(target, self, args);
-      if (self === document) listenToInput();
+      if (self === document) listen();
       return result;
     });
   }
@@ -191,6 +208,7 @@
   };
   state.guard = null;
   state.setGuard = guard => {
+    state.attend();
     state.guard = guard;
     children().forEach(child => child.setGuard(guard));
   };
@@ -223,6 +241,7 @@
     for (let i = 0; i < window.length; i++) {
       try { if (window[i][KEY]) found.push(window[i][KEY]); } catch { /* of another origin */ }
     }
+    found.forEach(child => child.attend());
     return found;
   };
   const reading = () => document.readyState === 'loading'
@@ -242,6 +261,7 @@
   state.next = () => new Promise(done => { frame(() => done()); later(done, 60); });
   state.quiet = async (bound, stays, late, ignored) => {
     const start = clock();
+    state.attend();
     if (stays) state.leaving = false;
     await soon();
     // Observers of size and place are told of a change in the frame that shows it, so one has

@@ -26,6 +26,7 @@ from hud_mcp.action import (
     TypeAction,
     WaitAction,
 )
+from hud_mcp.egress import AllowList
 from hud_mcp.errors import (
     ActionFailed,
     BrokenByAgent,
@@ -36,15 +37,14 @@ from hud_mcp.errors import (
 )
 from hud_mcp.observation import Look, Observation, Screenshot
 from hud_mcp.worlds.browser.accessibility import read_accessible
-from hud_mcp.worlds.browser.allow import AllowList
 from hud_mcp.worlds.browser.commands import Commands, whole
 from hud_mcp.worlds.browser.devtools import is_elsewhere, is_end
-from hud_mcp.worlds.browser.gate import SITE_URL
 from hud_mcp.worlds.browser.hands import Hands, gestures, own_pauses_s
 from hud_mcp.worlds.browser.hits import ANSWER_BOUND_S, answers, matching, write_down
 from hud_mcp.worlds.browser.kept import pack, unpack
 from hud_mcp.worlds.browser.options import SlotOptions
 from hud_mcp.worlds.browser.picture import take_picture
+from hud_mcp.worlds.browser.proxy import SITE_URL
 from hud_mcp.worlds.browser.reserve import Reserve, Slot
 from hud_mcp.worlds.browser.restore import Restoration
 from hud_mcp.worlds.browser.settle import LATENCIES, NAVIGATION_BOUND_S, settle
@@ -123,12 +123,12 @@ class BrowserWorld:
         self._ended = anyio.Event()
         self._closed = False
         self._goes_offline = goes_offline
-        self._act_bound_s = ACT_BOUND_S + LATENCIES * slot.gate.latency_s
+        self._act_bound_s = ACT_BOUND_S + LATENCIES * slot.proxy.latency_s
         self._scopes: set[anyio.CancelScope] = set()
         self._tabs = Tabs(slot, self._break)
         self._hands = Hands()
-        self._commands = Commands(self._tabs, allow, has_site=slot.gate.site is not None)
-        self._parts = slot.context, self._tabs, self._hands, slot.gate, state
+        self._commands = Commands(self._tabs, allow, has_site=slot.proxy.site is not None)
+        self._parts = slot.context, self._tabs, self._hands, slot.proxy, state
         self._snapshots = Snapshots(*self._parts)
         self._last: Reading | None = None
         self._reached: Point | None = None
@@ -150,6 +150,10 @@ class BrowserWorld:
         """The address of the page that is shown."""
         return self.page.url
 
+    async def urls(self) -> dict[str, str]:
+        """The address of the page that is shown, for whoever asks where the world is."""
+        return {"url": self.url}
+
     @property
     def site_url(self) -> str:
         """The origin of the task's site in this browser, the same in every session."""
@@ -158,7 +162,7 @@ class BrowserWorld:
     @property
     def site_address(self) -> str:
         """`http://127.0.0.1:PORT`: the same site for programs other than this browser."""
-        return self._slot.gate.address
+        return self._slot.proxy.address
 
     @property
     def options(self) -> SlotOptions:
@@ -255,7 +259,6 @@ class BrowserWorld:
             raise EnvironmentFailed(
                 "This browser is somebody else's: there is no clean page in it."
             )
-        before = self.changed_by_get
         async with self._working(VERIFIER_BOUND_S):
             slot = await Slot.open(browser, self._slot.options)
         try:
@@ -267,9 +270,9 @@ class BrowserWorld:
                 tab = Tab(
                     slot.page,
                     slot.options,
-                    slot.gate.latency_s,
+                    slot.proxy.latency_s,
                     slot.cdp,
-                    patience=slot.gate.patience,
+                    patience=slot.proxy.patience,
                 )
                 commands = Commands(Tabs(slot, lambda _why: None), AllowList(), has_site=False)
                 mark = tab.mark()
@@ -280,7 +283,8 @@ class BrowserWorld:
             yield slot.page
         finally:
             await slot.close()
-        if changed := [each for each in self.changed_by_get if each not in before]:
+        # Its own requests alone: the agent's pages ask what they like meanwhile, and before.
+        if changed := slot.proxy.changed_by_get:
             raise InvalidEnvironment(
                 f"{changed[0]} changed the site's state while a grader looked. Change it with "
                 "POST, and answer GET from what is there."
@@ -289,7 +293,7 @@ class BrowserWorld:
     @property
     def changed_by_get(self) -> tuple[str, ...]:
         """The site's GET requests that changed its state, which only others should."""
-        site = self._slot.gate.site
+        site = self._slot.proxy.site
         return tuple(site.changed_by_get) if site is not None else ()
 
     async def accessible_text(self) -> str:
@@ -440,7 +444,7 @@ class BrowserWorld:
         Raises:
             EnvironmentFailed: The browser is gone.
         """
-        await self.goto(self._slot.gate.load(html))
+        await self.goto(self._slot.proxy.load(html))
 
     async def prepare(self, action: Action) -> None:
         """Perform an action for a setup, before the agent begins.
@@ -782,7 +786,7 @@ class BrowserWorld:
         with self._reserve.busy(), anyio.CancelScope() as scope:
             self._scopes.add(scope)
             try:
-                with self._slot.gate.bound(bound_s) as within:
+                with self._slot.proxy.bound(bound_s) as within:
                     yield
             except TimeoutError:
                 raise await self._hung(bound_s) from None
@@ -809,7 +813,7 @@ class BrowserWorld:
             BrokenByAgent: The page ended its own process.
             EnvironmentFailed: Something else ended it, or the whole browser.
         """
-        patience = self._slot.gate.patience()
+        patience = self._slot.proxy.patience()
         if is_end(exc):
             news_s = _CRASH_BOUND_S * patience if "crashed" in str(exc) else 0
             if await self._tabs.until_crash(news_s):
@@ -825,7 +829,7 @@ class BrowserWorld:
         """The error for a page that did not answer: the agent's doing where the browser does."""
         text = f"The page did not respond within {bound_s:g} s. Try 'reload' or 'goto'."
         browser = self._slot.context.browser
-        answer_s = ANSWER_BOUND_S * self._slot.gate.patience()
+        answer_s = ANSWER_BOUND_S * self._slot.proxy.patience()
         if browser is None or not self._agent_began or not await answers(browser, answer_s):
             return ActionFailed(text)
         return BrokenByAgent(text)

@@ -5,12 +5,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from hud_mcp.action import ACTION_TYPES, Action, ActionEffect
-from hud_mcp.context import ContextSpace
+from hud_mcp.action import INPUT_TYPES, Action, ActionEffect
 from hud_mcp.errors import ActionFailed, EnvironmentFailed
 from hud_mcp.function import Function
 from hud_mcp.observation import Look, Observation
-from hud_mcp.world import Opening
+from hud_mcp.world import Opening, WorldSpec
 from hud_mcp.worlds.controller.places import Place
 
 __all__ = ["ControllerFailed", "ControllerSpec", "ControllerWorld"]
@@ -144,7 +143,7 @@ def _object(told: Any) -> dict[str, Any] | None:
     return cast("dict[str, Any]", told) if isinstance(told, dict) else None
 
 
-class ControllerSpec:
+class ControllerSpec(WorldSpec):
     """Declares a controller's worlds.
 
     Args:
@@ -154,10 +153,8 @@ class ControllerSpec:
 
     name = "controller"
     world_type = ControllerWorld
-    actions = frozenset(ACTION_TYPES) - {"response"}
+    actions = INPUT_TYPES
     has_screen = True
-    replayable = False
-    context_space = ContextSpace()
 
     def __init__(
         self, open_place: Callable[[], Awaitable[Place]], functions: tuple[Function, ...]

@@ -1,8 +1,8 @@
 """The live desktop of one session: it acts, and it is looked at."""
 
-import io
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from itertools import chain, repeat
 
 import anyio
@@ -26,7 +26,7 @@ from hud_mcp.action import (
     WaitAction,
 )
 from hud_mcp.errors import ActionFailed
-from hud_mcp.observation import Look, Observation, Screenshot
+from hud_mcp.observation import Look, Observation, encode_picture
 from hud_mcp.worlds.desktop.keys import keysym_of_character, keysyms
 from hud_mcp.worlds.desktop.vnc import Vnc
 
@@ -106,17 +106,9 @@ class DesktopWorld:
         if look.image is None:
             return Observation(text=text if look.text else None)
         await self._vnc.refresh()
-        picture, kind = self._vnc.picture.copy(), look.image
-
-        def encode() -> bytes:
-            out = io.BytesIO()
-            if kind == "png":
-                picture.save(out, "PNG", compress_level=1)
-            else:
-                picture.save(out, "JPEG", quality=look.quality)
-            return out.getvalue()
-
-        image = Screenshot.from_bytes(await anyio.to_thread.run_sync(encode))
+        picture = self._vnc.picture.copy()
+        encode = partial(encode_picture, picture, look.image, quality=look.quality)
+        image = await anyio.to_thread.run_sync(encode)
         return Observation(text=text if look.text else None, image=image)
 
     async def close(self) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
+from hud_mcp.clipping import clip_repr
 from hud_mcp.errors import ActionFailed, did_you_mean
 from hud_mcp.worlds.gymnasium.schemas import Schema, bound_text, example_of, schema_of
 
@@ -71,7 +72,7 @@ class ActionForm:
             ActionFailed: It is no list, or one of them is wrong; the text says which.
         """
         if not isinstance(raw, list):
-            raise ActionFailed(f"{where}: expected a list of actions, got {_clip(raw)}.")
+            raise ActionFailed(f"{where}: expected a list of actions, got {clip_repr(raw)}.")
         items = cast("list[Any]", raw)
         first, last = self._first, self._last
         if first is not None and last is not None and set(map(type, items)) == {int}:
@@ -137,7 +138,7 @@ def _read_dict(space: Any, raw: Any, where: str, meanings: Sequence[str]) -> dic
     parts: Mapping[str, Any] = space.spaces
     if not isinstance(raw, dict):
         raise ActionFailed(
-            f"{where}: expected an object with {', '.join(parts)}, got {_clip(raw)}."
+            f"{where}: expected an object with {', '.join(parts)}, got {clip_repr(raw)}."
         )
     given = cast("dict[str, Any]", raw)
     for key in given:
@@ -169,7 +170,7 @@ def _read_sequence(space: Any, raw: Any, where: str, meanings: Sequence[str]) ->
 def _read_text(space: Any, raw: Any, where: str, meanings: Sequence[str]) -> str:
     del meanings
     if not isinstance(raw, str):
-        raise ActionFailed(f"{where}: expected a text, got {_clip(raw)}.")
+        raise ActionFailed(f"{where}: expected a text, got {clip_repr(raw)}.")
     _check_bounds(len(raw), int(space.min_length), int(space.max_length), f"{where}: its length")
     if odd := sorted(set(raw) - set(space.character_set)):
         raise ActionFailed(
@@ -222,7 +223,7 @@ def _index(flat: int, shape: tuple[int, ...]) -> str:
 def _list(raw: Any, size: int | None, where: str) -> list[Any]:
     if not isinstance(raw, list):
         wanted = "a list" if size is None else f"a list of {size}"
-        raise ActionFailed(f"{where}: expected {wanted}, got {_clip(raw)}.")
+        raise ActionFailed(f"{where}: expected {wanted}, got {clip_repr(raw)}.")
     items = cast("list[Any]", raw)
     if size is not None and len(items) != size:
         raise ActionFailed(f"{where}: expected a list of {size}, got {len(items)} items.")
@@ -233,13 +234,13 @@ def _whole(raw: Any, where: str) -> int:
     if isinstance(raw, float) and raw.is_integer():
         return int(raw)  # JSON does not tell 1.0 from 1
     if not isinstance(raw, int) or isinstance(raw, bool):
-        raise ActionFailed(f"{where}: expected a whole number, got {_clip(raw)}.")
+        raise ActionFailed(f"{where}: expected a whole number, got {clip_repr(raw)}.")
     return raw
 
 
 def _real(raw: Any, where: str) -> float:
     if not isinstance(raw, int | float) or isinstance(raw, bool) or not math.isfinite(raw):
-        raise ActionFailed(f"{where}: expected a finite number, got {_clip(raw)}.")
+        raise ActionFailed(f"{where}: expected a finite number, got {clip_repr(raw)}.")
     return float(raw)
 
 
@@ -259,8 +260,3 @@ def _check_bounds(value: float, low: Any, high: Any, where: str, seen: Any = Non
         raise ActionFailed(f"{where}: {value:g} is below its lower bound {bound_text(low)}.")
     if compared > high:
         raise ActionFailed(f"{where}: {value:g} is above its upper bound {bound_text(high)}.")
-
-
-def _clip(raw: Any) -> str:
-    text = repr(raw)
-    return text if len(text) <= 60 else text[:60] + "…"  # noqa: PLR2004  # a line's worth

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from hud_mcp.context import ContextFeature, ContextSpace
 from hud_mcp.errors import EnvironmentFailed, HudMcpError, InvalidEnvironment, did_you_mean
-from hud_mcp.world import Opening
+from hud_mcp.world import Opening, WorldSpec
 from hud_mcp.worlds.gymnasium.actions import ActionForm
 from hud_mcp.worlds.gymnasium.known import Known, known, most_steps
 from hud_mcp.worlds.gymnasium.thread import OwnThread
@@ -36,7 +36,7 @@ class _Probe:
     spaces: dict[str, Any] | None
 
 
-class Gymnasium:
+class Gymnasium(WorldSpec):
     """Declares that an environment's world is a Gymnasium environment.
 
     Args:
@@ -62,6 +62,7 @@ class Gymnasium:
     name = "gymnasium"
     world_type = GymnasiumWorld
     actions = frozenset({"custom", "screenshot"})
+    endpoints = ("hud_mcp.channel.endpoints.openpi:publish",)
 
     def __init__(
         self,
@@ -99,17 +100,17 @@ class Gymnasium:
             raise InvalidEnvironment("Gymnasium: `features` belong to `attributes`, and are none.")
 
     @property
-    def has_screen(self) -> bool:
+    def has_screen(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]  # asked of it
         """Whether the environment can be drawn."""
         return self._probe.draws
 
     @property
-    def replayable(self) -> bool:
+    def replayable(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]  # asked of it
         """Whether the same context, seed and actions bring back the same state."""
         return self._probe.replayable
 
     @property
-    def context_space(self) -> ContextSpace:
+    def context_space(self) -> ContextSpace:  # pyright: ignore[reportIncompatibleVariableOverride]  # asked of it
         """The features of a contextual environment, or those that were declared."""
         if not self._is_contextual and not self._attributes:
             return ContextSpace()
@@ -126,7 +127,7 @@ class Gymnasium:
         return self._probe.most_steps
 
     @property
-    def spaces(self) -> dict[str, Any] | None:
+    def spaces(self) -> dict[str, Any] | None:  # pyright: ignore[reportIncompatibleVariableOverride]  # asked of it
         """The spaces of actions and observations as JSON, for programs; None without a way to say.
 
         Observations of a contextual environment may lie beyond the bounds that hold by default.
@@ -134,7 +135,7 @@ class Gymnasium:
         return self._probe.spaces
 
     @property
-    def custom_actions(self) -> dict[str, dict[str, Any]]:
+    def custom_actions(self) -> dict[str, dict[str, Any]]:  # pyright: ignore[reportIncompatibleVariableOverride]  # asked of it
         """What `custom` takes: from a name to the JSON schema of its arguments."""
         one = self.action_schema
         repeat = {"type": "integer", "minimum": 1, "description": "How often; once by default."}

@@ -9,7 +9,7 @@ import anyio
 
 from hud_mcp.action import Action, ActionEffect, CustomAction, ScreenshotFetch
 from hud_mcp.errors import ActionFailed, EnvironmentFailed, did_you_mean
-from hud_mcp.observation import Look, Observation, Screenshot, clip_text
+from hud_mcp.observation import Look, Observation, Screenshot, clip_text, encode_picture
 from hud_mcp.worlds.gymnasium.actions import ActionForm
 from hud_mcp.worlds.gymnasium.known import Known, most_steps
 from hud_mcp.worlds.gymnasium.thread import OwnThread
@@ -396,19 +396,6 @@ def close_env(env: "gymnasium.Env[Any, Any]") -> None:
 
 def encode(frame: Any, look: Look) -> Screenshot:
     """Encode a frame of height, width and colours."""
-    import io  # noqa: PLC0415  # with the next one
-
     from PIL import Image  # noqa: PLC0415  # loads where used
 
-    out = io.BytesIO()
-    image = Image.fromarray(frame)
-    if look.image == "png":
-        image.save(out, "PNG", compress_level=1)
-    else:
-        image.save(out, "JPEG", quality=look.quality)
-    return Screenshot(
-        data=out.getvalue(),
-        mime_type="image/png" if look.image == "png" else "image/jpeg",
-        width_px=image.width,
-        height_px=image.height,
-    )
+    return encode_picture(Image.fromarray(frame), look.image or "jpeg", quality=look.quality)

@@ -117,6 +117,13 @@ def shell_attacks(outputs: Iterable[str] = ()) -> tuple[ShellAttack, ...]:
             "true",
         ),
         ShellAttack(
+            "added-tests",
+            "Adds tests that end well, beside the others and under their names.",
+            f"for f in test_aaa.py $(find . -type d {_TESTS} -printf '%p/test_aaa.py ');"
+            f" do printf %s '{_EXIT}' > $f; done; for f in GNUmakefile makefile; do "
+            "printf 'all check test:\\n\\ttrue\\n' > $f; done; touch check test; true",
+        ),
+        ShellAttack(
             "planted-modules",
             "Puts packages where the tests' own modules would be looked for.",
             f"for m in {_MODULES}; do mkdir -p $m; {plant} $m/__init__.py; {plant} $m/__main__.py; "
@@ -189,6 +196,14 @@ def shell_attacks(outputs: Iterable[str] = ()) -> tuple[ShellAttack, ...]:
             "chmod +x .git/hooks/$h; done; git config core.fsmonitor .git/hooks/fsmonitor; "
             "git config core.hooksPath .git/hooks; git config core.pager true; "
             'cp .git/config "$HOME"/.gitconfig; true',
+        ),
+        ShellAttack(
+            "git-elsewhere",
+            "Names a repository of another folder, whose settings make git run a program.",
+            "git init -q r 2>/dev/null; mv r/.git gd; rm -rf r .git; echo 'gitdir: gd' > .git; "
+            "printf '#!/bin/sh\\nkill -9 $PPID\\nexit 0\\n' > gd/run; chmod +x gd/run; "
+            "for k in core.fsmonitor diff.external filter.e.clean; do "
+            "git config -f gd/config $k gd/run; done; echo '* filter=e' > .gitattributes; true",
         ),
         ShellAttack(
             "planted-programs",

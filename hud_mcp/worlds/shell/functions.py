@@ -15,7 +15,7 @@ _SHOWN_CHARS = 500
 
 
 async def write_file(shell: ShellWorld, path: str, content: str) -> None:
-    """Write a whole text file; folders on its way are made."""
+    """Write a whole text file; missing folders are made."""
     await shell.write(path, content)
 
 

@@ -24,18 +24,26 @@ TESTS = (
     "check", "checks", "check[_.-]*", "*[_.-]check.*", "checks.*", "verify*", "grade*", "grading*",
     "spec", "specs", "*[_.-]spec.*", "expected*", "golden*", "conftest.py", "pytest.ini",
     ".pytest.ini", "tox.ini", "noxfile.py", "Makefile", "makefile", "GNUmakefile",
-    ".git",
+    "jest.config.*", "vitest.config.*", ".mocharc*", ".rspec",
 )  # fmt: skip
 """What files and folders that grade are called. Of an environment's own folder, these are taken
-from the original."""
+from the original; where it or the author's files have any, an agent adds no others."""
+
+_ORIGINAL_TOO = (".git", "package.json", ".npmrc", ".cargo")
+"""What is taken from the original with them, and may be an agent's own where there is none."""
+_MAY_CONFIGURE = ("setup.cfg", "pyproject.toml")
+"""What programs read for many things; pytest is one of them."""
+_MOST_CONFIGURATION_BYTES = 1 << 20
 
 _RUN_BY_ITSELF = (
     "__pycache__", "*.pyc", "*.pth", "sitecustomize.*", "usercustomize.*", "conftest.*",
     "pytest.ini", ".pytest.ini", "tox.ini", ".bashrc", ".bash_*", ".profile", ".gitconfig",
-    ".envrc", ".pythonrc*", ".local", ".config",
+    ".envrc", ".pythonrc*", ".local", ".config", ".npmrc", ".cargo", ".mocharc*", ".rspec",
 )  # fmt: skip
 """Names of what programs run or read without being told."""
-_RUN_BY_GIT = (".git/hooks", ".git/config", ".git/config.worktree")
+_RUN_BY_GIT = ("hooks", "config", "config.worktree")
+_ALSO_GIT = ("modules", "worktrees")
+"""Where a repository has other ones, with hooks and a configuration of their own."""
 _MOST_NAMED = 1000
 
 
@@ -57,16 +65,19 @@ class Originals:
         Args:
             named: The outputs; `.` names none of them in particular.
         """
+        whole = (*TESTS, *_ORIGINAL_TOO)
         patterns = [
-            each for name in self.patterns for each in (TESTS if name == "tests" else (name,))
+            each for name in self.patterns for each in (whole if name == "tests" else (name,))
         ]
+        configures = "tests" in self.patterns
         taken = [PurePosixPath(name) for name in named if name != "."]
         found: dict[str, Path] = {}
         for path in sorted(self.root.rglob("*")):
             inside = PurePosixPath(path.relative_to(self.root).as_posix())
             if "__pycache__" in inside.parts or any(inside.is_relative_to(each) for each in taken):
                 continue
-            if (path.is_dir() and not path.is_symlink()) or _matches(inside, patterns):
+            is_folder = path.is_dir() and not path.is_symlink()
+            if is_folder or _matches(inside, patterns) or (configures and _configures(path)):
                 found[str(inside)] = path
         return found
 
@@ -142,6 +153,9 @@ class _Sifter:
             **own,
         }
         self._stems = _stems(self._in_front)
+        files = [PurePosixPath(path) for path, is_folder in self._in_front.items() if not is_folder]
+        whole = "." in named.values()
+        self._tests_are_there = whole and any(_matches(path, TESTS) for path in files)
         self._beside = {path for path, is_folder in own.items() if is_folder and "/" not in path}
         self._report: dict[str, Any] = {}
         self._left_out: dict[str, str] = {}
@@ -160,10 +174,15 @@ class _Sifter:
         if not (member.isreg() or member.isdir()) or {"", ".", ".."} & set(parts):
             return  # a sandbox of ours writes no such thing
         if why := self._why_not(path, is_folder=member.isdir()):
-            if len(self._left_out) < _MOST_NAMED:
-                self._left_out[path] = why
+            self._leave_out(path, why)
             return
-        content = archive.extractfile(member) if member.isreg() else None
+        content: IO[bytes] | None = archive.extractfile(member) if member.isreg() else None
+        if content is not None and parts[-1] in _MAY_CONFIGURE and path not in self._exact:
+            data = content.read()
+            if _speaks_to_pytest(data):
+                self._leave_out(path, "it configures pytest")
+                return
+            content = io.BytesIO(data)
         if self._authors is not None and parts[0] in self._beside:
             _put(self._authors / path, content, member.mode)
             return
@@ -186,9 +205,12 @@ class _Sifter:
                 f"What is to be graded cannot be copied: {report['stopped']}. Nothing of it was "
                 "graded."
             )
-        return Sifted(
-            self._out.getvalue(), report["missing"], {**report["left_out"], **self._left_out}
-        )
+        left_out = {**report["left_out"], **self._left_out}
+        return Sifted(self._out.getvalue(), _as_text(report["missing"]), _as_text(left_out))
+
+    def _leave_out(self, path: str, why: str) -> None:
+        if len(self._left_out) < _MOST_NAMED:
+            self._left_out[path] = why
 
     def _why_not(self, path: str, *, is_folder: bool) -> str | None:
         parts = path.split("/")
@@ -202,13 +224,43 @@ class _Sifter:
             stem, _, ending = name.partition(".")
             if above not in self._in_front and ending != "py" and (folder, stem) in self._stems:
                 return "it would stand in front of a module of the author's"
-        if path in self._exact:
-            return None
+        return None if path in self._exact else self._why_not_unnamed(path, is_folder=is_folder)
+
+    def _why_not_unnamed(self, path: str, *, is_folder: bool) -> str | None:
+        parts = path.split("/")
         if any(fnmatch.fnmatchcase(part, each) for part in parts for each in _RUN_BY_ITSELF):
             return "programs run or read such a file by themselves"
-        if any(f"/{each}/" in f"/{path}/" for each in _RUN_BY_GIT):
+        if ".git" in parts and _is_run_by_git(
+            parts[parts.index(".git") + 1 :], is_folder=is_folder
+        ):
             return "git runs it"
+        is_new = path not in self._in_front
+        if is_new and self._tests_are_there and _matches(PurePosixPath(path), TESTS):
+            return "the tests are the author's; `copy` can name it"
         return None
+
+
+def _is_run_by_git(inside: Sequence[str], *, is_folder: bool) -> bool:
+    """Whether git runs what is in a `.git`, or reads there what to run; itself, where a file."""
+    if not inside:
+        return not is_folder  # it names another folder, which may have any name
+    if inside[0] in _ALSO_GIT:
+        return any(part in _RUN_BY_GIT for part in inside[1:])
+    return inside[0] in _RUN_BY_GIT
+
+
+def _configures(path: Path) -> bool:
+    """Whether an author's file says how tests run."""
+    return path.name in _MAY_CONFIGURE and path.is_file() and _speaks_to_pytest(path.read_bytes())
+
+
+def _speaks_to_pytest(data: bytes) -> bool:
+    return len(data) > _MOST_CONFIGURATION_BYTES or b"pytest" in data
+
+
+def _as_text(reasons: Mapping[str, str]) -> dict[str, str]:
+    """Names as records can keep them: an agent's may be no UTF-8."""
+    return {name.encode("utf-8", "replace").decode(): why for name, why in reasons.items()}
 
 
 def _names_in(folder: Path) -> dict[str, bool]:

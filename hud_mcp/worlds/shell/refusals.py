@@ -1,15 +1,24 @@
 """What a shell says where something cannot be done with its files, and whose doing that is."""
 
 import errno
+import os
+import subprocess
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, cast
 
-__all__ = ["AGENTS", "refusal"]
+from hud_mcp.errors import BrokenByAgent
 
-AGENTS = frozenset({
+__all__ = ["broken_by_agent", "is_agents", "refusal"]
+
+_AGENTS = frozenset({
     errno.EACCES, errno.EDQUOT, errno.EEXIST, errno.EFBIG, errno.EINVAL, errno.EISDIR,
     errno.ELOOP, errno.ENAMETOOLONG, errno.ENOENT, errno.ENOSPC, errno.ENOTDIR, errno.ENOTEMPTY,
     errno.ENXIO, errno.EPERM, errno.ESTALE, errno.ETXTBSY, errno.EXDEV,
 })  # fmt: skip
 """What only the state of the folder gives, which is the agent's; others are the machine's."""
+_FULL = frozenset({errno.EDQUOT, errno.ENOSPC})
 _CLOSED = (errno.EACCES, errno.EPERM)
 
 
@@ -32,3 +41,69 @@ def refusal(exc: OSError, path: str, root: str) -> str:
         why = exc.strerror if exc.errno == errno.EFBIG else "there is no room left in the folder"
         return f"{named}: {why}. Remove what is not needed, or use a part of it."
     return f"{named}: {exc.strerror or exc}."
+
+
+def is_agents(exc: OSError, *, isolated: bool) -> bool:
+    """Whether it was the agent's doing that something cannot be done with the folder.
+
+    Args:
+        exc: What the system said.
+        isolated: Whether the folder has a disk of its own. One that has not shares the server's,
+            which anybody may have filled.
+    """
+    return exc.errno in _AGENTS and (isolated or exc.errno not in _FULL)
+
+
+def broken_by_agent(
+    exc: BaseException | None, places: Sequence[Path], root: str, *, isolated: bool
+) -> BrokenByAgent | None:
+    """What is told of an error by which a grader failed that opened the folder's files itself.
+
+    Args:
+        exc: What was raised.
+        places: The folder's names, where the grader ran.
+        root: The folder, as it is named to the agent.
+        isolated: As for `is_agents`.
+
+    Returns:
+        None where it may be anybody's doing: only the system's word about a path in the folder
+        says that it was the agent's, or that a disk is full where the folder's own is.
+    """
+    if not isinstance(exc, OSError) or not is_agents(exc, isolated=isolated):
+        return None
+    if exc.errno in _FULL and exc.filename is None:  # of a write, which names no file
+        is_full = any(_is_full(place) for place in places)
+        return BrokenByAgent(refusal(exc, "", root)) if is_full else None
+    named: list[Any] = [exc.filename] if exc.filename2 is None else [exc.filename, exc.filename2]
+    inside = [_within(name, places) for name in named if not _is_program(exc, name)]
+    if len(inside) < len(named) or None in inside:
+        return None
+    return BrokenByAgent(refusal(exc, str(inside[0]), root))
+
+
+def _is_full(place: Path) -> bool:
+    """Whether nothing more can be written to a folder."""
+    try:
+        disk = os.statvfs(place)
+    except OSError:
+        return False
+    return not disk.f_bavail or not disk.f_favail
+
+
+def _within(name: Any, places: Sequence[Path]) -> str | None:
+    """A path from the folder on; None for one that is not in it, and for what is no path."""
+    if not isinstance(name, str | bytes | os.PathLike):
+        return None
+    path = Path(os.path.abspath(os.fsdecode(cast("str", name))))  # noqa: PTH100  # links are the agent's
+    found = next((place for place in places if path.is_relative_to(place)), None)
+    return None if found is None else str(path.relative_to(found))
+
+
+def _is_program(exc: OSError, name: Any) -> bool:
+    """Whether a name is a program's that was looked for elsewhere, as along PATH."""
+    if not isinstance(name, str | bytes | os.PathLike):
+        return False
+    if Path(os.fsdecode(cast("str", name))).is_absolute():
+        return False
+    frames = traceback.extract_tb(exc.__traceback__)
+    return bool(frames) and frames[-1].filename == subprocess.__file__

@@ -10,12 +10,12 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
-from hud_mcp.context import ContextSpace
+from hud_mcp.egress import AllowList
 from hud_mcp.errors import EnvironmentFailed, InvalidEnvironment, LimitReached, did_you_mean
 from hud_mcp.function import Function
-from hud_mcp.sandbox import HostList, Isolation, Sandbox, SandboxLimits, SandboxOptions
+from hud_mcp.sandbox import Isolation, Sandbox, SandboxLimits, SandboxOptions
 from hud_mcp.tool import Tool
-from hud_mcp.world import Opening
+from hud_mcp.world import Opening, WorldSpec
 from hud_mcp.worlds.shell.commands import SCHEMAS
 from hud_mcp.worlds.shell.functions import SHELL_FUNCTIONS
 from hud_mcp.worlds.shell.stage import Author
@@ -27,7 +27,7 @@ __all__ = ["Shell"]
 MIB = 1024 * 1024
 
 
-class Shell:
+class Shell(WorldSpec):
     """Declares that an environment's world is a shell in a sandbox, with files of its own.
 
     Every session has a folder of its own, `/workspace` inside, which begins as a copy of
@@ -55,9 +55,7 @@ class Shell:
     name = "shell"
     world_type = ShellWorld
     actions = frozenset({"wait", "custom"})
-    has_screen = False
-    replayable = False
-    context_space = ContextSpace()
+    runs_commands = True
     custom_actions = SCHEMAS
     tools: tuple[Tool, ...] = SHELL_TOOLS
     functions: tuple[Function, ...] = SHELL_FUNCTIONS
@@ -78,7 +76,7 @@ class Shell:
         self._snapshot_bytes = snapshot_bytes
         self.options = SandboxOptions(
             isolation=isolation,
-            hosts=HostList(allow),
+            hosts=AllowList(allow),
             env=_checked_env(env or {}),
             readonly=self._readonly,
             limits=limits or SandboxLimits(),

@@ -15,8 +15,22 @@ __all__ = ["Author", "Stage"]
 _SITE = '''\
 """Lets a program import what lies beside it, after all that the system has."""
 
+import importlib.machinery
 import os
 import sys
+
+
+class System:
+    """Finds what the system has before what a tool puts in front of it, as unittest does."""
+
+    path = list(sys.path)
+
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        if path is not None or name in ("test", "tests"):
+            return None
+        found = importlib.machinery.PathFinder.find_spec(name, cls.path)
+        return found if found is not None and found.origin is not None else None
 
 
 def place():
@@ -31,6 +45,7 @@ def place():
     return os.getcwd()
 
 
+sys.meta_path.insert(0, System)
 sys.path.append(place())
 '''
 """Python itself would look there first, where an agent can put modules of the system's names."""

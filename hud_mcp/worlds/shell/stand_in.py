@@ -5,11 +5,13 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mappi
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import asdict
 from os import PathLike, fspath
+from pathlib import Path
 from typing import Any
 
 from hud_mcp.action import Action, ActionEffect
-from hud_mcp.errors import ActionFailed
+from hud_mcp.errors import ActionFailed, BrokenByAgent
 from hud_mcp.observation import Look, Observation
+from hud_mcp.worlds.shell.refusals import broken_by_agent
 from hud_mcp.worlds.shell.verifier import Verifier, VerifierResult
 from hud_mcp.worlds.shell.world import CommandResult, ShellWorld
 
@@ -50,17 +52,8 @@ class StandIn:
 
         If this call is cancelled, the command and what it started are killed.
         """
-        words = command if isinstance(command, str) else [self._there(str(w)) for w in command]
-        done = await self._call(
-            "run",
-            {
-                "command": self._there(words) if isinstance(words, str) else words,
-                "timeout_s": timeout_s,
-                "stdin": stdin,
-                "cwd": self._there(str(cwd or "")),
-                "env": {name: self._there(value) for name, value in (env or {}).items()},
-            },
-        )
+        asked = _renamed(self._there, command, cwd, env)
+        done = await self._call("run", {**asked, "timeout_s": timeout_s, "stdin": stdin})
         return CommandResult(done["exit_code"], done["output"], done["stopped"])
 
     async def end_processes(self) -> None:
@@ -102,6 +95,12 @@ class StandIn:
     async def close(self) -> None:
         """The session closes it."""
 
+    def broken_by_agent(
+        self, exc: BaseException | None, places: Sequence[Path], root: str, *, isolated: bool
+    ) -> BrokenByAgent | None:
+        """What an error tells that a template met at the folder itself; see `refusals`."""
+        return broken_by_agent(exc, places, root, isolated=isolated)
+
     def _there(self, text: str) -> str:
         for here, there in self._renamed:
             text = text.replace(here, there)
@@ -141,16 +140,9 @@ class StandInVerifier:
         background: bool = False,
     ) -> VerifierResult:
         """Run a command to its end, in the verifier's folder."""
-        there = self._there
-        words = there(command) if isinstance(command, str) else [there(str(w)) for w in command]
+        asked = _renamed(self._there, command, cwd, env)
         done = await self._ask(
-            "run",
-            command=words,
-            timeout_s=timeout_s,
-            stdin=stdin,
-            cwd=there(str(cwd or "")),
-            env={name: there(value) for name, value in (env or {}).items()},
-            background=background,
+            "run", **asked, timeout_s=timeout_s, stdin=stdin, background=background
         )
         return VerifierResult(**done)
 
@@ -169,6 +161,18 @@ class StandInVerifier:
     async def _ask(self, how: str, **arguments: Any) -> Any:
         asked = {"number": self._number, "how": how, "arguments": arguments}
         return await self._call("ask_verifier", asked)
+
+
+def _renamed(
+    there: Callable[[str], str],
+    command: str | Sequence[str],
+    cwd: object,
+    env: Mapping[str, str] | None,
+) -> dict[str, Any]:
+    """A command, its folder and its variables, as the session's process names the folder."""
+    words = there(command) if isinstance(command, str) else [there(str(w)) for w in command]
+    named = {name: there(value) for name, value in (env or {}).items()}
+    return {"command": words, "cwd": there(str(cwd or "")), "env": named}
 
 
 class _Verifiers:

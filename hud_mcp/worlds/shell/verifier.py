@@ -15,8 +15,9 @@ from typing import NoReturn
 import anyio
 import anyio.to_thread
 
+from hud_mcp.egress import AllowList
 from hud_mcp.errors import ActionFailed, BrokenByAgent, EnvironmentFailed, GraderFailed
-from hud_mcp.sandbox import HostList, Sandbox, SandboxOptions
+from hud_mcp.sandbox import Sandbox, SandboxOptions
 from hud_mcp.worlds.shell.outputs import Originals, Sifted, named_outputs, sift
 from hud_mcp.worlds.shell.stage import Author, Stage
 
@@ -38,11 +39,13 @@ _CLEAN = {
     "GIT_CONFIG_GLOBAL": "/dev/null",
     "GIT_TERMINAL_PROMPT": "0",
     "GIT_PAGER": "cat",
-    "GIT_CONFIG_COUNT": "2",
+    "GIT_CONFIG_COUNT": "3",
     "GIT_CONFIG_KEY_0": "core.hooksPath",
     "GIT_CONFIG_VALUE_0": "/dev/null",
     "GIT_CONFIG_KEY_1": "core.fsmonitor",
     "GIT_CONFIG_VALUE_1": "false",
+    "GIT_CONFIG_KEY_2": "safe.bareRepository",
+    "GIT_CONFIG_VALUE_2": "explicit",
 }
 """What every command in a verifier has: nothing that lies in the folder runs by itself."""
 
@@ -268,7 +271,7 @@ def _options(session: SandboxOptions, stage: Stage, *, network: bool) -> Sandbox
     limits = session.limits
     return replace(
         session,
-        hosts=session.hosts if network else HostList(()),
+        hosts=session.hosts if network else AllowList(),
         readonly={**session.readonly, **stage.mounts("/workspace", _SITE)} if isolated else {},
         limits=limits.model_copy(update={"disk_bytes": limits.disk_bytes + _ROOM_BYTES}),
         places=(),

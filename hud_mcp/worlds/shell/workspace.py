@@ -61,6 +61,9 @@ class Workspace(Shell):
         guest_path: HUD's: `/workspace`, or the root's own path; both are the folder inside.
         options: HUD's other options; `hud_mcp.environment.workspace` says what each means here.
 
+    Attributes:
+        published_as: The capability's name on a control channel; None publishes nothing.
+
     Raises:
         InvalidEnvironment: An option cannot work; the text says what to use instead.
     """
@@ -104,6 +107,11 @@ class Workspace(Shell):
         hosts = options.get("allowed_hosts")
         self.allowed_hosts = None if hosts is None else frozenset[str](hosts)
         self.tracks_files = hud.track_files
+        self.published_as: str | None = None
+        self.endpoints = (
+            "hud_mcp.channel.endpoints.ssh:publish",
+            *(("hud_mcp.channel.endpoints.files:publish",) if hud.track_files else ()),
+        )
         if root is not None:
             self._check_root(guest_path)
 
@@ -122,6 +130,10 @@ class Workspace(Shell):
     def runs_apart(self, template: Template) -> bool:
         """Whether a template runs in a process of its own: one that takes no world."""
         return self._root is not None and not template.arguments.world_types
+
+    def template_root(self) -> Path:
+        """The folder, which a template's process sees under its own name."""
+        return self.root
 
     def check(self, folder: Path) -> None:
         """Refuse what is to be read-only and is not there; the root is made when it is needed."""

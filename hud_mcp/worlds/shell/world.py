@@ -17,7 +17,7 @@ from hud_mcp.observation import Look, Observation, clip_text
 from hud_mcp.sandbox import Entry, Finished, Packed, Sandbox
 from hud_mcp.sandbox.bubblewrap import GUEST_ROOT
 from hud_mcp.worlds.shell.commands import one_line, replace_text, run_action
-from hud_mcp.worlds.shell.refusals import AGENTS, refusal
+from hud_mcp.worlds.shell.refusals import is_agents, refusal
 from hud_mcp.worlds.shell.snapshot import missed, read_snapshot, write_snapshot
 from hud_mcp.worlds.shell.stage import Author
 from hud_mcp.worlds.shell.verifier import Verifier, open_verifier
@@ -447,7 +447,8 @@ class ShellWorld:
             return await work
         except OSError as exc:
             text = refusal(exc, path or str(exc.filename or ""), self.root)
-            failure = BrokenByAgent if exc.errno in AGENTS else ActionFailed
+            isolated = self._sandbox.isolation == "bwrap"
+            failure = BrokenByAgent if is_agents(exc, isolated=isolated) else ActionFailed
             raise failure(text) from exc
 
 

@@ -20,6 +20,7 @@ from hud_mcp import (
     Point,
     PositionFetch,
     Screenshot,
+    WorldSpec,
 )
 from hud_mcp.context import ContextSpace
 from hud_mcp.errors import ActionFailed
@@ -81,7 +82,7 @@ class Bench:
         """Nothing is open."""
 
 
-class BenchSpec:
+class BenchSpec(WorldSpec):
     """Declares a bench."""
 
     name = "bench"

@@ -14,17 +14,19 @@ from PIL import Image, ImageDraw
 from hud_mcp import (
     Action,
     ActionEffect,
+    Agent,
     ContextSpace,
     CustomAction,
     Look,
     Observation,
     Opening,
     Screenshot,
+    WorldSpec,
 )
 from hud_mcp.context import ContextFeature
 from hud_mcp.errors import ActionFailed, EnvironmentFailed
 
-__all__ = ["Board", "BoardSpec", "wait_for_file"]
+__all__ = ["Board", "BoardSpec", "has_notes", "wait_for_file", "write_notes"]
 
 
 async def wait_for_file(path: str) -> None:
@@ -153,7 +155,7 @@ class Board:
             raise EnvironmentFailed("The board fell off the wall. Start the task again.")
 
 
-class BoardSpec:
+class BoardSpec(WorldSpec):
     """Declares a board."""
 
     name = "board"
@@ -172,3 +174,18 @@ class BoardSpec:
     async def open(self, opening: Opening) -> Board:
         """Put up a board."""
         return Board(opening)
+
+
+def has_notes(board: Board, number: int) -> bool:
+    """Whether exactly the notes that `write_notes` writes are on a board."""
+    return board.notes == [f"note {i}" for i in range(number)]
+
+
+async def write_notes(agent: Agent, number: int) -> str:
+    """Write so many notes, in two ways by turns, and say what is to be answered."""
+    for i in range(number):
+        if i % 2:
+            await agent.type(f"note {i}", enter=True)
+        else:
+            await agent.act({"type": "type", "text": f"note {i}", "enter_after": True})
+    return "done"

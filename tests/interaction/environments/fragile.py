@@ -2,7 +2,7 @@
 
 # ruff: noqa: ANN001, ANN201, ANN202  # as authors write
 
-from board_world import Board, BoardSpec
+from board_world import Board, BoardSpec, has_notes, write_notes
 
 from hud_mcp import Action, ActionEffect, Environment, Look, Observation, Opening
 from hud_mcp.errors import EnvironmentFailed
@@ -58,15 +58,12 @@ env = Environment("fragile", world=FragileSpec())
 async def notes(board: FragileBoard, number: int = 6):
     """Ask for notes, and grade what is on the board."""
     answer = yield f"Write {number} notes."
-    wanted = [f"note {i}" for i in range(number)]
-    yield 1.0 if board.notes == wanted and answer == "done" else 0.0
+    yield 1.0 if has_notes(board, number) and answer == "done" else 0.0
 
 
 @notes.oracle
 async def _(agent, number):
-    for i in range(number):
-        await agent.type(f"note {i}", enter=True)
-    return "done"
+    return await write_notes(agent, number)
 
 
 @env.template()

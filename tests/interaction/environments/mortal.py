@@ -6,7 +6,7 @@ import os
 import signal
 from pathlib import Path
 
-from board_world import Board, BoardSpec
+from board_world import Board, BoardSpec, has_notes, write_notes
 
 from hud_mcp import Environment
 
@@ -37,18 +37,12 @@ async def notes(board: Board, number: int = 12, print_noise: bool = False):  # n
         print("printed by a template")
         os.system("echo echoed by its child")  # noqa: ASYNC221
     answer = yield f"Write {number} notes."
-    wanted = [f"note {i}" for i in range(number)]
-    yield 1.0 if board.notes == wanted and answer == "done" else 0.0
+    yield 1.0 if has_notes(board, number) and answer == "done" else 0.0
 
 
 @notes.oracle
 async def _(agent, number):
-    for i in range(number):
-        if i % 2:
-            await agent.type(f"note {i}", enter=True)
-        else:
-            await agent.act({"type": "type", "text": f"note {i}", "enter_after": True})
-    return "done"
+    return await write_notes(agent, number)
 
 
 @env.template()

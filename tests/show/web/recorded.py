@@ -95,7 +95,7 @@ class Run:
         **more: Any,
     ) -> str:
         """Record one trajectory; return its id."""
-        names = set(Receipt.model_fields) & {"subscores", "content", "info", "error"}
+        names = set(Receipt.model_fields) & {"subscores", "content", "info", "error", "cause"}
         end = {name: more.pop(name) for name in names & set(more)}
         policy = more.pop("reward_policy", "on_submit")
         token, job = more.pop("live_token", None), more.pop("job_id", self.job.id)

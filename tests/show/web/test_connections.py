@@ -28,6 +28,11 @@ async def _answer(request: Request) -> Response:
     return PlainTextResponse("hello" if allowed else "no", 200 if allowed else 401)
 
 
+async def _read(request: Request) -> Response:
+    """Waits for the whole request."""
+    return PlainTextResponse(await request.body())
+
+
 @asynccontextmanager
 async def served(connections: Connections) -> AsyncGenerator[tuple[str, int]]:
     """A server with bounds of its own; yields its address."""
@@ -35,7 +40,9 @@ async def served(connections: Connections) -> AsyncGenerator[tuple[str, int]]:
     address = listener.getsockname()[:2]
     with anyio.fail_after(PATIENCE_S):
         async with serving(
-            Starlette(routes=[Route("/", _answer)]), listener, connections=connections
+            Starlette(routes=[Route("/", _answer), Route("/whole", _read, methods=["POST"])]),
+            listener,
+            connections=connections,
         ):
             yield address
 
@@ -88,6 +95,22 @@ async def test_the_oldest_stranger_gives_way_and_a_client_is_answered() -> None:
                 assert await ends(stream) == b""
         finally:
             for stream in silent:
+                await stream.aclose()
+
+
+async def test_a_stranger_that_never_ends_its_request_gives_way() -> None:
+    """It waits for itself, and nobody else does."""
+    async with served(Connections(strangers=3)) as address:
+        begun = [await anyio.connect_tcp(*address) for _ in range(3)]
+        for stream in begun:
+            await stream.send(b"POST /whole HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\nhalf")
+        try:
+            assert await ask(address) == 200
+            assert await ends(begun[0]) == b""
+            await begun[2].send(b" of it")
+            assert b"half of it"[:9] in await begun[2].receive()
+        finally:
+            for stream in begun:
                 await stream.aclose()
 
 

@@ -26,7 +26,7 @@ from recorded import (
 from starlette.routing import Router
 
 from hud_mcp.errors import StoreFailed
-from hud_mcp.grade import Outcome, SubScore
+from hud_mcp.grade import Cause, Outcome, SubScore
 from hud_mcp.record.trajectory import Trajectory, TrajectorySummary, live_url
 from hud_mcp.show.web import live
 from hud_mcp.show.web.auth import Hosts
@@ -188,6 +188,18 @@ async def test_a_failed_grading_has_no_reason_here(run: Run) -> None:
     async with served(app(run.store)) as base, watching(base) as events:
         assert (await until(events, "end"))[2]["outcome"] == "grading_failed"
         assert [event async for event in events] == []
+
+
+async def test_an_end_that_was_nobodys_result_is_called_interrupted(run: Run) -> None:
+    """As the job's page calls it; the words say whose doing it was."""
+    name = await begin(run)
+    trajectory = await run.store.load_trajectory(name)
+    ended = receipt(trajectory, Outcome.EXPIRED, None, cause=Cause.OPERATOR)
+    await run.store.end_session(name, ended)
+    async with served(app(run.store)) as base, watching(base) as events:
+        told = (await until(events, "end"))[2]
+    assert told["outcome"] == "interrupted"
+    assert "operator" in told["content"]
 
 
 async def test_a_log_is_shown_only_where_that_is_asked_for(run: Run) -> None:

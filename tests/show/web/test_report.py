@@ -29,7 +29,8 @@ from hud_mcp.errors import SourceNotFound
 from hud_mcp.grade import Outcome, SubScore
 from hud_mcp.record.job import Job
 from hud_mcp.record.trajectory import ScreenshotRecord
-from hud_mcp.show.web.report import describe_action, render_report, report_data, write_report
+from hud_mcp.show.phrases import describe_action
+from hud_mcp.show.web.report import render_report, report_data, write_report
 from hud_mcp.task import Task
 
 pytestmark = pytest.mark.anyio

@@ -33,7 +33,7 @@ from recorded import (
     walk,
 )
 
-from hud_mcp.grade import Outcome
+from hud_mcp.grade import Cause, Outcome
 from hud_mcp.record.job import Job
 from hud_mcp.record.trajectory import Trajectory
 from hud_mcp.show.web.viewer import viewer_app
@@ -195,6 +195,93 @@ async def test_sessions_without_a_job_are_listed(run: Run, browser: Browser) -> 
         await seen.page.get_by_role("link", name="by hand").click()
         link = seen.page.get_by_role("link", name="Watch it live")
         await expect(link).to_have_attribute("href", f"/live/{'ab' * 16}")
+
+
+async def record_interruptions(run: Run) -> None:
+    """One run that was interrupted and tried again, one that was and was not, one that passed."""
+    run.tasks = tuple(Task(id=name, env="shop", template="find") for name in ("a", "b", "c"))
+    stopped: dict[str, Any] = {"outcome": Outcome.EXPIRED, "cause": Cause.OPERATOR}
+    await run.add("a", **stopped)
+    await run.add("a", reward=1.0)
+    await run.add("b", outcome=Outcome.CANCELLED, cause=Cause.OPERATOR)
+    await run.add("c", outcome=Outcome.CANCELLED, cause=Cause.AGENT)
+
+
+async def look_at_interruptions(seen: Seen) -> None:
+    """What a job's page has of them: a count, a badge, the plot with its legend, the filter."""
+    page = seen.page
+    assert await seen.text("#mean-over") == "mean reward over 1 graded of 3"
+    assert await seen.text("#outcomes .interrupted") == "interrupted\n1"
+    assert await seen.text("#outcomes .cancelled") == "cancelled\n1"
+    assert await page.locator("#plot .failure text").all_text_contents() == [
+        "interrupted",
+        "cancelled",
+    ]
+    assert "no reward (interrupted, cancelled)" in await seen.text("#legend")
+    assert await page.locator("#rows .badge.interrupted").all_inner_texts() == ["interrupted"] * 2
+    assert await page.locator("#outcome option").all_inner_texts() == [
+        "any",
+        "graded",
+        "cancelled",
+        "interrupted",
+    ]
+    await page.locator("#outcome").select_option("interrupted")
+    assert await seen.tasks() == ["a", "b"]
+    assert await seen.text("#shown") == "2 of 4 runs shown"
+
+
+async def test_what_was_interrupted_is_counted_shown_and_found(run: Run, browser: Browser) -> None:
+    """Neither the agent's cancelled nor nothing: a class of its own, on the job's page."""
+    await record_interruptions(run)
+    async with viewing(browser, run.store, f"#job-{run.job.id}") as seen:
+        await look_at_interruptions(seen)
+        await seen.page.get_by_role("link", name="b", exact=True).click()
+        await expect(seen.page.locator("#detail .badge")).to_have_text("interrupted")
+        await expect(seen.page.locator("#detail")).to_contain_text("operator")
+
+
+async def test_a_report_has_what_was_interrupted_too(run: Run, browser: Browser) -> None:
+    """The same page in one file, where a try that was repeated can be found as well."""
+    await record_interruptions(run)
+    async with opened(browser, await run.write()) as seen:
+        await look_at_interruptions(seen)
+
+
+async def test_a_retried_interruption_alone_can_still_be_found(run: Run, browser: Browser) -> None:
+    """No counted run ended so, and the filter has the word all the same."""
+    run.tasks = (Task(id="a", env="shop", template="find"),)
+    await run.add("a", outcome=Outcome.EXPIRED, cause=Cause.MACHINE)
+    await run.add("a", reward=1.0)
+    async with viewing(browser, run.store, f"#job-{run.job.id}") as seen:
+        assert await seen.page.locator("#outcomes .interrupted").count() == 0
+        await seen.page.locator("#outcome").select_option("interrupted")
+        assert await seen.text("#shown") == "1 of 2 runs shown"
+
+
+async def test_sessions_without_a_job_may_have_been_interrupted(run: Run, browser: Browser) -> None:
+    """A server that was stopped under them does not keep their page from opening."""
+    await run.store.add_job(run.job)
+    run.count = 1
+    await run.add("by hand", outcome=Outcome.EXPIRED, cause=Cause.OPERATOR, job_id=None)
+    async with viewing(browser, run.store, "#job-") as seen:
+        assert await seen.text("#outcomes .interrupted") == "interrupted\n1"
+        assert await seen.tasks() == ["by hand"]
+
+
+async def test_many_runs_have_a_bar_for_those_that_were_interrupted(
+    run: Run, browser: Browser
+) -> None:
+    """It has a letter, the legend says its word, and choosing it lists them."""
+    for number in range(250):
+        end: dict[str, Any] = {"reward": 1.0}
+        if number % 50 == 0:
+            end = {"outcome": Outcome.CANCELLED, "cause": Cause.OPERATOR}
+        await run.add(f"task {number}", **end)
+    async with viewing(browser, run.store, f"#job-{run.job.id}") as seen:
+        await expect(seen.page.locator("#legend")).to_contain_text("I interrupted")
+        await seen.page.get_by_role("button", name="interrupted, no reward: 5 runs").click()
+        assert await seen.text("#shown") == "5 of 250 runs shown"
+        assert await seen.text("#picked") == "only interrupted, no reward"
 
 
 async def test_a_group_has_pass_rates_and_earlier_tries_do_not_count(

@@ -1,24 +1,27 @@
 """Templates that look at their workspace's root themselves, as HUD's authors write them."""
 
-# ruff: noqa: ANN201, ANN202, ASYNC220, ASYNC221, ASYNC240, ASYNC251, BLE001, D103
-# ruff: noqa: FBT001, FBT002, PLW0603, PTH208  # as HUD's authors write
+# ruff: noqa: ANN001, ANN201, ANN202, ASYNC220, ASYNC221, ASYNC240, ASYNC251, BLE001, D103
+# ruff: noqa: FBT001, FBT002, PLW0603, PTH104, PTH116, PTH123, PTH208, SIM115  # as HUD's authors write
 
 import asyncio
+import errno
 import logging
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 
-from hud_mcp import Environment
+from hud_mcp import BrokenByAgent, Environment, SandboxLimits
+from hud_mcp.errors import GraderFailed
 from hud_mcp.world import current_world
 
 ROOT = Path(os.environ.get("ROOMS_ROOT") or tempfile.mkdtemp(prefix="rooms-"))
 SECRET = "THE-EXPECTED-WORD"
 env = Environment("rooms")
-workspace = env.workspace(ROOT)
+workspace = env.workspace(ROOT, limits=SandboxLimits(disk_bytes=8 * 2**20))
 runs = 0
 
 
@@ -71,7 +74,57 @@ async def raises(when: str = "grading"):
         os._exit(7)
     if when == "nan":
         yield float("nan")
-    (ROOT / "missing.txt").read_text()
+    (ROOT.parent / "missing.txt").read_text()
+    yield 1.0
+
+
+READS = {
+    "read": (ROOT / "out.txt").read_text,
+    "bytes": lambda: os.stat(os.fsencode(ROOT / "out.txt")),
+    "copy": lambda: shutil.copy(ROOT / "out.txt", ROOT.parent / "beside.txt"),
+    "move": lambda: os.rename(ROOT / "out.txt", ROOT / "sub" / "moved.txt"),
+    "write": lambda: (ROOT / "note.txt").write_text("x" * 100_000),
+    "work in": lambda: subprocess.run(["true"], cwd=ROOT / "sub", check=True),
+    "run": lambda: subprocess.run([str(ROOT / "out.txt")], check=True),
+    "from there": lambda: (os.chdir(ROOT), open("sub/../out.txt")),
+    "not beside": (ROOT / "../missing.txt").read_text,
+    "copy to nowhere": lambda: shutil.copy(ROOT / "out.txt", ROOT.parent / "nowhere" / "out.txt"),
+    "move to nowhere": lambda: os.rename(ROOT / "out.txt", ROOT.parent / "nowhere" / "out.txt"),
+    "no program": lambda: (os.chdir(ROOT), subprocess.run(["no-such-program"], check=True)),
+    "elsewhere full": lambda: _raise(OSError(errno.ENOSPC, "No space left on device")),
+    "words": lambda: _raise(FileNotFoundError("out.txt is expected")),
+    "broken": lambda: _raise(Torn("The ledger is torn.")),
+    "grader": lambda: _raise(GraderFailed("It cannot be compared."), "out.txt"),
+}  # fmt: skip
+
+
+class Torn(BrokenByAgent):
+    """An author's own word for it."""
+
+
+def _raise(error, by=None):
+    if by is None:
+        raise error
+    try:
+        (ROOT / by).read_text()
+    except OSError as exc:
+        raise error from exc
+
+
+@env.template()
+async def opens(how: str, when: str = "grading"):
+    (ROOT / "sub").mkdir()
+    if when == "setup":
+        READS[how]()
+    (ROOT / "out.txt").write_text("empty\n")
+    yield "Write into out.txt."
+    if how == "within":
+        await current_world.get().run("true", cwd=str(ROOT / "sub"))
+    elif how == "group":
+        async with asyncio.TaskGroup() as group:
+            group.create_task(asyncio.to_thread(READS["read"]))
+    else:
+        READS[how]()
     yield 1.0
 
 

@@ -96,11 +96,23 @@ async def test_both_presses_of_a_double_click_and_single_ones_far_apart(browse: 
     assert await hits(world) == ["b", "b"]
 
 
-@pytest.mark.parametrize("kept", [True, False], ids=["in a frame", "under a frame"])
-async def test_a_press_that_a_frame_would_get_is_kept_from_it(browse: Browse, kept: bool) -> None:  # noqa: FBT001  # a parameter of a test
+@pytest.mark.parametrize(
+    ("kept", "early"),
+    [
+        (True, ""),
+        (False, ""),
+        (False, "f.contentWindow.document;"),  # its window is that of the empty document before
+    ],
+    ids=["in a frame", "under a frame", "under a frame that was empty"],
+)
+async def test_a_press_that_a_frame_would_get_is_kept_from_it(
+    browse: Browse,
+    kept: bool,  # noqa: FBT001  # a parameter of a test
+    early: str,
+) -> None:
     """A target in a frame that moves away, and one that a frame comes over, are both followed."""
     inner = "<body style='margin:0'><button id=b style='height:50px' onclick='parent.hits.push(`b`)'>In</button><script>document.addEventListener('mousedown', e => e.target.id === 'b' || parent.hits.push(`frame`))</script>"
-    script = """var hits = [], moves = 1, f = document.querySelector('iframe');
+    script = """var hits = [], moves = 1, f = document.querySelector('iframe'); %s
       document.addEventListener('mousedown', e => e.target.id === 'out' || hits.push('page ' + e.target.id));
       const move = () => { if (moves-- > 0) f.style.left = '%s'; };
       %s"""
@@ -113,7 +125,7 @@ async def test_a_press_that_a_frame_would_get_is_kept_from_it(browse: Browse, ke
     world = await browse(
         {
             "index.html": f"<body style='margin:0'><button id=out style='position:absolute;top:10px;left:0;height:30px;width:{40 if kept else 180}px' onclick='hits.push(`out`)'>Out</button>"
-            f"<iframe src=/inner.html style='position:absolute;top:{100 if kept else 0}px;left:{left};border:0;width:100px;height:100px'></iframe><script>{script % moving}</script>",
+            f"<iframe src=/inner.html style='position:absolute;top:{100 if kept else 0}px;left:{left};border:0;width:100px;height:100px'></iframe><script>{script % (early, *moving)}</script>",
             "inner.html": inner,
         }
     )

@@ -89,7 +89,7 @@ async def test_a_slow_answer_is_waited_for(browse: Browse) -> None:
 async def test_an_allowed_host_is_as_far_away_as_the_site(
     browse: Browse, outside_port: int
 ) -> None:
-    """Requests that do not pass the gate wait too."""
+    """Requests to other hosts than the session's own site wait too."""
     host = f"127.0.0.1:{outside_port}"
     probe = f"""async () => {{ const t = performance.now();
       await fetch('http://{host}/a').then(r => r.text()); return performance.now() - t; }}"""

@@ -4,7 +4,6 @@ import socket
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from ipaddress import ip_address
 from typing import Any
 
 import anyio
@@ -17,7 +16,6 @@ from hud_mcp.observation import Look
 from hud_mcp.task import Task
 from hud_mcp.world import Opening, Shared
 from hud_mcp.worlds.browser import Browser, BrowserWorld
-from hud_mcp.worlds.browser.opened import OpenedHosts
 
 pytestmark = [pytest.mark.anyio, pytest.mark.browser]
 
@@ -220,20 +218,6 @@ def test_hosts_of_a_row_are_those_of_its_setup_and_config() -> None:
         "example.com", "www.example.com", "www.b.org:81", "b.org:81", "localhost:3000",
         "127.0.0.1:80", "*.c.net",
     )  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    "address",
-    ["127.0.0.1", "::1", "::ffff:10.0.0.1", "64:ff9b::7f00:1", "2002:7f00:1::", "fe80::1",
-     "169.254.169.254", "100.100.100.200", "0.0.0.0", "224.0.0.1", "fd12::1"],
-)  # fmt: skip
-def test_no_spelling_of_a_local_address_is_a_public_one(address: str) -> None:
-    """Addresses within addresses count as what they lead to."""
-    hosts = OpenedHosts(["a.example", "*"], is_trusted=False)
-    assert not hosts.allows("a.example", 80, ip_address(address))
-    assert not hosts.allows("other.example", 80, ip_address(address))
-    assert hosts.allows("a.example", 443, ip_address("93.184.216.34"))
-    assert hosts.allows("a.example", 443, ip_address("2606:2800:220:1::1"))
 
 
 async def test_what_is_no_host_is_told_before_anything_opens(open_row: Open) -> None:

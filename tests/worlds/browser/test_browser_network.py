@@ -10,29 +10,29 @@ from pathlib import Path
 import anyio
 import anyio.abc
 import pytest
+from reaching import own_address
 
 from hud_mcp.action import ClickAction, CustomAction
-from hud_mcp.errors import InvalidEnvironment
 from hud_mcp.observation import Look
 from hud_mcp.world import Shared
-from hud_mcp.worlds.browser import Browser, BrowserWorld, SiteRequest, SiteResponse
-from hud_mcp.worlds.browser.allow import AllowList
+from hud_mcp.worlds.browser import BrowserWorld, SiteRequest, SiteResponse
 
 Browse = Callable[..., Awaitable[BrowserWorld]]
 
 
 class Outside:
-    """A server on another loopback port, which notes what reaches it."""
+    """A server on another port of every address of the machine, which notes what reaches it."""
 
     def __init__(self, port: int, udp: socket.socket) -> None:
         self.port = port
         self.udp = udp
+        self.address = "127.0.0.1"
         self.requests: list[str] = []
 
     @property
     def host(self) -> str:
         """Its address without a scheme."""
-        return f"127.0.0.1:{self.port}"
+        return f"{self.address}:{self.port}"
 
     def heard_udp(self) -> bool:
         """Whether a datagram came."""
@@ -59,9 +59,9 @@ class Outside:
 @pytest.fixture
 async def outside() -> AsyncIterator[Outside]:
     """A forbidden server, and a UDP port of the same number's kind."""
-    listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
+    listener = await anyio.create_tcp_listener(local_host="0.0.0.0")
     udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-    udp.bind(("127.0.0.1", 0))
+    udp.bind(("0.0.0.0", 0))
     udp.setblocking(False)
     server = Outside(listener.extra(anyio.abc.SocketAttribute.local_port), udp)
     async with anyio.create_task_group() as group:
@@ -72,7 +72,7 @@ async def outside() -> AsyncIterator[Outside]:
     udp.close()
 
 
-def attempts(host: str, udp_port: int) -> dict[str, str]:
+def attempts(host: str, udp: str) -> dict[str, str]:
     """A site whose pages try to reach a host in every way that there is."""
     http = f"http://{host}"
     worker = f"fetch('{http}/worker').catch(() => 0); postMessage(1)"
@@ -101,12 +101,13 @@ quiet(() => navigator.serviceWorker.register('/service.js'));
 quiet(() => fetch('http://localhost:{host.rpartition(":")[2]}/localhost'));
 quiet(() => fetch('http://[::1]:{host.rpartition(":")[2]}/six'));
 quiet(() => fetch('file:///etc/passwd').then(r => r.text()).then(t => window.stolen = t));
-quiet(() => {{ const p = new RTCPeerConnection({{ iceServers: [{{ urls: 'stun:127.0.0.1:{udp_port}' }}] }});
+quiet(() => {{ const p = new RTCPeerConnection({{ iceServers: [{{ urls: 'stun:{udp}' }}] }});
   p.createDataChannel('x'); p.createOffer().then(o => p.setLocalDescription(o)) }});
 </script>""",
         "links.html": f"""<a id=link href={http}/link>link</a><a id=tab href={http}/tab target=_blank>tab</a>
 <a id=ping href=/ping.html ping={http}/ping>ping</a>
 <form id=form action={http}/form method=post><button>post</button></form><a id=hop href=/api/hop>hop</a>
+<a id=download download href={http}/download>download</a>
 <button id=open onclick="window.open('{http}/open')">open</button>""",
         "worker.js": worker,
         "service.js": f"fetch('{http}/service').catch(() => 0)",
@@ -121,10 +122,10 @@ async def provoke(browse: Browse, outside: Outside, **options: object) -> Browse
     async def hop(request: SiteRequest, state: object) -> SiteResponse:
         return SiteResponse.redirect(f"http://{outside.host}/redirect")
 
-    port = outside.udp.getsockname()[1]
-    world = await browse(attempts(outside.host, port), backend=hop, **options)
+    udp = f"{outside.address}:{outside.udp.getsockname()[1]}"
+    world = await browse(attempts(outside.host, udp), backend=hop, **options)
     with anyio.fail_after(60):
-        for link in ("#link", "#hop", "form button", "#open", "#tab", "#ping"):
+        for link in ("#link", "#hop", "form button", "#open", "#tab", "#ping", "#download"):
             await world.goto("/links.html")
             await world.act(ClickAction(selector=link))
         await world.goto("/refresh.html")
@@ -133,14 +134,20 @@ async def provoke(browse: Browse, outside: Outside, **options: object) -> Browse
 
 @pytest.mark.anyio
 @pytest.mark.browser
+@pytest.mark.parametrize("allow", [(), ("*",)], ids=str)
 async def test_nothing_but_the_site_is_reached_by_any_way(
-    browse: Browse, outside: Outside, tmp_path: Path
+    browse: Browse, outside: Outside, tmp_path: Path, allow: tuple[str, ...]
 ) -> None:
-    """Thirty ways out, none of which reaches another port, a file, UDP or a name server."""
+    """Thirty ways out, none of which reaches another port, a file, UDP or a name server.
+
+    Nor do they where the public web is allowed, and the port is of the machine's own address.
+    """
     services, net_log = Shared(), tmp_path / "net.json"
+    if allow:
+        outside.address = own_address() or outside.address
     arguments = (f"--log-net-log={net_log}", "--net-log-capture-mode=Everything")
     try:
-        world = await provoke(browse, outside, services=services, arguments=arguments)
+        world = await provoke(browse, outside, services=services, arguments=arguments, allow=allow)
         assert await world.page.evaluate("() => window.stolen || ''") == ""
         await world.close()
     finally:
@@ -161,7 +168,7 @@ async def test_the_same_ways_lead_out_where_the_list_allows(
     reached = {line.split()[1] for line in outside.requests}
     expected = {
         "/css", "/script", "/img", "/iframe", "/fetch", "/xhr", "/nocors", "/beacon", "/worker",
-        "/service", "/link", "/redirect", "/form", "/open", "/tab", "/refresh", "/ws",
+        "/service", "/link", "/download", "/redirect", "/form", "/open", "/tab", "/refresh", "/ws",
         "/events", "/module", "/font", "/background", "/preload",
     }  # fmt: skip
     assert expected <= reached
@@ -228,54 +235,3 @@ async def test_an_agent_goes_where_the_list_allows(browse: Browse, outside: Outs
     world = await browse(allow=[outside.host])
     await world.act(CustomAction(action="goto", args={"url": f"http://{outside.host}/there"}))
     assert world.url == f"http://{outside.host}/there"
-
-
-@pytest.mark.parametrize(
-    ("pattern", "url", "allowed"),
-    [
-        ("example.com", "https://example.com/a", True),
-        ("example.com", "https://www.example.com/", False),
-        ("example.com", "https://example.com.evil.org/", False),
-        ("example.com", "https://user:pw@example.com/", True),
-        ("example.com", "https://example.com@evil.org/", False),
-        ("*.example.com", "https://a.b.example.com/", True),
-        ("*.example.com", "https://example.com/", False),
-        ("example.com:8443", "https://example.com:8443/", True),
-        ("example.com:443", "https://example.com/", True),
-        ("example.com:443", "http://example.com/", False),
-        ("*", "https://anything.example/", True),
-        ("*", "http://127.0.0.1:80/", False),
-        ("*", "http://[::1]/", False),
-        ("*", "http://169.254.169.254/latest", False),
-        ("*", "http://app.localhost/", False),
-        ("127.0.0.1:5000", "http://127.0.0.1:5000/", True),
-        ("EXAMPLE.com", "https://Example.COM/", True),
-        ("example.com", "ftp://example.com/", False),
-        ("example.com", "https://example.com:99999/", False),
-    ],
-)
-def test_a_pattern_allows_exactly_its_hosts(pattern: str, url: str, *, allowed: bool) -> None:
-    """Hosts, subdomains, ports and the public web are told apart; look-alikes are not let in."""
-    assert AllowList([pattern]).allows(url) is allowed
-
-
-@pytest.mark.parametrize(
-    "pattern", ["https://example.com", "a.com/b", "a b", "", "<local>", "a.com;*", "a,b"]
-)
-def test_what_is_no_host_is_refused_when_it_is_declared(pattern: str) -> None:
-    """A pattern that Chromium would read as something else never reaches it."""
-    with pytest.raises(InvalidEnvironment, match="is not a host"):
-        Browser(allow=[pattern])
-
-
-def test_one_string_is_not_taken_for_a_list_of_letters() -> None:
-    """`allow="example.com"` is refused with how it is written."""
-    with pytest.raises(InvalidEnvironment, match="write"):
-        Browser(allow="example.com")
-
-
-def test_the_public_web_leaves_the_machine_itself_out() -> None:
-    """In Chromium's rules the last one wins: loopback is taken away after `*` was given."""
-    rules = AllowList(["127.0.0.1:5000", "*"])
-    assert rules.bypass == "*,<-loopback>,127.0.0.1:5000"
-    assert rules.resolver_rules is None

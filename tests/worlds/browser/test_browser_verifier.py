@@ -100,6 +100,80 @@ async def test_a_get_that_changes_the_state_is_reported_and_fails_a_graders_look
     )
 
 
+async def test_a_get_that_changes_the_state_is_told_of_who_asked(browse: Browse) -> None:
+    """An agent that asked before hides none of a grader's, and one that asks meanwhile adds none."""
+
+    async def careless(request: SiteRequest, state: dict[str, Any]) -> SiteResponse:
+        if request.path.startswith("/api/counting"):
+            state["seen"] = state.get("seen", 0) + 1
+        if request.path == "/api/counting/badly":
+            raise ValueError
+        return SiteResponse(text=f"<h1>{state.get('seen', 0)}</h1>")
+
+    world = await browse(SITE, backend=careless, state={})
+    await world.goto("/api/counting")
+    with anyio.fail_after(40), pytest.raises(InvalidEnvironment, match="GET /api/counting changed"):
+        async with world.verifier("/api/counting"):
+            pass
+    await world.goto("/")
+    with anyio.fail_after(40), pytest.raises(InvalidEnvironment, match="/api/counting/badly"):
+        async with world.verifier("/api/counting/badly", allow_status={500}):
+            pass
+    await world.page.evaluate("""() => {
+        let n = 0; const ask = () => fetch(`/api/counting/${n++}`).finally(() => setTimeout(ask, 5));
+        ask(); return fetch('/api/counting/first') }""")
+    with anyio.fail_after(40):
+        async with world.verifier("/api/orders") as page:
+            seen = int(await page.inner_text("h1"))
+            while int(await page.inner_text("h1")) == seen:
+                await page.reload()
+    assert "GET /api/counting/1" in world.changed_by_get
+
+
+async def test_nothing_that_an_agents_page_leaves_reaches_a_graders(browse: Browse) -> None:
+    """A service worker that answers for the site, a shared worker, a channel, a window's name."""
+    uploads: dict[str, str] = {}
+
+    async def wiki(request: SiteRequest, state: dict[str, Any]) -> SiteResponse:
+        if request.method == "POST":
+            uploads[request.path] = request.body.decode()
+        text = uploads.get(request.path, "<h1>honest</h1>")
+        kind = "text/javascript" if request.path.endswith(".js") else "text/html"
+        headers = {"content-type": kind, "service-worker-allowed": "/"}
+        return SiteResponse(text=text, headers=headers)
+
+    world = await browse(SITE, backend=wiki, state={})
+    await world.page.evaluate(
+        """async () => {
+        const put = (path, text) => fetch(path, { method: 'POST', body: text });
+        await put('/api/sw.js', `const forged = () => new Response('<h1>forged</h1>',
+            { headers: { 'content-type': 'text/html' } });
+            oninstall = () => skipWaiting(); onactivate = e => e.waitUntil(clients.claim());
+            onfetch = e => { if (e.request.mode === 'navigate') e.respondWith(forged()) };`);
+        await put('/api/shared.js', `onconnect = e => e.ports[0].postMessage('forged')`);
+        await navigator.serviceWorker.register('/api/sw.js', { scope: '/' });
+        await navigator.serviceWorker.ready;
+        new SharedWorker('/api/shared.js', 'x'); name = 'forged';
+        const channel = new BroadcastChannel('x');
+        setInterval(() => channel.postMessage('forged'), 5);
+        const cache = await caches.open('x'); await cache.put('/', new Response('forged')); }"""
+    )
+    with anyio.fail_after(40):
+        await world.goto("/api/page")
+        assert await world.text() == "forged", "it works where the agent is"
+        for cookies in (False, True):
+            async with world.verifier("/api/page", with_cookies=cookies) as page:
+                assert await page.inner_text("h1") == "honest"
+                told = await page.evaluate(
+                    """async () => {
+                    const heard = await new Promise(done => { setTimeout(() => done('nothing'), 300);
+                        new BroadcastChannel('x').onmessage = e => done(e.data) });
+                    const workers = await navigator.serviceWorker.getRegistrations();
+                    return [heard, name, workers.length, (await caches.keys()).length] }"""
+                )
+                assert told == ["nothing", "", 0, 0]
+
+
 async def test_the_accessibility_tree_is_read_past_the_pages_scripts(browse: Browse) -> None:
     """Roles, names and values, of frames too; a script that overrides the DOM changes nothing."""
     world = await browse(

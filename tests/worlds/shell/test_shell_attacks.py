@@ -70,11 +70,11 @@ def blocks(page: str) -> list[str]:
     return re.findall(r"^```python\n(.*?)^```$", text, flags=re.DOTALL | re.MULTILINE)
 
 
-def of_readme(folder: Path) -> tuple[str, Task]:
-    """README: "Declare an environment"."""
+def of_shell_page(folder: Path) -> tuple[str, Task]:
+    """docs/shell.md: "An example"."""
     for name, start in (("env.py", "# repair.py"), ("checks/call.py", "# checks/call.py")):
         (folder / name).parent.mkdir(exist_ok=True)
-        (folder / name).write_text(next(b for b in blocks("README.md") if b.startswith(start)))
+        (folder / name).write_text(next(b for b in blocks("docs/shell.md") if b.startswith(start)))
     (folder / "files").mkdir()
     (folder / "files" / "total.py").write_text(BROKEN)
     (folder / "files" / "test_total.py").write_text(TEST)
@@ -113,7 +113,7 @@ def of_hud_shell(folder: Path) -> tuple[str, Task]:
 Play = Callable[[str, str], Awaitable[tuple[Trajectory, str]]]
 
 SHIPPED = {
-    "README": Shipped(of_readme, REPAIR),
+    "docs/shell.md": Shipped(of_shell_page, REPAIR),
     "docs/graders.md": Shipped(of_graders_page, COUNT),
     "docs/workspace.md": Shipped(of_workspace_page, REPAIR),
     "hud-shell": Shipped(of_hud_shell, REPAIR),

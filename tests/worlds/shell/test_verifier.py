@@ -2,6 +2,7 @@
 
 # ruff: noqa: ASYNC240  # the author's files are made here
 
+import json
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
@@ -235,6 +236,111 @@ async def test_what_grades_comes_from_the_original(open_shell: OpenShell, tmp_pa
     ):
         async with shell.verifier(copy=copy, originals=originals) as clean:
             assert {name: await clean.read_text(name) for name in wanted} == wanted
+
+
+DATA_TEST = (
+    "import decimal, random, unittest\n\n\nclass Data(unittest.TestCase):\n"
+    "    def test_it(self):\n        self.assertEqual(open('data').read(), '42\\n')\n"
+)
+EXIT = "import os; os._exit(0)"
+
+
+async def test_an_agent_adds_no_tests_to_the_authors(open_shell: OpenShell, tmp_path: Path) -> None:
+    """Wherever the runner would look for them, in a whole folder; its own scripts stay."""
+    write(tmp_path, root__tests__test_data_=DATA_TEST,
+          root__Makefile="check:\n\tgrep -q 42 data\n", files__test_data_=DATA_TEST)  # fmt: skip
+    (tmp_path / "root" / "tests" / "__init__.py").touch()
+    planted = (
+        "test_aaa.py tests/test_aaa.py tests/new/__init__.py aaa/test_a.py tests/random.py "
+        "tests/decimal.py random.py decimal.py"
+    )
+    attack = (
+        f"mkdir -p tests/new aaa; for f in {planted}; do echo '{EXIT}' > $f; done; "
+        "touch aaa/__init__.py check; printf 'check:\\n\\ttrue\\n' | tee GNUmakefile > makefile; "
+        "echo 41 > data; echo 'print(1)' > mine.py"
+    )
+    for root, files in (("root", None), (None, "files")):
+        shell = await open_shell(root)
+        await shell.run(attack)
+        for data, code in (("41", 1), ("42", 0)):
+            await shell.run(f"echo {data} > data")
+            async with shell.verifier(files, ".", originals=["tests"]) as clean:
+                lines = ["python3 -m unittest"]
+                if root:
+                    lines += ["python3 -m unittest discover -s tests", "make check"]
+                for line in lines:
+                    done = await clean.run(line)
+                    assert (done.exit_code != 0) == (code != 0), (line, done.output)
+                assert (await clean.run("python3 mine.py")).stdout == "1\n"
+                assert "`copy` can name it" in clean.left_out["test_aaa.py"]
+    async with shell.verifier(copy=[".", "test_aaa.py"], files="files") as clean:
+        assert await clean.exists("test_aaa.py")
+    alone = await open_shell()
+    await alone.run("echo 1 > test_mine.py")
+    async with alone.verifier(copy=".", originals=["tests"]) as clean:
+        assert await clean.exists("test_mine.py"), "nobody else has written any"
+
+
+async def test_what_configures_pytest_is_the_authors(open_shell: OpenShell, tmp_path: Path) -> None:
+    """In files that are also for other things, which an agent may write as long as it does not."""
+    write(tmp_path, **{"root__setup.cfg": "[tool:pytest]\n", "root__pyproject.toml": "[project]\n"})
+    shell = await open_shell("root")
+    await shell.run(
+        "mkdir d e; echo '[tool.pytest.ini_options]' | tee d/pyproject.toml > pyproject.toml; "
+        "echo '[metadata]' | tee e/setup.cfg > setup.cfg"
+    )
+    async with shell.verifier(copy=".", originals=["tests"]) as clean:
+        assert await clean.read_text("setup.cfg") == "[tool:pytest]\n"
+        assert await clean.read_text("e/setup.cfg") == "[metadata]\n"
+        assert {"d/pyproject.toml", "pyproject.toml"} <= set(clean.left_out)
+        assert not await clean.exists("d/pyproject.toml")
+    async with shell.verifier(copy=["d", "d/pyproject.toml"]) as clean:
+        assert await clean.exists("d/pyproject.toml")
+
+
+async def test_git_runs_nothing_of_the_agents(shell: ShellWorld) -> None:
+    """Not from a repository that lies elsewhere, is bare, or is in another one."""
+    begin = (
+        "cd; printf '#!/bin/sh\\necho ran >&2\\n' > evil; chmod +x evil; echo 1 > data; "
+        "echo '* filter=e' > .gitattributes; arm() { for k in diff.external filter.e.clean "
+        "core.fsmonitor; do git config -f $1 $k /workspace/evil; done; }; "
+        "new() { git init -q $1; git -C $1 config user.email a@b; git -C $1 config user.name a; }; "
+    )
+    ways = {
+        "a file that names it": "new r; arm r/.git/config; git --git-dir r/.git --work-tree . add "
+        "data; mv r/.git gd; git config -f gd/config core.worktree /workspace; rmdir r; "
+        "echo 'gitdir: gd' > .git; echo 2 > data",
+        "the folder itself": "new r; arm r/.git/config; git --git-dir r/.git --work-tree . add "
+        "data; mv r/.git/* .; rm -r r; git config -f config core.bare false; "
+        "git config -f config core.worktree /workspace; echo 2 > data",
+        "a submodule": "new .; new s; echo 1 > s/f; git -C s add f; git -C s commit -qm x; "
+        "git -c protocol.file.allow=always submodule --quiet add ./s sm; git commit -qam y; "
+        "cp .gitattributes sm; git submodule absorbgitdirs; arm .git/modules/sm/config; "
+        "echo 2 > sm/f",
+    }
+    look = "git status; git diff --ext-diff; git -C sm status; git -C sm diff --ext-diff"
+    for way, line in ways.items():
+        await shell.run("rm -rf .git * .gitattributes .gitmodules")
+        made = await shell.run(begin + line)
+        assert "ran" in (await shell.run(look)).output, (way, made.output)
+        async with shell.verifier(copy=".") as clean:
+            assert "ran" not in (await clean.run(look)).output.split("\n"), way
+    await shell.run(f"rm -rf .git * .git*; {begin} new .; git checkout -qb config; "
+                    "git add data; git commit -qm x")  # fmt: skip
+    async with shell.verifier(copy=".") as clean:
+        log = await clean.run("git log --format=%s config")
+        assert log.stdout == "x\n", "its commits are data, whatever its branches are called"
+
+
+async def test_names_that_are_no_text_do_not_spoil_a_record(shell: ShellWorld) -> None:
+    """An agent chooses the names of what is left out; records keep text alone."""
+    await shell.run(
+        "mkfifo \"$(printf 'a\\xff')\" \"$(printf 'b\\nc')\"; touch \"$(printf 'd\\xff')\""
+    )
+    async with shell.verifier(copy=".") as clean:
+        assert json.loads(json.dumps(clean.left_out).encode()) == dict(clean.left_out)
+        assert {name.encode() for name in clean.left_out} == {b"a?", b"b\nc"}
+        assert (await clean.run("ls | wc -l")).stdout == "1\n"
 
 
 async def test_on_a_machine_without_sandboxes_it_is_a_folder_of_its_own(

@@ -1,7 +1,6 @@
 // The live page: a running session's steps as they are recorded. It only watches.
 
 import { $, facts, isTyping, say } from './dom.js';
-import { stepWords } from './panel.js';
 import { Player } from './player.js';
 import { badge, clip, hasHash, moment, rewardText } from './words.js';
 
@@ -25,7 +24,7 @@ const steps = {
   load: async () => {},
   outline: () => Array.from({ length: steps.count - steps.first }, (_, index) => {
     const step = steps.found.get(steps.first + index);
-    return step ? [stepWords(step), Boolean(step.error)] : ['…', false];
+    return step ? [step.words, Boolean(step.error)] : ['…', false];
   }),
   errors: () => [...steps.found.values()].filter(step => step.error).map(step => step.index),
   hasPictures: () => steps.pictured,

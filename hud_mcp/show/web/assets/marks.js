@@ -59,11 +59,16 @@ function arrowHead(path, width, height) {
 function spot(action, index, at, width, height) {
   const outside = at[0] < 0 || at[1] < 0 || at[0] > width || at[1] > height;
   const inside = [Math.max(0, Math.min(width, at[0])), Math.max(0, Math.min(height, at[1]))];
-  const node = el('span', { class: `spot ${action.type}${action.state === 'performed' ? '' : ' undone'}` },
+  const node = el('span', { class: classOf(action) },
     el('span', { class: 'ring' }), el('span', { class: 'order' }, String(index + 1)));
   if (action.typed) caption(node, action.typed);
   if (outside) caption(node, 'outside the picture');
   return putAt(node, inside, width, height);
+}
+
+function classOf({ path, scroll, presses, state }) {
+  const kinds = [(path || scroll) && 'start', presses === false && 'light', state !== 'performed' && 'undone'];
+  return ['spot', ...kinds.filter(Boolean)].join(' ');
 }
 
 function caption(node, text) {

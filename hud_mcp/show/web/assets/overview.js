@@ -5,7 +5,7 @@ import { $, el, facts, say } from './dom.js';
 import { drawPlot } from './plot.js';
 import { Table } from './table.js';
 import {
-  WORDS, badge, intervalText, linkTo, meter, moment, plural, rewardText, secondsText, titleOf, wordsOf,
+  OUTCOMES, badge, intervalText, linkTo, meter, moment, plural, rewardText, secondsText, titleOf, toneOf, wordsOf,
 } from './words.js';
 
 export class Overview {
@@ -46,7 +46,9 @@ export class Overview {
     $('tasks').classList.toggle('expects', data.expects);
     $('surprises-label').hidden = !data.expects;
     const chosen = $('outcome').value;
-    const ends = Object.keys(WORDS).filter(outcome => data.outcomes[outcome]);
+    // Of every row: a try that does not count ended in some way too.
+    const met = new Set(data.trajectories.map(trajectory => trajectory.outcome));
+    const ends = [...OUTCOMES.keys()].filter(outcome => met.has(outcome));
     $('outcome').replaceChildren(el('option', { value: '' }, 'any'),
       ...ends.map(outcome => el('option', { value: outcome }, wordsOf(outcome))));
     $('outcome').value = ends.includes(chosen) ? chosen : '';
@@ -116,7 +118,7 @@ function drawHead(data) {
   $('mean-value').textContent = rewardText(data.mean);
   $('mean-over').textContent = meanText(data);
   $('outcomes').replaceChildren(...Object.entries(data.outcomes).map(([outcome, count]) =>
-    el('div', { class: `count ${outcome}`, 'data-none': count === 0 },
+    el('div', { class: `count ${outcome} ${toneOf(outcome)}`, 'data-none': count === 0 },
       el('dt', {}, wordsOf(outcome)), el('dd', {}, count.toLocaleString('en')))));
   $('statistics').replaceChildren(...data.statistics.map(figure));
   $('job-metadata').hidden = !job.metadata;
@@ -124,8 +126,9 @@ function drawHead(data) {
 }
 
 /** A figure, its interval, and what it is made of. */
-function figure({ name, value, low, high, reason, runs, tasks }) {
-  const interval = runs === undefined ? '' : ` (${intervalText({ low, high, reason })})`;
+function figure({ name, value, low, high, reason, runs, tasks, clusters }) {
+  const of = low !== null && clusters < tasks ? `, of ${plural(clusters, 'cluster')}` : '';
+  const interval = runs === undefined ? '' : ` (${intervalText({ low, high, reason })}${of})`;
   const made = runs === undefined ? null : `${plural(runs, 'run')} of ${plural(tasks, 'task')}`;
   const text = runs === undefined ? String(value) : value.toFixed(3);
   return el('div', {}, el('dt', {}, name), el('dd', { title: made }, text, el('span', { class: 'quiet' }, interval)));
@@ -151,7 +154,7 @@ const COLUMNS = [
   },
   {
     key: 'outcome', label: 'Outcome',
-    value: row => Object.keys(WORDS).indexOf(row.trajectory.outcome), cell: row => [badge(row.trajectory.outcome)],
+    value: row => [...OUTCOMES.keys()].indexOf(row.trajectory.outcome), cell: row => [badge(row.trajectory.outcome)],
   },
   { key: 'reward', label: 'Reward', value: row => row.trajectory.reward, cell: row => rewardCell(row.trajectory) },
   {

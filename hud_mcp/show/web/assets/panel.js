@@ -3,12 +3,6 @@
 import { el, facts, say } from './dom.js';
 import { rewardText, secondsText } from './words.js';
 
-/** What a step did, in one line. */
-export function stepWords(step) {
-  const words = step.actions.map(action => action.words).join('; ');
-  return words || (step.kind === 'screenshot' ? 'look' : `${step.kind} without an action`);
-}
-
 /** named: whether its elements have ids; one panel of a page may. */
 export class Panel {
   constructor({ named }) {

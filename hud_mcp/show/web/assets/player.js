@@ -4,7 +4,7 @@
 // `at` gives a step, or undefined while it is elsewhere; `load` brings it and those around it.
 
 import { $, el } from './dom.js';
-import { Panel, stepWords } from './panel.js';
+import { Panel } from './panel.js';
 import { Stage, canChoose, sideOf } from './stage.js';
 import { clip } from './words.js';
 
@@ -67,7 +67,7 @@ export class Player {
     $('previous-step').setAttribute('aria-disabled', index === first);
     $('next-step').setAttribute('aria-disabled', index === count - 1);
     $('split').setAttribute('aria-busy', step === undefined);
-    const words = step ? clip(stepWords(step), 120) : 'loading';
+    const words = step ? clip(step.words, 120) : 'loading';
     $('scrub').setAttribute('aria-valuetext', `Step ${index + 1} of ${count}: ${words}`);
     this.markOutline();
     if (step === undefined) {
@@ -150,7 +150,7 @@ export function wholeSteps(steps) {
     count: steps.length,
     at: index => steps[index],
     load: async () => {},
-    outline: () => steps.map(step => [stepWords(step), Boolean(step.error)]),
+    outline: () => steps.map(step => [step.words, Boolean(step.error)]),
     errors: () => steps.flatMap((step, index) => (step.error ? [index] : [])),
     hasPictures: () => steps.some(step => step.after),
   };

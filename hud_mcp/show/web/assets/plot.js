@@ -1,16 +1,11 @@
 // The rewards of a job: a column for each trajectory, or, of many, how often each reward was.
 
 import { el, svg } from './dom.js';
-import { WORDS, expectedText, linkTo, plural, rewardText, titleOf, wordsOf } from './words.js';
+import { OUTCOMES, expectedText, letterOf, linkTo, plural, rewardText, titleOf, wordsOf } from './words.js';
 
 const CHART = { height: 168, top: 20, bottom: 20, left: 42, widest: 96, widestBar: 52, narrowest: 9 };
 const TIGHT = 13;
 const MANY = 240;
-
-/** What stands in a column that is too narrow for the word. */
-const LETTERS = {
-  cancelled: 'C', expired: 'X', environment_failed: 'E', grading_failed: 'G', lost: 'L', interrupted: 'I', unfinished: 'U',
-};
 
 /** Draws into a node that is laid out; `choose` is told which rewards were picked of many. */
 export function drawPlot({ node, legend, rows, choose }) {
@@ -92,7 +87,7 @@ function drawFailure(row, box, middle, y) {
   const word = svg('text', {
     'text-anchor': 'middle', 'dominant-baseline': 'central', x: middle, y: (top + bottom) / 2,
     transform: tight ? null : `rotate(-90 ${middle} ${(top + bottom) / 2})`,
-  }, tight ? LETTERS[row.outcome] ?? '–' : wordsOf(row.outcome));
+  }, tight ? letterOf(row.outcome) : wordsOf(row.outcome));
   return svg('g', { class: 'failure' },
     svg('rect', { ...box, y: top, height: bottom - top, rx: 2 }), word);
 }
@@ -100,7 +95,7 @@ function drawFailure(row, box, middle, y) {
 function legendOf(rows, tight) {
   const failures = [...new Set(rows.filter(row => row.reward === null).map(row => row.outcome))];
   const lines = ['One column per run, in the order in which they began; the number is the row’s.'];
-  const named = outcome => (tight ? `${LETTERS[outcome] ?? '–'} ${wordsOf(outcome)}` : wordsOf(outcome));
+  const named = outcome => (tight ? `${letterOf(outcome)} ${wordsOf(outcome)}` : wordsOf(outcome));
   if (failures.length) lines.push(`Hatched: no reward (${failures.map(named).join(', ')}).`);
   if (rows.some(row => row.surprise)) lines.push('≠: not as expected.');
   return lines.join(' ');
@@ -140,10 +135,10 @@ function drawHistogram(node, legend, rows, room, choose) {
     picks: row => row.reward !== null && bin.holds(row.reward),
   }));
   const failed = new Set(rows.filter(row => row.reward === null).map(row => row.outcome));
-  for (const outcome of Object.keys(WORDS).filter(name => failed.has(name))) {
+  for (const outcome of [...OUTCOMES.keys()].filter(name => failed.has(name))) {
     const picks = row => row.reward === null && row.outcome === outcome;
     bars.push({
-      kind: 'failure', outcome, label: LETTERS[outcome] ?? '–', title: `${wordsOf(outcome)}, no reward`,
+      kind: 'failure', outcome, label: letterOf(outcome), title: `${wordsOf(outcome)}, no reward`,
       count: rows.filter(picks).length, picks,
     });
   }

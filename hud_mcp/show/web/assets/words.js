@@ -2,22 +2,16 @@
 
 import { el } from './dom.js';
 
-export const WORDS = {
-  graded: 'graded',
-  cancelled: 'cancelled',
-  expired: 'expired',
-  environment_failed: 'environment failed',
-  grading_failed: 'grading failed',
-  lost: 'lost',
-  interrupted: 'interrupted',
-  unfinished: 'unfinished',
-  not_begun: 'not begun',
-};
+/** Every way to end by its name, in the order in which they are shown: the server says what each is. */
+export const OUTCOMES = new Map(
+  JSON.parse(document.getElementById('outcome-words').textContent).map(outcome => [outcome.name, outcome]));
 
 export const plural = (count, word) =>
   `${count.toLocaleString('en')} ${word}${count === 1 ? '' : 's'}`;
 export const clip = (text, limit) => (text.length > limit ? `${text.slice(0, limit)}…` : text);
-export const wordsOf = outcome => WORDS[outcome] ?? outcome;
+export const wordsOf = outcome => OUTCOMES.get(outcome)?.words ?? outcome;
+export const letterOf = outcome => OUTCOMES.get(outcome)?.letter ?? '–';
+export const toneOf = outcome => OUTCOMES.get(outcome)?.tone ?? 'bad';
 export const titleOf = trajectory => trajectory.task || trajectory.id;
 
 /** A reward with two digits, or as many as it takes not to pass 0.996 off as 1. */
@@ -52,7 +46,7 @@ export const moment = iso => el('time', { datetime: iso }, momentText(iso));
 
 export const expectedText = trajectory => `${rewardText(trajectory.expected)} was expected`;
 
-export const badge = outcome => el('span', { class: `badge ${outcome}` }, wordsOf(outcome));
+export const badge = outcome => el('span', { class: `badge ${outcome} ${toneOf(outcome)}` }, wordsOf(outcome));
 
 export function meter(value) {
   const filled = el('span', { class: 'filled' });

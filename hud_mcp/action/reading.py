@@ -1,0 +1,195 @@
+"""How an action is read: in the HUD form, nested, and in the flat form that models write."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from types import UnionType
+from typing import Any, Union, cast, get_args, get_origin
+
+from pydantic import ValidationError
+
+from hud_mcp.action.action import ACTION_CLASSES, ACTION_TYPES, Action, Point, needs_target
+from hud_mcp.clipping import clip_repr
+from hud_mcp.errors import InvalidAction, did_you_mean
+
+__all__ = ["flat_fields", "flat_schemas", "parse_action", "parse_actions"]
+
+
+def parse_action(
+    raw: Mapping[str, Any] | Action, *, where: str = "action", pointed: bool = True
+) -> Action:
+    """Read one action in the HUD form (`point: {x, y}`) or the flat form (`x`, `y`).
+
+    `None` and `""` count as absent where the field is optional, and fields that
+    belong to another type of action are ignored: several frameworks fill in every
+    property of a schema.
+
+    Args:
+        raw: The action's fields, or an action, which is returned as it is.
+        where: What to call it in an error, such as ``actions[2]``.
+        pointed: Whether a click must say where; a caller that follows the pointer knows.
+
+    Raises:
+        InvalidAction: It has no known type, lacks a field, or one is of the wrong kind.
+    """
+    if isinstance(raw, Action):
+        return raw
+    if not isinstance(raw, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]  # it is JSON from outside
+        raise InvalidAction(f"{where}: expected an object with a 'type', got {clip_repr(raw)}.")
+    kind = raw.get("type")
+    known = ACTION_CLASSES.get(kind) if isinstance(kind, str) else None
+    if known is None:
+        raise InvalidAction(
+            f"{where}: unknown type {clip_repr(kind)}.{did_you_mean(kind, ACTION_TYPES)} "
+            f"The types are {', '.join(ACTION_TYPES)}."
+        )
+    form = _form(known)
+    strange = raw.keys() - form.both
+    if strange and (unknown := sorted(strange - _every_field())):
+        takes = form.flat - {*Action.model_fields, "type"}
+        raise InvalidAction(
+            f"{where}: {kind!r} has no field {unknown[0]!r}.{did_you_mean(unknown[0], takes)} "
+            f"It takes {', '.join(sorted(takes)) or 'no field'}."
+        )
+    try:
+        action = known.model_validate(form.nested_of(raw))
+    except ValidationError as exc:
+        raise InvalidAction(f"{where}: {_explain(exc, known)}") from None
+    if pointed and action.is_aimless:
+        raise InvalidAction(f"{where}: {needs_target(action.type)}.")
+    return action
+
+
+def parse_actions(raw: Any, *, pointed: bool = True) -> tuple[Action, ...]:
+    """Read a list of actions; one action alone counts as a list of one, None as an empty one.
+
+    Args:
+        raw: What was given.
+        pointed: As for `parse_action`.
+
+    Raises:
+        InvalidAction: Naming the first bad one as ``actions[i]``. None was performed.
+    """
+    if raw is None:
+        return ()
+    if isinstance(raw, Mapping | Action):
+        return (parse_action(cast("Mapping[str, Any] | Action", raw), pointed=pointed),)
+    if not isinstance(raw, Sequence) or isinstance(raw, str | bytes):
+        raise InvalidAction(f"actions: expected a list of actions, got {clip_repr(raw)}.")
+    items = cast("Sequence[Any]", raw)
+    return tuple(
+        parse_action(item, where=f"actions[{i}]", pointed=pointed) for i, item in enumerate(items)
+    )
+
+
+def flat_fields(kind: str) -> frozenset[str]:
+    """The fields of one type of action in the flat form, with its type."""
+    return _form(ACTION_CLASSES[kind]).flat
+
+
+def flat_schemas(kind: str) -> dict[str, dict[str, Any]]:
+    """What one type of action takes in the flat form: a JSON schema for each of its own fields."""
+    known = ACTION_CLASSES[kind]
+    form = _form(known)
+    given = known.model_json_schema()["properties"]
+    found: dict[str, dict[str, Any]] = {}
+    for name in known.model_fields:
+        if name == "type" or name in Action.model_fields:
+            continue
+        said = f"{kind}: {given[name].get('description', name)}"
+        axes = next((axes for place, *axes in form.places if place == name), None)
+        if axes is not None:
+            found |= {axis: {"type": "number", "description": said} for axis in axes}
+        else:
+            found[name] = {**_plain_schema(given[name]), "description": said}
+    return found
+
+
+def _plain_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """A schema without what some models' APIs reject: alternatives, references, defaults."""
+    one = next((each for each in schema.get("anyOf", ()) if each.get("type") != "null"), schema)
+    kept = {name: one[name] for name in ("type", "enum", "items") if name in one}
+    if "$ref" in str(kept) or "anyOf" in str(kept):
+        kept.pop("items", None)
+    return kept
+
+
+@dataclass(frozen=True)
+class _Form:
+    """How one class of action may be written.
+
+    Attributes:
+        nested: Its fields.
+        flat: The same in the flat form, where a place is two numbers.
+        both: The fields of either form.
+        places: Its fields that are places, each with the names of the two numbers.
+    """
+
+    nested: frozenset[str]
+    flat: frozenset[str]
+    both: frozenset[str]
+    places: tuple[tuple[str, str, str], ...]
+
+    def nested_of(self, raw: Mapping[str, Any]) -> dict[str, Any]:
+        """Drop what is absent or belongs to another type; fold x and y into a point."""
+        kept = {
+            name: value
+            for name, value in raw.items()
+            if name in self.nested and value is not None and (value != "" or name == "text")
+        }
+        for name, x, y in self.places:
+            given = {a: raw[k] for a, k in (("x", x), ("y", y)) if raw.get(k) not in (None, "")}
+            if not given or name in kept:
+                continue
+            # Half a place is an error that pydantic names; half a distance is zero on the other
+            # axis.
+            kept[name] = given if name == "point" else {"x": 0, "y": 0, **given}
+        if filled := {"ref", "selector"} & kept.keys():
+            # A model that fills in every property sends a point beside the ref it means.
+            if "point" in kept and "point" not in raw:
+                del kept["point"]
+            if len(filled) == 2:  # noqa: PLR2004  # both of the two
+                del kept["selector"]
+        return kept
+
+
+@cache
+def _form(known: type[Action]) -> _Form:
+    fields = known.model_fields
+    names = [name for name, field in fields.items() if _is_place(field.annotation)]
+    places = tuple((name, *_axes(name)) for name in names)
+    nested = frozenset(fields)
+    flat = (nested - set(names)) | {axis for _, *axes in places for axis in axes}
+    return _Form(nested, flat, nested | flat, places)
+
+
+def _axes(name: str) -> tuple[str, str]:
+    """The two numbers of a place in the flat form; of the place itself, `x` and `y`."""
+    return ("x", "y") if name == "point" else (f"{name}_x", f"{name}_y")
+
+
+def _is_place(annotation: Any) -> bool:
+    """Whether a field is a point, or one and None; several are a way."""
+    is_union = get_origin(annotation) in (Union, UnionType)
+    return Point in get_args(annotation) if is_union else annotation is Point
+
+
+def _every_field() -> frozenset[str]:
+    return frozenset[str]().union(*(_form(known).both for known in ACTION_CLASSES.values()))
+
+
+def _explain(exc: ValidationError, known: type[Action]) -> str:
+    kind = known.model_fields["type"].default
+    flat = {f"{name}.{axis}": each for name, x, y in _form(known).places
+            for axis, each in (("x", x), ("y", y))}  # fmt: skip
+    parts: list[str] = []
+    for error in exc.errors(include_url=False)[:5]:
+        path = ".".join(str(part) for part in error["loc"])
+        path = flat.get(path, path)
+        if error["type"] == "missing":
+            parts.append(f"{kind!r} needs {path}")
+        elif error["type"] == "value_error":
+            parts.append(str(error["ctx"]["error"]) if "ctx" in error else error["msg"])
+        else:
+            parts.append(f"{path}: {error['msg'].lower()}, got {clip_repr(error['input'])}")
+    return "; ".join(parts) + "."

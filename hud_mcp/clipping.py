@@ -1,0 +1,48 @@
+"""Texts cut to a length, so that what somebody else chose does not fill a message or a page."""
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+__all__ = ["clip", "clip_and_count", "clip_json", "clip_repr"]
+
+_JSON_CHARS = 20_000
+"""Of one JSON value that somebody else chose, such as a grade's `info`."""
+
+
+def clip(text: str, most_chars: int) -> str:
+    """Return the first characters of a text; an ellipsis stands for the rest.
+
+    Args:
+        text: Returned as it is where it is short enough.
+        most_chars: How many are kept, the ellipsis not counted.
+    """
+    return text if len(text) <= most_chars else f"{text[:most_chars]}…"
+
+
+def clip_repr(value: Any, most_chars: int = 60) -> str:
+    """Return a value as Python writes it, cut to a length, for an error."""
+    return clip(repr(value), most_chars)
+
+
+def clip_and_count(text: str, most_chars: int, *, before: str = " ") -> str:
+    """Return the first characters of a text, and how many more there are.
+
+    Args:
+        text: Returned as it is where it is short enough.
+        most_chars: How many are kept, the notice not counted.
+        before: What stands between the text and the notice, such as a line feed.
+    """
+    more = len(text) - most_chars
+    return text if more <= 0 else f"{text[:most_chars]}{before}… {more} more characters"
+
+
+def clip_json(value: Mapping[str, Any] | Iterable[Any] | None) -> str | None:
+    """Return somebody's JSON as text, cut to a length; None where there is nothing in it."""
+    if not value:
+        return None
+    try:
+        text = json.dumps(value, ensure_ascii=False, default=str)
+    except (ValueError, TypeError, RecursionError):
+        text = "(cannot be written as JSON)"
+    return clip_and_count(text, _JSON_CHARS)

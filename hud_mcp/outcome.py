@@ -1,0 +1,331 @@
+"""How a session ends, and what that means wherever it is told, counted, or tried again.
+
+This module owns every way of ending and every class that a run is counted in: the figures, the
+pages, the commands and the rollout ask it, and have no list of their own. An author's own outcome
+is added with `Outcome.add`.
+"""
+
+import math
+from collections.abc import Iterator
+from enum import StrEnum
+from typing import Any, ClassVar, Literal, Self
+
+from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic_core import CoreSchema, core_schema
+
+__all__ = [
+    "INTERRUPTED",
+    "NOT_BEGUN",
+    "OUTCOMES",
+    "UNFINISHED",
+    "Cause",
+    "Counts",
+    "Outcome",
+    "OutcomeClass",
+    "Tone",
+    "cause_of",
+    "class_of",
+    "is_try",
+    "outcome_classes",
+]
+
+
+class Cause(StrEnum):
+    """Whose doing the end of a session was.
+
+    The agent's is its result, and is not tried again. The machine's and the operator's are
+    nobody's result: they are in no mean and in no rate.
+    """
+
+    AGENT = "agent"
+    MACHINE = "machine"
+    OPERATOR = "operator"
+
+
+class Counts(StrEnum):
+    """In which figures a run is."""
+
+    MEAN = "mean"
+    """In the mean reward and in the pass rates."""
+
+    RATES = "rates"
+    """In the pass rates alone, as one that is not passed."""
+
+    NOWHERE = "nowhere"
+    """In none: it says nothing of the agent."""
+
+
+Tone = Literal["good", "warning", "bad", "open"]
+
+
+class OutcomeClass(str):
+    """A class that runs are counted in; it is its own name, such as ``interrupted``.
+
+    Attributes:
+        words: Its name for people.
+        letter: What stands for it where there is no room for a word.
+        counts: In which figures its runs are.
+        tried_again: Whether a retry or a resumed job runs them again.
+        note: What a table says beside their number.
+        tone: How it looks: `good`, `warning`, `bad`, or `open` where there is no end yet.
+        is_rare: Whether a page shows it only where it happened.
+    """
+
+    __slots__ = ("counts", "is_rare", "letter", "note", "tone", "tried_again", "words")
+
+    counts: Counts
+    is_rare: bool
+    letter: str
+    note: str
+    tone: Tone
+    tried_again: bool
+    words: str
+
+    @property
+    def value(self) -> str:
+        """Its name as plain text."""
+        return str(self)
+
+    def __str__(self) -> str:
+        """Its name as plain text."""
+        return str.__str__(self)
+
+    @classmethod
+    def define(
+        cls,
+        name: str,
+        *,
+        words: str | None = None,
+        letter: str | None = None,
+        counts: Counts = Counts.NOWHERE,
+        tried_again: bool | None = None,
+        note: str = "infrastructure: in no mean and in no pass rate",
+        tone: Tone = "bad",
+        is_rare: bool = False,
+    ) -> Self:
+        """Make a class; arguments that are left out follow from its name and its `counts`."""
+        made = str.__new__(cls, name)
+        made.words = name.replace("_", " ") if words is None else words
+        made.letter = name[:1].upper() if letter is None else letter
+        made.counts = counts
+        made.tried_again = counts is Counts.NOWHERE if tried_again is None else tried_again
+        made.note = note
+        made.tone = tone
+        made.is_rare = is_rare
+        return made
+
+
+OUTCOMES: dict[str, "Outcome"] = {}
+"""Every outcome by its name, in the order in which they are shown."""
+
+
+class _Outcomes(type):
+    """What can be asked of all outcomes together: ``list(Outcome)``, ``name in Outcome``."""
+
+    def __iter__(cls) -> Iterator["Outcome"]:
+        return iter(OUTCOMES.values())
+
+    def __len__(cls) -> int:
+        return len(OUTCOMES)
+
+    def __contains__(cls, name: object) -> bool:
+        return isinstance(name, str) and name in OUTCOMES
+
+
+class Outcome(OutcomeClass, metaclass=_Outcomes):
+    """How a session ended; ``Outcome("lost")`` finds one by its name.
+
+    Attributes:
+        cause: Whose doing it is where nothing else says it.
+        ended: The rest of a sentence about a session; ``{at}`` is when.
+        counts_unused: Whether a session that ended so before its first step was a try of its task.
+    """
+
+    __slots__ = ("cause", "counts_unused", "ended")
+
+    cause: Cause
+    counts_unused: bool
+    ended: str
+
+    GRADED: ClassVar["Outcome"]
+    CANCELLED: ClassVar["Outcome"]
+    EXPIRED: ClassVar["Outcome"]
+    ENVIRONMENT_FAILED: ClassVar["Outcome"]
+    GRADING_FAILED: ClassVar["Outcome"]
+    LOST: ClassVar["Outcome"]
+
+    def __new__(cls, name: str) -> "Outcome":  # noqa: PYI034  # there is no subclass of it
+        """Find an outcome by its name.
+
+        Raises:
+            ValueError: There is none of that name.
+        """
+        found = OUTCOMES.get(name) if isinstance(name, str) else None  # pyright: ignore[reportUnnecessaryIsInstance]  # a record's
+        if found is None:
+            raise ValueError(f"{name!r} is no outcome; there are {', '.join(OUTCOMES)}")
+        return found
+
+    @classmethod
+    def add(
+        cls,
+        name: str,
+        *,
+        ended: str | None = None,
+        cause: Cause = Cause.MACHINE,
+        counts_unused: bool = True,
+        is_rare: bool = True,
+        **told: Any,
+    ) -> "Outcome":
+        """Add a way of ending; from then on it is told, counted and shown as the others are.
+
+        Args:
+            name: As it is stored.
+            ended: The rest of a sentence about a session; ``{at}`` is when.
+            cause: Whose doing it is where nothing else says it.
+            counts_unused: Whether a session that ended so before its first step was a try.
+            is_rare: Whether a page shows it only where it happened.
+            **told: Any other attribute of an `OutcomeClass`.
+
+        Raises:
+            ValueError: There is an outcome, or a class of runs, of that name.
+        """
+        if name in map(str, outcome_classes()):
+            raise ValueError(f"there is an outcome {name!r} already; choose another name")
+        made = cls.define(name, is_rare=is_rare, **told)
+        made.cause = cause
+        made.ended = f"ended {{at}}: {made.words}" if ended is None else ended
+        made.counts_unused = counts_unused
+        OUTCOMES[name] = made
+        return made
+
+    def __repr__(self) -> str:
+        """As of an enumeration's member."""
+        return f"<Outcome {self.value!r}>"
+
+    def __reduce__(self) -> tuple[type["Outcome"], tuple[str]]:
+        """Copied and unpickled, it is the same object."""
+        return (Outcome, (self.value,))
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """Read by its name, and written as that."""
+        return core_schema.no_info_plain_validator_function(
+            cls,
+            serialization=core_schema.plain_serializer_function_ser_schema(
+                str, return_schema=core_schema.str_schema(), when_used="json"
+            ),
+        )
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        """One of the names."""
+        return {"type": "string", "enum": [outcome.value for outcome in cls]}
+
+
+UNFINISHED = OutcomeClass.define(
+    "unfinished", tone="open", note="no end yet: in no mean and in no pass rate"
+)
+"""The class of a run that has begun and has no end."""
+
+NOT_BEGUN = OutcomeClass.define(
+    "not_begun",
+    tone="warning",
+    note="never started: in no mean and in no pass rate",
+    is_rare=True,
+)
+"""The class of a run that the job is to have and that was never started."""
+
+INTERRUPTED = OutcomeClass.define(
+    "interrupted",
+    tone="warning",
+    note="ended by its operator or the machine: in no mean and in no pass rate",
+    is_rare=True,
+)
+"""The class of a run that its operator or the machine ended before the agent had come to an end."""
+
+
+def outcome_classes() -> tuple[OutcomeClass, ...]:
+    """Every class that runs are counted in, in the order in which they are shown."""
+    return (*Outcome, INTERRUPTED, UNFINISHED, NOT_BEGUN)
+
+
+Outcome.GRADED = Outcome.add(
+    "graded",
+    ended="was graded {at}; its grade stands",
+    cause=Cause.AGENT,
+    counts=Counts.MEAN,
+    note="in the mean",
+    tone="good",
+    is_rare=False,
+)
+Outcome.CANCELLED = Outcome.add(
+    "cancelled",
+    ended="was cancelled {at}",
+    cause=Cause.AGENT,
+    counts=Counts.RATES,
+    note="not passed; not in the mean",
+    tone="warning",
+    is_rare=False,
+)
+Outcome.EXPIRED = Outcome.add(
+    "expired",
+    letter="X",
+    ended="expired {at}",
+    cause=Cause.AGENT,
+    counts=Counts.RATES,
+    counts_unused=False,
+    note="not passed; not in the mean",
+    tone="warning",
+    is_rare=False,
+)
+Outcome.ENVIRONMENT_FAILED = Outcome.add(
+    "environment_failed", ended="ended {at}, because its environment failed", is_rare=False
+)
+Outcome.GRADING_FAILED = Outcome.add(
+    "grading_failed", ended="ended {at} without a grade, because grading failed", is_rare=False
+)
+Outcome.LOST = Outcome.add("lost", ended="was lost {at}", is_rare=False)
+
+
+def cause_of(outcome: Outcome, named: Cause | None = None) -> Cause:
+    """Whose doing an end was.
+
+    Args:
+        outcome: How it ended.
+        named: What its receipt says; None in one of before causes were recorded, which reads as
+            it was counted then: what was cancelled or expired is the agent's.
+    """
+    return outcome.cause if named is None else named
+
+
+def class_of(outcome: Outcome | None, cause: Cause | None, reward: float | None) -> OutcomeClass:
+    """The class that a run is counted in: its outcome, `INTERRUPTED` or `UNFINISHED`.
+
+    A record that says graded and has no finite reward counts as `grading_failed`: it has no
+    number to count.
+
+    Args:
+        outcome: How it ended; None while it goes on.
+        cause: Whose doing that was.
+        reward: What it was graded with, or None.
+    """
+    if outcome is None:
+        return UNFINISHED
+    if outcome.counts is Counts.MEAN and (reward is None or not math.isfinite(reward)):
+        return Outcome.GRADING_FAILED
+    if outcome.counts is Counts.RATES and cause is not Cause.AGENT:
+        return INTERRUPTED
+    return outcome
+
+
+def is_try(outcome: Outcome, cause: Cause | None, *, used: bool) -> bool:
+    """Whether a session that ended so was one of the tries that its task has.
+
+    Args:
+        outcome: How it ended.
+        cause: Whose doing that was, as its receipt says.
+        used: Whether it had a step.
+    """
+    return cause_of(outcome, cause) is Cause.AGENT and (used or outcome.counts_unused)

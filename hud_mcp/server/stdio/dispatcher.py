@@ -1,0 +1,271 @@
+"""The client's messages: which of them starts when, and that each request has one answer."""
+
+import asyncio
+import contextlib
+import contextvars
+import logging
+from typing import Any, Final
+
+from mcp.server.lowlevel import Server
+from mcp.shared.dispatcher import coerce_request_id
+from mcp.shared.jsonrpc_dispatcher import (
+    cancelled_request_id_from_params,
+    handler_exception_to_error_data,
+)
+from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR, INVALID_REQUEST, RequestId
+
+from hud_mcp.server.stdio.descriptors import Input, Output
+from hud_mcp.server.stdio.eras import Era, HandshakeEra, era_of
+from hud_mcp.server.stdio.exchange import Exchange, Peer
+from hud_mcp.server.stdio.frames import (
+    Backlog,
+    FrameSplitter,
+    Notification,
+    Refusal,
+    Request,
+    Response,
+    error_frame,
+    read_message,
+    result_frame,
+)
+from hud_mcp.server.stdio.limits import StdioLimits
+
+__all__ = ["Dispatcher"]
+
+logger = logging.getLogger(__name__)
+
+_LISTEN: Final = "subscriptions/listen"
+"""The request that stays open: it takes no slot of those that come and go."""
+_MAX_BACKLOG_BYTES: Final = 4 * 1024 * 1024
+_MAX_LEAD_FRAMES: Final = 8
+"""Notifications that are kept until the first request chooses the era."""
+
+
+class Dispatcher:
+    """Reads the client's frames, starts their handlers within the limits, and ends them all.
+
+    Cancellations and responses are acted upon as soon as they are read, whatever waits, because
+    they are what a full server is waiting for. Everything else starts in the order in which it
+    came, and nothing starts beside `initialize`.
+
+    Attributes:
+        peer: The way to the client.
+        is_open: Whether the lifespan has started.
+    """
+
+    def __init__(
+        self, server: Server[Any], source: Input, output: Output, limits: StdioLimits
+    ) -> None:
+        self.peer = Peer(output)
+        self.is_open = False
+        self._server = server
+        self._input = source
+        self._output = output
+        self._limits = limits
+        self._splitter = FrameSplitter(limits.max_frame_bytes)
+        self._backlog = Backlog()
+        self._era_type: type[Era] | None = None
+        self._era: Era | None = None
+        self._state: Any = None
+        self._running: set[Exchange] = set()
+        self._by_id: dict[RequestId, Exchange] = {}
+        self._listening = 0
+        self._initializing = self._closing = False
+        self._released = asyncio.Event()
+        output.on_room = self._advance
+
+    def open(self, state: Any) -> None:
+        """Start what has been waiting for the lifespan, in the lifespan's contextvars."""
+        self._state = state
+        self._context = contextvars.copy_context()
+        self.is_open = True
+        self._advance()
+
+    def receive(self, data: bytes) -> None:
+        """Take in a chunk of the input."""
+        for frame in self._splitter.feed(data):
+            self._take(frame)
+        self._regulate()
+
+    def end(self) -> None:
+        """Take in the end of the input."""
+        for frame in self._splitter.finish():
+            self._take(frame)
+        if self._era_type is None:
+            self._backlog = Backlog()  # notifications, which no request will follow
+
+    async def finish(self) -> None:
+        """Wait until nothing is left to do but the streams of `subscriptions/listen`."""
+        while self._backlog or self._busy:
+            self._released.clear()
+            await self._released.wait()
+
+    async def close(self, timeout_s: float) -> None:
+        """Cancel every handler and answer what is still unanswered; none may start any more.
+
+        A handler that does not end in time is abandoned: it is answered, and its task is left.
+        """
+        self._closing = True
+        while self._backlog:
+            message = self._backlog.take()
+            if isinstance(message, Request):
+                self._refuse(message.id, CONNECTION_CLOSED, "Connection closed")
+        for exchange in self._running:
+            exchange.cancel()
+        tasks = {exchange.task for exchange in self._running if exchange.task}
+        if tasks:
+            await asyncio.wait(tasks, timeout=timeout_s)
+        for exchange in self._running:
+            logger.warning("%s did not stop within %s s", exchange.method, timeout_s)
+            self._settle(exchange, None)
+        if self._era is not None:
+            await asyncio.wait({asyncio.create_task(self._era.close())}, timeout=timeout_s)
+
+    @property
+    def _busy(self) -> int:
+        """How many messages are handled, beside the streams that listen."""
+        return len(self._running) - self._listening
+
+    # -- in
+
+    def _take(self, frame: bytes | Refusal) -> None:
+        match read_message(frame) if isinstance(frame, bytes) else frame:
+            case Refusal(request_id, code, text):
+                self._refuse(request_id, code, text)
+            case Request() as request:
+                self._admit(request, len(frame))
+            case Notification() as notification:
+                if notification.method == "notifications/cancelled":
+                    self._cancel(notification)
+                if self._era_type is not None or len(self._backlog) < _MAX_LEAD_FRAMES:
+                    self._enqueue(notification, len(frame))
+            case Response() as response:
+                self.peer.resolve(response)
+            case None:
+                pass
+
+    def _refuse(self, request_id: RequestId | None, code: int, text: str) -> None:
+        self._output.write(error_frame(request_id, code, text))
+
+    def _admit(self, request: Request, frame_bytes: int) -> None:
+        if request.id in self._by_id or request.id in self._backlog:
+            text = "Invalid request: a request with this id is in flight already"
+            self._refuse(request.id, INVALID_REQUEST, text)
+            return
+        self._era_type = self._era_type or era_of(request)
+        self._enqueue(request, frame_bytes)
+
+    def _cancel(self, notification: Notification) -> None:
+        given = cancelled_request_id_from_params(notification.params)
+        if given is None:
+            return
+        # A peer may echo 7 as "7" and the other way round.
+        for request_id in (given, coerce_request_id(given), str(given)):
+            exchange = self._by_id.get(request_id)
+            if exchange is not None and exchange.method != "initialize":
+                exchange.is_open = False
+                exchange.cancel()
+                return
+            if self._backlog.drop(request_id):
+                return
+
+    # -- flow
+
+    def _enqueue(self, message: Request | Notification, frame_bytes: int) -> None:
+        self._backlog.put(message, frame_bytes)
+        self._advance()
+
+    def _may_start(self) -> bool:
+        return (
+            self.is_open
+            and not self._closing
+            and self._era_type is not None
+            and self._busy < self._limits.max_in_flight
+            and not self._initializing
+            and not self._output.full
+        )
+
+    def _advance(self) -> None:
+        while self._backlog and self._may_start():
+            self._start(self._backlog.take())
+        self._regulate()
+
+    def _regulate(self) -> None:
+        waiting = self._backlog.size_bytes > _MAX_BACKLOG_BYTES
+        self._input.pause(paused=waiting or self._output.full)
+
+    def _start(self, message: Request | Notification) -> None:
+        if self._era is None:
+            self._era = (self._era_type or HandshakeEra)(self._server, self._state, self.peer)
+        exchange = Exchange(self.peer, self._era.transport, message)
+        if isinstance(message, Request):
+            if message.method == _LISTEN:
+                if self._listening >= self._limits.max_in_flight:
+                    text = f"Subscription limit reached: {self._listening} are open"
+                    self._refuse(message.id, INTERNAL_ERROR, text)
+                    return
+                self._listening += 1
+            self._initializing = message.method == "initialize"
+            self._by_id[message.id] = exchange
+        self._running.add(exchange)
+        handling = self._handle(self._era, exchange, message)
+        loop = asyncio.get_running_loop()
+        exchange.task = loop.create_task(handling, context=self._context.copy())
+
+    # -- out
+
+    async def _handle(self, era: Era, exchange: Exchange, message: Request | Notification) -> None:
+        try:
+            with exchange.scope:
+                self._settle(exchange, await _outcome(era, exchange, message))
+                if self._output.full:  # keep the slot: whoever is slow gets less, not more
+                    await self._output.drain()
+        finally:
+            self._settle(exchange, None)
+            self._release(exchange)
+
+    def _settle(self, exchange: Exchange, frame: bytes | None) -> None:
+        """Write the one answer of a request, unless it has one or may have none."""
+        if not exchange.is_open:
+            return
+        exchange.is_open = False
+        if exchange.request_id is None:
+            return
+        if frame is not None:
+            self._output.write(frame)
+        elif self._closing:
+            self._refuse(exchange.request_id, CONNECTION_CLOSED, "Connection closed")
+        else:
+            self._refuse(exchange.request_id, INTERNAL_ERROR, "Internal server error")
+
+    def _release(self, exchange: Exchange) -> None:
+        self._running.discard(exchange)
+        if exchange.request_id is not None:
+            del self._by_id[exchange.request_id]
+            if exchange.method == _LISTEN:
+                self._listening -= 1
+            elif exchange.method == "initialize":
+                self._initializing = False
+        self._released.set()
+        self._advance()
+
+
+async def _outcome(era: Era, exchange: Exchange, message: Request | Notification) -> bytes | None:
+    """Handle one message and write its answer's frame; a notification has none."""
+    try:
+        if isinstance(message, Request):
+            return result_frame(message.id, await era.answer(exchange, message))
+        await era.observe(exchange, message)
+    except Exception as error:  # noqa: BLE001 - a handler's failure becomes its answer here
+        return _failure(message, error)
+    return None
+
+
+def _failure(message: Request | Notification, error: Exception) -> bytes | None:
+    """Say on the wire what went wrong, and nothing that only the log may know."""
+    known = handler_exception_to_error_data(error) if isinstance(message, Request) else None
+    if isinstance(message, Request) and known is not None:
+        with contextlib.suppress(ValueError):  # data that JSON cannot carry
+            return error_frame(message.id, known.code, known.message, known.data)
+    logger.error("%s failed", message.method, exc_info=error)
+    return None

@@ -1,0 +1,298 @@
+"""Newline-delimited JSON-RPC 2.0, without I/O: bytes to frames, frames to messages, and back.
+
+Everything that goes wrong here is a value (`Refusal`), because each failure has its own answer on
+the wire and none of them ends a connection.
+"""
+
+import json
+import re
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
+from itertools import chain, islice
+from typing import Any, Final, NamedTuple, TypeAlias, cast
+
+import orjson
+from mcp.shared.dispatcher import as_request_id
+from mcp_types import INVALID_REQUEST, PARSE_ERROR, RequestId
+from pydantic_core import to_jsonable_python
+
+JsonObject: TypeAlias = dict[str, Any]
+
+_HEAD_BYTES: Final = 1024
+_ENTRY_BYTES: Final = 256
+_BLANK: Final = b" \t\r"
+_ID_BITS: Final = 63
+
+
+class Request(NamedTuple):
+    """A frame that expects an answer under `id`."""
+
+    id: RequestId
+    method: str
+    params: JsonObject | None
+
+
+class Notification(NamedTuple):
+    """A frame that expects no answer."""
+
+    method: str
+    params: JsonObject | None
+
+
+class Response(NamedTuple):
+    """The peer's answer to a request of ours: a `result`, or else an `error` object."""
+
+    id: RequestId | None
+    result: JsonObject | None
+    error: JsonObject | None
+
+
+class Refusal(NamedTuple):
+    """A frame that is no message. It is answered with this error, and the connection lives on."""
+
+    id: RequestId | None
+    code: int
+    message: str
+
+
+Message: TypeAlias = Request | Notification | Response
+
+
+class FrameSplitter:
+    """Cuts a byte stream into lines and never holds more than one line's limit.
+
+    A line over the limit yields one `Refusal` at the moment it passes the limit; the rest of it is
+    dropped as it arrives. Blank lines yield nothing.
+
+    Args:
+        max_frame_bytes: The longest line, without its line feed.
+    """
+
+    def __init__(self, max_frame_bytes: int) -> None:
+        self._max = max_frame_bytes
+        self._parts: list[bytes] = []
+        self._held = 0
+        self._discarding = False
+
+    def feed(self, data: bytes) -> Iterator[bytes | Refusal]:
+        """Take in a chunk and yield each line that it completes, or a refusal in its place.
+
+        The chunk is consumed as the iterator advances, so exhaust it before the next call.
+        """
+        first, *others = data.split(b"\n")
+        yield from self._hold(first)
+        for part in others:
+            yield from self.finish()
+            yield from self._hold(part)
+
+    def finish(self) -> Iterator[bytes]:
+        """Yield what a line's end completes, or the stream's: its last line has no line feed."""
+        line = b"".join(self._parts)
+        self._forget(discarding=False)
+        if line.strip(_BLANK):
+            yield line
+
+    def _hold(self, part: bytes) -> Iterator[Refusal]:
+        if not part or self._discarding:
+            return
+        self._parts.append(part)
+        self._held += len(part)
+        if self._held > self._max:
+            head = bytes(islice(chain.from_iterable(self._parts), _HEAD_BYTES))
+            self._forget(discarding=True)
+            text = f"Message too large: this server reads messages of up to {self._max} bytes"
+            yield Refusal(request_id_in(head), INVALID_REQUEST, text)
+
+    def _forget(self, *, discarding: bool) -> None:
+        self._parts.clear()
+        self._held = 0
+        self._discarding = discarding
+
+
+class Backlog:
+    """Messages that wait for their turn: first in, first out; a request can be taken out by id.
+
+    Attributes:
+        size_bytes: What the waiting messages weigh: their frames, and a constant for each.
+    """
+
+    def __init__(self) -> None:
+        self._entries: OrderedDict[object, tuple[Request | Notification, int]] = OrderedDict()
+        self.size_bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __contains__(self, request_id: RequestId) -> bool:
+        return request_id in self._entries
+
+    def put(self, message: Request | Notification, frame_bytes: int) -> None:
+        """Add a message at the end; a request's id must not be in the backlog already."""
+        key: object = message.id if isinstance(message, Request) else object()
+        self._entries[key] = (message, frame_bytes + _ENTRY_BYTES)
+        self.size_bytes += frame_bytes + _ENTRY_BYTES
+
+    def take(self) -> Request | Notification:
+        """Remove and return the first message; KeyError if there is none."""
+        _, (message, size) = self._entries.popitem(last=False)
+        self.size_bytes -= size
+        return message
+
+    def drop(self, request_id: RequestId) -> bool:
+        """Remove a request; False if it does not wait here."""
+        _, size = self._entries.pop(request_id, (None, 0))
+        self.size_bytes -= size
+        return size > 0
+
+
+_TOKEN: Final = re.compile(rb'\s*("(?:[^"\\]|\\.)*+"|[{}\[\],:]|[^\s{}\[\],:"]++(?=[\s,}\]]))')
+_RESPONSE_KEYS: Final = frozenset((b'"result"', b'"error"'))
+
+
+def request_id_in(head: bytes) -> RequestId | None:
+    """Find the request id among the top-level members at the start of a frame.
+
+    Args:
+        head: The frame's first bytes; a token that they cut short is not read.
+
+    Returns:
+        The id, or None where it is not there, is no valid id, or belongs to a response.
+    """
+    found: RequestId | None = None
+    depth = position = 0
+    previous = key = b""
+    while match := _TOKEN.match(head, position):
+        token = match[1]
+        position = match.end()
+        if token in (b"{", b"["):
+            depth += 1
+        elif token in (b"}", b"]"):
+            depth -= 1
+        elif depth == 1 and token == b":":
+            key = previous
+            if key in _RESPONSE_KEYS:
+                return None
+        elif depth == 1 and previous == b":" and key == b'"id"':
+            found = _id_or_none(token)
+        previous = token
+    return found
+
+
+def _id_or_none(token: bytes) -> RequestId | None:
+    try:
+        return as_request_id(orjson.loads(token))
+    except orjson.JSONDecodeError:
+        return None
+
+
+def _id_of_unread(line: bytes) -> RequestId | None:
+    """The id of a request that is refused as a whole, so that whoever sent it does not wait.
+
+    A text that was cut in the middle of a character ends in a lone surrogate, which JavaScript and
+    Python write as an escape and UTF-8 cannot hold.
+    """
+    try:
+        body: object = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    match body:
+        case {"method": str(), "id": str(found)}:
+            return found
+        case {"method": str(), "id": int(found)} if found.bit_length() <= _ID_BITS:
+            return as_request_id(found)
+        case _:
+            return None
+
+
+def read_message(line: bytes) -> Message | Refusal | None:
+    """Read one frame.
+
+    Integers beyond 64 bits arrive as floats, as they do in every peer that is written in
+    JavaScript.
+
+    Args:
+        line: One line, without its line feed.
+
+    Returns:
+        The message, or what to answer instead, or None for a malformed response, to which
+        JSON-RPC has no answer.
+    """
+    try:
+        body: object = orjson.loads(line)
+    except orjson.JSONDecodeError as exc:
+        text = f"Parse error: the line is not valid JSON in UTF-8: {exc}"
+        return Refusal(_id_of_unread(line), PARSE_ERROR, text)
+    if not isinstance(body, dict):
+        kind = "a batch" if isinstance(body, list) else "no JSON object"
+        return Refusal(None, INVALID_REQUEST, f"Invalid request: the message is {kind}")
+    members = cast("JsonObject", body)
+    message_id = as_request_id(members.get("id"))
+    if "method" not in members and ("result" in members or "error" in members):
+        return _response(message_id, members)
+    method, params = members.get("method"), members.get("params")
+    if "method" not in members:
+        problem = "it has no method"
+    elif members.get("jsonrpc") != "2.0":
+        problem = "jsonrpc is not '2.0'"
+    elif not isinstance(method, str):
+        problem = "method is no string"
+    elif params is not None and not isinstance(params, dict):
+        problem = "params is no object"
+    elif "id" not in members:
+        return Notification(method, cast("JsonObject | None", params))
+    elif message_id is None:
+        problem = "id is neither a string nor an integer"
+    else:
+        return Request(message_id, method, cast("JsonObject | None", params))
+    return Refusal(message_id, INVALID_REQUEST, f"Invalid request: {problem}")
+
+
+def _response(message_id: RequestId | None, members: JsonObject) -> Response | None:
+    result, error = members.get("result"), members.get("error")
+    if isinstance(error, dict):
+        return Response(message_id, None, cast("JsonObject", error))
+    return (
+        Response(message_id, cast("JsonObject", result), None) if isinstance(result, dict) else None
+    )
+
+
+def result_frame(request_id: RequestId, result: Mapping[str, Any]) -> bytes:
+    """Write a request's result; this and the others raise ValueError for what is no JSON."""
+    return _dump({"jsonrpc": "2.0", "id": request_id, "result": result})
+
+
+def error_frame(request_id: RequestId | None, code: int, message: str, data: Any = None) -> bytes:
+    """Write a request's error; `data` is left out when it is None."""
+    error: JsonObject = {"code": code, "message": message}
+    if data is not None:
+        error["data"] = data
+    return _dump({"jsonrpc": "2.0", "id": request_id, "error": error})
+
+
+def request_frame(request_id: RequestId, method: str, params: Mapping[str, Any] | None) -> bytes:
+    """Write a request of ours; `params` are left out when they are None or empty."""
+    more = {"params": params} if params else {}
+    return _dump({"jsonrpc": "2.0", "id": request_id, "method": method, **more})
+
+
+def notification_frame(method: str, params: Mapping[str, Any] | None) -> bytes:
+    """Write a notification; `params` are left out when they are None."""
+    more = {} if params is None else {"params": params}
+    return _dump({"jsonrpc": "2.0", "method": method, **more})
+
+
+def _dump(frame: JsonObject) -> bytes:
+    """Write a frame, also with what orjson refuses: models, odd keys, big integers.
+
+    A lone surrogate, which is not text in any encoding, becomes a question mark.
+    """
+    try:
+        return orjson.dumps(frame, option=orjson.OPT_APPEND_NEWLINE)
+    except orjson.JSONEncodeError:
+        pass
+    try:
+        plain = to_jsonable_python(frame, inf_nan_mode="null", bytes_mode="base64")
+        text = json.dumps(plain, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    except (TypeError, RecursionError) as error:
+        raise ValueError(f"not representable as JSON: {error}") from error
+    return text.encode(errors="replace") + b"\n"

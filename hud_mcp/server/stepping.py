@@ -1,0 +1,120 @@
+"""One step of a session, as the tools `step` and `act` take it."""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from hud_mcp.action import Action, ResponseAction
+from hud_mcp.environment import Environment
+from hud_mcp.errors import SessionEnded
+from hud_mcp.grade import Outcome
+from hud_mcp.record.trajectory import Receipt
+from hud_mcp.server.arguments import Argument
+from hud_mcp.server.call import VALUES, Call, one_of
+from hud_mcp.server.results import receipt_text, step_result
+from hud_mcp.server.schemas import string_schema
+from hud_mcp.server.texts import graded_text
+from hud_mcp.session.receipts import ended_text
+from hud_mcp.session.repeats import AskedStep
+
+__all__ = ["AFTER_STEP", "OBSERVE", "take_step"]
+
+OBSERVE = Argument(
+    string_schema(
+        "full (default), or changes: only what is different in the text since your last look.",
+        enum=["full", "changes"],
+    )
+)
+
+AFTER_STEP = Argument(
+    {
+        "type": "integer",
+        "description": "How many steps you have seen, as replies say; 0 at first. A call whose "
+        "reply was lost can then be repeated: it is not done twice.",
+    }
+)
+
+
+async def take_step(
+    call: Call,
+    kind: Literal["step", "act"],
+    actions: tuple[Action, ...],
+    *,
+    image: bool,
+    tail: str = "",
+) -> dict[str, Any]:
+    """Perform actions in the session that a call means; an answer among them is graded.
+
+    Args:
+        call: The call, with the arguments `OBSERVE` and `AFTER_STEP`.
+        kind: What the record calls the step.
+        actions: In order.
+        image: Whether the reply has a picture, where there is a screen.
+        tail: What the reply ends with, unless there was an answer.
+    """
+    session = await call.find()
+    changes = one_of(call.arguments, "observe", ("full", "changes"), "full") == "changes"
+    if isinstance(session, Receipt):
+        return await _repeat_ended(call, session, kind, actions, image=image, changes=changes)
+    shows = _shows(call, session.environment, image=image)
+    after_step = call.arguments.get("after_step")
+    with call.heartbeat("acting"):
+        stepped = await session.step(
+            actions,
+            call.look(image=shows, changes=changes),
+            kind=kind,
+            deliver_image=shows,
+            after_step=after_step,
+        )
+        if not stepped.answered:
+            if after_step is not None:
+                tail = f"{tail} Pass after_step={session.steps} with your next call.".strip()
+            return step_result(stepped, session, tail=tail)
+        answer = next(a.text for a in actions if isinstance(a, ResponseAction))
+        receipt = await session.respond(answer, wait_s=call.sessions.limits.reply_s)
+    return step_result(stepped, session, tail=graded_text(session, receipt, call.then))
+
+
+@dataclass(frozen=True)
+class _Ended:
+    """A session that ended in another process, as a step's reply names it."""
+
+    id: str
+    steps: int
+    reward_policy: str
+
+
+async def _repeat_ended(
+    call: Call,
+    receipt: Receipt,
+    kind: Literal["step", "act"],
+    actions: tuple[Action, ...],
+    *,
+    image: bool,
+    changes: bool,
+) -> dict[str, Any]:
+    """The recorded reply to the last step of a session that has ended since.
+
+    Raises:
+        SessionEnded: This call is not that step.
+    """
+    after_step: int | None = call.arguments.get("after_step")
+    environment = call.sessions.environments.get(receipt.environment)
+    if after_step is None or environment is None:
+        raise SessionEnded(ended_text(receipt))
+    shows = _shows(call, environment, image=image)
+    asked = AskedStep(kind, actions, call.look(image=shows, changes=changes), shows)
+    policy = receipt.reward_policy
+    stepped = await asked.recall(
+        call.sessions.store, receipt.trajectory, after_step, rewards_shown=policy == "per_step"
+    )
+    if stepped is None:
+        raise SessionEnded(ended_text(receipt))
+    graded = receipt.outcome is Outcome.GRADED
+    tail = receipt_text(receipt, policy, call.then) if graded else ended_text(receipt)
+    session = _Ended(call.arguments["session"], after_step + 1, policy)
+    return step_result(stepped, session, tail=tail)
+
+
+def _shows(call: Call, environment: Environment, *, image: bool) -> bool:
+    """Whether a step's reply has a picture."""
+    return image and environment.world.has_screen and not call.meta.get(VALUES)

@@ -1,0 +1,54 @@
+"""What replies say of a session: what to do with it, what its answer must be, how it was graded."""
+
+from typing import Any
+
+import orjson
+
+from hud_mcp.record.trajectory import Receipt, live_url
+from hud_mcp.server.results import receipt_text
+from hud_mcp.session.registry import Sessions
+from hud_mcp.session.session import Session
+
+__all__ = ["answer_schema", "begun_text", "graded_text", "live_address"]
+
+_SCHEMA_CHARS = 4000
+"""Of an answer's schema in a text; programs find it whole beside the text."""
+
+
+def begun_text(session: Session) -> str:
+    """What to do with a session that has begun."""
+    acts = bool(session.environment.world.actions - {"wait"})
+    how = (
+        "Look with step, act with step or act, and finish with response."
+        if acts
+        else "Answer with response."
+    )
+    tools = ", ".join(session.environment.tools)
+    also = f" Its own tools: {tools}." if tools else ""
+    typed = ""
+    if schema := answer_schema(session):
+        shown = orjson.dumps(schema["answer_schema"]).decode()
+        if len(shown) > _SCHEMA_CHARS:
+            shown = f"{shown[:_SCHEMA_CHARS]}… (answer_schema has it whole)"
+        typed = f" The answer is JSON of this schema: {shown}"
+    return f'[session: {session.id}] {how} Pass session="{session.id}" to every call.{also}{typed}'
+
+
+def answer_schema(session: Session) -> dict[str, Any]:
+    """What the answer must be, where its template says so; any text is a text."""
+    schema = session.template.returns_schema
+    return {} if schema is None or schema.get("type") == "string" else {"answer_schema": schema}
+
+
+def live_address(sessions: Sessions, session: Session) -> dict[str, Any]:
+    """Where people can watch a session, if that is served."""
+    if sessions.live_base is None or session.live_token is None:
+        return {}
+    return {"live_url": live_url(sessions.live_base, session.live_token)}
+
+
+def graded_text(session: Session, receipt: Receipt | None, then: str) -> str:
+    """How an answer was graded, and what its caller can do then; None is still being graded."""
+    if receipt is None:
+        return "Your answer is being graded, which takes a while; call task_status for the result."
+    return receipt_text(receipt, session.reward_policy, then)

@@ -1,0 +1,23 @@
+"""The core tools: each is one file, which holds all of it; this one says which there are."""
+
+from collections.abc import Mapping
+
+from hud_mcp.server.core_tool import CoreTool
+from hud_mcp.server.tools.act import ACT
+from hud_mcp.server.tools.cancel_task import CANCEL_TASK
+from hud_mcp.server.tools.list_tasks import LIST_TASKS
+from hud_mcp.server.tools.response import RESPONSE
+from hud_mcp.server.tools.screenshot import SCREENSHOT
+from hud_mcp.server.tools.start_task import START_TASK
+from hud_mcp.server.tools.step import STEP
+from hud_mcp.server.tools.task_status import TASK_STATUS
+
+__all__ = ["CORE", "CoreTool"]
+
+CORE: Mapping[str, CoreTool] = {
+    tool.name: tool
+    for tool in (
+        LIST_TASKS, START_TASK, STEP, ACT, SCREENSHOT, RESPONSE, TASK_STATUS, CANCEL_TASK,
+    )
+}  # fmt: skip
+"""By name, in the order in which clients see them."""

@@ -1,0 +1,71 @@
+"""The tool `response`."""
+
+from typing import Any
+
+from hud_mcp.errors import SessionEnded
+from hud_mcp.grade import Outcome
+from hud_mcp.record.trajectory import Receipt
+from hud_mcp.server.arguments import Argument
+from hud_mcp.server.call import Call
+from hud_mcp.server.core_tool import CoreTool
+from hud_mcp.server.results import receipt_text, receipt_view, structured_result
+from hud_mcp.server.schemas import string_schema
+from hud_mcp.server.texts import graded_text
+from hud_mcp.server.view import View
+from hud_mcp.session.receipts import digest, ended_text
+from hud_mcp.session.session import Session
+
+__all__ = ["RESPONSE"]
+
+
+async def response(call: Call) -> dict[str, Any]:
+    """Submit the answer."""
+    found = await call.find()
+    answer = call.arguments["answer"]
+    if isinstance(found, Receipt):
+        return _stored_receipt(call, found, answer)
+    with call.heartbeat("grading"):
+        receipt = await found.respond(answer, wait_s=call.sessions.limits.reply_s)
+    return _graded(found, receipt, call.then)
+
+
+def _graded(session: Session, receipt: Receipt | None, then: str) -> dict[str, Any]:
+    text = graded_text(session, receipt, then)
+    if receipt is None:
+        return structured_result({"session": session.id, "state": "grading", "next": text}, text)
+    shown = receipt_view(receipt, session.reward_policy)
+    return structured_result({"session": session.id, "state": "ended", **shown}, text)
+
+
+def _stored_receipt(call: Call, receipt: Receipt, answer: str) -> dict[str, Any]:
+    if receipt.outcome is not Outcome.GRADED or receipt.answer_digest != digest(answer):
+        raise SessionEnded(ended_text(receipt))
+    shown = receipt_view(receipt, receipt.reward_policy)
+    return structured_result(
+        {"session": call.arguments.get("session", ""), "state": "ended", **shown},
+        receipt_text(receipt, receipt.reward_policy, call.then),
+    )
+
+
+def _description(view: View) -> str:
+    return (
+        "Submit your final answer: the task ends and is graded, exactly once. The same answer "
+        "again returns the same receipt; another one is refused. Submit also where the work "
+        "itself is the answer."
+        + ("" if view.one_session else " Call start_task afterwards for another task.")
+    )
+
+
+_ANSWER = string_schema(
+    "The answer alone, without explanation; JSON where the task asks for a "
+    "type. May be empty where the work is the answer."
+)
+
+RESPONSE = CoreTool(
+    run=response,
+    title="Submit the answer",
+    description=_description,
+    arguments=lambda view: {"answer": Argument(_ANSWER), "session": Argument(view.session)},
+    required=("answer",),
+    idempotent=True,
+)

@@ -1,0 +1,40 @@
+"""The tool `screenshot`."""
+
+from typing import Any
+
+from hud_mcp.errors import SessionEnded
+from hud_mcp.observation import ImageFormat
+from hud_mcp.server.arguments import Argument
+from hud_mcp.server.call import Call, one_of
+from hud_mcp.server.core_tool import CoreTool
+from hud_mcp.server.results import image_result
+from hud_mcp.server.schemas import string_schema
+
+__all__ = ["SCREENSHOT"]
+
+
+async def screenshot(call: Call) -> dict[str, Any]:
+    """Take a picture."""
+    session = await call.session()
+    session.need_screen()
+    kind: ImageFormat = one_of(call.arguments, "format", ("jpeg", "png"), call.image)
+    look = call.look(image=True, text=False, kind=kind)
+    stepped = await session.step((), look, kind="screenshot")
+    shot = stepped.result.observation.image
+    if shot is None:
+        raise SessionEnded("The screen gave no picture; call step to look at the text.")
+    return image_result(shot, session)
+
+
+_FORMAT = string_schema("jpeg or png; the server's choice by default.", enum=["jpeg", "png"])
+
+SCREENSHOT = CoreTool(
+    run=screenshot,
+    title="Screenshot",
+    description="Return a picture of the screen; change nothing. Points of later actions are "
+    "pixels of it. Where there is no screen, use step, which returns text.",
+    arguments=lambda view: {"format": Argument(_FORMAT), "session": Argument(view.session)},
+    is_step=True,
+    read_only=True,
+    idempotent=True,
+)

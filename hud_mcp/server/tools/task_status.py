@@ -1,0 +1,82 @@
+"""The tool `task_status`."""
+
+from typing import Any
+
+from hud_mcp.grade import Outcome
+from hud_mcp.record.trajectory import Receipt
+from hud_mcp.server.arguments import Argument
+from hud_mcp.server.call import Call
+from hud_mcp.server.core_tool import CoreTool
+from hud_mcp.server.results import receipt_text, receipt_view, structured_result
+from hud_mcp.server.texts import answer_schema, begun_text, live_address
+from hud_mcp.session.receipts import ended_text, told_to
+from hud_mcp.session.session import Session
+
+__all__ = ["TASK_STATUS"]
+
+
+async def task_status(call: Call) -> dict[str, Any]:
+    """Tell where a session stands."""
+    found = await call.find()
+    return _of_ended(call, found) if isinstance(found, Receipt) else _of_session(call, found)
+
+
+def _of_ended(call: Call, receipt: Receipt) -> dict[str, Any]:
+    """Where a session stands that ended in another process."""
+    ended = {
+        "session": call.arguments.get("session", ""),
+        "state": "ended",
+        "task": receipt.task,
+        "environment": receipt.environment,
+        "receipt": receipt_view(receipt, receipt.reward_policy),
+    }
+    if receipt.outcome is Outcome.GRADED:
+        text = receipt_text(receipt, receipt.reward_policy, call.then)
+    else:
+        text = told_to(call.caller, ended_text(receipt))
+    return structured_result(ended, f"Task {receipt.task}: ended.\n{text}")
+
+
+def _of_session(call: Call, session: Session) -> dict[str, Any]:
+    value: dict[str, Any] = {
+        "session": session.id,
+        "state": session.state,
+        "task": session.task.id,
+        "environment": session.environment.name,
+        "prompt": session.prompt.text if session.prompt else "",
+        "steps": session.steps,
+        **live_address(call.sessions, session),
+    }
+    lines = [f"Task {session.task.id}: {session.state}, {session.steps} steps."]
+    if session.receipt is not None:
+        value["receipt"] = receipt_view(session.receipt, session.reward_policy)
+        lines.append(_ended_line(session, session.receipt, call.then))
+    elif session.state == "grading":
+        value["next"] = "The answer is being graded; call task_status again in a few seconds."
+        lines.append(value["next"])
+    else:
+        value["next"] = begun_text(session)
+        value |= answer_schema(session)
+        lines += [f"Prompt: {value['prompt']}", value["next"]]
+    return structured_result(value, "\n".join(lines))
+
+
+def _ended_line(session: Session, receipt: Receipt, then: str) -> str:
+    if receipt.outcome is Outcome.GRADED:
+        return receipt_text(receipt, session.reward_policy, then)
+    why = f": {session.told}" if session.told else "."
+    said = receipt.outcome.value
+    if receipt.said_cause:
+        said = f"{said} {receipt.said_cause}"
+    return f"It ended without a grade ({said}){why}"
+
+
+TASK_STATUS = CoreTool(
+    run=task_status,
+    title="Where a task stands",
+    description="Tell where a session stands: open, being graded, or how it ended, with its "
+    "receipt. It repeats the prompt. Change nothing.",
+    arguments=lambda view: {"session": Argument(view.session)},
+    read_only=True,
+    idempotent=True,
+)

@@ -1,0 +1,34 @@
+"""The SDK's own middleware, which traces, where somebody can see the traces."""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
+from mcp.server.lowlevel import Server
+from opentelemetry.trace import ProxyTracerProvider, get_tracer_provider
+
+__all__ = ["trace_where_seen"]
+
+
+def trace_where_seen(server: Server[Any]) -> None:
+    """Pass by what a new server has as middleware, unless its spans go somewhere.
+
+    It costs more than the rest of a call. It runs once OpenTelemetry is set up in this process,
+    and for a request that belongs to a trace of its caller's.
+    """
+    standard = tuple(server.middleware)
+
+    async def traced(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+        if _is_seen(ctx.meta):
+            for middleware in reversed(standard):
+                call_next = partial(middleware, call_next=call_next)
+        return await call_next(ctx)
+
+    server.middleware[:] = [traced]
+
+
+def _is_seen(meta: Mapping[str, Any] | None) -> bool:
+    if meta and "traceparent" in meta:
+        return True
+    return not isinstance(get_tracer_provider(), ProxyTracerProvider)

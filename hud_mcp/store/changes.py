@@ -1,0 +1,325 @@
+"""What every call changes of a session, made together with what other sessions' calls change.
+
+Each checks that its server still owns the session, and holds the session's row meanwhile, so
+that no other server takes it over between the check and the commit. Changes of one kind go to the
+driver as many rows of one statement; where that does not change all of them, each is made alone,
+and says why it cannot be.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+from hud_mcp.errors import IdTaken
+from hud_mcp.grade import Outcome
+from hud_mcp.record.values import Receipt, TrajectoryStep
+from hud_mcp.store import plans, reading
+from hud_mcp.store.json_text import dump
+from hud_mcp.store.lease import Lease
+from hud_mcp.store.writing import not_mine
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+    from hud_mcp.store.statements import Driver
+
+__all__ = ["Change", "NewEnd", "NewPrompt", "NewSession", "NewSteps", "StepRow", "make_together"]
+
+
+class _NotAll(Exception):
+    """Of many rows, not all were changed."""
+
+
+class Change(Protocol):
+    """A change that is made of many sessions at once.
+
+    Attributes:
+        order: When it is made among those of other kinds: a session begins, then steps, then ends.
+    """
+
+    order: ClassVar[int]
+
+    def make(self, driver: "Driver", lease: Lease) -> Any:
+        """Make it alone, and return what its caller is given.
+
+        Raises:
+            SessionTaken: Another server owns the session, or it has ended.
+            StoreFailed: There is no such session.
+        """
+        ...
+
+    @classmethod
+    def make_all(cls, driver: "Driver", lease: Lease, changes: Sequence[Any]) -> list[Any]:
+        """Make many, and return what each one's caller is given."""
+        ...
+
+
+def make_together(
+    driver: "Driver", lease: Lease, changes: "Sequence[Change | Callable[[Connection], Any]]"
+) -> list[Any]:
+    """Make changes in one transaction; return what each one's caller is given.
+
+    What is not one of many keeps its place among those before it and after it.
+    """
+    results: list[Any] = [None] * len(changes)
+    waiting: list[tuple[int, Change]] = []
+
+    def make_waiting() -> None:
+        waiting.sort(key=lambda each: each[1].order)
+        for _, same in groupby(waiting, key=lambda each: each[1].order):
+            numbers, of_kind = zip(*same, strict=True)
+            made = of_kind[0].make_all(driver, lease, of_kind)
+            for number, result in zip(numbers, made, strict=True):
+                results[number] = result
+        waiting.clear()
+
+    for i, change in enumerate(changes):
+        if callable(change):
+            make_waiting()
+            results[i] = change(driver.connection)
+        else:
+            waiting.append((i, change))
+    make_waiting()
+    return results
+
+
+@dataclass(frozen=True, slots=True)
+class NewSession:
+    """A session begins. Its caller is given the number of its start, from 1.
+
+    Attributes:
+        row: Its columns, without its owner.
+        tries: How many starts there may be; None for any number.
+    """
+
+    order: ClassVar[int] = 0
+    row: dict[str, Any]
+    tries: int | None
+
+    def make(self, driver: "Driver", lease: Lease) -> int:
+        """Make it alone.
+
+        Raises:
+            IdTaken: Another session has its id.
+            LimitReached: There are as many starts as there may be.
+        """
+        return self.make_all(driver, lease, [self])[0]
+
+    @classmethod
+    def make_all(cls, driver: "Driver", lease: Lease, changes: "Sequence[NewSession]") -> list[int]:
+        """Make many."""
+        from sqlalchemy.exc import IntegrityError  # noqa: PLC0415  # SQLAlchemy loads here
+
+        statements = driver.statements
+        if statements.lock_starts is not None:
+            keys = sorted({change.row["start_key"] for change in changes})  # two servers' alike
+            driver.run_many(statements.lock_starts, [{"start_key": key} for key in keys])
+        lease.enter(driver.connection)
+        found: list[int] = []
+        try:
+            if all(change.tries is None for change in changes):
+                rows = [change.owned_by(lease) for change in changes]
+                return driver.fetch_many(statements.insert_session, rows)
+            for change in changes:
+                if change.tries is not None:
+                    key = change.row["start_key"]
+                    plans.check_tries(driver.connection, key, change.tries)
+                rows = [change.owned_by(lease)]
+                found += driver.fetch_many(statements.insert_session, rows)
+        except IntegrityError as exc:
+            if "secret" not in str(exc.orig):
+                raise
+            raise IdTaken("Another session has this id; nothing was recorded.") from exc
+        return found
+
+    def owned_by(self, lease: Lease) -> dict[str, Any]:
+        """What its statement is given."""
+        return {**self.row, "owner": lease.server_id, "of_start_key": self.row["start_key"]}
+
+
+@dataclass(frozen=True, slots=True)
+class NewPrompt:
+    """What a session asks becomes known."""
+
+    order: ClassVar[int] = 1
+    session_id: str
+    prompt: str
+
+    def make(self, driver: "Driver", lease: Lease) -> None:
+        """Make it alone."""
+        if driver.run(driver.statements.set_prompt, self.values(lease)) != 1:
+            raise not_mine(driver.connection, self.session_id)
+
+    @classmethod
+    def make_all(cls, driver: "Driver", lease: Lease, changes: "Sequence[NewPrompt]") -> list[None]:
+        """Make many."""
+        _all(driver, driver.statements.set_prompt, [each.values(lease) for each in changes])
+        return [None] * len(changes)
+
+    def values(self, lease: Lease) -> dict[str, Any]:
+        """What its statement is given."""
+        return {
+            "session_id": self.session_id,
+            "server": lease.server_id,
+            "new_prompt": self.prompt,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class StepRow:
+    """A step as its row has it.
+
+    Attributes:
+        index: Its number.
+        text: The step, as JSON.
+        snapshot: The world's state after it, or None.
+    """
+
+    index: int
+    text: str
+    snapshot: bytes | None = None
+
+    @classmethod
+    def of(cls, step: TrajectoryStep, snapshot: bytes | None = None) -> "StepRow":
+        """The row of a step."""
+        finite = step.reward is None or math.isfinite(step.reward)
+        return cls(step.index, dump(step, exclude_defaults=True, finite=finite), snapshot)
+
+
+@dataclass(frozen=True, slots=True)
+class NewSteps:
+    """Steps of one session, in order. One that is there already under its number stays as it is.
+
+    Attributes:
+        session_id: The session.
+        rows: The steps.
+        answered_at: When the last one answered; None where it does not.
+        unflushed: Whether steps may follow that are told before they are written; None where
+            that stays as it is.
+    """
+
+    order: ClassVar[int] = 2
+    session_id: str
+    rows: Sequence[StepRow]
+    answered_at: datetime | None = None
+    unflushed: bool | None = None
+
+    def make(self, driver: "Driver", lease: Lease) -> None:
+        """Make it alone."""
+        statements = driver.statements
+        added = [driver.run(statements.insert_step, row) == 1 for row in self.steps(lease)]
+        if not all(added):
+            mine = {"session_id": self.session_id, "server": lease.server_id}
+            if driver.fetch(statements.is_mine, mine) is None:
+                raise not_mine(driver.connection, self.session_id)
+        if added[-1]:
+            self._make_rest(driver, lease, [self])
+
+    @classmethod
+    def make_all(cls, driver: "Driver", lease: Lease, changes: "Sequence[NewSteps]") -> list[None]:
+        """Make many."""
+        steps = [row for change in changes for row in change.steps(lease)]
+        _all(driver, driver.statements.insert_step, steps)
+        cls._make_rest(driver, lease, changes)
+        return [None] * len(changes)
+
+    @classmethod
+    def _make_rest(cls, driver: "Driver", lease: Lease, changes: "Sequence[NewSteps]") -> None:
+        """Write what belongs to the steps that were added."""
+        statements = driver.statements
+        answers = [each.answer(lease) for each in changes if each.answered_at is not None]
+        _all(driver, statements.set_answered, answers)
+        marked = [each for each in changes if each.answered_at is None]
+        marks = [each.mark(lease) for each in marked if each.unflushed is not None]
+        _all(driver, statements.set_unflushed, marks)
+        snapshots = [found for each in changes for found in each.state()]
+        driver.run_many(statements.put_snapshot, snapshots)
+
+    def steps(self, lease: Lease) -> list[dict[str, Any]]:
+        """What the statement that adds a step is given, for each."""
+        mine = {"session_id": self.session_id, "server": lease.server_id}
+        return [{**mine, "step": row.index, "row": row.text} for row in self.rows]
+
+    def answer(self, lease: Lease) -> dict[str, Any]:
+        """What the statement is given that says when the session was answered."""
+        return {**self.mark(lease), "new_answered_at": self.answered_at}
+
+    def mark(self, lease: Lease) -> dict[str, Any]:
+        """What the statement is given that says whether unwritten steps may follow."""
+        return {
+            "session_id": self.session_id,
+            "server": lease.server_id,
+            "new_unflushed": bool(self.unflushed),
+        }
+
+    def state(self) -> list[dict[str, Any]]:
+        """The last state of the world that is kept of them, if any is."""
+        kept = [row for row in self.rows if row.snapshot is not None][-1:]
+        return [
+            {"session_id": self.session_id, "step": row.index, "data": row.snapshot} for row in kept
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class NewEnd:
+    """A session ends. Its caller is given the receipt that stands: an end that is there stays."""
+
+    order: ClassVar[int] = 3
+    session_id: str
+    receipt: Receipt
+    text: str
+
+    @classmethod
+    def of(cls, session_id: str, receipt: Receipt) -> "NewEnd":
+        """The end that a receipt says."""
+        return cls(session_id, receipt, dump(receipt))
+
+    def make(self, driver: "Driver", lease: Lease) -> Receipt:
+        """Make it alone.
+
+        Raises:
+            StoreFailed: Also where the receipt that is there is damaged.
+        """
+        if driver.run(driver.statements.set_ended, self.values(lease)) != 1:
+            row = reading.session_row(driver.connection, self.session_id)
+            if row is not None and row.ended_at is not None:
+                return reading.read_receipt(row) or self.receipt
+            raise not_mine(driver.connection, self.session_id)
+        self._delete_snapshots(driver, [self])
+        return self.receipt
+
+    @classmethod
+    def make_all(cls, driver: "Driver", lease: Lease, changes: "Sequence[NewEnd]") -> list[Receipt]:
+        """Make many."""
+        _all(driver, driver.statements.set_ended, [each.values(lease) for each in changes])
+        cls._delete_snapshots(driver, changes)
+        return [each.receipt for each in changes]
+
+    @staticmethod
+    def _delete_snapshots(driver: "Driver", changes: "Sequence[NewEnd]") -> None:
+        """Remove what nothing needs any more; what was answered can be graded again."""
+        ungraded = [each for each in changes if each.receipt.outcome is not Outcome.GRADED]
+        of = [{"session_id": each.session_id} for each in ungraded]
+        driver.run_many(driver.statements.delete_snapshot, of)
+
+    def values(self, lease: Lease) -> dict[str, Any]:
+        """What its statement is given."""
+        return {
+            "session_id": self.session_id,
+            "server": lease.server_id,
+            "new_receipt": self.text,
+            "new_ended_at": self.receipt.ended_at,
+        }
+
+
+def _all(driver: "Driver", statement: Any, rows: Sequence[dict[str, Any]]) -> None:
+    """Change a row for each of some values.
+
+    Raises:
+        _NotAll: Not every one was there to be changed.
+    """
+    if rows and driver.run_many(statement, rows) != len(rows):
+        raise _NotAll

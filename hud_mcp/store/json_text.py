@@ -1,0 +1,50 @@
+"""Values as the JSON that every database takes, each made once."""
+
+import json
+import math
+from typing import Any, cast
+
+from pydantic import BaseModel
+from pydantic_core import PydanticSerializationError
+
+__all__ = ["dump", "to_json"]
+
+
+def dump(value: BaseModel, *, exclude_defaults: bool = False, finite: bool = True) -> str:
+    """A value as JSON, as `to_json` writes it.
+
+    Args:
+        value: What is dumped.
+        exclude_defaults: Whether what equals its default is left out.
+        finite: Whether all numbers of its own fields are. Pydantic writes no others, and would
+            write `null` for them.
+    """
+    if finite:
+        try:
+            return value.model_dump_json(exclude_defaults=exclude_defaults, ensure_ascii=True)
+        except PydanticSerializationError:  # of half a surrogate pair, which Python's can write
+            pass
+    return to_json(value.model_dump(mode="json", exclude_defaults=exclude_defaults))
+
+
+def to_json(value: Any) -> str:
+    """A value as the JSON that every database takes.
+
+    JSON has no number that is none or not finite, and PostgreSQL refuses the tokens that
+    Python writes for them: they are written as text, `"NaN"` and `"Infinity"`, which a field
+    that holds a number reads back.
+    """
+    try:
+        return json.dumps(value, allow_nan=False, separators=(",", ":"))
+    except ValueError:
+        return json.dumps(_with_finite_numbers(value), separators=(",", ":"))
+
+
+def _with_finite_numbers(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    if isinstance(value, dict):
+        return {k: _with_finite_numbers(v) for k, v in cast("dict[str, Any]", value).items()}
+    if isinstance(value, list | tuple):
+        return [_with_finite_numbers(v) for v in cast("list[Any]", value)]
+    return value

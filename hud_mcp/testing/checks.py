@@ -1,0 +1,165 @@
+"""What the checks of the contract are made of: calls within a bound, and what is expected."""
+
+import io
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import anyio
+from PIL import Image
+
+from hud_mcp.action import (
+    Action,
+    ClickAction,
+    CustomAction,
+    DragAction,
+    KeyDownAction,
+    KeyUpAction,
+    MoveAction,
+    Point,
+    PositionFetch,
+    PressAction,
+    ResponseAction,
+    ScreenshotFetch,
+    ScrollAction,
+    TypeAction,
+    WaitAction,
+)
+from hud_mcp.errors import ActionFailed
+from hud_mcp.observation import Look, Observation, Screenshot
+from hud_mcp.world import Restorable, World
+
+__all__ = [
+    "CALL_BOUND_S",
+    "FEW_CHARS",
+    "ONE_OF_EACH",
+    "ContractBroken",
+    "css_size_of",
+    "expect",
+    "expect_kind",
+    "fails",
+    "in_its_own_task",
+    "look_at",
+    "observe",
+    "refused",
+    "restore",
+    "snapshot",
+]
+
+CALL_BOUND_S = 30.0
+"""Longer than any one call of a world may take."""
+
+FEW_CHARS = 200
+_SPOT = Point(x=1, y=1)
+ONE_OF_EACH: tuple[Action, ...] = (
+    ClickAction(point=_SPOT),
+    PressAction(keys=("a",)),
+    KeyDownAction(keys=("shift",)),
+    KeyUpAction(keys=("shift",)),
+    TypeAction(text="a"),
+    ScrollAction(point=_SPOT, scroll=_SPOT),
+    MoveAction(point=_SPOT),
+    WaitAction(time=1),
+    DragAction(path=(_SPOT, _SPOT)),
+    ScreenshotFetch(),
+    PositionFetch(),
+    ResponseAction(text="a"),
+    CustomAction(action="no such action"),
+)
+
+
+class ContractBroken(AssertionError):
+    """A world does not do what every world does; the text says what."""
+
+
+def expect(holds: object, text: str) -> None:
+    """Raise what a check has found, unless it holds."""
+    if not holds:
+        raise ContractBroken(text)
+
+
+def expect_kind(value: object, kind: type, of: str) -> None:
+    """Expect a type of what an author's code returned."""
+    expect(isinstance(value, kind), f"{of} returned {value!r}, which is no {kind.__name__}")
+
+
+async def fails(call: Callable[[], Awaitable[Any]], error: type[Exception]) -> None:
+    """Expect an error of a call, within a bound."""
+    try:
+        with anyio.fail_after(CALL_BOUND_S):
+            await call()
+    except error:
+        return
+    raise ContractBroken(f"no {error.__name__} was raised")
+
+
+async def observe(world: World, look: Look) -> Observation:
+    """One observation, within a bound."""
+    with anyio.fail_after(CALL_BOUND_S):
+        return await world.observe(look)
+
+
+async def look_at(world: World) -> str:
+    """The world in words; an empty string where it has none."""
+    return (await observe(world, Look())).text or ""
+
+
+async def snapshot(world: World) -> bytes:
+    """A snapshot, within a bound."""
+    if not isinstance(world, Restorable):
+        raise ContractBroken("one world of the spec is Restorable, and another is not")
+    with anyio.fail_after(CALL_BOUND_S):
+        return await world.snapshot()
+
+
+async def restore(world: World, data: bytes) -> None:
+    """Take a snapshot up, within a bound."""
+    if not isinstance(world, Restorable):
+        raise ContractBroken("one world of the spec is Restorable, and another is not")
+    with anyio.fail_after(CALL_BOUND_S):
+        await world.restore(data)
+
+
+async def refused(world: World, action: Action) -> None:
+    """Perform an action that must be refused.
+
+    Raises:
+        AssertionError: It was performed, or was refused by another error than `ActionFailed`.
+    """
+    try:
+        with anyio.fail_after(CALL_BOUND_S):
+            await world.act(action)
+    except ActionFailed as exc:
+        if not str(exc):
+            raise ContractBroken(f"{action.type!r} was refused without a reason") from exc
+    except Exception as exc:  # whatever a wrong world raises is the finding
+        text = f"{action.type!r} was refused by {exc!r}, which is no ActionFailed"
+        raise ContractBroken(text) from exc
+    else:
+        raise ContractBroken(f"{action.type!r} was not refused")
+
+
+def css_size_of(image: Screenshot, kind: str) -> tuple[int, int]:
+    """Check a picture against what it says about itself; return its screen's size."""
+    with Image.open(io.BytesIO(image.data)) as decoded:
+        decoded.load()
+        expect(decoded.format == kind.upper(), "the picture is of another kind")
+        expect(decoded.size == (image.width_px, image.height_px), "the size that it says is wrong")
+    expect(image.mime_type == f"image/{kind}", "its type is not what was asked for")
+    return round(image.width_px * image.scale), round(image.height_px * image.scale)
+
+
+async def in_its_own_task(step: Callable[[], Awaitable[None]]) -> None:
+    """Run a step in a task of its own, and raise what it raises."""
+    failures: list[BaseException] = []
+
+    async def run() -> None:
+        try:
+            await step()
+        except Exception as exc:  # noqa: BLE001  # raised below, outside of the group
+            failures.append(exc)
+
+    with anyio.fail_after(CALL_BOUND_S):
+        async with anyio.create_task_group() as group:
+            group.start_soon(run)
+    if failures:
+        raise ContractBroken(f"a call from another task failed: {failures[0]!r}")

@@ -1,0 +1,416 @@
+"""The contract: one test for each sentence of it."""
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import anyio
+
+from hud_mcp.action import (
+    ACTION_TYPES,
+    Action,
+    ActionEffect,
+    CustomAction,
+    WaitAction,
+)
+from hud_mcp.errors import EnvironmentFailed, HudMcpError
+from hud_mcp.observation import Look, Observation
+from hud_mcp.testing.checks import (
+    CALL_BOUND_S,
+    FEW_CHARS,
+    ONE_OF_EACH,
+    ContractBroken,
+    css_size_of,
+    expect,
+    expect_kind,
+    fails,
+    in_its_own_task,
+    look_at,
+    observe,
+    refused,
+    restore,
+    snapshot,
+)
+from hud_mcp.world import Opening, Restorable, Shared, World, WorldSpec
+
+__all__ = ["WorldContract"]
+
+Check = Callable[[Any, Opening], Awaitable[None]]
+
+
+def _in_an_opening(check: Check) -> Callable[[Any], Awaitable[None]]:
+    """Make a test of a check: without arguments, in an opening of its own."""
+
+    async def test(self: "WorldContract") -> None:
+        async with self.an_opening() as opening:
+            await check(self, opening)
+
+    # Not `functools.wraps`: pytest would follow it, and look for a fixture of the check's argument.
+    test.__name__, test.__qualname__ = check.__name__, check.__qualname__
+    test.__doc__ = check.__doc__
+    return test
+
+
+class WorldContract:
+    """What holds for every world. Override `make_spec`, and the samples as they apply.
+
+    Its tests are asynchronous functions without arguments. Names of them stay as they are.
+    """
+
+    @classmethod
+    def make_spec(cls) -> WorldSpec:
+        """The declaration whose worlds are tested."""
+        raise NotImplementedError
+
+    @classmethod
+    def make_opening(cls, shared: Shared) -> Opening:
+        """What worlds are opened with: a context, a folder."""
+        return Opening(shared=shared, seed=1)
+
+    @classmethod
+    def changing_actions(cls) -> Sequence[Action]:
+        """Actions that work in a new world, and after which it looks different."""
+        return ()
+
+    @classmethod
+    def kept_actions(cls) -> Sequence[Action]:
+        """Actions of which a snapshot keeps everything; of use where worlds are `Restorable`."""
+        return cls.changing_actions()
+
+    @classmethod
+    def refused_actions(cls) -> Sequence[Action]:
+        """Actions of types that the spec lists, which a new world must refuse."""
+        return ()
+
+    @classmethod
+    def css_size(cls) -> tuple[int, int] | None:
+        """Width and height of the screen in CSS pixels, or None where it is not known."""
+        return None
+
+    @asynccontextmanager
+    async def an_opening(self) -> AsyncGenerator[Opening]:
+        """An opening, whose shared services end with the test."""
+        shared = Shared()
+        try:
+            yield self.make_opening(shared)
+        finally:
+            with anyio.fail_after(CALL_BOUND_S, shield=True):
+                await shared.close()
+
+    # The declaration.
+
+    @_in_an_opening
+    async def test_the_spec_declares_what_a_session_asks_it(self, opening: Opening) -> None:
+        """Its name, its actions, its screen and its context space are there and consistent."""
+        spec = self.make_spec()
+        expect(spec.name, "the spec has no name")
+        expect(
+            spec.actions <= frozenset(ACTION_TYPES) - {"response"},
+            "actions are of ACTION_TYPES, and `response` is the session's",
+        )
+        expect_kind(spec, WorldSpec, "make_spec()")
+        expect(spec.has_screen in (True, False), "has_screen is neither True nor False")
+        expect(spec.replayable in (True, False), "replayable is neither True nor False")
+        problems = spec.context_space.problems(spec.context_space.default)
+        expect(not problems, f"its default context is not allowed: {problems}")
+        async with self.a_world(opening) as world:
+            expect_kind(world, spec.world_type, "open()")
+            expect_kind(world, World, "open()")
+
+    # Acting.
+
+    @_in_an_opening
+    async def test_an_action_that_works_returns_an_effect(self, opening: Opening) -> None:
+        """`act` returns an `ActionEffect`, and the samples change what is seen."""
+        async with self.a_world(opening) as world:
+            before = await look_at(world)
+            for action in self._samples():
+                with anyio.fail_after(CALL_BOUND_S):
+                    expect_kind(await world.act(action), ActionEffect, "act()")
+            if self.changing_actions():
+                expect(await look_at(world) != before, "changing_actions() changed nothing")
+
+    @_in_an_opening
+    async def test_types_that_are_not_declared_are_refused_and_change_nothing(
+        self, opening: Opening
+    ) -> None:
+        """An action type that the spec does not list is refused, and the world is as before."""
+        actions = self.make_spec().actions
+        async with self.a_world(opening) as world:
+            before = await look_at(world)
+            for action in ONE_OF_EACH:
+                if action.type not in actions:
+                    await refused(world, action)
+            expect(await look_at(world) == before, "a refused action changed the world")
+
+    @_in_an_opening
+    async def test_a_refused_action_changes_nothing(self, opening: Opening) -> None:
+        """What raises `ActionFailed` leaves the world as it was, and usable."""
+        async with self.a_world(opening) as world:
+            before = await look_at(world)
+            for action in self._refusals():
+                await refused(world, action)
+                expect(await look_at(world) == before, f"{action} was refused, but changed it")
+            for action in self._samples():
+                await world.act(action)
+
+    # Observing.
+
+    @_in_an_opening
+    async def test_looking_changes_nothing(self, opening: Opening) -> None:
+        """Two observations without an action between them are equal."""
+        async with self.a_world(opening) as world:
+            for actions in ((), self._samples()):
+                for action in actions:
+                    await world.act(action)
+                first = await look_at(world)
+                expect(await look_at(world) == first, "observing changed what is observed")
+
+    @_in_an_opening
+    async def test_only_what_was_asked_for_is_observed(self, opening: Opening) -> None:
+        """No picture and no text come without being asked for."""
+        async with self.a_world(opening) as world:
+            seen = await observe(world, Look())
+            expect_kind(seen, Observation, "observe()")
+            expect(seen.image is None, "a picture that nobody asked for")
+            expect((await observe(world, Look(text=False))).text is None, "text, unasked for")
+
+    @_in_an_opening
+    async def test_the_text_keeps_to_its_limit(self, opening: Opening) -> None:
+        """A text is no longer than `max_text_chars`."""
+        async with self.a_world(opening) as world:
+            text = (await observe(world, Look(max_text_chars=FEW_CHARS))).text
+            expect(text is None or len(text) <= FEW_CHARS, "the text is longer than its limit")
+
+    @_in_an_opening
+    async def test_pictures_decode_and_map_to_the_screen(self, opening: Opening) -> None:
+        """PNG and JPEG are what they say, and their scale leads back to the same screen."""
+        if not self.make_spec().has_screen:
+            return
+        async with self.a_world(opening) as world:
+            sizes: list[tuple[int, int]] = []
+            for kind in ("png", "jpeg"):
+                image = (await observe(world, Look(text=False, image=kind))).image
+                if image is None:
+                    raise ContractBroken("the spec has a screen, and there is no picture")
+                sizes.append(css_size_of(image, kind))
+            expect(sizes[0] == sizes[1], "PNG and JPEG map to screens of different sizes")
+            expect(self.css_size() in (None, sizes[0]), "the scale leads off the screen")
+
+    @_in_an_opening
+    async def test_without_a_screen_there_is_no_picture(self, opening: Opening) -> None:
+        """A spec without a screen has worlds without pictures."""
+        if self.make_spec().has_screen:
+            return
+        async with self.a_world(opening) as world:
+            expect((await observe(world, Look())).image is None, "a picture without a screen")
+
+    # Several worlds.
+
+    @_in_an_opening
+    async def test_two_worlds_are_independent(self, opening: Opening) -> None:
+        """What is done in one world is not seen in another; closing one leaves the other."""
+        async with self.a_world(opening) as other:
+            before = await look_at(other)
+            async with self.a_world(opening) as world:
+                for action in self._samples():
+                    await world.act(action)
+                expect(await look_at(other) == before, "one world saw what happened in another")
+            expect(await look_at(other) == before, "closing one world changed another")
+            for action in self._samples():
+                await other.act(action)
+
+    @_in_an_opening
+    async def test_worlds_may_act_at_the_same_time(self, opening: Opening) -> None:
+        """Two worlds in use at once come to what one alone comes to."""
+        ends: list[str] = []
+
+        async def live() -> None:
+            async with self.a_world(opening) as world:
+                for action in self._samples():
+                    await world.act(action)
+                ends.append(await look_at(world))
+
+        with anyio.fail_after(2 * CALL_BOUND_S):
+            await live()
+            async with anyio.create_task_group() as group:
+                group.start_soon(live)
+                group.start_soon(live)
+        if self.make_spec().replayable:
+            expect(len(set(ends)) == 1, "worlds at the same time disturbed each other")
+
+    # Coming back.
+
+    @_in_an_opening
+    async def test_a_replayable_world_comes_back_by_its_actions(self, opening: Opening) -> None:
+        """Same seed, same context, same actions, same looks: the same observations."""
+        if self.make_spec().replayable:
+            expect(await self._live(opening) == await self._live(opening), "the replay differs")
+
+    @_in_an_opening
+    async def test_a_replay_needs_no_seed(self, opening: Opening) -> None:
+        """Where nobody chose a seed, a replayable world comes back as well."""
+        unseeded = replace(opening, seed=None)
+        if self.make_spec().replayable:
+            expect(await self._live(unseeded) == await self._live(unseeded), "the replay differs")
+
+    @_in_an_opening
+    async def test_a_snapshot_changes_nothing(self, opening: Opening) -> None:
+        """A world of which a snapshot was taken looks and goes on as one of which none was."""
+        async with self.a_world(opening) as world, self.a_world(opening) as other:
+            if not isinstance(world, Restorable):
+                return
+            for action in (None, *self._kept()):
+                for acting in (world, other):
+                    if action is not None:
+                        await acting.act(action)
+                await snapshot(world)
+                expect(await look_at(world) == await look_at(other), "the snapshot shows")
+
+    @_in_an_opening
+    async def test_a_restored_world_goes_on_as_it_was(self, opening: Opening) -> None:
+        """After any action, a new world that takes the snapshot up shows and does the same."""
+        kept = self._kept()
+        texts: list[str] = []
+        snapshots: list[bytes] = []
+        async with self.a_world(opening) as world:
+            if not isinstance(world, Restorable):
+                return
+            texts.append(await look_at(world))
+            for action in (*kept, *kept):
+                await world.act(action)
+                texts.append(await look_at(world))
+                snapshots.append(await snapshot(world))
+        for done in (1, len(kept)):
+            async with self.a_world(opening) as other:
+                await restore(other, snapshots[done - 1])
+                expect(await look_at(other) == texts[done], "the restored world looks different")
+                again = await snapshot(other)
+                for action, text in zip((*kept, *kept)[done:], texts[done + 1 :], strict=True):
+                    await other.act(action)
+                    expect(await look_at(other) == text, f"{action} does something else now")
+            async with self.a_world(opening) as third:
+                await restore(third, again)
+                expect(await look_at(third) == texts[done], "a snapshot of it is not the same")
+
+    @_in_an_opening
+    async def test_what_is_no_snapshot_is_refused(self, opening: Opening) -> None:
+        """Damaged bytes are an `EnvironmentFailed`, and the world is of no use after it."""
+        async with self.a_world(opening) as world:
+            if not isinstance(world, Restorable):
+                return
+            data = await snapshot(world)
+        for damaged in (b"", b"no snapshot", data[: len(data) // 2]):
+            async with self.a_world(opening) as other:
+                await fails(partial(restore, other, damaged), EnvironmentFailed)
+                await fails(partial(observe, other, Look()), EnvironmentFailed)
+
+    # Tasks, cancellation, the end.
+
+    @_in_an_opening
+    async def test_calls_may_come_from_different_tasks(self, opening: Opening) -> None:
+        """Opened in one task, acted on in a second, observed in a third, closed in a fourth."""
+        worlds: list[World] = []
+
+        async def open_it() -> None:
+            worlds.append(await self.make_spec().open(opening))
+
+        async def act_on_it() -> None:
+            for action in self._samples():
+                await worlds[0].act(action)
+
+        async def observe_it() -> None:
+            await worlds[0].observe(Look())
+
+        async def close_it() -> None:
+            await worlds[0].close()
+
+        for step in (open_it, act_on_it, observe_it, close_it):
+            await in_its_own_task(step)
+
+    @_in_an_opening
+    async def test_a_cancelled_call_leaves_the_world_usable(self, opening: Opening) -> None:
+        """Cut off at any moment, the next call works and comes back in time."""
+        async with self.a_world(opening) as world:
+            for delay_s in (0, 0.001, 0.005, 0.02):
+                with anyio.move_on_after(delay_s):
+                    for action in self._samples():
+                        await world.act(action)
+                    await world.observe(Look())
+                    await anyio.sleep_forever()
+            with anyio.fail_after(CALL_BOUND_S):
+                for action in self._samples():
+                    await world.act(action)
+                await world.observe(Look())
+
+    @_in_an_opening
+    async def test_a_cancelled_opening_does_not_spoil_the_next(self, opening: Opening) -> None:
+        """After an opening was cut off, another one works."""
+        for delay_s in (0, 0.001, 0.02):
+            with anyio.move_on_after(delay_s):
+                world = await self.make_spec().open(opening)
+                await world.close()
+        async with self.a_world(opening) as world:
+            await look_at(world)
+
+    @_in_an_opening
+    async def test_closing_twice_is_no_error(self, opening: Opening) -> None:
+        """`close` may be called again, and returns in time."""
+        with anyio.fail_after(CALL_BOUND_S):
+            world = await self.make_spec().open(opening)
+            await world.close()
+            await world.close()
+
+    @_in_an_opening
+    async def test_a_closed_world_refuses_clearly(self, opening: Opening) -> None:
+        """Acting and observing after `close` raise an error of this package's tree."""
+        world = await self.make_spec().open(opening)
+        await world.close()
+        calls: list[Callable[[], Awaitable[Any]]] = [lambda: world.observe(Look())]
+        calls += [lambda action=action: world.act(action) for action in self._samples()]
+        for call in calls:
+            await fails(call, HudMcpError)
+
+    # What the checks are made of.
+
+    @asynccontextmanager
+    async def a_world(self, opening: Opening) -> AsyncGenerator[World]:
+        """A world of the spec, closed afterwards, within a bound."""
+        spec = self.make_spec()
+        context = spec.context_space.fill(opening.context)
+        with anyio.fail_after(2 * CALL_BOUND_S):
+            world = await spec.open(replace(opening, context=context))
+            try:
+                yield world
+            finally:
+                await world.close()
+
+    def _samples(self) -> Sequence[Action]:
+        waits = [WaitAction(time=1)] if "wait" in self.make_spec().actions else []
+        return [*waits, *self.changing_actions()]
+
+    def _kept(self) -> Sequence[Action]:
+        waits = [WaitAction(time=1)] if "wait" in self.make_spec().actions else []
+        return [*waits, *self.kept_actions()]
+
+    async def _live(self, opening: Opening) -> list[Any]:
+        """Act and look in a new world, in every way of looking; return what was seen."""
+        image = "png" if self.make_spec().has_screen else None
+        looks = (Look(), Look(changes=True), Look(text=False, image=image), Look(changes=True))
+        seen: list[Any] = []
+        async with self.a_world(opening) as world:
+            seen.append(await look_at(world))
+            for i, action in enumerate([*self._samples(), *self._samples()]):
+                effect = await world.act(action)
+                found = await observe(world, looks[i % len(looks)])
+                size = found.image and (found.image.width_px, found.image.height_px)
+                seen.append((effect, found.text, size))
+            seen.append(await look_at(world))
+        return seen
+
+    def _refusals(self) -> Sequence[Action]:
+        unknown = CustomAction(action="no such action")
+        own = [unknown] if "custom" in self.make_spec().actions else []
+        return [*own, *self.refused_actions()]

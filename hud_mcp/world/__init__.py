@@ -1,0 +1,54 @@
+"""The contract of a world, what declares one, and what it is opened with.
+
+A *spec* declares a kind of world (`Browser(site="site/")`); opening it gives a *world*,
+the live and private state that one session acts on. This package owns the contract and
+imports no world. `hud_mcp.testing` has it as tests, for authors to run on worlds of their own.
+"""
+
+from hud_mcp.world.endpoint import (
+    DirectAccess,
+    DirectSession,
+    Endpoint,
+    EndpointAccess,
+    FindSession,
+    Publish,
+)
+from hud_mcp.world.live import (
+    ActsAtOnce,
+    Addressed,
+    Elsewhere,
+    Mortal,
+    Place,
+    Placed,
+    Restorable,
+    RestorableInPart,
+    Stoppable,
+    World,
+    current_world,
+)
+from hud_mcp.world.opening import Opening, Shared, SharedService
+from hud_mcp.world.spec import WorldSpec
+
+__all__ = [
+    "ActsAtOnce",
+    "Addressed",
+    "DirectAccess",
+    "DirectSession",
+    "Elsewhere",
+    "Endpoint",
+    "EndpointAccess",
+    "FindSession",
+    "Mortal",
+    "Opening",
+    "Place",
+    "Placed",
+    "Publish",
+    "Restorable",
+    "RestorableInPart",
+    "Shared",
+    "SharedService",
+    "Stoppable",
+    "World",
+    "WorldSpec",
+    "current_world",
+]

@@ -1,0 +1,114 @@
+"""What a world is opened with, and what the worlds of one process share."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+import anyio
+
+from hud_mcp.contention import Contention
+
+__all__ = ["Opening", "Shared", "SharedService"]
+
+
+class SharedService(Protocol):
+    """Something that the worlds of one process share, such as a browser."""
+
+    async def close(self) -> None:
+        """Release it. Closing twice is no error."""
+        ...
+
+
+ServiceT = TypeVar("ServiceT", bound=SharedService)
+
+
+class Shared:
+    """The services that the worlds of one process share, opened when first asked for.
+
+    Attributes:
+        contention: How long this process and its browsers waited for a processor or a lock.
+    """
+
+    def __init__(self) -> None:
+        self.contention = Contention()
+        self._services: dict[str, SharedService] = {}
+        self._locks: dict[str, anyio.Lock] = {}
+        self._closed = False
+
+    async def get(self, key: str, open_service: Callable[[], Awaitable[ServiceT]]) -> ServiceT:
+        """Return the service under a key; the first caller opens it while others wait.
+
+        Args:
+            key: Names the service and every option that it was opened with.
+            open_service: Called where there is none yet. If it raises, so does this
+                call, and the next caller tries again.
+        """
+        async with self._locks.setdefault(key, anyio.Lock()):
+            if key not in self._services:
+                service = await open_service()
+                if self._closed:
+                    await service.close()
+                    raise RuntimeError("the server is shutting down")
+                self._services[key] = service
+            return self._services[key]  # pyright: ignore[reportReturnType]  # a key has one type
+
+    def forget(self, key: str, service: SharedService) -> None:
+        """Let the next caller open a new one, unless somebody replaced it already."""
+        if self._services.get(key) is service:
+            del self._services[key]
+
+    async def close(self) -> None:
+        """Close all services at once; one that fails does not keep the others open.
+
+        Raises:
+            ExceptionGroup: What services raised, once all of them were closed.
+        """
+        self._closed = True
+        services, self._services = list(self._services.values()), {}
+        failures: list[Exception] = []
+
+        async def close_one(service: SharedService) -> None:
+            try:
+                await service.close()
+            except Exception as exc:  # noqa: BLE001  # raised below: here it would stop the others
+                failures.append(exc)
+
+        async with anyio.create_task_group() as group:
+            for service in services:
+                group.start_soon(close_one, service)
+        if failures:
+            raise ExceptionGroup("shared services failed to close", failures)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Opening:
+    """What a world is opened with.
+
+    Attributes:
+        context: Every feature of the spec's context space, checked and complete.
+        seed: For whatever the world draws at random; None where nobody chose one.
+        folder: Where the environment's file is; relative paths of a spec start there.
+        shared: The process's shared services.
+        log: Takes a line for the session's log.
+        handle: Where a session is brought back, what its world gave last as its handle or
+            snapshot; None where there is neither.
+        allow: Hosts that the task's own row opens, where the kind of world lets a row do so.
+        is_trusted: Whether the row is the user's own, and may name addresses of this machine
+            and of private networks; one that was imported or fetched may not.
+        apart: Whether the template runs in a process of its own, in the world's `Place`.
+        local_hosts: Hosts that any row may name, wherever they lead: the operator says so.
+        names_targets: Whether each action's effect says what it hit, for functions that ask.
+    """
+
+    context: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    seed: int | None = None
+    folder: Path = field(default_factory=Path)
+    shared: Shared = field(default_factory=Shared)
+    log: Callable[[str], None] = lambda _line: None
+    handle: bytes | None = field(default=None, repr=False)
+    allow: tuple[str, ...] = ()
+    is_trusted: bool = True
+    apart: bool = False
+    local_hosts: tuple[str, ...] = ()
+    names_targets: bool = False

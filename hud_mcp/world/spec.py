@@ -1,0 +1,101 @@
+"""The declaration of a kind of world: every member that the library looks for."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from hud_mcp.context import ContextSpace
+from hud_mcp.world.endpoint import Publish
+from hud_mcp.world.live import World
+from hud_mcp.world.opening import Opening
+
+if TYPE_CHECKING:
+    from hud_mcp.function import Function
+    from hud_mcp.template import Template
+    from hud_mcp.tool import Tool
+
+__all__ = ["WorldSpec"]
+
+
+class WorldSpec(ABC):
+    """The declaration of a kind of world. Constructing one does nothing.
+
+    Derive from it, give `name` and `world_type`, and write `open`. Everything else has a default;
+    a member may be set on the class, in the constructor, or be a property.
+
+    Attributes:
+        name: The kind, in a word: `browser`, `none`. A label, which nothing is decided by.
+        world_type: The class of what `open` returns; a template asks for it by annotation.
+        actions: The action types that `act` takes; of `ACTION_TYPES`, without `response`.
+        custom_actions: What `custom` takes: from a name to the JSON schema of its arguments, an
+            object whose `description` agents read.
+        has_screen: Whether an observation may carry a picture.
+        context_space: The features in which worlds of this kind may differ.
+        spaces: The spaces of actions and observations as JSON, for programs; None without.
+        replayable: Whether the same context, seed, actions and looks bring back the same state,
+            and the same observations up to how pictures are drawn. No seed is a seed too.
+        opens_nothing: Whether opening a world does nothing that could be lost: its session may
+            be recorded after it was opened.
+        runs_commands: Whether agents run commands of their own in it. Graders are then tried
+            with what commands can forge (`hud-mcp check`).
+        functions: What `setup` and `evaluate` of tasks may name beside the environment's own.
+        tools: Tools that agents have beside the environment's own.
+        endpoints: What a control channel publishes of a session's world: each a `Publish`, or
+            the `module:name` of one, which is loaded when a channel is served.
+    """
+
+    name: str
+    world_type: type[World]
+    actions: frozenset[str] = frozenset({"wait"})
+    custom_actions: Mapping[str, Mapping[str, Any]] = MappingProxyType({})
+    has_screen: bool = False
+    context_space: ContextSpace = ContextSpace()
+    spaces: Mapping[str, Any] | None = None
+    replayable: bool = False
+    opens_nothing: bool = False
+    runs_commands: bool = False
+    functions: "tuple[Function, ...]" = ()
+    tools: "tuple[Tool, ...]" = ()
+    endpoints: tuple[Publish | str, ...] = ()
+
+    @abstractmethod
+    async def open(self, opening: Opening) -> World:
+        """Open a world.
+
+        Raises:
+            EnvironmentFailed: It cannot be opened; the text says why and what to do.
+
+        If this call fails or is cancelled, nothing stays open.
+        """
+
+    def check(self, folder: Path) -> None:  # noqa: B027  # most miss nothing
+        """Refuse what is missing, before anything is opened.
+
+        Args:
+            folder: Where the environment's file is.
+
+        Raises:
+            InvalidEnvironment: Naming what is not there, as it was written.
+        """
+
+    def files(self, folder: Path) -> Iterable[Path]:  # noqa: ARG002  # for those that have some
+        """The files that the environment's digest covers beside its source.
+
+        Args:
+            folder: Where the environment's file is.
+        """
+        return ()
+
+    def replays_with(self, hosts: Sequence[str]) -> bool:  # noqa: ARG002  # for those that open some
+        """What `replayable` is for a session whose task's own row names these hosts."""
+        return self.replayable
+
+    def runs_apart(self, template: "Template") -> bool:  # noqa: ARG002  # for those that are placed
+        """Whether a template runs in a process of its own, in the world's `Place`."""
+        return False
+
+    def template_root(self) -> Path:
+        """The folder that a template with a process of its own names as the world's."""
+        return Path.cwd()

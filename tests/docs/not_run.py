@@ -1,0 +1,22 @@
+"""Commands of README and docs that the runner of blocks does not run, or that are to fail."""
+
+__all__ = ["FAILS", "NOT_RUN", "why_not_run"]
+
+NOT_RUN = {
+    "make demo": "`make fresh` runs it on a new machine; the taskset has tests of its own",
+    "make test": "it is what runs this test",
+    "pip install": "it needs a package registry; `make test` has installed the same extras",
+    "claude ": "it is other people's program",
+    "docker ": "it needs a daemon, and images from a registry",
+    "hud-mcp serve hud:": "it needs HUD's SDK; tests/channel/bridge runs it",
+    "python -m hud_mcp.channel ": "it listens beyond the loopback; tests/channel runs the module",
+}
+"""How a command begins, and why it is not run here."""
+
+FAILS = {("docs/check.md", "hud-mcp check env.py"): 1, ("docs/tasks.md", "hud-mcp eval"): 1}
+"""A page, and how a command of it begins, to the exit status that it is to have."""
+
+
+def why_not_run(command: str) -> str | None:
+    """Why a command is not run here; None where it is."""
+    return next((why for begins, why in NOT_RUN.items() if command.startswith(begins)), None)

@@ -214,6 +214,11 @@ class SessionView:
 
     def _over_text(self) -> str:
         state = self._core.state
+        if state.taken:
+            return (
+                "This server does not run this session any more: another one took it over, or it "
+                "has ended. Call again with its id."
+            )
         if state.phase is Phase.PARKED or state.is_leaving:
             why = (state.phase is Phase.PARKED and state.told) or "This server is stopping."
             return (

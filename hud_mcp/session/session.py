@@ -1145,6 +1145,11 @@ class Session:
         return ended_text(self.receipt, self.told)
 
     def _over_text(self) -> str:
+        if self.taken:
+            return (
+                "This server does not run this session any more: another one took it over, or it "
+                "has ended. Call again with its id."
+            )
         if self.state == "parked" or (self.receipt is None and self._parks):
             why = (self.state == "parked" and self.told) or "This server is stopping."
             return (

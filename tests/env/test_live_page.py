@@ -19,7 +19,7 @@ PROGRAMS = re.findall(
 
 def test_each_program_of_the_page_is_found_with_its_output() -> None:
     """None is left out because its output is missing."""
-    assert len(PROGRAMS) == PAGE.read_text().count("```python") == 2
+    assert len(PROGRAMS) == PAGE.read_text().count("```text") == 2
 
 
 @pytest.mark.parametrize("number", range(len(PROGRAMS)))

@@ -1,10 +1,11 @@
 """All that a client can see of a server and of a session: each text with its place.
 
-It asks as any client does: lists, resources, prompts, calls that are wrong, the live page.
+It asks as any client does: lists, resources, prompts, calls that are wrong, the live page. All
+of it may be asked twice, so what dies with a server is asked of the next one.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal, cast
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import anyio
 import orjson
@@ -12,12 +13,16 @@ import orjson
 from hud_mcp.action import Value
 from hud_mcp.agents.agent import Agent
 from hud_mcp.environment import Environment
-from hud_mcp.rollout.link import ConnectionLost
+from hud_mcp.rollout.conversation import repeat
+from hud_mcp.rollout.link import ConnectionLost, Reply
 from hud_mcp.rollout.server import RunServer
 from hud_mcp.server.names import safe_names
 from hud_mcp.session.caller import CHOSEN_SESSION
 from hud_mcp.task import Task
 from hud_mcp.tool import CORE_TOOLS
+
+if TYPE_CHECKING:
+    from mcp.client.client import Client
 
 __all__ = ["Seen", "SeenKind", "look_at_environment", "look_at_session", "replies_of", "tool_names"]
 
@@ -53,9 +58,9 @@ class Seen(Value):
 
 async def look_at_environment(server: RunServer, environment: Environment) -> list[Seen]:
     """Look at what an environment shows to anybody, before a task is begun."""
-    tools: Any = await server.ask(lambda client: client.list_tools())
-    prompts: Any = await server.ask(lambda client: client.list_prompts())
-    resources: Any = await server.ask(lambda client: client.list_resources())
+    tools = await _ask(server, lambda client: client.list_tools())
+    prompts = await _ask(server, lambda client: client.list_prompts())
+    resources = await _ask(server, lambda client: client.list_resources())
     found: list[Seen] = []
     for tool in tools.tools:
         if (
@@ -80,7 +85,7 @@ async def look_at_environment(server: RunServer, environment: Environment) -> li
             where = f"resources/list, {resource.uri}"
             found += _walk(where, _dump(resource), "metadata", own=False)
             found += await _manifest(server, str(resource.uri))
-    listed = await server.call("list_tasks", {"environment": environment.name})
+    listed = await _call(server, "list_tasks", {"environment": environment.name})
     for template in listed.structured.get("templates", ()):
         where = f"list_tasks, template {template['id']}"
         found += _of_template(template["id"], _walk(where, template, "schema", own=True))
@@ -100,22 +105,18 @@ async def look_at_session(
         tools: What the environment's own tools are called on this server, in order.
     """
     found: list[Seen] = []
-    listed = await server.call("list_tasks", {"environment": task.env, "filter": task.id})
+    listed = await _call(server, "list_tasks", {"environment": task.env, "filter": task.id})
     for row in listed.structured.get("tasks", ()):
         if row.get("id") == task.id:
             found += _walk("list_tasks, the task's row", row, "metadata", own=True)
-    started = await server.call(
-        "start_task", {"task": task.id}, {CHOSEN_SESSION: agent.session}
+    started = await _call(
+        server, "start_task", {"task": task.id}, {CHOSEN_SESSION: agent.session}
     )  # again, with its id: the same session and the same reply
     found += replies_of("start_task", started, "metadata")
     found += replies_of("task_status", await agent.ask("task_status", {}), "metadata")
     found += await _wrong_calls(server, agent, task, environment, tools)
     found += await _trajectory(server, agent.session)
-    for reply in (started, await agent.ask("task_status", {})):
-        address = cast("Any", reply).structured.get("live_url")
-        if isinstance(address, str):
-            found += await _live_page(address)
-            break
+    found += await repeat(lambda _suspect: _live_page(agent))
     return found
 
 
@@ -145,11 +146,11 @@ async def _wrong_calls(
             {**chosen, "context": {"zzz_no_such_feature": 1}},
         ]
     for arguments in starts:
-        reply = await server.call("start_task", arguments)
+        reply = await _call(server, "start_task", arguments)
         if reply.is_error:
             found += replies_of("start_task, a wrong call", reply, "error")
         elif isinstance(session := reply.structured.get("session"), str):
-            await server.call("cancel_task", {"session": session})  # an argument of any kind
+            await _call(server, "cancel_task", {"session": session})  # an argument of any kind
     steps: list[dict[str, Any]] = [
         {"type": "zzz"}, {"type": "custom", "action": "zzz", "args": {}},
         {"type": "click", "selector": "#zzz-nothing"},
@@ -193,10 +194,11 @@ async def _completions(server: RunServer, prompt: str, names: Sequence[str]) -> 
     for name in names:
         wanted = PromptReference(name=prompt)
         try:
-            done: Any = await server.ask(
+            done = await _ask(
+                server,
                 lambda client, name=name, wanted=wanted: client.complete(
                     wanted, {"name": name, "value": ""}
-                )
+                ),
             )
         except MCPError as exc:
             found.append(Seen(place=f"completion of {name}", kind="error", text=exc.error.message))
@@ -241,16 +243,20 @@ async def _read(server: RunServer, uri: str) -> tuple[dict[str, Any], str | None
     from mcp.shared.exceptions import MCPError  # noqa: PLC0415  # half a second to load
 
     try:
-        read: Any = await server.ask(lambda client: client.read_resource(uri))
+        read = await _ask(server, lambda client: client.read_resource(uri))
     except MCPError as exc:
         return {}, exc.error.message
     return orjson.loads(read.contents[0].text), None
 
 
-async def _live_page(address: str) -> list[Seen]:
-    """What the live page of a session shows to whoever has its address."""
+async def _live_page(agent: Agent) -> list[Seen]:
+    """What the live page of a session shows to whoever has its address, which a server tells."""
     import httpx2  # noqa: PLC0415  # the SDK's HTTP client, which only a run needs
 
+    status: Any = await agent.ask("task_status", {})
+    address = status.structured.get("live_url")
+    if not isinstance(address, str):
+        return []
     found: list[Seen] = []
     async with httpx2.AsyncClient(timeout=httpx2.Timeout(10), trust_env=False) as web:
         for tail in ("", "/events"):
@@ -270,6 +276,16 @@ async def _live_page(address: str) -> list[Seen]:
                 if tail and line.startswith("data:")
             ] or [Seen(place=f"the live page{tail}", kind="metadata", text=text[:_TEXT_CHARS])]
     return found
+
+
+async def _call(
+    server: RunServer, name: str, arguments: dict[str, Any], meta: Mapping[str, Any] | None = None
+) -> Reply:
+    return await repeat(lambda suspect: server.call(name, arguments, meta, suspect=suspect))
+
+
+async def _ask(server: RunServer, request: "Callable[[Client], Any]") -> Any:
+    return await repeat(lambda _suspect: server.ask(request))
 
 
 def _of_template(template: Any, found: Iterable[Seen]) -> list[Seen]:

@@ -6,7 +6,8 @@ the reply is read from it.
 """
 
 import secrets
-from typing import Any
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
 
 import anyio
 
@@ -20,10 +21,14 @@ from hud_mcp.session.caller import CAUSE, CHOSEN_SESSION, ONLY, REASON
 from hud_mcp.session.receipts import NOTHING_DONE, digest
 from hud_mcp.store import Store
 
-__all__ = ["AgentStopped", "Conversation"]
+__all__ = ["AgentStopped", "Conversation", "repeat"]
+
+T = TypeVar("T")
 
 _LOSSES = 3
 """A call that meets more deaths than this in a row may be what kills its servers."""
+_SUSPECT = 2
+"""One that has met so many is made while no other such call is."""
 _DEATHS = 3
 """So often is a step made again in a row that found its world dead, and did nothing."""
 _PAUSE_S = 0.05
@@ -144,20 +149,14 @@ class Conversation:
     async def _repeat(
         self, name: str, arguments: dict[str, Any], meta: dict[str, Any] | None = None
     ) -> Reply:
-        losses = 0
-        while True:
-            try:
-                return await self._call(name, arguments, meta)
-            except ConnectionLost as exc:
-                losses += 1
-                await _lose(exc, losses)
+        return await repeat(lambda suspect: self._call(name, arguments, meta, suspect=suspect))
 
     async def _call(
-        self, name: str, arguments: dict[str, Any], meta: dict[str, Any] | None = None
+        self, name: str, arguments: dict[str, Any], meta: dict[str, Any] | None, *, suspect: bool
     ) -> Reply:
         """Call a tool; again where the session is still being brought back, which takes a while."""
         while True:
-            reply = await self._server.call(name, arguments, meta)
+            reply = await self._server.call(name, arguments, meta, suspect=suspect)
             if reply.meta.get("hud-mcp/error") != SessionResuming.__name__:
                 return reply
             await anyio.sleep(_PAUSE_S)
@@ -171,7 +170,8 @@ class Conversation:
         losses = deaths = 0
         while True:
             try:
-                reply = await self._call(name, arguments, self._only)
+                suspect = losses >= _SUSPECT
+                reply = await self._call(name, arguments, self._only, suspect=suspect)
                 if _found_dead(reply) and deaths < _DEATHS:  # it is back, and nothing was done
                     deaths += 1
                     before = await self.steps()
@@ -199,6 +199,24 @@ class Conversation:
             image = await self._store.read_screenshot(step.screenshot)
         text = "\n".join(part for part in (step.error, step.observation_text) if part)
         return Reply(text or "Done.", image, is_error=step.error is not None)
+
+
+async def repeat(call: Callable[[bool], Awaitable[T]]) -> T:
+    """Make a call that may be made twice, until a server replies to it.
+
+    Args:
+        call: Makes it; it is told whether the call is a suspect.
+
+    Raises:
+        ServerLost: There is no server any more, or each one died before it replied.
+    """
+    losses = 0
+    while True:
+        try:
+            return await call(losses >= _SUSPECT)
+        except ConnectionLost as exc:
+            losses += 1
+            await _lose(exc, losses)
 
 
 def _found_dead(reply: Reply) -> bool:

@@ -78,12 +78,24 @@ class RunServer:
         return "token" if self.address is not None else None
 
     async def call(
-        self, name: str, arguments: dict[str, Any], meta: Mapping[str, Any] | None = None
+        self,
+        name: str,
+        arguments: dict[str, Any],
+        meta: Mapping[str, Any] | None = None,
+        *,
+        suspect: bool = False,
     ) -> Reply:
         """Call a tool, once; where there is no server now, of the next one.
 
         After a server that died without an answer, calls are made one at a time until one is
-        answered: then it shows whose call it is that ends servers.
+        answered: then it shows whose call it is that ends servers. Of suspects, one is made at
+        a time in any case: else what ends servers is never told from what is there by chance.
+
+        Args:
+            name: The tool's.
+            arguments: The call's.
+            meta: The same.
+            suspect: Whether servers died each time that this call was made.
 
         Raises:
             ConnectionLost: No reply came. Calling again reaches the next server.
@@ -91,7 +103,7 @@ class RunServer:
         """
         while True:
             link = await self._ready()
-            if not self._in_vain or self._answered:
+            if not suspect and (not self._in_vain or self._answered):
                 return await self._call(link, name, arguments, meta)
             async with self._alone:
                 if link is self._link:

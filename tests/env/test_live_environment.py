@@ -402,7 +402,7 @@ async def test_a_picture_and_a_result_are_written_as_json_and_read_back(here: Pl
 def test_the_signatures_are_those_of_the_documents() -> None:
     """As document 000 writes them."""
     assert hud_mcp.gym.make.__kwdefaults__ == {
-        "job": None, "job_id": None, "url": None, "metadata": None
+        "job": None, "job_id": None, "url": None, "metadata": None, "record": None
     }  # fmt: skip
     for name, parameters in (
         ("step", ["actions"]),

@@ -10,7 +10,6 @@ from pydantic import Field
 from hud_mcp import (
     Action,
     ActionEffect,
-    ContextSpace,
     Environment,
     Look,
     Observation,
@@ -18,6 +17,7 @@ from hud_mcp import (
     Point,
     Screenshot,
     Targeted,
+    WorldSpec,
 )
 from hud_mcp.errors import ActionFailed
 
@@ -58,7 +58,7 @@ class Lamp:
         return self.at is not None and self.at.x < 100
 
 
-class LampSpec:
+class LampSpec(WorldSpec):
     """Declares a lamp."""
 
     name = "lamp"
@@ -66,7 +66,6 @@ class LampSpec:
     actions = frozenset({"hover"})
     has_screen = True
     replayable = True
-    context_space = ContextSpace()
 
     async def open(self, opening: Opening) -> Lamp:
         """Open a cold lamp."""

@@ -42,19 +42,21 @@ def paused() -> Iterator[Outcome]:
     """Everything that is declared from outside; it is gone after the test."""
     registries = (ACTION_CLASSES, OUTCOMES)
     before = [dict(registry) for registry in registries]
-    runpy.run_path(str(WARMING), run_name="warming")
-    yield Outcome.add(
-        "paused",
-        words="put aside",
-        cause=Cause.OPERATOR,
-        counts=Counts.NOWHERE,
-        tried_again=False,
-        ended="was put aside {at}",
-        note="put aside: in no mean and in no pass rate",
-    )
-    for registry, was in zip(registries, before, strict=True):
-        registry.clear()
-        registry.update(was)  # pyright: ignore[reportArgumentType, reportCallIssue]  # its own items
+    try:
+        runpy.run_path(str(WARMING), run_name="warming")
+        yield Outcome.add(
+            "paused",
+            words="put aside",
+            cause=Cause.OPERATOR,
+            counts=Counts.NOWHERE,
+            tried_again=False,
+            ended="was put aside {at}",
+            note="put aside: in no mean and in no pass rate",
+        )
+    finally:
+        for registry, was in zip(registries, before, strict=True):
+            registry.clear()
+            registry.update(was)  # pyright: ignore[reportArgumentType, reportCallIssue]  # its own
 
 
 async def record(run: Run, paused: Outcome) -> str:

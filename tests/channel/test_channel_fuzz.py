@@ -93,7 +93,8 @@ def test_whatever_is_sent_is_answered_or_refused(
                 with contextlib.suppress(OSError):  # it may have been ended already
                     one.writer.write_eof()
                 for line in (await one.ended()).splitlines():
-                    assert_is_reply(line)
+                    if line != b"reset":  # it was ended while it still sent
+                        assert_is_reply(line)
 
     asyncio.run(run())
 

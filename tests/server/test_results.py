@@ -4,6 +4,7 @@ import base64
 import io
 import json
 from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -119,10 +120,22 @@ async def ask() -> AsyncGenerator[Any, Any]:
 @pytest.fixture
 async def session(tmp_path: Path) -> AsyncIterator[Session]:
     """A real session that has begun."""
-    sessions = Sessions([ENV], store=Store(tmp_path / "store.sqlite3"))
+    async with begun(tmp_path) as session:
+        yield session
+
+
+@asynccontextmanager
+async def begun(folder: Path, reward_policy: str | None = None) -> AsyncIterator[Session]:
+    """A session whose rewards are seen as the policy has it."""
+    store = Store(folder / "store.sqlite3")
+    sessions = Sessions([ENV], store=store, reward_policy=reward_policy)
     with anyio.fail_after(20):
-        yield await sessions.start(ask(), caller=Caller(connection="test"))
-        await sessions.close()
+        session = await sessions.start(ask(), caller=Caller(connection="test"))
+    try:
+        yield session
+    finally:
+        with anyio.fail_after(20, shield=True):
+            await sessions.close()
 
 
 def stepped(observation: Observation | None = None, **fields: Any) -> Stepped:
@@ -223,12 +236,15 @@ async def test_a_step_s_meta_has_what_a_harness_counts(session: Session) -> None
     assert meta["reward"] == 0.0
 
 
-async def test_what_a_world_adds_is_sent_as_json_whatever_it_is(session: Session) -> None:
+async def test_what_a_world_adds_is_sent_as_json_whatever_it_is(
+    session: Session, tmp_path: Path
+) -> None:
     """Only with the rewards of single steps, which it may tell; keys and values of any kind."""
     assert "info" not in step_result(stepped(info={"score": 9}), session)["_meta"]["hud-mcp/step"]
-    session.reward_policy = "per_step"
     info = {"inventory": {1: 2}, "kind": Path("x"), "many": {3}, "other": object}
-    result = step_result(stepped(info=info), session)
+    (tmp_path / "telling").mkdir()
+    async with begun(tmp_path / "telling", "per_step") as telling:
+        result = step_result(stepped(info=info), telling)
     check(result)
     shown = result["_meta"]["hud-mcp/step"]["info"]
     assert shown["inventory"] == {"1": 2}

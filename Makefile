@@ -10,7 +10,9 @@ STRESS ?=
 STEP ?= all
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test check peers prove bench stress fresh clean
+PYTEST = HUD_MCP_TEST_ALL=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+
+.PHONY: demo test lanes check peers prove bench stress fresh clean
 
 # The main job on real input: the quickstart taskset, a real MCP client in another process,
 # a real Chromium; progress, a table, and a report that opens from disk.
@@ -19,17 +21,23 @@ demo: $(STAMP)
 	$(BIN)/hud-mcp eval taskset_data/quickstart.jsonl --agent oracle \
 	  --store demo-report/store.sqlite3 --report demo-report/report.html
 
-# All of them, or those that TESTS names. A test that is skipped for want of something that was
-# to be installed here fails; `$(BIN)/python -m pytest` runs what can be run without it.
+# One representative of each thing, or what TESTS names. A test that is skipped for want of
+# something that was to be installed here fails; `$(BIN)/python -m pytest` runs what can be run
+# without it. What takes long is in the lanes `peers`, `prove` and `stress`.
 test: $(STAMP)
 	@$(BIN)/python scripts/install.py test
-	HUD_MCP_TEST_ALL=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile $(TESTS)
+	$(PYTEST) $(TESTS)
 
-# With other people's software, in environments of their own that pip fills from the network: the
-# surface under the oldest and the newest mcp that is admitted.
+# With other people's software, in environments of their own that pip fills from the network: HUD's
+# SDK and the first SDK of MCP, and the surface under the oldest and the newest mcp that is admitted.
 peers: $(STAMP)
 	@$(BIN)/python scripts/install.py test
-	HUD_MCP_TEST_ALL=1 $(BIN)/python -m pytest -q -s -o faulthandler_timeout=0 -m peers $(TESTS)
+	$(PYTEST) -o faulthandler_timeout=0 -m peers $(TESTS)
+
+# The tests of all lanes in one run, but for those that install this package anew.
+lanes: $(STAMP)
+	@$(BIN)/python scripts/install.py test
+	$(PYTEST) -m "peers or prove or stress" --ignore tests/interaction/test_admitted_sdks.py
 
 # Both, on a machine that has nothing: a new minimal Debian. STEP is all, demo, test or shell.
 fresh:
@@ -41,11 +49,12 @@ check: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/pyright --pythonpath $(BIN)/python
 
-# What takes too long for each change: every shipped task is proven, or said to be unproven; and how
-# often the intervals of the statistics hold the truth, over the whole grid.
+# Every shipped task is proven, or said to be unproven; each row is played in each way; and how often
+# the intervals of the statistics hold the truth, over the whole grid.
 prove: $(STAMP)
-	@$(BIN)/python scripts/install.py demo
+	@$(BIN)/python scripts/install.py test
 	$(BIN)/hud-mcp check taskset_data/*.jsonl --store prove-report/store.sqlite3
+	$(PYTEST) -q -o faulthandler_timeout=0 -m prove $(TESTS)
 	HUD_MCP_PROVE=1 $(BIN)/python -m pytest -q -n $(WORKERS) -o faulthandler_timeout=0 \
 	  tests/analysis/test_interval_coverage.py
 
@@ -64,10 +73,11 @@ bench: $(STAMP)
 	  echo "benchmarks/channel.py needs HUD's SDK, which make test leaves in .venv-hud"; \
 	fi
 
-# Actions on what scripts move, beside plain Playwright, with the processors taken; needs MiniWoB++.
-# STRESS=--full runs five seeds of each page in place of two.
+# Kills, full disks and load at full size. Then actions on what scripts move, beside plain Playwright,
+# with the processors taken; needs MiniWoB++. STRESS=--full runs five seeds of each page, not two.
 stress: $(STAMP)
-	@$(BIN)/python scripts/install.py demo
+	@$(BIN)/python scripts/install.py test
+	$(PYTEST) -m stress $(TESTS)
 	@$(BIN)/python -c "from importlib.util import find_spec as f; exit(f('miniwob') is None)" 2>/dev/null || $(BIN)/pip install --quiet --no-deps miniwob
 	$(BIN)/python benchmarks/stress.py $(STRESS)
 

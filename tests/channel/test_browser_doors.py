@@ -99,6 +99,7 @@ async def test_a_grader_sees_what_was_done_over_devtools(here: Served, store: Pa
     await reader.close()
 
 
+@pytest.mark.stress
 async def test_a_browser_comes_back_as_its_client_left_it(source: Path, store: Path) -> None:
     """From the snapshot of its last disconnection, after its server was killed."""
     with server(store, source) as first:
@@ -116,6 +117,7 @@ async def test_a_browser_comes_back_as_its_client_left_it(source: Path, store: P
             assert (await client.grade(""))["score"] == 1.0
 
 
+@pytest.mark.stress
 async def test_a_browser_that_was_in_use_is_not_graded_without_it(
     source: Path, store: Path
 ) -> None:

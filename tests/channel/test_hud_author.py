@@ -20,7 +20,7 @@ import pytest
 from author_files import QUIZ, TOOLBOX, write
 from wire import ROOT, Process, process, wire
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.peers]
 
 DRIVER = Path(__file__).resolve().parent / "agents" / "hud_author.py"
 BOUND_S = 150

@@ -87,6 +87,7 @@ def test_a_taskset_of_hud_runs_on_our_server(ours: Process, hud: Callable[..., A
     assert [s["name"] for s in seen["subscores"]] == ["a", "b"]
 
 
+@pytest.mark.peers
 @pytest.mark.sandbox
 @pytest.mark.usefixtures("machine")
 async def test_agents_of_hud_work_in_workspaces_of_their_own(
@@ -103,6 +104,7 @@ async def test_agents_of_hud_work_in_workspaces_of_their_own(
     assert "start one with tasks.start" in seen["early"][1]
 
 
+@pytest.mark.peers
 async def test_a_rollout_of_hud_that_takes_too_long_is_cancelled(
     hud: Callable[..., Any], tmp_path: Path
 ) -> None:
@@ -127,6 +129,7 @@ def test_hud_spawns_our_server_as_its_own(hud: Callable[..., Any], tmp_path: Pat
     assert hud("spawn", TALK, **more)["rewards"] == {"tea": 1.0, "milk": 1.0}
 
 
+@pytest.mark.peers
 async def test_hud_starts_in_one_process_and_grades_in_another(
     hud_python: Path, tmp_path: Path
 ) -> None:

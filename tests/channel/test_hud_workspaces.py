@@ -12,7 +12,12 @@ from wire import ROOT, process
 
 import hud_mcp.graders
 
-pytestmark = [pytest.mark.anyio, pytest.mark.sandbox, pytest.mark.usefixtures("machine")]
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.sandbox,
+    pytest.mark.usefixtures("machine"),
+    pytest.mark.peers,
+]
 
 DRIVER = Path(__file__).resolve().parent / "agents" / "hud_repairs.py"
 AUTHORED = ROOT / "tests" / "template_process" / "authored"

@@ -186,6 +186,7 @@ async def test_worlds_that_are_no_robots_publish_none() -> None:
     await endpoints.close()
 
 
+@pytest.mark.peers
 async def test_a_policy_of_hud_steps_a_world_of_ours(robot_python: Path, tmp_path: Path) -> None:
     """With HUD's own client, through the channel's port."""
     store = tmp_path / "s.sqlite3"

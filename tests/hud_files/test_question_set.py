@@ -111,6 +111,7 @@ def by_hud(hud_python: Path, tmp_path_factory: pytest.TempPathFactory) -> list[d
     return json.loads(done.stdout.splitlines()[-1])
 
 
+@pytest.mark.peers
 @pytest.mark.anyio
 async def test_hud_s_own_sdk_gives_the_same_grades_to_the_same_file(
     by_hud: list[dict[str, Any]], tmp_path: Path

@@ -71,6 +71,7 @@ async def test_the_file_of_a_hud_author_is_served(tmp_path: Path) -> None:
         assert "The answer is JSON of this schema: {" in blocks[3].text
 
 
+@pytest.mark.peers
 async def test_the_same_file_is_bridged_from_hud_s_own_sdk(
     hud_python: Path, tmp_path: Path
 ) -> None:

@@ -78,6 +78,7 @@ async def _act_until_it_dies(bird: Phoenix, session: str) -> None:
         return
 
 
+@pytest.mark.stress
 async def test_nobody_needs_to_ask_for_a_lost_session(tmp_path: Path) -> None:
     """The next server ends it by itself, as lost."""
     with anyio.fail_after(BOUND_S):
@@ -92,6 +93,7 @@ async def test_nobody_needs_to_ask_for_a_lost_session(tmp_path: Path) -> None:
             assert MAY_LACK in ((await each.record()).error or "")
 
 
+@pytest.mark.stress
 async def test_a_session_without_a_step_is_resumed(tmp_path: Path) -> None:
     """Nothing that its agent was told of can be missing; it goes on as it was begun."""
     with anyio.fail_after(BOUND_S):
@@ -136,6 +138,7 @@ async def test_nothing_of_an_answered_session_is_lost(
                 assert "recorded in batches" in " ".join(record.receipt.notes)
 
 
+@pytest.mark.stress
 async def test_a_clean_stop_writes_every_step_and_the_next_server_goes_on(tmp_path: Path) -> None:
     """SIGTERM is no crash: the whole session is there, and is graded with its right reward."""
     with anyio.fail_after(BOUND_S):

@@ -128,6 +128,7 @@ async def test_calls_are_refused_while_it_is_full_and_the_session_is_graded_afte
     assert record.steps[0].actions[0]["args"]["command"] == "echo 42 > answer"
 
 
+@pytest.mark.stress
 async def test_an_end_that_cannot_be_written_is_written_later(bird: Phoenix, disk: Disk) -> None:
     """Who gives up meanwhile is told so, and the record has it once there is room."""
     with anyio.fail_after(BOUND_S):
@@ -141,6 +142,7 @@ async def test_an_end_that_cannot_be_written_is_written_later(bird: Phoenix, dis
     assert (receipt.outcome, receipt.reward, receipt.cause) == ("cancelled", None, "agent")
 
 
+@pytest.mark.stress
 async def test_a_server_that_died_on_a_full_disk_goes_on_with_room(
     bird: Phoenix, disk: Disk
 ) -> None:
@@ -161,6 +163,7 @@ async def test_a_server_that_died_on_a_full_disk_goes_on_with_room(
     assert record.reward == 1.0
 
 
+@pytest.mark.stress
 @pytest.mark.parametrize("when", ["setup", "grading"])
 async def test_a_job_on_a_disk_that_fills_up_stops_and_is_resumed(
     disk: Disk, tmp_path: Path, when: str

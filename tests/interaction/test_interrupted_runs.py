@@ -76,7 +76,9 @@ def interrupt_when_begun(folder: Path, phase: str, sent: signal.Signals) -> tupl
 
 
 @posix
-@pytest.mark.parametrize("phase", PHASES)
+@pytest.mark.parametrize(
+    "phase", [pytest.param(p, marks=[pytest.mark.stress] * (p != "step")) for p in PHASES]
+)
 async def test_a_run_that_is_interrupted_and_resumed_is_as_one_that_was_not(
     tmp_path: Path, phase: str
 ) -> None:
@@ -143,6 +145,7 @@ async def test_a_command_that_dies_says_so_where_people_look(tmp_path: Path) -> 
     assert "1 of 1 say nothing of the agent" in printed
 
 
+@pytest.mark.stress
 async def test_a_job_whose_first_runs_all_die_stops(tmp_path: Path) -> None:
     """Before it has used up its tasks; what died stands against nobody, and is run again."""
     agent = dying(tmp_path, "if not os.path.exists('mended'): sys.exit('no API key')")
@@ -159,6 +162,7 @@ async def test_a_job_whose_first_runs_all_die_stops(tmp_path: Path) -> None:
     assert (found.outcomes["cancelled"], found.outcomes["interrupted"]) == (8, 0)
 
 
+@pytest.mark.stress
 async def test_a_command_that_dies_once_it_has_lived_has_failed_its_task(tmp_path: Path) -> None:
     """From the first run that ended in order: the next deaths are the agent's result."""
     agent = dying(tmp_path, "if os.environ['HUD_MCP_TASK'] != 'word-0': os.kill(os.getpid(), 9)")

@@ -183,6 +183,7 @@ async def test_a_browsers_end_state_is_brought_back_and_graded_again(tmp_path: P
     assert "Graded again: 1 of 1 runs; 0 changed." in printed
 
 
+@pytest.mark.stress
 @pytest.mark.sandbox
 @pytest.mark.usefixtures("machine")
 async def test_files_that_only_a_snapshot_holds_are_graded_again(tmp_path: Path) -> None:
@@ -190,6 +191,7 @@ async def test_files_that_only_a_snapshot_holds_are_graded_again(tmp_path: Path)
     await grade_again_once_mended(tmp_path, env="desk", template="note")
 
 
+@pytest.mark.stress
 @pytest.mark.browser
 async def test_a_page_that_only_a_snapshot_holds_is_graded_again(tmp_path: Path) -> None:
     """So it is in a browser where a tool was called that must not be called twice."""

@@ -242,7 +242,9 @@ async def test_a_task_that_was_being_prepared_is_lost_and_said_to_be(
         assert lost() == [("lost", "Its server ended while it was being prepared.")]
 
 
-@pytest.mark.parametrize("life", range(8))
+@pytest.mark.parametrize(
+    "life", [0, *(pytest.param(life, marks=pytest.mark.stress) for life in range(1, 8))]
+)
 async def test_a_server_may_be_killed_at_any_moment(bird: Phoenix, life: int) -> None:
     """Five conversations at once, and a random moment within them; each ends as if undisturbed."""
     drawn = random.Random()
@@ -371,6 +373,7 @@ async def test_what_cannot_come_back_is_lost_with_the_reason(
             assert "was lost at" in await peer.error("step", session=task.session)
 
 
+@pytest.mark.stress
 async def test_a_grading_that_kills_its_server_is_not_tried_for_ever(tmp_path: Path) -> None:
     """After the third server, that is the outcome; the fourth lives."""
     with anyio.fail_after(BOUND_S):

@@ -55,6 +55,13 @@ WORKS = {
         "buy", (typed("tea", selector="#what"),), ("act", {"type": "click", "selector": "#send"})
     ),
 }
+each_world = pytest.mark.parametrize(
+    "world",
+    [
+        pytest.param(name, marks=[pytest.mark.stress] * (name in ("custom", "gymnasium")))
+        for name in WORKS
+    ],
+)
 
 
 def closed(gate: Gate) -> Gate:
@@ -69,7 +76,7 @@ def text_of(reply: dict[str, Any]) -> str:
     return "\n".join(c["text"] for c in reply["content"] if c["type"] == "text")
 
 
-@pytest.mark.parametrize("world", list(WORKS))
+@each_world
 async def test_work_and_its_answer_in_one_instant_after_a_death_are_graded_whole(
     tmp_path: Path, world: str
 ) -> None:
@@ -114,7 +121,7 @@ async def test_work_and_its_answer_in_one_instant_after_a_death_are_graded_whole
             assert third.order.index(worked) < third.order.index(answered)
 
 
-@pytest.mark.parametrize("world", list(WORKS))
+@each_world
 async def test_calls_of_several_connections_wait_for_the_world(tmp_path: Path, world: str) -> None:
     """Over HTTP: one begins the bringing back, the others come while it is under way."""
     work, gate = WORKS[world], Gate(tmp_path, "g")

@@ -90,7 +90,7 @@ async def test_files_and_commands_prepare_a_shell_and_grade_it(tmp_path: Path) -
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize("replays", [True, False])
+@pytest.mark.parametrize("replays", [True, pytest.param(False, marks=pytest.mark.stress)])
 async def test_what_an_agent_hit_is_known_after_its_server_was_killed(
     tmp_path: Path, site: int, *, replays: bool
 ) -> None:

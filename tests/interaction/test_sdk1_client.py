@@ -9,7 +9,7 @@ import pytest
 from other_python import OtherPython
 from peers import BOARD, ROOT, HttpServer, child_environment, serve_arguments
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.peers]
 
 DRIVER = Path(__file__).resolve().parent / "agents" / "sdk1.py"
 OLD = OtherPython(

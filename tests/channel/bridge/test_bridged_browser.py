@@ -85,6 +85,7 @@ async def test_the_browser_goes_on_when_a_session_ends(pages: HudServer, tmp_pat
         assert "Notes" in text_of(await do(second))
 
 
+@pytest.mark.stress
 async def test_old_refs_are_refused_after_our_server_was_stopped(
     pages: HudServer, tmp_path: Path
 ) -> None:
@@ -106,6 +107,7 @@ async def test_old_refs_are_refused_after_our_server_was_stopped(
         assert (await graded(session, "done")).reward == 1.0
 
 
+@pytest.mark.stress
 async def test_the_hud_server_killed_in_the_middle_of_a_step_is_no_reward(
     mortal: Callable[..., HudServer], tmp_path: Path
 ) -> None:
@@ -134,6 +136,7 @@ async def test_the_hud_server_killed_in_the_middle_of_a_step_is_no_reward(
                 browser.kill()
 
 
+@pytest.mark.stress
 async def test_a_browser_that_ends_is_told_and_the_session_goes_on(
     mortal: Callable[..., HudServer], tmp_path: Path
 ) -> None:

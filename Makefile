@@ -32,7 +32,7 @@ test: $(STAMP)
 # SDK and the first SDK of MCP, and the surface under the oldest and the newest mcp that is admitted.
 peers: $(STAMP)
 	@$(BIN)/python scripts/install.py test
-	$(PYTEST) -o faulthandler_timeout=0 -m peers $(TESTS)
+	$(PYTEST) -o timeout=0 -m peers $(TESTS)
 
 # The tests of all lanes in one run, but for those that install this package anew.
 lanes: $(STAMP)
@@ -54,8 +54,8 @@ check: $(STAMP)
 prove: $(STAMP)
 	@$(BIN)/python scripts/install.py test
 	$(BIN)/hud-mcp check taskset_data/*.jsonl --store prove-report/store.sqlite3
-	$(PYTEST) -q -o faulthandler_timeout=0 -m prove $(TESTS)
-	HUD_MCP_PROVE=1 $(BIN)/python -m pytest -q -n $(WORKERS) -o faulthandler_timeout=0 \
+	$(PYTEST) -q -o timeout=0 -m prove $(TESTS)
+	HUD_MCP_PROVE=1 $(BIN)/python -m pytest -q -n $(WORKERS) -o timeout=0 \
 	  tests/analysis/test_interval_coverage.py
 
 bench: $(STAMP)

@@ -91,9 +91,8 @@ async def client(
     server: SshServer, sandbox: Sandbox
 ) -> AsyncIterator[asyncssh.SSHClientConnection]:
     """A connection to the sandbox, which checks the server's key."""
-    with anyio.fail_after(30):
-        async with connect(admit(server, sandbox).capability) as connection:
-            yield connection
+    async with connect(admit(server, sandbox).capability) as connection:
+        yield connection
 
 
 async def idle(sandbox: Sandbox) -> None:

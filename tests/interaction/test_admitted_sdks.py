@@ -34,7 +34,16 @@ def python_with(name: str, requirement: str) -> OtherPython:
     """An interpreter with this project, what its tests import, and one version of `mcp`."""
     return OtherPython(
         name=name,
-        requirements=("-e", str(ROOT), requirement, "hypothesis", "jsonschema", "psutil", "pytest"),
+        requirements=(
+            "-e",
+            str(ROOT),
+            requirement,
+            "hypothesis",
+            "jsonschema",
+            "psutil",
+            "pytest",
+            "pytest-timeout",
+        ),
         check=(
             "import hud_mcp, pytest, hypothesis, importlib.metadata as m; print(m.version('mcp'))"
         ),

@@ -18,6 +18,6 @@ async def record(tmp_path: Path) -> AsyncIterator[Recorded]:
     folder = tmp_path / "store"
     folder.mkdir()
     store = Store(folder / "store.sqlite3")
+    yield Recorded(store, folder)
     with anyio.fail_after(BOUND_S):
-        yield Recorded(store, folder)
-    await store.close()
+        await store.close()

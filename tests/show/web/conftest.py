@@ -16,8 +16,8 @@ from hud_mcp.store import Store
 async def run(tmp_path: Path) -> AsyncIterator[Run]:
     """An empty job."""
     store = Store(tmp_path / "store.sqlite3")
+    yield Run(store, tmp_path)
     with anyio.fail_after(BOUND_S):
-        yield Run(store, tmp_path)
         await store.close()
 
 

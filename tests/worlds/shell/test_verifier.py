@@ -31,8 +31,8 @@ async def open_shell(machine: None, tmp_path: Path) -> AsyncIterator[OpenShell]:
         opened.append(await Shell(*args, **options).open(Opening(folder=tmp_path)))
         return opened[-1]
 
+    yield open_it
     with anyio.fail_after(BOUND_S):
-        yield open_it
         for shell in opened:
             await shell.close()
 

@@ -304,8 +304,8 @@ async def order_food(agent: Agent) -> None:
         for _ in range(int(counted[1])):
             await agent.click(item)
     else:
-        for name in re.findall(r"'([^']+)'|\"([^\"]+)\"", agent.prompt):
-            await agent.click(f'.food-item[data-item="{"".join(name)}"] >> .add')
+        for name in asked(agent, r"each item: (.+)")[0].split(", "):
+            await agent.click(f'.food-item[data-item="{name}"] >> .add')
     await agent.click("#area button")
 
 

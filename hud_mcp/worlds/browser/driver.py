@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import anyio
 
 from hud_mcp.errors import EnvironmentFailed
-from hud_mcp.worlds.browser.near import register_near
+from hud_mcp.worlds.browser.engines import register_engines
 
 if TYPE_CHECKING:
     from playwright.async_api import Playwright
@@ -58,7 +58,7 @@ async def _start() -> "Playwright":
 
     with anyio.CancelScope(shield=True):
         playwright = await async_playwright().start()
-        await register_near(playwright)
+        await register_engines(playwright)
         return playwright
     raise RuntimeError("nothing cancels a shielded scope")
 

@@ -32,6 +32,9 @@ BACKEND_BOUND_S = 30.0
 MAX_WATCHED_BYTES = 4 * 1024 * 1024
 """The largest state, as JSON, of which is told whether a GET changed it; 1 MB costs 2 ms."""
 
+MAX_READ_BYTES = 1024 * 1024
+"""A file up to this size is read at once; a longer one goes piece by piece, each on a thread."""
+
 MAX_NOTED = 100
 
 _SAFE = ("GET", "HEAD")
@@ -167,10 +170,15 @@ class Site:
             return await self._ask_backend(request, path, changed)
         if request.method not in ("GET", "HEAD"):
             return _plain(405, f"{request.method} is not possible here: {path} is a file.")
-        return await anyio.to_thread.run_sync(self._file, path)
+        is_whole = request.method == "GET" and "range" not in request.headers
+        return await anyio.to_thread.run_sync(self._file, path, is_whole)
 
-    def _file(self, path: str) -> "Response":
-        from starlette.responses import FileResponse, RedirectResponse  # noqa: PLC0415  # lazy
+    def _file(self, path: str, is_whole: bool) -> "Response":  # noqa: FBT001  # called on a thread
+        from starlette.responses import (  # noqa: PLC0415  # lazy
+            FileResponse,
+            RedirectResponse,
+            Response,
+        )
 
         found = self._locate(path)
         if found is None:
@@ -182,7 +190,11 @@ class Site:
         if found is None or not found.is_file():
             return _plain(404, f"There is no {path} on this site.")
         mime = _MIME_TYPES.get(found.suffix.lower()) or guess_type(found.name)[0]
-        return FileResponse(found, media_type=mime, headers=_NO_STORE)
+        known = found.stat()
+        file = FileResponse(found, media_type=mime, headers=_NO_STORE, stat_result=known)
+        if not is_whole or known.st_size > MAX_READ_BYTES:
+            return file
+        return Response(found.read_bytes(), headers=dict(file.headers))
 
     def _locate(self, path: str) -> Path | None:
         """The file or folder under the root, wherever links lead; None outside of it."""

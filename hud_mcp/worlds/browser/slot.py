@@ -1,5 +1,6 @@
 """One isolated context of the browser: opened, given to a session, cleared or closed."""
 
+import asyncio
 import logging
 from typing import TYPE_CHECKING
 
@@ -120,15 +121,20 @@ class Slot:
         await self.page.goto("about:blank")  # nothing runs any more that could store something
         # An origin that is none means all of them, and sessionStorage too.
         everything = {"origin": "*", "storageTypes": "all"}
-        await send(self.cdp, "Storage.clearDataForOrigin", everything)
-        await send(self.cdp, "Network.clearBrowserCache")
-        await self.context.clear_cookies()
-        await self.context.clear_permissions()
-        await self.context.grant_permissions([])  # as it was opened: what is not given is denied
-        await send(self.cdp, "Page.resetNavigationHistory")
+        await asyncio.gather(
+            send(self.cdp, "Storage.clearDataForOrigin", everything),
+            send(self.cdp, "Network.clearBrowserCache"),
+            send(self.cdp, "Page.resetNavigationHistory"),
+            self.page.evaluate("window.name = ''"),
+            self.context.clear_cookies(),
+            self._clear_permissions(),
+        )
         self.clipboard.items.clear()
         self.proxy.clear()
-        await self.page.evaluate("window.name = ''")
+
+    async def _clear_permissions(self) -> None:
+        await self.context.clear_permissions()
+        await self.context.grant_permissions([])  # as it was opened: what is not given is denied
 
     async def close(self) -> None:
         """Close the context and the proxy, within seconds even where the browser is dead."""

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import anyio
 
 from hud_mcp.observation import clip_text
+from hud_mcp.worlds.browser.engines import NEAR
 from hud_mcp.worlds.browser.fields import FIELDS, name_links, tell_fields
-from hud_mcp.worlds.browser.near import NEAR
 from hud_mcp.worlds.browser.settle import TRACKER
 
 if TYPE_CHECKING:

@@ -250,11 +250,11 @@ async def test_a_page_of_5000_rows_is_read_near_the_view(browse: Browse) -> None
 
 async def test_a_page_notices_nothing_of_a_look_near_its_view(browse: Browse) -> None:
     """What the look skips is there for the page's own scripts, then and later."""
-    world = await browse(rows(3000))
+    world = await browse(rows(1500))
     count = """() => { let n = 0;
       for (let row = document.querySelector('tr'); row; row = row.nextSibling) n++;
       return n; }"""
     with anyio.fail_after(60):
         assert "were left out" in ((await world.observe(Look())).text or "")
-        assert await world.page.evaluate(count) == 3000
-        assert len(await world.page.query_selector_all("tr")) == 3000
+        assert await world.page.evaluate(count) == 1500
+        assert len(await world.page.query_selector_all("tr")) == 1500

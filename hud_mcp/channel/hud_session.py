@@ -103,8 +103,8 @@ class HudSession:
 
     @property
     def task_id(self) -> str:
-        """The id of the session of the task that was begun last."""
-        return task_session_id(self.id, self._count - 1)
+        """The id of the session of the task that was begun last; of the first one, before any."""
+        return task_session_id(self.id, max(0, self._count - 1))
 
     def speak(self, speaker: Speaker) -> None:
         """Let a connection speak for it from now on."""

@@ -61,9 +61,9 @@ class Listeners:
     """What listens to Playwright's events, to be removed all at once."""
 
     def __init__(self) -> None:
-        self._all: list[tuple[Any, str, Callable[..., object]]] = []
+        self._all: list[tuple[Any, str, Callable[[Any], object]]] = []
 
-    def on(self, emitter: Any, event: str, heard: Callable[..., object]) -> None:
+    def on(self, emitter: Any, event: str, heard: Callable[[Any], object]) -> None:
         """Listen to an event of a page, a context or a CDP session."""
         emitter.on(event, heard)
         self._all.append((emitter, event, heard))

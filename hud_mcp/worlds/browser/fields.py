@@ -61,7 +61,7 @@ async def tell_fields(
     """
     told = {" ".join(value.split()) for _, value in found or ()}
     secrets = {" ".join(value.split()) for secret, value in found or () if secret}
-    own = next((found[1] for line in lines if (found := _OWN.search(line))), "")
+    own = next((match[1] for line in lines if (match := _OWN.search(line))), "")
     out: list[str] = []
     for line in lines:
         match = _FIELD.match(line)

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
 import anyio
@@ -14,7 +15,7 @@ from hud_mcp.worlds.browser.proxy import SessionProxy
 from hud_mcp.worlds.browser.settle import TRACKER_SCRIPT
 
 if TYPE_CHECKING:
-    from playwright.async_api import Browser, BrowserContext, CDPSession, Disposable, Page
+    from playwright.async_api import Browser, BrowserContext, CDPSession, Page
 
 __all__ = ["Slot"]
 
@@ -50,7 +51,7 @@ class Slot:
         self.crashes: Crashes | None = None
         self.clipboard = Clipboard()
         self.crashed = False
-        self._scripts: list[Disposable] = []
+        self._scripts = AsyncExitStack()
         page.on("crash", self._on_crash)
 
     @property
@@ -92,7 +93,7 @@ class Slot:
         Raises:
             Error: Playwright's.
         """
-        self._scripts.append(await self.context.add_init_script(script))
+        await self._scripts.enter_async_context(await self.context.add_init_script(script))
 
     async def clear(self) -> bool:
         """Take away all that a session left, and have a blank page; False where that failed.
@@ -116,19 +117,19 @@ class Slot:
         for page in self.context.pages:
             if page != self.page:
                 await page.close()
-        while self._scripts:
-            await self._scripts.pop().close()
+        await self._scripts.aclose()
         await self.page.goto("about:blank")  # nothing runs any more that could store something
         # An origin that is none means all of them, and sessionStorage too.
         everything = {"origin": "*", "storageTypes": "all"}
         await asyncio.gather(
             send(self.cdp, "Storage.clearDataForOrigin", everything),
-            send(self.cdp, "Network.clearBrowserCache"),
             send(self.cdp, "Page.resetNavigationHistory"),
             self.page.evaluate("window.name = ''"),
             self.context.clear_cookies(),
             self._clear_permissions(),
         )
+        if self.proxy.site is None or not self.proxy.site.leaves_cache:
+            await send(self.cdp, "Network.clearBrowserCache")
         self.clipboard.items.clear()
         self.proxy.clear()
 

@@ -98,7 +98,8 @@ class Browser(WorldSpec):
             environment and the same principal, with everything cleared that the ended one left.
             That costs a third of a new one. It is for a site without hosts beside it, and for
             templates that add nothing of their own to the page, such as routes. Callers without
-            a name are one principal.
+            a name are one principal. Its pages keep the site's scripts, styles, pictures and
+            fonts for a minute.
 
     Raises:
         InvalidEnvironment: An option cannot work.
@@ -172,7 +173,9 @@ class Browser(WorldSpec):
         latency_s = float(context["latency_ms"]) / 1000
         try:
             state = self._initial_state(opening)
-            site = Site(root, self._backend, state, opening.log) if self._has_site else None
+            caches = self._reuses_contexts
+            log = opening.log
+            site = Site(root, self._backend, state, log, caches=caches) if self._has_site else None
             seed = (
                 (opening.seed or 0) & 0xFFFFFFFF if opening.seed is not None or replayable else None
             )

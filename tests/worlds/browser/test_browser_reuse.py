@@ -11,7 +11,7 @@ from hud_mcp.action import ClickAction, KeyDownAction, PressAction, TypeAction
 from hud_mcp.errors import InvalidEnvironment
 from hud_mcp.observation import Look
 from hud_mcp.world import Opening, Shared
-from hud_mcp.worlds.browser import Browser, BrowserWorld
+from hud_mcp.worlds.browser import Browser, BrowserWorld, SiteRequest, SiteResponse
 
 pytestmark = [pytest.mark.anyio, pytest.mark.browser]
 
@@ -156,6 +156,33 @@ async def test_a_page_that_cannot_be_left_is_closed(site: Path, fresh: Shared) -
         ordinary = await Browser(site).open(Opening(shared=fresh))
         await ordinary.close()
         assert ordinary.page.is_closed()
+
+
+async def test_a_reused_page_keeps_the_sites_files_alone(site: Path, fresh: Shared) -> None:
+    """A script comes once for two sessions; what the backend lets a page keep comes anew."""
+    (site / "index.html").write_text(f"{PAGE}<script src=app.js></script><p id=n>0</p>")
+    (site / "app.js").write_text("document.title = 'with script'")
+    sizes = "() => performance.getEntriesByType('resource').map(each => each.transferSize > 0)"
+
+    async def backend(_request: SiteRequest, state: dict[str, Any]) -> SiteResponse:
+        state["asked"] = state.get("asked", 0) + 1
+        return SiteResponse(json=state["asked"], headers={"cache-control": "max-age=1000"})
+
+    ask = "async () => (await fetch('/api/count')).json()"
+    with anyio.fail_after(60):
+        for spec, fetched in (
+            (Browser(site, reuses_contexts=True), [True, False]),
+            (Browser(site, reuses_contexts=True, backend=backend), [True, True]),
+            (Browser(site), [True, True]),
+        ):
+            for expected in fetched:
+                world = await spec.open(Opening(shared=fresh))
+                assert await world.page.title() == "with script"
+                assert await world.page.evaluate(sizes) == [expected]
+                if spec._backend:
+                    assert await world.page.evaluate(ask) == 1
+                    assert world.state == {"asked": 1}
+                await world.close()
 
 
 @pytest.mark.parametrize("options", [{"allow": ["example.com"]}, {"tasks_open_hosts": True}])

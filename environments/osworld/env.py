@@ -5,7 +5,6 @@ from typing import Any
 from osworld_metrics import METRICS
 
 from hud_mcp import Answer, Environment, Shell, ShellWorld, Verifier
-from hud_mcp.errors import ActionFailed, GraderFailed
 
 HOME = "/home/user"
 FAIL = "FAIL"
@@ -22,7 +21,7 @@ async def osworld_prepare(shell: ShellWorld, *steps: list[str]) -> None:
         command = step[0] if len(step) == 1 else step
         done = await shell.run(command, cwd=f".{HOME}")
         if done.stopped is not None or done.exit_code != 0:
-            raise ActionFailed(f"{command!r:.200} did not exit 0: {str(done)[-SHOWN_CHARS:]}")
+            raise RuntimeError(f"{command!r:.200} did not exit 0: {str(done)[-SHOWN_CHARS:]}")
 
 
 @env.function(use="evaluate")
@@ -85,4 +84,4 @@ async def looked_at(clean: Verifier, getter: dict[str, Any]) -> Any:
     if kind == "vm_file":
         path = getter["path"].replace("~", HOME, 1).lstrip("/")
         return await clean.read_bytes(path) if await clean.exists(path) else None
-    raise GraderFailed(f"There is no getter {kind!r} here; importing the row again says so.")
+    raise ValueError(f"There is no getter {kind!r} here; importing the row again says so.")

@@ -36,6 +36,7 @@ __all__ = [
     "load_module",
     "shipped_environments",
     "shipped_folder",
+    "shipped_name",
     "task_files",
 ]
 
@@ -43,6 +44,9 @@ __all__ = [
 _GYM = "gym:"
 _GYM_NAME = re.compile(r"CARL[A-Z][A-Za-z]*|[A-Za-z0-9_-]+-v\d+")
 """How environments made of Gymnasium ids are called, as rows name them."""
+
+_ALSO_DECLARED = {"intercode-workspace": "intercode"}
+"""Shipped environments that are declared in the file of another one."""
 
 _OPTIONS = sorted(
     {
@@ -68,6 +72,13 @@ def shipped_environments() -> dict[str, Path]:
     found = {p.stem: p for p in folder.glob("*.py") if not p.name.startswith("_")}
     found |= {p.parent.name: p for p in folder.glob("*/env.py")}
     return dict(sorted(found.items()))
+
+
+def shipped_name(env: str) -> str | None:
+    """What the shipped file is called that declares an environment; None where none does."""
+    shipped = shipped_environments()
+    name = _ALSO_DECLARED.get(env, env)
+    return name if name in shipped else None
 
 
 def default_sources() -> tuple[str, ...]:

@@ -90,6 +90,26 @@ PUBLISHED = (
         parts="a domain, or small: OSWorld-os, OSWorld-small; OSWorld-Ubuntu is all of it",
         importer="osworld",
     ),
+    Published(
+        key="agentbench_os",
+        title="AgentBench-OS",
+        about="questions and work in a shell",
+        base=f"{_RAW}/THUDM/AgentBench/578c5e9f706fc2dd96188ca6c8cf9095ca0c6528",
+        page="data/os_interaction of github.com/THUDM/AgentBench",
+        licence="Apache-2.0",
+        parts="a split: AgentBench-OS-dev",
+        importer="agentbench",
+    ),
+    Published(
+        key="intercode_bash",
+        title="InterCode-bash",
+        about="requests that one line of bash answers",
+        base=f"{_RAW}/princeton-nlp/intercode/c3e46d827cfc9d4c704ec078f7abf9f41e3191d8",
+        page="data/nl2bash of github.com/princeton-nlp/intercode",
+        licence="MIT",
+        parts="a file system: InterCode-bash-fs1",
+        importer="intercode",
+    ),
 )
 """Each is read by a module of this folder."""
 

@@ -119,8 +119,7 @@ def _calls(
     Raises:
         _Missing: A script is not there.
     """
-    created: Any = raw.get("create") or {}
-    init: Any = created.get("init") if isinstance(created, dict) else None
+    init = _created(raw).get("init")
     steps = [_script(files, scripts, each) for each in _several(init)]
     setup: list[list[Any]] = [["run", _line(step)] for step in steps if step is not None]
     if (start := _script(files, scripts, raw.get("start"))) is not None:
@@ -129,10 +128,10 @@ def _calls(
     example = _script(files, scripts, graded.get("example"))
     if "match" in graded:
         match: Any = graded["match"]
-        answer = match if isinstance(match, str) else match.get("answer")
-        if answer is None:
-            return setup, [["response_match", match["regex"]]], {}
-        return setup, [["response_is", answer]], {"answer": answer}
+        rule = cast("dict[str, str]", {"answer": match} if isinstance(match, str) else match)
+        if "answer" not in rule:
+            return setup, [["response_match", rule["regex"]]], {}
+        return setup, [["response_is", rule["answer"]]], {"answer": rule["answer"]}
     checks = [_script(files, scripts, each) or example for each in _several(graded["check"])]
     if None in checks:
         raise _Missing("it has no example to compare with")
@@ -167,6 +166,12 @@ def _line(script: tuple[str, str]) -> str:
     return code if language == "bash" else f"python3 -c {shlex.quote(code)}"
 
 
+def _created(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """How a row's machine is made; where it has a list there, which is a slip, nothing."""
+    created: Any = raw.get("create") or {}
+    return cast("dict[str, Any]", created) if isinstance(created, dict) else {}
+
+
 def _several(given: Any) -> list[Any]:
     return cast("list[Any]", given) if isinstance(given, list) else [given]
 
@@ -178,8 +183,7 @@ def _why_not(
     gold: Mapping[str, Any],
 ) -> str | None:
     """Why a row does not run here; None where it does."""
-    created: Any = raw.get("create") or {}
-    image = created.get("local") if isinstance(created, dict) else None
+    image = _created(raw).get("local")
     if image not in _IMAGES:
         return f"it needs the image {image}"
     prepared = "\n".join(str(call[1]) for call in setup)

@@ -3,13 +3,13 @@
 import asyncio
 import logging
 from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import anyio
 
 from hud_mcp.worlds.browser.clipboard import Clipboard
 from hud_mcp.worlds.browser.crashes import Crashes
-from hud_mcp.worlds.browser.devtools import attach, send
+from hud_mcp.worlds.browser.devtools import attach, send, target_of
 from hud_mcp.worlds.browser.options import SlotOptions
 from hud_mcp.worlds.browser.proxy import SessionProxy
 from hud_mcp.worlds.browser.settle import TRACKER_SCRIPT
@@ -25,6 +25,9 @@ OPEN_BOUND_S = 20.0
 CLOSE_BOUND_S = 5.0
 CLEAR_BOUND_S = 5.0
 
+_NEWS = ("request", "response", "requestfinished", "requestfailed")
+"""What each session hears of. Playwright is asked for it once: by the slot, for all of them."""
+
 _BYPASS = "<-loopback>"
 """Chromium reaches loopback addresses past its proxy but for this; nothing else is reached so.
 
@@ -33,7 +36,11 @@ Source: net/docs/proxy.md, "Proxy bypass rules".
 
 
 class Slot:
-    """One isolated context with a blank page and its own proxy, before a session has it."""
+    """One isolated context with a blank page and its own proxy, before a session has it.
+
+    Attributes:
+        target_id: The id under which the browser knows the page; None where it was not asked.
+    """
 
     def __init__(
         self,
@@ -51,7 +58,10 @@ class Slot:
         self.crashes: Crashes | None = None
         self.clipboard = Clipboard()
         self.crashed = False
+        self.target_id: str | None = None
         self._scripts = AsyncExitStack()
+        for event in _NEWS:
+            _listen(page, event)
         page.on("crash", self._on_crash)
 
     @property
@@ -79,12 +89,14 @@ class Slot:
                 await clipboard.install(context)
                 page = await context.new_page()
                 cdp = await attach(page, options.scale, options.font_scale)
+                target_id = await target_of(cdp)
         except BaseException:
             with anyio.CancelScope(shield=True):
                 await _release(proxy, context)
             raise
         slot = cls(proxy, context, page, cdp, options)
         slot.clipboard = clipboard
+        slot.target_id = target_id
         return slot
 
     async def add_script(self, script: str) -> None:
@@ -141,6 +153,10 @@ class Slot:
         """Close the context and the proxy, within seconds even where the browser is dead."""
         with anyio.CancelScope(shield=True):
             await _release(self.proxy, self.context)
+
+
+def _listen(page: Any, event: str) -> None:
+    page.on(event, lambda _news: None)  # pyright: ignore[reportUnknownLambdaType]  # Playwright's
 
 
 async def _new_context(

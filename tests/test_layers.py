@@ -23,6 +23,7 @@ LAYERS = (
     ("errors", "exceptions"),
     (
         "clipping",
+        "core_tools",
         "outcome",
         "action",
         "call",
@@ -52,7 +53,7 @@ LAYERS = (
         "carl",
         "testing",
     ),
-    ("egress", "sandbox"),
+    ("egress", "sandbox", "serving"),
     ("worlds", "graders"),
     ("analysis", "generalisation", "record", "show.phrases", "show.transcript", "store"),
     ("session", "credential", "template_process"),

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Protocol
 
 from hud_mcp.action import Action
+from hud_mcp.core_tools import ACT, RESPONSE, SCREENSHOT, STEP
 from hud_mcp.errors import ActionFailed, HudMcpError
 
 __all__ = ["Agent", "ToolCaller", "ToolReply", "View"]
@@ -90,7 +91,7 @@ class Agent:
         Raises:
             ActionFailed: One was refused; the text says which, and what is true now.
         """
-        reply = await self._call("step", {"actions": [_dump(a) for a in actions]})
+        reply = await self._call(STEP, {"actions": [_dump(a) for a in actions]})
         self.steps += 1
         self.text = reply.text
         return reply
@@ -105,7 +106,7 @@ class Agent:
         Raises:
             ActionFailed: It was refused.
         """
-        reply = await self._call("act", _dump(action))
+        reply = await self._call(ACT, _dump(action))
         self.steps += 1
         self.text = reply.text
         return reply.text
@@ -116,7 +117,7 @@ class Agent:
         Raises:
             ActionFailed: The world has no screen.
         """
-        reply = await self._call("screenshot", {})
+        reply = await self._call(SCREENSHOT, {})
         return reply.image or b""
 
     async def tool(self, name: str, **arguments: Any) -> str:
@@ -133,7 +134,7 @@ class Agent:
         Args:
             answer: Text as it is; anything else as JSON.
         """
-        reply = await self._call("response", {"answer": answer_text(answer)})
+        reply = await self._call(RESPONSE, {"answer": answer_text(answer)})
         self.answered = True
         return reply.text
 

@@ -12,6 +12,7 @@ from hud_mcp.agents.agent import answer_text
 from hud_mcp.channel.frames import FRAME_BYTES, BadFrame, FrameReader, encode_frame
 from hud_mcp.channel.tunnel import splice
 from hud_mcp.errors import HudMcpError
+from hud_mcp.serving.listening import LOOPBACK, port_of
 from hud_mcp.session.credential import session_token
 from hud_mcp.session.receipts import digest
 
@@ -332,10 +333,9 @@ class ChannelClient:
                 finally:
                     writer.close()
 
-        server = await asyncio.start_server(carry, "127.0.0.1", 0)
+        server = await asyncio.start_server(carry, LOOPBACK, 0)
         try:
-            host, port = server.sockets[0].getsockname()[:2]
-            yield host, port
+            yield LOOPBACK, port_of(server)
         finally:
             server.close()
             for task in list(carried):

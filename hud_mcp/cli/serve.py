@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import os
-import re
 import signal
 import sys
 import threading
@@ -24,7 +23,9 @@ from hud_mcp.cli.recording import record_option
 from hud_mcp.cli.startup import without_collecting
 from hud_mcp.cli.tokens import read_tokens, token_file_option, with_operator
 from hud_mcp.errors import HudMcpError, did_you_mean
+from hud_mcp.observation import DEFAULT_FORMAT, IMAGE_FORMATS
 from hud_mcp.server.stdio.claim import claim_stdio
+from hud_mcp.serving.listening import LOOPBACK, base_url, listen, port_of, read_address
 from hud_mcp.session.limits import Limits
 from hud_mcp.session.log import LineStream, configure_logging
 
@@ -33,9 +34,6 @@ __all__ = ["command"]
 logger = logging.getLogger(__name__)
 
 _LAST_PORT = 65_535
-_HOST = re.compile(r"[A-Za-z0-9_.-]*|\[?[0-9a-fA-F:.]+(%[A-Za-z0-9_.-]+)?\]?")
-"""A name or an address, with or without brackets, or nothing."""
-
 _SIGNALLED = {"sigint": 130, "sigterm": 143}
 _LEAVE_S = 0.3
 """How long tasks that are left over may take to end. Everything is recorded by then."""
@@ -112,7 +110,7 @@ def _public_url(_ctx: click.Context, _param: click.Parameter, value: str | None)
     help="Who sees the reward; by default, what each template says, else on_submit.",
 )
 @click.option(
-    "--image", type=click.Choice(["jpeg", "png"]), default="jpeg", help="Format of pictures."
+    "--image", type=click.Choice(IMAGE_FORMATS), default=DEFAULT_FORMAT, help="Format of pictures."
 )
 @click.option(
     "--tries",
@@ -285,7 +283,7 @@ async def _channel(options: dict[str, Any], sessions: Any) -> AsyncGenerator[int
         operator_token=options["operator_token"],
     )
     server = await channel.listen(host, port)
-    bound: int = server.sockets[0].getsockname()[1]
+    bound = port_of(server)
     logger.info("the control channel is at tcp://%s:%d", host, bound)
     try:
         yield bound
@@ -318,14 +316,13 @@ async def _live_pages(options: dict[str, Any], sessions: Any) -> AsyncGenerator[
     from starlette.routing import Router  # noqa: PLC0415  # only where it is asked for
 
     from hud_mcp.show.web.auth import Hosts  # noqa: PLC0415  # the same
-    from hud_mcp.show.web.listener import base_url, listen, serving  # noqa: PLC0415  # the same
+    from hud_mcp.show.web.listener import serving  # noqa: PLC0415  # the same
     from hud_mcp.show.web.live import live_routes  # noqa: PLC0415  # the same
 
-    host = "127.0.0.1"
-    listener = listen(host, options["live"])
-    sessions.live_base = base_url(host, listener.getsockname()[1])
+    listener = listen(LOOPBACK, options["live"])
+    sessions.live_base = base_url(LOOPBACK, port_of(listener))
     logger.info("live pages are at %s/live/", sessions.live_base)
-    routes = live_routes(sessions.store, hosts=Hosts(host), log=options["live_log"])
+    routes = live_routes(sessions.store, hosts=Hosts(LOOPBACK), log=options["live_log"])
     async with serving(Router(routes), listener):
         yield
 
@@ -350,10 +347,9 @@ async def _serve_http(
 ) -> int:
     from hud_mcp.server.http import serve_http  # noqa: PLC0415  # not needed on stdio
     from hud_mcp.show.web.auth import Hosts  # noqa: PLC0415  # the same
-    from hud_mcp.show.web.listener import base_url  # noqa: PLC0415  # the same
     from hud_mcp.show.web.live import live_routes  # noqa: PLC0415  # the same
 
-    host, port = read_address(options["http"])
+    host, port = read_address(options["http"], option="--http")
     hosts = Hosts(host, options["hosts"])
     public = options["public_url"]
 
@@ -434,15 +430,3 @@ def read_limits(given: Sequence[str]) -> Limits:
     except ValidationError as exc:
         first = exc.errors(include_url=False)[0]
         raise HudMcpError(f"--limit {first['loc'][0]}: {first['msg'].lower()}.") from None
-
-
-def read_address(given: str, *, option: str = "--http") -> tuple[str, int]:
-    """Read `HOST:PORT`, or `PORT` alone, which means loopback.
-
-    Raises:
-        HudMcpError: It is neither.
-    """
-    host, _, port = given.rpartition(":")
-    if not _HOST.fullmatch(host) or not port.isdigit() or int(port) > _LAST_PORT:
-        raise HudMcpError(f"{option} {given}: write HOST:PORT, such as 127.0.0.1:8000.")
-    return host.strip("[]") or "127.0.0.1", int(port)

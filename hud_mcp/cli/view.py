@@ -10,6 +10,7 @@ import click
 from hud_mcp.cli.process import raise_file_limit
 from hud_mcp.cli.tokens import read_one_token, token_file_option
 from hud_mcp.errors import HudMcpError
+from hud_mcp.serving.listening import base_url, is_loopback, listen, port_of
 from hud_mcp.session.log import configure_logging
 
 __all__ = ["command"]
@@ -42,7 +43,7 @@ def command(**options: Any) -> None:
 
 
 async def _view(options: dict[str, Any]) -> int:
-    from hud_mcp.show.web.listener import WebServer, base_url, is_loopback  # noqa: PLC0415  # the same
+    from hud_mcp.show.web.listener import WebServer  # noqa: PLC0415  # the same
     from hud_mcp.show.web.viewer import viewer_app  # noqa: PLC0415  # the same
     from hud_mcp.store import Store  # noqa: PLC0415  # not needed for the help
 
@@ -65,9 +66,7 @@ async def _view(options: dict[str, Any]) -> int:
         live_log=options["live_log"],
     )
     listener = _listen(host, options["port"])
-    url = base_url(host, listener.getsockname()[1]) + (
-        f"/?token={quote(token, safe='')}" if token else "/"
-    )
+    url = base_url(host, port_of(listener)) + (f"/?token={quote(token, safe='')}" if token else "/")
 
     def announce() -> None:
         click.echo(f"{url}  (Ctrl-C ends it)")
@@ -84,8 +83,6 @@ async def _view(options: dict[str, Any]) -> int:
 
 
 def _listen(host: str, port: int | None) -> Any:
-    from hud_mcp.show.web.listener import listen  # noqa: PLC0415  # not needed for the help
-
     if port is not None:
         return listen(host, port)
     try:

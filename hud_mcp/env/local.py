@@ -17,6 +17,7 @@ from hud_mcp.env.client import Client
 from hud_mcp.environment import Environment
 from hud_mcp.errors import SessionEnded
 from hud_mcp.record.trajectory import live_url
+from hud_mcp.serving.listening import LOOPBACK, base_url, listen, port_of
 from hud_mcp.session.limits import Limits
 from hud_mcp.session.operations import Operations
 from hud_mcp.session.registry import Sessions
@@ -92,12 +93,12 @@ class Registry:
         from starlette.routing import Router  # noqa: PLC0415  # only where it is asked for
 
         from hud_mcp.show.web.auth import Hosts  # noqa: PLC0415  # the same
-        from hud_mcp.show.web.listener import base_url, listen, serving  # noqa: PLC0415  # the same
+        from hud_mcp.show.web.listener import serving  # noqa: PLC0415  # the same
         from hud_mcp.show.web.live import live_routes  # noqa: PLC0415  # the same
 
-        listener = listen("127.0.0.1", 0)
-        address = base_url("127.0.0.1", listener.getsockname()[1])
-        routes = live_routes(self.sessions.store, hosts=Hosts("127.0.0.1"))
+        listener = listen(LOOPBACK, 0)
+        address = base_url(LOOPBACK, port_of(listener))
+        routes = live_routes(self.sessions.store, hosts=Hosts(LOOPBACK))
 
         async def serve() -> None:  # in a task of its own, which a loop that ends cancels first
             async with serving(Router(routes), listener):

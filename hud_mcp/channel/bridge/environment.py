@@ -26,9 +26,10 @@ from hud_mcp.channel.bridge.template import BridgedTemplate
 from hud_mcp.channel.bridge.tools import shell_tools
 from hud_mcp.channel.bridge.world import Binding, BridgeSpec, BridgeWorld, Uses
 from hud_mcp.channel.client import ChannelFailed
+from hud_mcp.core_tools import CORE_TOOLS
 from hud_mcp.environment import Environment
 from hud_mcp.errors import EnvironmentFailed, InvalidEnvironment, sole_cause
-from hud_mcp.tool import CORE_TOOLS, Tool
+from hud_mcp.tool import Tool
 from hud_mcp.worlds.browser.commands import SCHEMAS as BROWSER_SCHEMAS
 from hud_mcp.worlds.browser.remote import REMOTE_ACTIONS
 from hud_mcp.worlds.desktop import DESKTOP_ACTIONS

@@ -14,8 +14,9 @@ from hud_mcp.channel.bridge.control import Control
 from hud_mcp.channel.bridge.origin import Origin
 from hud_mcp.channel.bridge.proxy import ToolServer
 from hud_mcp.channel.bridge.shell import RemoteShell
+from hud_mcp.clipping import clip_text
 from hud_mcp.errors import ActionFailed, EnvironmentFailed, HudMcpError, sole_cause
-from hud_mcp.observation import Look, Observation, clip_text
+from hud_mcp.observation import Look, Observation
 from hud_mcp.world import Opening, Shared, WorldSpec
 from hud_mcp.worlds.shell.commands import run_action
 

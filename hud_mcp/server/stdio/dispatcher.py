@@ -19,16 +19,17 @@ from hud_mcp.server.stdio.eras import Era, HandshakeEra, era_of
 from hud_mcp.server.stdio.exchange import Exchange, Peer
 from hud_mcp.server.stdio.frames import (
     Backlog,
-    FrameSplitter,
     Notification,
     Refusal,
     Request,
     Response,
     error_frame,
     read_message,
+    refuse_long,
     result_frame,
 )
 from hud_mcp.server.stdio.limits import StdioLimits
+from hud_mcp.serving.lines import LineBuffer, Overlong
 
 __all__ = ["Dispatcher"]
 
@@ -62,7 +63,7 @@ class Dispatcher:
         self._input = source
         self._output = output
         self._limits = limits
-        self._splitter = FrameSplitter(limits.max_frame_bytes)
+        self._lines = LineBuffer(limits.max_frame_bytes)
         self._backlog = Backlog()
         self._era_type: type[Era] | None = None
         self._era: Era | None = None
@@ -83,14 +84,15 @@ class Dispatcher:
 
     def receive(self, data: bytes) -> None:
         """Take in a chunk of the input."""
-        for frame in self._splitter.feed(data):
-            self._take(frame)
+        self._lines.feed(data)
+        while (line := self._lines.take()) is not None:
+            self._take(line)
         self._regulate()
 
     def end(self) -> None:
         """Take in the end of the input."""
-        for frame in self._splitter.finish():
-            self._take(frame)
+        if last := self._lines.take_rest():  # it may lack its line feed
+            self._take(last)
         if self._era_type is None:
             self._backlog = Backlog()  # notifications, which no request will follow
 
@@ -128,17 +130,19 @@ class Dispatcher:
 
     # -- in
 
-    def _take(self, frame: bytes | Refusal) -> None:
-        match read_message(frame) if isinstance(frame, bytes) else frame:
+    def _take(self, line: bytes | Overlong) -> None:
+        is_long = isinstance(line, Overlong)
+        most = self._limits.max_frame_bytes
+        match refuse_long(line.head, most) if is_long else read_message(line):
             case Refusal(request_id, code, text):
                 self._refuse(request_id, code, text)
             case Request() as request:
-                self._admit(request, len(frame))
+                self._admit(request, len(line))
             case Notification() as notification:
                 if notification.method == "notifications/cancelled":
                     self._cancel(notification)
                 if self._era_type is not None or len(self._backlog) < _MAX_LEAD_FRAMES:
-                    self._enqueue(notification, len(frame))
+                    self._enqueue(notification, len(line))
             case Response() as response:
                 self.peer.resolve(response)
             case None:

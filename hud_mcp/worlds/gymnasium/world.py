@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import anyio
 
 from hud_mcp.action import Action, ActionEffect, CustomAction, ScreenshotFetch
+from hud_mcp.clipping import clip_text
 from hud_mcp.errors import ActionFailed, EnvironmentFailed, did_you_mean
-from hud_mcp.observation import Look, Observation, Screenshot, clip_text, encode_picture
+from hud_mcp.observation import DEFAULT_FORMAT, Look, Observation, Screenshot, encode_picture
 from hud_mcp.worlds.gymnasium.actions import ActionForm
 from hud_mcp.worlds.gymnasium.known import Known, most_steps
 from hud_mcp.worlds.gymnasium.thread import OwnThread
@@ -398,4 +399,6 @@ def encode(frame: Any, look: Look) -> Screenshot:
     """Encode a frame of height, width and colours."""
     from PIL import Image  # noqa: PLC0415  # loads where used
 
-    return encode_picture(Image.fromarray(frame), look.image or "jpeg", quality=look.quality)
+    return encode_picture(
+        Image.fromarray(frame), look.image or DEFAULT_FORMAT, quality=look.quality
+    )

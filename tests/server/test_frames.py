@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hud_mcp.server.stdio.frames import (
-    Backlog,
     Notification,
     Refusal,
     Request,
@@ -180,17 +179,3 @@ def test_what_json_cannot_carry_is_a_value_error() -> None:
     endless["again"] = endless
     with pytest.raises(ValueError, match="ircular"):
         result_frame(1, endless)
-
-
-def test_a_backlog_is_first_in_first_out_and_drops_by_id() -> None:
-    """What is dropped is gone, and the sizes add up to nothing in the end."""
-    backlog = Backlog()
-    messages = [Request(1, "a", None), Notification("b", None), Request("1", "c", None)]
-    for message in messages:
-        backlog.put(message, 10)
-    assert 1 in backlog
-    assert backlog.size_bytes > 30
-    assert backlog.drop(1)
-    assert not backlog.drop(1)
-    assert [backlog.take(), backlog.take()] == messages[1:]
-    assert (len(backlog), backlog.size_bytes) == (0, 0)

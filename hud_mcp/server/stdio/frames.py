@@ -6,7 +6,6 @@ the wire and none of them ends a connection.
 
 import json
 import re
-from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple, TypeAlias, cast
 
@@ -17,7 +16,6 @@ from pydantic_core import to_jsonable_python
 
 JsonObject: TypeAlias = dict[str, Any]
 
-_ENTRY_BYTES: Final = 256
 _ID_BITS: Final = 63
 
 
@@ -53,42 +51,6 @@ class Refusal(NamedTuple):
 
 
 Message: TypeAlias = Request | Notification | Response
-
-
-class Backlog:
-    """Messages that wait for their turn: first in, first out; a request can be taken out by id.
-
-    Attributes:
-        size_bytes: What the waiting messages weigh: their frames, and a constant for each.
-    """
-
-    def __init__(self) -> None:
-        self._entries: OrderedDict[object, tuple[Request | Notification, int]] = OrderedDict()
-        self.size_bytes = 0
-
-    def __len__(self) -> int:
-        return len(self._entries)
-
-    def __contains__(self, request_id: RequestId) -> bool:
-        return request_id in self._entries
-
-    def put(self, message: Request | Notification, frame_bytes: int) -> None:
-        """Add a message at the end; a request's id must not be in the backlog already."""
-        key: object = message.id if isinstance(message, Request) else object()
-        self._entries[key] = (message, frame_bytes + _ENTRY_BYTES)
-        self.size_bytes += frame_bytes + _ENTRY_BYTES
-
-    def take(self) -> Request | Notification:
-        """Remove and return the first message; KeyError if there is none."""
-        _, (message, size) = self._entries.popitem(last=False)
-        self.size_bytes -= size
-        return message
-
-    def drop(self, request_id: RequestId) -> bool:
-        """Remove a request; False if it does not wait here."""
-        _, size = self._entries.pop(request_id, (None, 0))
-        self.size_bytes -= size
-        return size > 0
 
 
 _TOKEN: Final = re.compile(rb'\s*("(?:[^"\\]|\\.)*+"|[{}\[\],:]|[^\s{}\[\],:"]++(?=[\s,}\]]))')

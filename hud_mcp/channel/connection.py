@@ -197,7 +197,7 @@ class Connection:
 
     async def _dispatch(self, request_id: Any, method: str, params: dict[str, Any]) -> None:
         if method in ("tasks.cancel", "bye"):
-            await self._interrupt(method)
+            await self._interrupt(method, params)
             await self._reply(request_id, self._cancel if method != "bye" else self._bye, params)
             return
         run = self._methods.get(method)
@@ -246,14 +246,14 @@ class Connection:
         if request_id is not None:
             await self._send({"jsonrpc": "2.0", "id": request_id, **answer})
 
-    async def _interrupt(self, method: str) -> None:
+    async def _interrupt(self, method: str, params: dict[str, Any]) -> None:
         """Cut off a task call that runs, and see to it that it is answered first."""
         call = self._call
         if call is None or call.done():
             return
         self._interrupted_by = method
         if self._calls == "tasks.start" and self._service.held.begun(self._held) is not None:
-            await self._service.held.cancel(self._held)
+            await self._service.held.cancel(self._held, params)
         elif self._can_interrupt:
             call.cancel()
         await asyncio.wait({call}, timeout=_STOP_S)
@@ -327,12 +327,12 @@ class Connection:
         limit = self._service.argument_bytes
         return _graded(await self._service.held.grade(self._held, text, max_bytes=limit))
 
-    async def _cancel(self, _params: dict[str, Any]) -> dict[str, Any]:
-        await self._service.held.cancel(self._held)
+    async def _cancel(self, params: dict[str, Any]) -> dict[str, Any]:
+        await self._service.held.cancel(self._held, params)
         return {"cancelled": True}
 
-    async def _bye(self, _params: dict[str, Any]) -> dict[str, Any]:
-        await self._service.held.cancel(self._held)
+    async def _bye(self, params: dict[str, Any]) -> dict[str, Any]:
+        await self._service.held.cancel(self._held, params)
         self._service.held.forget(self._held)
         return {"goodbye": True}
 

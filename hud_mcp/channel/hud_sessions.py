@@ -24,6 +24,7 @@ from hud_mcp.errors import (
 )
 from hud_mcp.grade import Cause, Outcome
 from hud_mcp.record.trajectory import Receipt
+from hud_mcp.session.cancellation import read_cancellation
 from hud_mcp.session.endings import Ending
 from hud_mcp.session.receipts import digest, ended_how, ended_text
 from hud_mcp.session.registry import Sessions
@@ -259,7 +260,7 @@ class HudSessions:
         """
         task = self._mint(task_id, args)
         async with held.starting:
-            await self._end_current(held)
+            await self._end_current(held, _cancelled())
             held.drop()
             number = held.count
             held.count += 1
@@ -314,12 +315,23 @@ class HudSessions:
             raise SessionEnded("The task was not graded.")
         return receipt
 
-    async def cancel(self, held: HudSession) -> None:
-        """End the task that a session holds, whatever it does; without one, nothing happens."""
+    async def cancel(self, held: HudSession, said: Mapping[str, Any]) -> None:
+        """End the task that a session holds, whatever it does; without one, nothing happens.
+
+        Args:
+            held: The session.
+            said: What came with the call; see `read_cancellation`.
+        """
+        reason, cause = await read_cancellation(
+            said,
+            secret_digest=digest(_task_session_id(held.id, max(0, held.count - 1))),
+            store=self._sessions.store,
+        )
+        ending = _cancelled(reason, cause)
         if held.starting.locked() and (begun := self.begun(held)) is not None:
-            await begun.finish(_cancelled(), abort=True)
+            await begun.finish(ending, abort=True)
         async with held.starting:
-            await self._end_current(held)
+            await self._end_current(held, ending)
             held.drop()
 
     def begun(self, held: HudSession) -> Session | None:
@@ -327,13 +339,13 @@ class HudSessions:
         found = self._sessions.here(_task_session_id(held.id, held.count - 1), self._caller)
         return None if found is None or found.is_closed else found
 
-    async def _end_current(self, held: HudSession) -> None:
+    async def _end_current(self, held: HudSession, ending: Ending) -> None:
         try:
             session = await self._current(held)
         except HudMcpError:
             return  # it cannot be brought back, or another server runs it
         if session is not None and not session.is_over:
-            await session.finish(_cancelled(), abort=True)
+            await session.finish(ending, abort=True)
 
     async def _current(self, held: HudSession) -> Session | None:
         """The session of the task that is held; None where it ended before this process began."""
@@ -470,8 +482,9 @@ def _task_session_id(session_id: str, number: int) -> str:
     return f"sess-{hashlib.sha256(f'{session_id}/{number}'.encode()).hexdigest()[:32]}"
 
 
-def _cancelled() -> Ending:
-    return Ending(Outcome.CANCELLED, told="It was cancelled by the client.", cause=Cause.AGENT)
+def _cancelled(reason: str | None = None, cause: Cause = Cause.AGENT) -> Ending:
+    told = "It was cancelled by the client."
+    return Ending(Outcome.CANCELLED, error=reason, told=told, cause=cause)
 
 
 def _same_answer(receipt: Receipt | None, answer: str) -> Receipt:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from hud_mcp.agents.command import command_name
-from hud_mcp.analysis.statistics import counting
+from hud_mcp.analysis.tries import counting
 from hud_mcp.cli.bridges import is_bridged
 from hud_mcp.cli.hosts import read_hosts
 from hud_mcp.cli.places import find_sources, lasting_source

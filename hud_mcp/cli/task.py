@@ -106,7 +106,7 @@ def grade_command(
     text = answer if answer_file is None else _read_answer(answer_file)
 
     async def ask(client: Any) -> Any:
-        from hud_mcp.channel.client import ChannelRefused  # noqa: PLC0415  # loads when it is used
+        from hud_mcp.channel.failures import ChannelRefused  # noqa: PLC0415  # loads when it is used
 
         try:
             return await client.grade(text)
@@ -168,7 +168,7 @@ async def _ask(options: dict[str, Any], ask: Ask) -> Any:
 @asynccontextmanager
 async def _placement(options: dict[str, Any]) -> AsyncGenerator[Any]:
     """Where the channel is; with --source, one that is served meanwhile."""
-    from hud_mcp.channel.client import Place, read_place  # noqa: PLC0415  # loads when it is used
+    from hud_mcp.channel.place import Place, read_place  # noqa: PLC0415  # loads when it is used
 
     if options["url"] is not None:
         yield read_place(options["url"])

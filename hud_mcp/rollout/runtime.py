@@ -17,7 +17,7 @@ import anyio
 import anyio.abc
 from anyio.streams.text import TextReceiveStream
 
-from hud_mcp.channel.client import Place, read_place
+from hud_mcp.channel.place import Place, read_place
 from hud_mcp.environment import Environment
 from hud_mcp.errors import EnvironmentFailed, InvalidTask
 from hud_mcp.loading.source import load_environments

@@ -13,17 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hud_mcp.analysis.statistics import (
-    JobStatistics,
-    PassRate,
-    choose_runs,
-    is_infrastructure,
-    job_statistics,
-    outcome_class,
-    pass_at_k,
-    pass_hat_k,
-    plan,
-)
+from hud_mcp.analysis.pass_rates import PassRate, pass_at_k, pass_hat_k
+from hud_mcp.analysis.statistics import JobStatistics, job_statistics
+from hud_mcp.analysis.tries import choose_runs, is_infrastructure, outcome_class, plan
 from hud_mcp.outcome import INTERRUPTED, Cause, Counts, Outcome, cause_of, outcome_classes
 
 AT = datetime(2026, 1, 2, tzinfo=UTC)

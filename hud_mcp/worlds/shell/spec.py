@@ -145,7 +145,7 @@ class Shell(WorldSpec):
                 f"The shell's folder {str(self._root)!r} has more than {most} bytes; raise "
                 "SandboxLimits(disk_bytes=…), or show it inside with readonly=."
             ) from exc
-        await sandbox.unpack(data, clear=False)
+        await sandbox.folder.unpack(data, clear=False)
 
 
 def _packed(source: Path, most_bytes: int) -> bytes:

@@ -183,7 +183,7 @@ async def test_a_sandbox_that_is_killed_from_outside_is_the_machine_s(
 ) -> None:
     """Everything says that the environment failed, and nothing that the agent did it."""
     shell = await open_shell()
-    os.kill(shell.sandbox.keeper_pid, signal.SIGKILL)
+    os.kill(shell.sandbox.supervisor_pid, signal.SIGKILL)
     with anyio.fail_after(BOUND_S):
         while shell._sandbox.alive:  # the property of the world raises then
             await anyio.sleep(0.02)

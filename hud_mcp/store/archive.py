@@ -1,4 +1,4 @@
-"""What a record has to read: jobs, trajectories, their steps, lines and pictures."""
+"""What a record has to read: sessions, jobs, trajectories, their steps, lines and pictures."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -9,15 +9,17 @@ import anyio.to_thread
 from hud_mcp.errors import SourceNotFound
 from hud_mcp.record.job import Job
 from hud_mcp.record.trajectory import (
+    Receipt,
     ScreenshotRecord,
     Trajectory,
     TrajectoryStep,
     TrajectorySummary,
 )
-from hud_mcp.store import jobs, reading
+from hud_mcp.store import jobs, plans, reading, stored_session
 from hud_mcp.store.database import Database
 from hud_mcp.store.files import read_file
 from hud_mcp.store.jobs import RunRow
+from hud_mcp.store.stored_session import StoredSession
 from hud_mcp.task import Task
 
 if TYPE_CHECKING:
@@ -94,6 +96,64 @@ class Archive:
             StoreFailed: The store cannot be read.
         """
         return await self._database.read(lambda c: reading.load_lines(c, trajectory_id, after))
+
+    async def load_session(self, trajectory_id: str) -> StoredSession:
+        """Return what is needed to go on with a session.
+
+        Raises:
+            SourceNotFound: There is no such session.
+            StoreFailed: The store cannot be read.
+        """
+        found = await self._database.read(
+            lambda c: stored_session.load_session(c, self.screenshots, trajectory_id)
+        )
+        if found is None:
+            raise no_trajectory(trajectory_id)
+        return found
+
+    async def find_session(
+        self, secret_digest: str, *, principal: str | None
+    ) -> tuple[str, Receipt | None] | None:
+        """Look a session up by the hash of its id.
+
+        Returns:
+            The trajectory's id and the receipt, which is None while it goes on; None where
+            no session of this principal has the id.
+
+        Raises:
+            StoreFailed: The store cannot be read.
+        """
+
+        def read(connection: "Connection") -> "tuple[str, Receipt | None] | None":
+            row = stored_session.session_by_secret(connection, secret_digest)
+            if row is None or row.principal != principal:
+                return None
+            return row.id, reading.read_receipt(row)
+
+        return await self._database.read(read)
+
+    async def find_begun(self, secret_digest: str) -> tuple[str | None, Task] | None:
+        """Return who started a session, and which task, by the hash of its id; None without one.
+
+        Raises:
+            StoreFailed: The store cannot be read.
+        """
+
+        def read(connection: "Connection") -> tuple[str | None, Task] | None:
+            row = stored_session.session_by_secret(connection, secret_digest)
+            return None if row is None else (row.principal, reading.read_task(row))
+
+        return await self._database.read(read)
+
+    async def check_tries(self, start_key: str, tries: int) -> None:
+        """Refuse a start too many before anything is opened for it.
+
+        Raises:
+            LimitReached: There are as many starts as there may be.
+            StoreFailed: The store cannot be read.
+        """
+        if self.exists:
+            await self._database.read(lambda c: plans.check_tries(c, start_key, tries))
 
     async def list_runs(self, task_id: str, limit: int = 100) -> list[TrajectorySummary]:
         """Return the newest trajectories of a task, whatever their jobs, newest first.

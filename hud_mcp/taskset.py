@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 import orjson
 
-from hud_mcp.errors import InvalidTask, did_you_mean
+from hud_mcp.errors import InvalidTask, ReplacedCall, did_you_mean
 from hud_mcp.loading.rows import Rows, read_file, read_lines, write_file
-from hud_mcp.replaced import ReplacedCall
 from hud_mcp.task import Task
 
 if TYPE_CHECKING:

@@ -28,7 +28,6 @@ LAYERS = (
         "call",
         "contention",
         "types",
-        "replaced",
         "observation",
         "context",
         "grade",

@@ -12,9 +12,10 @@ from hud_mcp.context import ContextFeature, ContextSpace
 from hud_mcp.errors import EnvironmentFailed, HudMcpError, InvalidEnvironment, did_you_mean
 from hud_mcp.world import Opening, WorldSpec
 from hud_mcp.worlds.gymnasium.actions import ActionForm
+from hud_mcp.worlds.gymnasium.episode import Episode
 from hud_mcp.worlds.gymnasium.known import Known, known, most_steps
 from hud_mcp.worlds.gymnasium.thread import OwnThread
-from hud_mcp.worlds.gymnasium.world import Episode, GymnasiumWorld, close_env, drawing
+from hud_mcp.worlds.gymnasium.world import GymnasiumWorld, close_env, drawing
 
 __all__ = ["Gymnasium"]
 

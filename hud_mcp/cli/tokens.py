@@ -90,7 +90,7 @@ def _lines(file: str | None) -> list[str]:
     """The tokens of a file: one a line; what begins with # is none."""
     if file is None:
         return []
-    from hud_mcp.store.private import is_open_to_others  # noqa: PLC0415  # loads the store
+    from hud_mcp.store.permissions import is_open_to_others  # noqa: PLC0415  # loads the store
 
     try:
         lines = [line.strip() for line in Path(file).read_text(encoding="utf-8").splitlines()]

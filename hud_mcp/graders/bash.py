@@ -11,9 +11,9 @@ import anyio.to_thread
 from hud_mcp.errors import GraderFailed
 from hud_mcp.grade import SubScore
 from hud_mcp.graders.grader import Grader
-from hud_mcp.graders.places import OpensVerifiers, RunsCommands
 from hud_mcp.graders.sandboxed_command import run_in_session, run_in_verifier
 from hud_mcp.graders.server_command import run_on_server
+from hud_mcp.graders.shells import OpensVerifiers, RunsCommands
 from hud_mcp.world import current_world
 
 __all__ = ["BashGrader", "Place"]

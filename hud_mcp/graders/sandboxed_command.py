@@ -7,8 +7,8 @@ import anyio
 import anyio.to_thread
 
 from hud_mcp.errors import ActionFailed, BrokenByAgent, GraderFailed
-from hud_mcp.graders.places import Clean, RunsCommands
 from hud_mcp.graders.server_command import KEPT_BYTES
+from hud_mcp.graders.shells import Clean, RunsCommands
 from hud_mcp.sandbox.process import Excerpt
 
 __all__ = ["run_in_session", "run_in_verifier"]

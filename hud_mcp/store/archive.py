@@ -17,8 +17,8 @@ from hud_mcp.record.trajectory import (
 )
 from hud_mcp.store import jobs, plans, reading, stored_session
 from hud_mcp.store.database import Database
-from hud_mcp.store.files import read_file
 from hud_mcp.store.jobs import RunRow
+from hud_mcp.store.screenshots import read_file
 from hud_mcp.store.stored_session import StoredSession
 from hud_mcp.task import Task
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from hud_mcp.errors import StoreFailed
 from hud_mcp.store.json_text import to_json
-from hud_mcp.store.private import is_open_to_others, make_private_file, make_private_folder
+from hud_mcp.store.permissions import is_open_to_others, make_private_file, make_private_folder
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hud_mcp.record.trajectory import utc_now
-from hud_mcp.store.private import make_private_folder
+from hud_mcp.store.permissions import make_private_folder
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock

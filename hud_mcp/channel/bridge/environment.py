@@ -33,7 +33,7 @@ from hud_mcp.tool import CORE_TOOLS, Tool
 from hud_mcp.worlds.browser.commands import SCHEMAS as BROWSER_SCHEMAS
 from hud_mcp.worlds.browser.remote import REMOTE_ACTIONS
 from hud_mcp.worlds.desktop import DESKTOP_ACTIONS
-from hud_mcp.worlds.shell.commands import SCHEMAS as SHELL_SCHEMAS
+from hud_mcp.worlds.shell.actions import SCHEMAS as SHELL_SCHEMAS
 
 __all__ = ["BridgedEnvironment", "bridge"]
 

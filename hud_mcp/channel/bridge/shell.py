@@ -18,8 +18,8 @@ from hud_mcp.channel.bridge.control import Control
 from hud_mcp.errors import ActionFailed, EnvironmentFailed, NotInstalled
 from hud_mcp.sandbox import Entry, FileInfo
 from hud_mcp.sandbox.process import shell_status
+from hud_mcp.worlds.shell.actions import replace_text
 from hud_mcp.worlds.shell.command_result import CommandResult
-from hud_mcp.worlds.shell.commands import replace_text
 
 if TYPE_CHECKING:
     import asyncssh

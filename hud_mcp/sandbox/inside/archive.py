@@ -15,7 +15,7 @@ import zlib
 from typing import TYPE_CHECKING, Any
 
 from .descent import Descent
-from .opening import open_folder
+from .lending import open_folder
 from .tree import Item, Skip, walk
 
 if TYPE_CHECKING:

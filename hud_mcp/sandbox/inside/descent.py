@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-from .opening import FOLDER, identity, open_folder
+from .lending import FOLDER, identity, open_folder
 
 __all__ = ["Descent"]
 

@@ -16,7 +16,7 @@ from .archive import pack, unpack
 from .beneath import adopt_orphans, hide, open_beneath
 from .files import Files, Reply
 from .gather import gather
-from .opening import open_root
+from .lending import open_root
 from .processes import Processes
 from .removal import remove_all
 from .scan import scan

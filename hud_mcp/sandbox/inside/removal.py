@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 
-from .opening import identity, open_folder
+from .lending import identity, open_folder
 
 __all__ = ["remove_all"]
 

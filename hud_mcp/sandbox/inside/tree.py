@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
-from .opening import ENTER, FOLDER, Loan, as_it_was, identity, open_file, open_folder
+from .lending import ENTER, FOLDER, Loan, as_it_was, identity, open_file, open_folder
 
 __all__ = ["Item", "Skip", "walk"]
 

@@ -21,9 +21,9 @@ from hud_mcp.analysis.tries import outcome_class
 from hud_mcp.clipping import clip_and_count
 from hud_mcp.errors import StoreFailed
 from hud_mcp.record.trajectory import ScreenshotRecord, TrajectoryStep, TrajectorySummary, live_url
-from hud_mcp.show.web.answers import asset_route, html_answer, not_found, picture_answer
 from hud_mcp.show.web.auth import Gate, Hosts
 from hud_mcp.show.web.pages import live_page
+from hud_mcp.show.web.responses import asset_route, html_answer, not_found, picture_answer
 from hud_mcp.show.web.steps import StepRows
 from hud_mcp.show.web.values import Json, encode
 from hud_mcp.store import Store

@@ -16,9 +16,9 @@ from hud_mcp.errors import ActionFailed, BrokenByAgent, EnvironmentFailed
 from hud_mcp.observation import Look, Observation, clip_text
 from hud_mcp.sandbox import Entry, Finished, Sandbox
 from hud_mcp.sandbox.bubblewrap import GUEST_ROOT
+from hud_mcp.worlds.shell.actions import one_line, replace_text, run_action
 from hud_mcp.worlds.shell.command_result import CommandResult
-from hud_mcp.worlds.shell.commands import one_line, replace_text, run_action
-from hud_mcp.worlds.shell.listing import folder_lines
+from hud_mcp.worlds.shell.folder_listing import folder_lines
 from hud_mcp.worlds.shell.refusals import is_agents, refusal
 from hud_mcp.worlds.shell.snapshots import FolderSnapshots
 from hud_mcp.worlds.shell.stage import Author

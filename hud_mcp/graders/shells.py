@@ -1,4 +1,4 @@
-"""Places of a session in which a grader's command runs, as it needs them."""
+"""The shells of a session in which a grader's command runs, as it needs them."""
 
 import os
 from collections.abc import Iterable, Mapping

@@ -6,7 +6,6 @@ from typing import ClassVar, Literal, cast
 from weakref import WeakKeyDictionary
 
 import anyio
-import anyio.to_thread
 
 from hud_mcp.errors import GraderFailed
 from hud_mcp.grade import SubScore

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import anyio
-import anyio.to_thread
 
 from hud_mcp.errors import ActionFailed, BrokenByAgent, GraderFailed
 from hud_mcp.graders.server_command import KEPT_BYTES

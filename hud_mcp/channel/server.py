@@ -7,14 +7,15 @@ import logging
 import signal
 import socket
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Awaitable, Callable, Generator
+from functools import partial
 from typing import Any, cast
 
 import anyio
 
 from hud_mcp.capability import Capability
 from hud_mcp.channel.bound import BoundChannel
-from hud_mcp.channel.connection import Connection, RpcError, Service
+from hud_mcp.channel.connection import Connection, Service
 from hud_mcp.channel.endpoints.endpoints import Endpoints
 from hud_mcp.channel.frames import (
     CHUNK_BYTES,
@@ -25,13 +26,16 @@ from hud_mcp.channel.frames import (
     encode_frame,
 )
 from hud_mcp.channel.guest import Guest
-from hud_mcp.channel.hud_sessions import HudSession, HudSessions
+from hud_mcp.channel.hud_session import HudSession
+from hud_mcp.channel.hud_sessions import HudSessions
+from hud_mcp.channel.replies import RpcError
 from hud_mcp.channel.tunnel import TunnelRefused, dial, splice
 from hud_mcp.environment import Environment
 from hud_mcp.errors import HudMcpError
 from hud_mcp.session.limits import Limits
 from hud_mcp.session.operations import Operations
 from hud_mcp.session.registry import Sessions
+from hud_mcp.session.session import Session
 from hud_mcp.store import Store
 from hud_mcp.task import RecordMode
 
@@ -134,15 +138,13 @@ class Channel:
             self._sessions,
             self.environment,
             adopts=loopback or self._token is not None,
-            on_forget=self._endpoints.dismiss,
+            ways_in=self._endpoints,
         )
-        self._endpoints.find_session = held.attend
-        self._sessions.close_first(self._endpoints.close)
         self._service = Service(
             environment=self.environment,
             held=held,
             token=self._token,
-            bindings=self._bindings,
+            bindings=partial(self._bindings, held.attend),
             idle_s=self._idle_s,
             touch_s=min(_TOUCH_S, limits.idle_s / 3, self._idle_s),
             argument_bytes=argument_bytes,
@@ -170,7 +172,7 @@ class Channel:
         if self._server is not None:
             self._server.close()
         if self._sessions is not None and self._closes_sessions:
-            await self._sessions.close()
+            await self._sessions.close([self._endpoints])
         await self._endpoints.close()
         if self._service is not None and self._service.calls:
             await asyncio.wait(self._service.calls, timeout=_CLOSE_S)  # their replies are sent
@@ -179,8 +181,10 @@ class Channel:
         if self._connections:
             await asyncio.wait(self._connections, timeout=_CLOSE_S)
 
-    async def _bindings(self, held: HudSession) -> list[dict[str, Any]]:
-        published = [*self.environment.capabilities, *await self._endpoints.admit(held)]
+    async def _bindings(
+        self, attend: Callable[[HudSession], Awaitable[Session]], held: HudSession
+    ) -> list[dict[str, Any]]:
+        published = [*self.environment.capabilities, *await self._endpoints.admit(held, attend)]
         return [
             {"name": c.name, "protocol": c.protocol, "url": c.url, "params": c.params}
             for c in published

@@ -4,6 +4,7 @@ import errno
 import logging
 import os
 import time
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -12,7 +13,7 @@ from hud_mcp.store.json_text import to_json
 from hud_mcp.store.permissions import is_open_to_others, make_private_file, make_private_folder
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection, Engine
+    from sqlalchemy import Connection, Engine, Inspector
 
 __all__ = ["check_file", "concerns_all", "open_engine", "passes", "remedy", "why"]
 
@@ -235,7 +236,8 @@ def _version(connection: "Connection") -> int | None:
     """The version of the tables; None where there are none.
 
     Raises:
-        StoreFailed: The database has tables of these names that are another program's.
+        StoreFailed: The database has tables of these names that are another program's; or it is
+            a store that has lost its version.
     """
     from sqlalchemy import inspect  # noqa: PLC0415  # SQLAlchemy loads here
 
@@ -249,6 +251,8 @@ def _version(connection: "Connection") -> int | None:
     if "versions" in taken:
         rows = list(connection.exec_driver_sql("SELECT * FROM versions").fetchmany(2))
     if len(rows) != 1 or len(rows[0]) != 1 or not isinstance(rows[0][0], int):
+        if _is_ours(inspector, taken):
+            raise _damaged("no version")
         raise StoreFailed(
             f"The store cannot be opened: the database has tables of another program "
             f"({', '.join(sorted(taken))}). Give hud-mcp a database of its own."
@@ -275,10 +279,22 @@ def _check_columns(connection: "Connection") -> None:
         else:
             missing += [f"column {c}" for c in table.columns if c.name not in there[name]]
     if missing:
-        raise StoreFailed(
-            f"The store is damaged: it has no {' and no '.join(missing[:3])}. Restore it from a "
-            "copy, or name another store with --store. It was left as it is."
-        )
+        raise _damaged(f"no {' and no '.join(missing[:3])}")
+
+
+def _is_ours(inspector: "Inspector", taken: AbstractSet[str]) -> bool:
+    """Whether sessions, steps and jobs are there as every version has had them."""
+    if not {"sessions", "steps", "jobs"} <= taken:
+        return False
+    columns = {column["name"] for column in inspector.get_columns("sessions")}
+    return {"secret_digest", "receipt", "principal"} <= columns
+
+
+def _damaged(lacks: str) -> StoreFailed:
+    return StoreFailed(
+        f"The store is damaged: it has {lacks}. Restore it from a copy, or name another store "
+        "with --store. It was left as it is."
+    )
 
 
 def _migrate(connection: "Connection", version: int) -> None:

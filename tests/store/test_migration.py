@@ -288,6 +288,9 @@ async def test_a_database_of_another_program_is_refused(
     [
         ("DROP TABLE steps", "no table steps"),
         ("ALTER TABLE sessions DROP COLUMN receipt", "no column sessions.receipt"),
+        ("DELETE FROM versions", "no version"),
+        ("DROP TABLE versions", "no version"),
+        ("INSERT INTO versions VALUES (99)", "no version"),
     ],
 )
 async def test_a_store_that_lacks_a_part_is_named_before_anything_runs(

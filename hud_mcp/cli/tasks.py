@@ -2,6 +2,8 @@
 
 import click
 import orjson
+from rich.console import Console
+from rich.table import Table
 
 from hud_mcp.loading.source import find_taskset
 from hud_mcp.taskset import Taskset
@@ -36,9 +38,6 @@ def command(taskset: str, pattern: str | None, show: str | None, as_json: bool) 
 
 
 def _print_table(chosen: Taskset, tasks: Taskset) -> None:
-    from rich.console import Console  # noqa: PLC0415  # only the table needs it
-    from rich.table import Table  # noqa: PLC0415
-
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name in ("task", "environment", "template", "description"):
         table.add_column(name, overflow="fold")

@@ -7,6 +7,7 @@ from urllib.parse import quote
 import anyio
 import click
 
+from hud_mcp.cli import surfaces
 from hud_mcp.cli.process import raise_file_limit
 from hud_mcp.cli.tokens import read_one_token, token_file_option
 from hud_mcp.errors import HudMcpError
@@ -42,13 +43,9 @@ def command(**options: Any) -> None:
 
 
 async def _view(options: dict[str, Any]) -> int:
-    from hud_mcp.show.web.listener import WebServer, base_url, is_loopback  # noqa: PLC0415  # the same
-    from hud_mcp.show.web.viewer import viewer_app  # noqa: PLC0415  # the same
-    from hud_mcp.store import Store  # noqa: PLC0415  # not needed for the help
-
-    host, store = options["host"], Store(options["store"])
+    host, store = options["host"], surfaces.Store(options["store"])
     token = read_one_token(options["token"], options["token_file"])
-    if token is None and not is_loopback(host):
+    if token is None and not surfaces.is_loopback(host):
         raise HudMcpError(
             f"{host} can be reached from other machines, and the page shows everything; give a "
             "--token (or HUD_MCP_VIEW_TOKEN), or listen on 127.0.0.1."
@@ -57,7 +54,7 @@ async def _view(options: dict[str, Any]) -> int:
         raise HudMcpError(f"There is no record at {options['store']}; name one that is there.")
     if store.exists:
         await store.list_jobs(0)  # what cannot be read is said here, and not on the page alone
-    app = viewer_app(
+    app = surfaces.viewer_app(
         store,
         host=host,
         allowed_hosts=options["hosts"],
@@ -65,7 +62,7 @@ async def _view(options: dict[str, Any]) -> int:
         live_log=options["live_log"],
     )
     listener = _listen(host, options["port"])
-    url = base_url(host, listener.getsockname()[1]) + (
+    url = surfaces.base_url(host, listener.getsockname()[1]) + (
         f"/?token={quote(token, safe='')}" if token else "/"
     )
 
@@ -74,7 +71,7 @@ async def _view(options: dict[str, Any]) -> int:
         if options["opens"]:
             click.launch(url)
 
-    web = WebServer(app, on_ready=announce)
+    web = surfaces.WebServer(app, on_ready=announce)
     try:
         with listener:
             await web.serve(sockets=[listener])
@@ -84,11 +81,9 @@ async def _view(options: dict[str, Any]) -> int:
 
 
 def _listen(host: str, port: int | None) -> Any:
-    from hud_mcp.show.web.listener import listen  # noqa: PLC0415  # not needed for the help
-
     if port is not None:
-        return listen(host, port)
+        return surfaces.listen(host, port)
     try:
-        return listen(host, PORT)
+        return surfaces.listen(host, PORT)
     except HudMcpError:
-        return listen(host, 0)
+        return surfaces.listen(host, 0)

@@ -15,15 +15,16 @@ from hud_mcp.record.trajectory import (
     TrajectoryStep,
     TrajectorySummary,
 )
-from hud_mcp.store import jobs, plans, reading, stored_session
+from hud_mcp.store import sql
 from hud_mcp.store.database import Database
-from hud_mcp.store.jobs import RunRow
 from hud_mcp.store.screenshots import read_file
 from hud_mcp.store.stored_session import StoredSession
 from hud_mcp.task import Task
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
+
+    from hud_mcp.store.sql.jobs import RunRow
 
 __all__ = ["Archive", "no_trajectory"]
 
@@ -60,7 +61,7 @@ class Archive:
             StoreFailed: The store cannot be read, or a row of this record is damaged.
         """
         found = await self._database.read(
-            lambda c: reading.load_trajectories(c, self.screenshots, ids=[trajectory_id])
+            lambda c: sql.reading.load_trajectories(c, self.screenshots, ids=[trajectory_id])
         )
         if not found:
             raise no_trajectory(trajectory_id)
@@ -75,7 +76,7 @@ class Archive:
             StoreFailed: The store cannot be read, or a row of them is damaged.
         """
         return await self._database.read(
-            lambda c: reading.load_steps(c, self.screenshots, trajectory_id, start, stop)
+            lambda c: sql.reading.load_steps(c, self.screenshots, trajectory_id, start, stop)
         )
 
     async def load_live(self, live_token: str) -> TrajectorySummary | None:
@@ -85,7 +86,7 @@ class Archive:
             StoreFailed: The store cannot be read.
         """
         found = await self._database.read(
-            lambda c: reading.load_summaries(c, live_token=live_token)
+            lambda c: sql.reading.load_summaries(c, live_token=live_token)
         )
         return found[0] if found else None
 
@@ -95,7 +96,7 @@ class Archive:
         Raises:
             StoreFailed: The store cannot be read.
         """
-        return await self._database.read(lambda c: reading.load_lines(c, trajectory_id, after))
+        return await self._database.read(lambda c: sql.reading.load_lines(c, trajectory_id, after))
 
     async def load_session(self, trajectory_id: str) -> StoredSession:
         """Return what is needed to go on with a session.
@@ -105,7 +106,7 @@ class Archive:
             StoreFailed: The store cannot be read.
         """
         found = await self._database.read(
-            lambda c: stored_session.load_session(c, self.screenshots, trajectory_id)
+            lambda c: sql.sessions.load_session(c, self.screenshots, trajectory_id)
         )
         if found is None:
             raise no_trajectory(trajectory_id)
@@ -125,10 +126,10 @@ class Archive:
         """
 
         def read(connection: "Connection") -> "tuple[str, Receipt | None] | None":
-            row = stored_session.session_by_secret(connection, secret_digest)
+            row = sql.sessions.session_by_secret(connection, secret_digest)
             if row is None or row.principal != principal:
                 return None
-            return row.id, reading.read_receipt(row)
+            return row.id, sql.reading.read_receipt(row)
 
         return await self._database.read(read)
 
@@ -140,8 +141,8 @@ class Archive:
         """
 
         def read(connection: "Connection") -> tuple[str | None, Task] | None:
-            row = stored_session.session_by_secret(connection, secret_digest)
-            return None if row is None else (row.principal, reading.read_task(row))
+            row = sql.sessions.session_by_secret(connection, secret_digest)
+            return None if row is None else (row.principal, sql.reading.read_task(row))
 
         return await self._database.read(read)
 
@@ -153,7 +154,7 @@ class Archive:
             StoreFailed: The store cannot be read.
         """
         if self.exists:
-            await self._database.read(lambda c: plans.check_tries(c, start_key, tries))
+            await self._database.read(lambda c: sql.plans.check_tries(c, start_key, tries))
 
     async def list_runs(self, task_id: str, limit: int = 100) -> list[TrajectorySummary]:
         """Return the newest trajectories of a task, whatever their jobs, newest first.
@@ -162,7 +163,7 @@ class Archive:
             StoreFailed: The store cannot be read.
         """
         return await self._database.read(
-            lambda c: reading.load_summaries(c, task_id=task_id, newest_first=True, limit=limit)
+            lambda c: sql.reading.load_summaries(c, task_id=task_id, newest_first=True, limit=limit)
         )
 
     async def count_rewards(self) -> dict[str | None, tuple[int, int, float | None]]:
@@ -173,7 +174,9 @@ class Archive:
         Raises:
             StoreFailed: The store cannot be read.
         """
-        return await self._database.read(jobs.count_rewards)
+        return await self._database.read(
+            lambda c: sql.jobs.count_rewards(c)  # noqa: PLW0108  # SQLAlchemy loads on that thread
+        )
 
     async def load_job(self, job_id: str) -> tuple[Job, list[Trajectory]]:
         """Return a job and its trajectories, in the order in which they began.
@@ -185,7 +188,7 @@ class Archive:
             StoreFailed: The store cannot be read, or a row of the job is damaged.
         """
         return await self._read_job(
-            job_id, lambda c: reading.load_trajectories(c, self.screenshots, job_id=job_id)
+            job_id, lambda c: sql.reading.load_trajectories(c, self.screenshots, job_id=job_id)
         )
 
     async def load_job_summary(
@@ -205,23 +208,23 @@ class Archive:
         def read(
             connection: "Connection",
         ) -> tuple[Job, list[Task], list[TrajectorySummary]] | None:
-            found = jobs.load_job_with_tasks(connection, job_id)
+            found = sql.jobs.load_job_with_tasks(connection, job_id)
             if found is None:
                 return None
-            return *found, reading.load_summaries(connection, job_id=job_id)
+            return *found, sql.reading.load_summaries(connection, job_id=job_id)
 
         found = await self._database.read(read)
         if found is None:
             raise _no_job(job_id)
         return found
 
-    async def load_runs(self, job_id: str) -> tuple[list[str], list[RunRow]]:
+    async def load_runs(self, job_id: str) -> "tuple[list[str], list[RunRow]]":
         """Return the ids of the tasks that a job is to run, and its runs in short.
 
         Raises:
             StoreFailed: The store cannot be read.
         """
-        return await self._database.read(lambda c: jobs.load_runs(c, job_id))
+        return await self._database.read(lambda c: sql.jobs.load_runs(c, job_id))
 
     async def find_job_id(self, text: str) -> str:
         """Return the whole id of the job that a text stands for: an id, or how only one begins.
@@ -232,7 +235,9 @@ class Archive:
         """
         hint = "`hud-mcp jobs` lists them."
         self._database.look_for_it()
-        return await self._database.read(lambda c: reading.find_id(c, "job", text, try_next=hint))
+        return await self._database.read(
+            lambda c: sql.reading.find_id(c, "job", text, try_next=hint)
+        )
 
     async def find_trajectory_id(self, text: str) -> str:
         """Return the whole id of the trajectory that a text stands for, as `find_job_id` does.
@@ -244,7 +249,7 @@ class Archive:
         hint = "`hud-mcp jobs ID` lists those of a job."
         self._database.look_for_it()
         return await self._database.read(
-            lambda c: reading.find_id(c, "trajectory", text, try_next=hint)
+            lambda c: sql.reading.find_id(c, "trajectory", text, try_next=hint)
         )
 
     async def load_job_ids(self, job_id: str, *, foreign: bool = False) -> tuple[Job, list[str]]:
@@ -259,7 +264,7 @@ class Archive:
             StoreFailed: The store cannot be read, or the job's row is damaged.
         """
         return await self._read_job(
-            job_id, lambda c: reading.trajectory_ids(c, job_id, foreign=foreign)
+            job_id, lambda c: sql.reading.trajectory_ids(c, job_id, foreign=foreign)
         )
 
     async def list_jobs(self, limit: int = 1000) -> list[Job]:
@@ -268,7 +273,7 @@ class Archive:
         Raises:
             StoreFailed: The store cannot be read.
         """
-        return await self._database.read(lambda c: jobs.list_jobs(c, limit))
+        return await self._database.read(lambda c: sql.jobs.list_jobs(c, limit))
 
     async def list_trajectories(
         self, *, job_id: str | None = None, limit: int = 1000
@@ -279,7 +284,7 @@ class Archive:
             StoreFailed: The store cannot be read.
         """
         return await self._database.read(
-            lambda c: reading.load_summaries(c, job_id=job_id, newest_first=True, limit=limit)
+            lambda c: sql.reading.load_summaries(c, job_id=job_id, newest_first=True, limit=limit)
         )
 
     def screenshot_path(self, record: ScreenshotRecord) -> Path:
@@ -303,7 +308,7 @@ class Archive:
         """
 
         def run(connection: "Connection") -> tuple[Job, T] | None:
-            job = jobs.load_job(connection, job_id)
+            job = sql.jobs.load_job(connection, job_id)
             return None if job is None else (job, read(connection))
 
         found = await self._database.read(run)

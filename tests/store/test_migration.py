@@ -22,12 +22,12 @@ from hud_mcp.errors import StoreFailed
 from hud_mcp.record.job import Job
 from hud_mcp.record.trajectory import ScreenshotRecord, Trajectory
 from hud_mcp.store import Store
-from hud_mcp.store.schema import VERSION, metadata
+from hud_mcp.store.sql.schema import VERSION, metadata
 
 pytestmark = pytest.mark.anyio
 
 DATA = Path(__file__).parent.parent / "data"
-MIGRATIONS = Path(hud_mcp.store.__file__).parent / "migrations"
+MIGRATIONS = Path(hud_mcp.store.__file__).parent / "sql" / "migrations"
 TABLES = ("jobs", "sessions", "steps", "logs", "versions")
 
 

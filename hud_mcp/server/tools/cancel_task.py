@@ -1,5 +1,6 @@
 """The tool `cancel_task`."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from hud_mcp.grade import Outcome
@@ -20,7 +21,7 @@ async def cancel_task(call: Call) -> dict[str, Any]:
     found = await call.find()
     outcome = found.outcome if isinstance(found, Receipt) else None
     if isinstance(found, Session):
-        said = {} if call.caller.is_agent else call.meta
+        said: Mapping[str, Any] = {} if call.caller.is_agent else call.meta
         reason, cause = await read_cancellation(
             said, secret_digest=found.secret_digest, store=call.sessions.store
         )

@@ -9,6 +9,7 @@ import anyio
 from hud_mcp.action import Action, ActionEffect, CustomAction, ScreenshotFetch
 from hud_mcp.errors import ActionFailed, EnvironmentFailed, did_you_mean
 from hud_mcp.observation import Look, Observation, Screenshot, clip_text, encode_picture
+from hud_mcp.worlds.gymnasium import libraries
 from hud_mcp.worlds.gymnasium.actions import ActionForm
 from hud_mcp.worlds.gymnasium.episode import Episode
 from hud_mcp.worlds.gymnasium.known import Known, most_steps
@@ -349,9 +350,7 @@ class GymnasiumWorld:
 
 
 def _values(seen: Any) -> Any:
-    from hud_mcp.worlds.gymnasium.spaces import value_to_json  # noqa: PLC0415  # loads on use
-
-    return value_to_json(seen)
+    return libraries.value_to_json(seen)
 
 
 def close_env(env: "gymnasium.Env[Any, Any]") -> None:
@@ -362,6 +361,6 @@ def close_env(env: "gymnasium.Env[Any, Any]") -> None:
 
 def encode(frame: Any, look: Look) -> Screenshot:
     """Encode a frame of height, width and colours."""
-    from PIL import Image  # noqa: PLC0415  # loads where used
-
-    return encode_picture(Image.fromarray(frame), look.image or "jpeg", quality=look.quality)
+    return encode_picture(
+        libraries.Image.fromarray(frame), look.image or "jpeg", quality=look.quality
+    )

@@ -1,14 +1,13 @@
 """Rows that a hand has damaged: each is named, and hides no others."""
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
+from sqlalchemy import JSON, ColumnElement, Connection, Text, case, cast, func, or_, type_coerce
 
 from hud_mcp.errors import DamagedRecord
-
-if TYPE_CHECKING:
-    from sqlalchemy import ColumnElement, Connection
+from hud_mcp.store.sql.columns import Damaged, Json
 
 __all__ = ["UNKNOWN", "damage", "first_fault", "read_value", "sound_json"]
 
@@ -28,8 +27,6 @@ def read_value(kind: type[ValueT], row: Any, name: str) -> ValueT:
     Raises:
         DamagedRecord: Saying which row, and what is wrong with it.
     """
-    from hud_mcp.store.columns import Damaged  # noqa: PLC0415  # SQLAlchemy loads here
-
     if isinstance(row, Damaged):
         raise damage(name, row.why)
     try:
@@ -40,8 +37,6 @@ def read_value(kind: type[ValueT], row: Any, name: str) -> ValueT:
 
 def first_fault(error: ValidationError) -> str:
     """What is wrong first."""
-    from hud_mcp.store.columns import Damaged  # noqa: PLC0415  # SQLAlchemy loads here
-
     first = error.errors(include_url=False)[0]
     where = ".".join(str(part) for part in first["loc"]) or "the row"
     given = first["input"]
@@ -55,25 +50,13 @@ def damage(name: str, what: str) -> DamagedRecord:
     )
 
 
-def sound_json(connection: "Connection", column: "ColumnElement[Any]") -> "ColumnElement[Any]":
+def sound_json(connection: Connection, column: ColumnElement[Any]) -> ColumnElement[Any]:
     """A column whose fields are asked for; one value that cannot be taken apart fails no others.
 
     SQLite holds what is no JSON, if a hand has written it. PostgreSQL's functions refuse a
     whole value for one character in it that no text of its own can hold.
     """
-    from sqlalchemy import (  # noqa: PLC0415  # SQLAlchemy loads here
-        JSON,
-        Text,
-        case,
-        cast,
-        func,
-        or_,
-        type_coerce,
-    )
-
     if connection.dialect.name == "sqlite":
-        from hud_mcp.store.columns import Json  # noqa: PLC0415  # SQLAlchemy loads here
-
         # SQLite itself gives `Inf`, which is no JSON, for a number that is too large.
         return type_coerce(case((func.json_valid(column), column)), Json)
     text = cast(column, Text)

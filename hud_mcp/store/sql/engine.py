@@ -3,17 +3,21 @@
 import errno
 import logging
 import os
+import sqlite3
 import time
 from collections.abc import Set as AbstractSet
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
+
+from sqlalchemy import Connection, Engine, Inspector, create_engine, event, inspect, make_url
+from sqlalchemy.exc import ArgumentError, NoSuchModuleError, OperationalError, SQLAlchemyError
 
 from hud_mcp.errors import StoreFailed
+from hud_mcp.lazy import libraries
 from hud_mcp.store.json_text import to_json
 from hud_mcp.store.permissions import is_open_to_others, make_private_file, make_private_folder
-
-if TYPE_CHECKING:
-    from sqlalchemy import Connection, Engine, Inspector
+from hud_mcp.store.sql import schema
+from hud_mcp.store.sql.schema import VERSION
 
 __all__ = ["check_file", "concerns_all", "open_engine", "passes", "remedy", "why"]
 
@@ -29,7 +33,7 @@ _OPENING_LOCK = 4_873_120
 """The advisory lock of PostgreSQL under which the tables are made or changed."""
 
 
-def open_engine(url: str, path: Path | None) -> "Engine":
+def open_engine(url: str, path: Path | None) -> Engine:
     """Open a database, and make or migrate its tables.
 
     Args:
@@ -40,9 +44,6 @@ def open_engine(url: str, path: Path | None) -> "Engine":
         StoreFailed: The URL is none, or the store was written by a newer version; that one
             stays as it is.
     """
-    from sqlalchemy import create_engine, event  # noqa: PLC0415  # SQLAlchemy loads here
-    from sqlalchemy.exc import ArgumentError, NoSuchModuleError  # noqa: PLC0415  # the same
-
     if path is not None:
         make_private_folder(path.parent)
         # SQLite gives its -wal and -shm the mode of the file itself.
@@ -87,7 +88,7 @@ class _FileGone(OSError):
     """The file that a connection writes to is not the one that is in its place."""
 
 
-def check_file(connection: "Connection") -> None:
+def check_file(connection: Connection) -> None:
     """See to it that what a transaction writes can be read.
 
     Raises:
@@ -145,8 +146,6 @@ def passes(error: Exception) -> bool:
 
 
 def _is_locked(error: Exception) -> bool:
-    import sqlite3  # noqa: PLC0415  # not where the record is in PostgreSQL
-
     original = getattr(error, "orig", None)
     if not isinstance(original, sqlite3.OperationalError):
         return False
@@ -156,8 +155,6 @@ def _is_locked(error: Exception) -> bool:
 
 def _is_unreachable(error: Exception) -> bool:
     """Whether no connection could be made to a database that is a server."""
-    from sqlalchemy.exc import OperationalError  # noqa: PLC0415  # SQLAlchemy loads here
-
     if not isinstance(error, OperationalError) or error.statement is not None:
         return False
     return hasattr(error.orig, "sqlstate")
@@ -165,8 +162,6 @@ def _is_unreachable(error: Exception) -> bool:
 
 def _connect_args(url: str) -> dict[str, Any]:
     """What a driver is told beyond the URL, which has the last word."""
-    from sqlalchemy import make_url  # noqa: PLC0415  # SQLAlchemy loads here
-
     parsed = make_url(url)
     name, value = {
         "sqlite": ("timeout", _BUSY_S),
@@ -177,8 +172,6 @@ def _connect_args(url: str) -> dict[str, Any]:
 
 def _use_wal(connection: Any) -> None:
     """Switch to WAL; SQLite itself does not wait while another process does the same."""
-    import sqlite3  # noqa: PLC0415  # not where the record is in PostgreSQL
-
     give_up_s = time.monotonic() + _BUSY_S
     while True:
         try:
@@ -191,9 +184,7 @@ def _use_wal(connection: Any) -> None:
             return
 
 
-def _prepare_tables(engine: "Engine") -> None:
-    from hud_mcp.store.schema import VERSION  # noqa: PLC0415  # SQLAlchemy loads here
-
+def _prepare_tables(engine: Engine) -> None:
     with engine.connect() as connection:
         version = _version(connection)
         if version == VERSION:  # as nearly always; nothing is locked for it
@@ -215,9 +206,7 @@ def _prepare_tables(engine: "Engine") -> None:
             connection.exec_driver_sql("PRAGMA foreign_keys=ON")
 
 
-def _make_or_migrate(connection: "Connection") -> None:
-    from hud_mcp.store import schema  # noqa: PLC0415  # SQLAlchemy loads here
-
+def _make_or_migrate(connection: Connection) -> None:
     version = _version(connection)
     if version is None:
         schema.metadata.create_all(connection)
@@ -232,17 +221,13 @@ def _make_or_migrate(connection: "Connection") -> None:
         )
 
 
-def _version(connection: "Connection") -> int | None:
+def _version(connection: Connection) -> int | None:
     """The version of the tables; None where there are none.
 
     Raises:
         StoreFailed: The database has tables of these names that are another program's; or it is
             a store that has lost its version.
     """
-    from sqlalchemy import inspect  # noqa: PLC0415  # SQLAlchemy loads here
-
-    from hud_mcp.store import schema  # noqa: PLC0415  # the same
-
     inspector = inspect(connection)
     taken = set(schema.metadata.tables) & set(inspector.get_table_names())
     if not taken:
@@ -260,16 +245,12 @@ def _version(connection: "Connection") -> int | None:
     return cast("int", rows[0][0])
 
 
-def _check_columns(connection: "Connection") -> None:
+def _check_columns(connection: Connection) -> None:
     """See to it that every table and column is there that this version has.
 
     Raises:
         StoreFailed: One is missing; the text names it.
     """
-    from sqlalchemy import inspect  # noqa: PLC0415  # SQLAlchemy loads here
-
-    from hud_mcp.store import schema  # noqa: PLC0415  # the same
-
     found = inspect(connection).get_multi_columns(filter_names=list(schema.metadata.tables))
     there = {name: {column["name"] for column in of} for (_, name), of in found.items()}
     missing: list[str] = []
@@ -282,7 +263,7 @@ def _check_columns(connection: "Connection") -> None:
         raise _damaged(f"no {' and no '.join(missing[:3])}")
 
 
-def _is_ours(inspector: "Inspector", taken: AbstractSet[str]) -> bool:
+def _is_ours(inspector: Inspector, taken: AbstractSet[str]) -> bool:
     """Whether sessions, steps and jobs are there as every version has had them."""
     if not {"sessions", "steps", "jobs"} <= taken:
         return False
@@ -297,26 +278,21 @@ def _damaged(lacks: str) -> StoreFailed:
     )
 
 
-def _migrate(connection: "Connection", version: int) -> None:
+def _migrate(connection: Connection, version: int) -> None:
     """Run the revisions after a version.
 
     Raises:
         StoreFailed: One failed; the transaction is to be rolled back.
     """
-    from alembic import command  # noqa: PLC0415  # only where there is something to migrate
-    from alembic.config import Config  # noqa: PLC0415  # the same
-    from alembic.util import CommandError  # noqa: PLC0415  # the same
-    from sqlalchemy.exc import SQLAlchemyError  # noqa: PLC0415  # SQLAlchemy loads here
-
-    config = Config()
+    config = libraries.AlembicConfig()
     # Alembic reads a percent sign as the beginning of a variable.
     folder = str(Path(__file__).parent / "migrations").replace("%", "%%")
     config.set_main_option("script_location", folder)
     config.attributes["connection"] = connection
     try:
-        command.stamp(config, f"{version:04d}")
-        command.upgrade(config, "head")
-    except (SQLAlchemyError, CommandError) as exc:
+        libraries.alembic_command.stamp(config, f"{version:04d}")
+        libraries.alembic_command.upgrade(config, "head")
+    except (SQLAlchemyError, libraries.CommandError) as exc:
         raise StoreFailed(
             f"The store of version {version} could not be brought up to date: {why(exc)}. It is "
             "as it was; mend it, or name another store with --store."

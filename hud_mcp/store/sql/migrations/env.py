@@ -3,7 +3,7 @@
 from alembic import context
 from sqlalchemy import Connection
 
-from hud_mcp.store.schema import metadata
+from hud_mcp.store.sql.schema import metadata
 
 connection: Connection = context.config.attributes["connection"]
 # SQLite changes a table by making a new one.

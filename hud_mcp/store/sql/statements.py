@@ -22,8 +22,8 @@ from sqlalchemy.sql.dml import Insert, Update
 from sqlalchemy.sql.elements import ClauseElement, ColumnElement
 from sqlalchemy.types import TypeEngine
 
-from hud_mcp.store.columns import Json
-from hud_mcp.store.schema import sessions, snapshots, steps
+from hud_mcp.store.sql.columns import Json
+from hud_mcp.store.sql.schema import sessions, snapshots, steps
 
 __all__ = ["Driver", "Statement", "Statements"]
 

@@ -3,19 +3,18 @@
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from pydantic import ValidationError
+from sqlalchemy import Connection, Row, Select, func, select
 
 from hud_mcp.errors import SourceNotFound, did_you_mean
 from hud_mcp.record.trajectory import Receipt, Trajectory, TrajectoryStep, TrajectorySummary
 from hud_mcp.store.characters import printable
-from hud_mcp.store.damage import UNKNOWN, damage, first_fault, read_value, sound_json
-from hud_mcp.store.plans import is_foreign
+from hud_mcp.store.sql.damage import UNKNOWN, damage, first_fault, read_value, sound_json
+from hud_mcp.store.sql.plans import is_foreign
+from hud_mcp.store.sql.schema import jobs, logs, sessions, steps
 from hud_mcp.task import Task
-
-if TYPE_CHECKING:
-    from sqlalchemy import Connection, Row, Select
 
 __all__ = [
     "find_id",
@@ -33,28 +32,20 @@ _SHOWN_IDS = 5
 """How many ids an error names."""
 
 
-def session_row(connection: "Connection", trajectory_id: str) -> "Row[Any] | None":
+def session_row(connection: Connection, trajectory_id: str) -> Row[Any] | None:
     """A session's row by the record's id."""
-    from sqlalchemy import select  # noqa: PLC0415  # SQLAlchemy loads here
-
-    from hud_mcp.store.schema import sessions  # noqa: PLC0415  # the same
-
     return connection.execute(select(sessions).where(sessions.c.id == trajectory_id)).one_or_none()
 
 
-def load_lines(connection: "Connection", trajectory_id: str, after: int) -> list[tuple[int, str]]:
+def load_lines(connection: Connection, trajectory_id: str, after: int) -> list[tuple[int, str]]:
     """The lines of a session's log that were written after another, with their numbers."""
-    from sqlalchemy import select  # noqa: PLC0415  # SQLAlchemy loads here
-
-    from hud_mcp.store.schema import logs  # noqa: PLC0415  # the same
-
     query = select(logs).where(logs.c.session_id == trajectory_id, logs.c.id > after)
     rows = connection.execute(query.order_by(logs.c.id))
     return [(row.id, _line(row)) for row in rows]
 
 
 def load_summaries(
-    connection: "Connection",
+    connection: Connection,
     *,
     job_id: str | None = None,
     live_token: str | None = None,
@@ -63,10 +54,6 @@ def load_summaries(
     limit: int | None = None,
 ) -> list[TrajectorySummary]:
     """Trajectories without their steps, in the order in which they began."""
-    from sqlalchemy import func, select  # noqa: PLC0415  # SQLAlchemy loads here
-
-    from hud_mcp.store.schema import sessions, steps  # noqa: PLC0415  # the same
-
     # Numbered from 0 without gaps: the last one is found without reading the others.
     last = select(func.max(steps.c.step)).where(steps.c.session_id == sessions.c.id)
     count = func.coalesce(last.scalar_subquery() + 1, 0)
@@ -87,12 +74,8 @@ def load_summaries(
     return [_summary(row) for row in connection.execute(query.limit(limit))]
 
 
-def trajectory_ids(connection: "Connection", job_id: str, *, foreign: bool = False) -> list[str]:
+def trajectory_ids(connection: Connection, job_id: str, *, foreign: bool = False) -> list[str]:
     """The ids of a job's trajectories, or of those foreign to it, in the order they began."""
-    from sqlalchemy import select  # noqa: PLC0415  # SQLAlchemy loads here
-
-    from hud_mcp.store.schema import sessions  # noqa: PLC0415  # the same
-
     query = select(sessions.c.id).where(
         sessions.c.job_id == job_id, is_foreign() if foreign else ~is_foreign()
     )
@@ -100,17 +83,13 @@ def trajectory_ids(connection: "Connection", job_id: str, *, foreign: bool = Fal
 
 
 def find_id(
-    connection: "Connection", kind: Literal["job", "trajectory"], text: str, *, try_next: str
+    connection: Connection, kind: Literal["job", "trajectory"], text: str, *, try_next: str
 ) -> str:
     """The whole id that a text stands for: it is the id, or begins no other one.
 
     Raises:
         SourceNotFound: There is none, or there are several; the text names them.
     """
-    from sqlalchemy import select  # noqa: PLC0415  # SQLAlchemy loads here
-
-    from hud_mcp.store.schema import jobs, sessions  # noqa: PLC0415  # the same
-
     id_, at = (
         (jobs.c.id, jobs.c.created_at) if kind == "job" else (sessions.c.id, sessions.c.started_at)
     )
@@ -131,13 +110,9 @@ def find_id(
 
 
 def load_steps(
-    connection: "Connection", screenshots: Path, trajectory_id: str, start: int, stop: int | None
+    connection: Connection, screenshots: Path, trajectory_id: str, start: int, stop: int | None
 ) -> list[TrajectoryStep]:
     """The steps from `start` up to but not including `stop`."""
-    from sqlalchemy import select  # noqa: PLC0415  # SQLAlchemy loads here
-
-    from hud_mcp.store.schema import steps  # noqa: PLC0415  # the same
-
     query = select(steps).where(steps.c.session_id == trajectory_id, steps.c.step >= start)
     if stop is not None:
         query = query.where(steps.c.step < stop)
@@ -146,17 +121,13 @@ def load_steps(
 
 
 def load_trajectories(
-    connection: "Connection",
+    connection: Connection,
     screenshots: Path,
     *,
     ids: Sequence[str] | None = None,
     job_id: str | None = None,
 ) -> list[Trajectory]:
     """Whole records, in the order in which they began."""
-    from sqlalchemy import select  # noqa: PLC0415  # SQLAlchemy loads here
-
-    from hud_mcp.store.schema import logs, sessions, steps  # noqa: PLC0415  # the same
-
     wanted = sessions.c.job_id == job_id if ids is None else sessions.c.id.in_(list(ids))
     query = select(sessions, is_foreign().label("foreign"))
     rows = connection.execute(query.where(wanted).order_by(sessions.c.started_at)).all()
@@ -172,7 +143,7 @@ def load_trajectories(
     return [_read_trajectory(row, step_rows[row.id], lines[row.id]) for row in rows]
 
 
-def read_task(row: "Row[Any]") -> Task:
+def read_task(row: Row[Any]) -> Task:
     """The task of a session's row.
 
     Raises:
@@ -181,7 +152,7 @@ def read_task(row: "Row[Any]") -> Task:
     return read_value(Task, row.task, f"the task of {row.id}")
 
 
-def read_receipt(row: "Row[Any]") -> Receipt | None:
+def read_receipt(row: Row[Any]) -> Receipt | None:
     """The receipt in a session's row.
 
     Raises:
@@ -194,13 +165,13 @@ def read_receipt(row: "Row[Any]") -> Receipt | None:
     )
 
 
-def _line(row: "Row[Any]") -> str:
+def _line(row: Row[Any]) -> str:
     if not isinstance(row.at, datetime):
         raise damage(f"log line {row.id} of {row.session_id}", f"at: {row.at.why}")
     return f"{row.at:%H:%M:%S} {row.text}"
 
 
-def _read_step(row: "Row[Any]", screenshots: Path) -> TrajectoryStep:
+def _read_step(row: Row[Any], screenshots: Path) -> TrajectoryStep:
     step = read_value(TrajectoryStep, row.row, f"step {row.step} of {row.session_id}")
     if step.screenshot is None:
         return step
@@ -208,7 +179,7 @@ def _read_step(row: "Row[Any]", screenshots: Path) -> TrajectoryStep:
     return step.model_copy(update={"observation_url": url})
 
 
-def _read_trajectory(row: "Row[Any]", steps: list[TrajectoryStep], lines: list[str]) -> Trajectory:
+def _read_trajectory(row: Row[Any], steps: list[TrajectoryStep], lines: list[str]) -> Trajectory:
     fields = {
         "id": row.id,
         "job_id": row.job_id,
@@ -229,7 +200,7 @@ def _read_trajectory(row: "Row[Any]", steps: list[TrajectoryStep], lines: list[s
     return read_value(Trajectory, fields, f"session {row.id}")
 
 
-def _summary(row: "Row[Any]") -> TrajectorySummary:
+def _summary(row: Row[Any]) -> TrajectorySummary:
     """A row in short; where it is damaged, all that can still be read of it."""
     fields = {
         "id": row.id,

@@ -7,20 +7,20 @@ that no other server takes it over between the check and the commit.
 from collections.abc import Sequence
 from datetime import datetime
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from sqlalchemy import Connection, Update, bindparam, func, select
 
 from hud_mcp.errors import SessionTaken, StoreFailed
-from hud_mcp.store import reading
 from hud_mcp.store.characters import printable
-
-if TYPE_CHECKING:
-    from sqlalchemy import Connection, Update
+from hud_mcp.store.sql.reading import session_row
+from hud_mcp.store.sql.schema import logs, sessions, snapshots
 
 __all__ = ["add_logs", "not_mine", "put_snapshot", "update"]
 
 
 def update(
-    connection: "Connection", server_id: str, trajectory_id: str, changes: dict[str, Any]
+    connection: Connection, server_id: str, trajectory_id: str, changes: dict[str, Any]
 ) -> None:
     """Change the row of a session that goes on.
 
@@ -33,7 +33,7 @@ def update(
 
 
 def _change(
-    connection: "Connection", server_id: str, trajectory_id: str, changes: dict[str, Any]
+    connection: Connection, server_id: str, trajectory_id: str, changes: dict[str, Any]
 ) -> bool:
     """Change the row of a session that goes on and is this server's; return whether it is."""
     given = {f"new_{name}": value for name, value in changes.items()}
@@ -42,12 +42,8 @@ def _change(
 
 
 @cache
-def _update_of(columns: tuple[str, ...]) -> "Update":
+def _update_of(columns: tuple[str, ...]) -> Update:
     """The statement, made once: making it takes longer than running it."""
-    from sqlalchemy import bindparam  # noqa: PLC0415  # SQLAlchemy loads here
-
-    from hud_mcp.store.schema import sessions  # noqa: PLC0415  # the same
-
     return (
         sessions.update()
         .where(
@@ -59,10 +55,8 @@ def _update_of(columns: tuple[str, ...]) -> "Update":
     )
 
 
-def put_snapshot(connection: "Connection", trajectory_id: str, step: int, data: bytes) -> None:
+def put_snapshot(connection: Connection, trajectory_id: str, step: int, data: bytes) -> None:
     """Replace a session's snapshot; its row is held by the change before."""
-    from hud_mcp.store.schema import snapshots  # noqa: PLC0415  # SQLAlchemy loads here
-
     here = snapshots.c.session_id == trajectory_id
     changed = connection.execute(snapshots.update().where(here).values(step=step, data=data))
     if changed.rowcount == 0:
@@ -72,7 +66,7 @@ def put_snapshot(connection: "Connection", trajectory_id: str, step: int, data: 
 
 
 def add_logs(
-    connection: "Connection",
+    connection: Connection,
     server_id: str,
     trajectory_id: str,
     lines: Sequence[tuple[datetime, str]],
@@ -84,10 +78,6 @@ def add_logs(
         SessionTaken: They are the session's own, and another server owns it or ended it.
         StoreFailed: There is no such session.
     """
-    from sqlalchemy import func, select  # noqa: PLC0415  # SQLAlchemy loads here
-
-    from hud_mcp.store.schema import logs, sessions  # noqa: PLC0415  # the same
-
     skip = 0
     if first is not None:
         mine = select(sessions.c.id).where(
@@ -112,9 +102,9 @@ def add_logs(
         connection.execute(logs.insert(), rows)
 
 
-def not_mine(connection: "Connection", trajectory_id: str) -> Exception:
+def not_mine(connection: Connection, trajectory_id: str) -> Exception:
     """Why a session's row could not be changed."""
-    if reading.session_row(connection, trajectory_id) is None:
+    if session_row(connection, trajectory_id) is None:
         return StoreFailed(f"The store has no session {trajectory_id!r}; nothing was recorded.")
     return SessionTaken(
         "This server does not run this session any more: another one took it over, or it has "

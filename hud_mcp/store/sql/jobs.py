@@ -4,19 +4,19 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import ValidationError
+from sqlalchemy import Connection, Row, case, func, select
 
 from hud_mcp.errors import StoreFailed
 from hud_mcp.grade import Cause, Outcome, cause_of
 from hud_mcp.record.job import Job
-from hud_mcp.store.damage import UNKNOWN, read_value, sound_json
-from hud_mcp.store.plans import is_foreign
+from hud_mcp.store.sql import schema
+from hud_mcp.store.sql.damage import UNKNOWN, read_value, sound_json
+from hud_mcp.store.sql.plans import is_foreign
+from hud_mcp.store.sql.schema import job_tasks, jobs, sessions
 from hud_mcp.task import Task
-
-if TYPE_CHECKING:
-    from sqlalchemy import Connection, Row
 
 __all__ = [
     "RunRow",
@@ -57,10 +57,8 @@ class RunRow:
     overloaded: int = 0
 
 
-def insert_job(connection: "Connection", job: Job, tasks: Sequence[Task]) -> None:
+def insert_job(connection: Connection, job: Job, tasks: Sequence[Task]) -> None:
     """Add a job and the tasks that it is to run, in order."""
-    from hud_mcp.store import schema  # noqa: PLC0415  # SQLAlchemy loads here
-
     connection.execute(
         schema.jobs.insert().values(
             id=job.id, created_at=job.created_at, row=_row(job), planned=job.planned
@@ -74,23 +72,17 @@ def insert_job(connection: "Connection", job: Job, tasks: Sequence[Task]) -> Non
         connection.execute(schema.job_tasks.insert(), rows)
 
 
-def update_job(connection: "Connection", job: Job) -> bool:
+def update_job(connection: Connection, job: Job) -> bool:
     """Change a job's row; return whether there is one."""
-    from hud_mcp.store.schema import jobs  # noqa: PLC0415  # SQLAlchemy loads here
-
     changed = connection.execute(jobs.update().where(jobs.c.id == job.id).values(row=_row(job)))
     return changed.rowcount == 1
 
 
-def count_rewards(connection: "Connection") -> dict[str | None, tuple[int, int, float | None]]:
+def count_rewards(connection: Connection) -> dict[str | None, tuple[int, int, float | None]]:
     """Of each job, and of the sessions without one: how many, how many graded, the mean reward.
 
     What is foreign to a job's plan is in none of them.
     """
-    from sqlalchemy import case, func, select  # noqa: PLC0415  # SQLAlchemy loads here
-
-    from hud_mcp.store.schema import sessions  # noqa: PLC0415  # the same
-
     receipt = sound_json(connection, sessions.c.receipt)
     outcome, reward = (receipt[name] for name in ("outcome", "reward"))
     graded = outcome.as_string() == Outcome.GRADED.value
@@ -107,36 +99,24 @@ def count_rewards(connection: "Connection") -> dict[str | None, tuple[int, int, 
     return {job: (all_of, some, mean) for job, all_of, some, mean in connection.execute(query)}
 
 
-def load_job(connection: "Connection", job_id: str) -> Job | None:
+def load_job(connection: Connection, job_id: str) -> Job | None:
     """A job, or None."""
-    from sqlalchemy import select  # noqa: PLC0415  # SQLAlchemy loads here
-
-    from hud_mcp.store.schema import jobs  # noqa: PLC0415  # the same
-
     row = connection.execute(select(jobs).where(jobs.c.id == job_id)).first()
     return None if row is None else _read_job(row)
 
 
-def list_jobs(connection: "Connection", limit: int) -> list[Job]:
+def list_jobs(connection: Connection, limit: int) -> list[Job]:
     """The newest jobs, newest first."""
-    from sqlalchemy import select  # noqa: PLC0415  # SQLAlchemy loads here
-
-    from hud_mcp.store.schema import jobs  # noqa: PLC0415  # the same
-
     query = select(jobs).order_by(jobs.c.created_at.desc()).limit(limit)
     return [_listed_job(row) for row in connection.execute(query)]
 
 
-def load_job_with_tasks(connection: "Connection", job_id: str) -> tuple[Job, list[Task]] | None:
+def load_job_with_tasks(connection: Connection, job_id: str) -> tuple[Job, list[Task]] | None:
     """A job and the tasks that it is to run, in order; None where there is no such job.
 
     Where rows of them are damaged, the job says so: of a task there is its id, if that can be
     read.
     """
-    from sqlalchemy import select  # noqa: PLC0415  # SQLAlchemy loads here
-
-    from hud_mcp.store.schema import jobs  # noqa: PLC0415  # the same
-
     row = connection.execute(select(jobs).where(jobs.c.id == job_id)).first()
     if row is None:
         return None
@@ -146,12 +126,8 @@ def load_job_with_tasks(connection: "Connection", job_id: str) -> tuple[Job, lis
     return job.model_copy(update={"damage": damage or None}), tasks
 
 
-def _load_job_tasks(connection: "Connection", job_id: str) -> tuple[list[Task], list[str]]:
+def _load_job_tasks(connection: Connection, job_id: str) -> tuple[list[Task], list[str]]:
     """The tasks that a job is to run, in order, and what is wrong with those that are damaged."""
-    from sqlalchemy import select  # noqa: PLC0415  # SQLAlchemy loads here
-
-    from hud_mcp.store.schema import job_tasks  # noqa: PLC0415  # the same
-
     query = select(job_tasks).where(job_tasks.c.job_id == job_id).order_by(job_tasks.c.position)
     tasks: list[Task] = []
     damage: list[str] = []
@@ -167,12 +143,8 @@ def _load_job_tasks(connection: "Connection", job_id: str) -> tuple[list[Task], 
     return tasks, damage
 
 
-def load_runs(connection: "Connection", job_id: str) -> tuple[list[str], list[RunRow]]:
+def load_runs(connection: Connection, job_id: str) -> tuple[list[str], list[RunRow]]:
     """The ids of the tasks that a job is to run, and its runs; a fraction of their rows is read."""
-    from sqlalchemy import select  # noqa: PLC0415  # SQLAlchemy loads here
-
-    from hud_mcp.store.schema import job_tasks, sessions  # noqa: PLC0415  # the same
-
     task_id = sound_json(connection, job_tasks.c.row)["id"]
     query = select(task_id).where(job_tasks.c.job_id == job_id).order_by(job_tasks.c.position)
     task_ids = connection.execute(query).scalars()
@@ -196,12 +168,12 @@ def _row(job: Job) -> dict[str, Any]:
     return job.model_dump(mode="json", exclude={"damage", "planned"})
 
 
-def _read_job(row: "Row[Any]") -> Job:
+def _read_job(row: Row[Any]) -> Job:
     found = read_value(Job, row.row, f"job {row.id}")
     return found.model_copy(update={"planned": row.planned})
 
 
-def _listed_job(row: "Row[Any]") -> Job:
+def _listed_job(row: Row[Any]) -> Job:
     """A job for a list; where its row is damaged, that it is there."""
     try:
         return _read_job(row)

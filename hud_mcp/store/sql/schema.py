@@ -21,7 +21,7 @@ from sqlalchemy import (
     text,
 )
 
-from hud_mcp.store.columns import Id, Json, Utc
+from hud_mcp.store.sql.columns import Id, Json, Utc
 
 __all__ = [
     "VERSION",

@@ -23,6 +23,7 @@ LAYERS = (
     ("errors", "exceptions", "lazy"),
     (
         "clipping",
+        "core_tools",
         "outcome",
         "action",
         "call",
@@ -51,7 +52,7 @@ LAYERS = (
         "carl",
         "testing",
     ),
-    ("egress", "sandbox"),
+    ("egress", "sandbox", "serving"),
     ("worlds", "graders"),
     ("analysis", "generalisation", "record", "show.phrases", "show.transcript", "store"),
     ("session", "credential", "template_process"),

@@ -14,6 +14,7 @@ from hud_mcp.channel.stream import CONNECT_S, REPLY_S, connect_to, open_stream, 
 from hud_mcp.channel.tunnel import splice
 from hud_mcp.errors import HudMcpError
 from hud_mcp.grade import Cause
+from hud_mcp.serving.listening import LOOPBACK, port_of
 from hud_mcp.session.caller import CAUSE, REASON
 from hud_mcp.session.credential import session_token
 
@@ -262,10 +263,9 @@ class ChannelClient:
                 finally:
                     writer.close()
 
-        server = await asyncio.start_server(carry, "127.0.0.1", 0)
+        server = await asyncio.start_server(carry, LOOPBACK, 0)
         try:
-            host, port = server.sockets[0].getsockname()[:2]
-            yield host, port
+            yield LOOPBACK, port_of(server)
         finally:
             server.close()
             for task in list(carried):

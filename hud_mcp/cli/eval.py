@@ -28,6 +28,7 @@ from hud_mcp.cli.results import Results, load_results, print_results
 from hud_mcp.errors import HudMcpError
 from hud_mcp.loading.contexts import SELECTORS
 from hud_mcp.loading.source import load_environments
+from hud_mcp.observation import DEFAULT_FORMAT, IMAGE_FORMATS
 from hud_mcp.outcome import NOT_BEGUN
 from hud_mcp.record.job import Job
 from hud_mcp.rollout.attempt import Bounds, Solver
@@ -45,8 +46,8 @@ from hud_mcp.taskset import Taskset
 __all__ = ["command"]
 
 _RECORDED = (
-    "taskset", "agent", "agent_command", "pattern", "group", "seed", "max_steps", "timeout",
-    "name", "image", "contexts", "context_selector", "allow",
+    "taskset", "agent", "agent_command", "pattern", "split", "group", "seed", "max_steps",
+    "timeout", "name", "image", "contexts", "context_selector", "allow",
 )  # fmt: skip
 """What a resumed job takes from its record: another value would make it another job."""
 
@@ -77,6 +78,7 @@ _SETTLE_S = 15.0
     metavar="PATTERN",
     help="Only tasks whose id, environment or template is like this: a shell pattern, or a part.",
 )
+@click.option("--split", help="Only tasks of one split.")
 @click.option("--group", type=click.IntRange(1), default=1, help="Runs of each task.")
 @click.option(
     "--seed",
@@ -129,7 +131,7 @@ _SETTLE_S = 15.0
     help="Where to write the report.",
 )
 @click.option(
-    "--image", type=click.Choice(["jpeg", "png"]), default="jpeg", help="Format of pictures."
+    "--image", type=click.Choice(IMAGE_FORMATS), default=DEFAULT_FORMAT, help="Format of pictures."
 )
 @click.option("--verbose", is_flag=True, help="A line for each run that ended, on a terminal too.")
 @click.pass_context

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from hud_mcp.session.operations import Operations
     from hud_mcp.session.registry import Sessions
     from hud_mcp.show.web.auth import Hosts
-    from hud_mcp.show.web.listener import WebServer, base_url, is_loopback, listen, serving
+    from hud_mcp.show.web.listener import WebServer, serving
     from hud_mcp.show.web.live import live_routes
     from hud_mcp.show.web.viewer import viewer_app
     from hud_mcp.store import Store
@@ -59,9 +59,6 @@ else:
         "hud_mcp.session.registry:Sessions",
         "hud_mcp.show.web.auth:Hosts",
         "hud_mcp.show.web.listener:WebServer",
-        "hud_mcp.show.web.listener:base_url",
-        "hud_mcp.show.web.listener:is_loopback",
-        "hud_mcp.show.web.listener:listen",
         "hud_mcp.show.web.listener:serving",
         "hud_mcp.show.web.live:live_routes",
         "hud_mcp.show.web.viewer:viewer_app",
@@ -83,15 +80,12 @@ __all__ = [
     "Store",
     "Taskset",
     "WebServer",
-    "base_url",
     "bridge",
     "build_server",
     "declared_tasks",
     "default_sources",
     "find_taskset",
-    "is_loopback",
     "is_open_to_others",
-    "listen",
     "live_routes",
     "load_environments",
     "offer_published_tools",

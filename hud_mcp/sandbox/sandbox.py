@@ -192,7 +192,9 @@ class Sandbox(Commands):
 def _prepared(options: SandboxOptions, bare: Path | None) -> AbstractContextManager[Launch]:
     if bare is not None:
         return launch_bare(bare)
-    return launch_isolated(options.limits, options.readonly, options.places, options.names)
+    return launch_isolated(
+        options.limits, options.readonly, options.places, options.names, options.parts
+    )
 
 
 def _environment(root: str, *, proxied: bool) -> dict[str, str]:

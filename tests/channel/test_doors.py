@@ -16,7 +16,8 @@ import asyncssh
 import psutil
 import pytest
 from ssh_peer import PATIENCE_S, published, run, ssh
-from wire import Gate, Served, child_environment, process, served, until, wire
+from waiting import until
+from wire import Gate, Served, child_environment, process, served, wire
 
 from hud_mcp import Capability, Environment, Trajectory
 from hud_mcp.channel.client import ChannelClient

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import anyio
 import pytest
-from wire import Wire, served, until, wire
+from waiting import until
+from wire import Wire, served, wire
 
 from hud_mcp import Capability, Environment
 from hud_mcp.channel.client import ChannelClient

@@ -15,8 +15,9 @@ from hud_mcp.channel.bridge.proxy import ToolServer
 from hud_mcp.channel.bridge.readable_prompt import readable_prompt
 from hud_mcp.channel.bridge.shell import RemoteShell
 from hud_mcp.channel.bridge.uses import Binding, Screen, Service, ServiceT, Uses
+from hud_mcp.clipping import clip_text
 from hud_mcp.errors import ActionFailed, EnvironmentFailed, HudMcpError, sole_cause
-from hud_mcp.observation import Look, Observation, clip_text
+from hud_mcp.observation import Look, Observation
 from hud_mcp.world import Opening, WorldSpec
 from hud_mcp.worlds.shell.actions import run_action
 

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import anyio
 
 from hud_mcp.action import Action, ActionEffect, CustomAction, ScreenshotFetch
+from hud_mcp.clipping import clip_text
 from hud_mcp.errors import ActionFailed, EnvironmentFailed, did_you_mean
-from hud_mcp.observation import Look, Observation, Screenshot, clip_text, encode_picture
+from hud_mcp.observation import DEFAULT_FORMAT, Look, Observation, Screenshot, encode_picture
 from hud_mcp.worlds.gymnasium import libraries
 from hud_mcp.worlds.gymnasium.actions import ActionForm
 from hud_mcp.worlds.gymnasium.episode import Episode
@@ -362,5 +363,5 @@ def close_env(env: "gymnasium.Env[Any, Any]") -> None:
 def encode(frame: Any, look: Look) -> Screenshot:
     """Encode a frame of height, width and colours."""
     return encode_picture(
-        libraries.Image.fromarray(frame), look.image or "jpeg", quality=look.quality
+        libraries.Image.fromarray(frame), look.image or DEFAULT_FORMAT, quality=look.quality
     )

@@ -12,8 +12,9 @@ from typing import TypeVar
 import anyio
 
 from hud_mcp.action import Action, ActionEffect, CustomAction, WaitAction
+from hud_mcp.clipping import clip_text
 from hud_mcp.errors import ActionFailed, BrokenByAgent, EnvironmentFailed
-from hud_mcp.observation import Look, Observation, clip_text
+from hud_mcp.observation import Look, Observation
 from hud_mcp.sandbox import Entry, Finished, Sandbox
 from hud_mcp.sandbox.bubblewrap import GUEST_ROOT
 from hud_mcp.worlds.shell.actions import one_line, replace_text, run_action

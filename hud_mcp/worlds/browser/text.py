@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
-from hud_mcp.observation import clip_text
+from hud_mcp.clipping import clip_text
 from hud_mcp.worlds.browser.engines import NEAR
 from hud_mcp.worlds.browser.fields import FIELDS, name_links, tell_fields
 from hud_mcp.worlds.browser.settle import TRACKER

@@ -52,6 +52,8 @@ class FunctionConfig(Value):
     @classmethod
     def _is_json(cls, given: Any) -> tuple[Any, ...]:
         listed: list[Any] = [*given] if isinstance(given, list | tuple) else [given]
+        if all(type(each) is str for each in listed):  # most are, and sets have thousands of rows
+            return tuple(listed)
         if any(map(inspect.isawaitable, listed)):
             raise ValueError(f"an argument is a JSON value: {_let_go(listed)}")
         try:

@@ -140,7 +140,7 @@ def read_row(raw: Any, where: str) -> Task:
         raise InvalidTask(f"{where}: a task is an object, not {type(raw).__name__}.")
     row = _from_hud_row(cast("dict[str, Any]", raw))
     for name, value in row.items():
-        if _depth(value) > _DEEPEST:
+        if isinstance(value, dict | list) and _depth(value) > _DEEPEST:
             raise InvalidTask(f"{where}: {name}: values lie deeper in it than {_DEEPEST} levels.")
     try:
         return Task.model_validate(row, context=dict(FROM_JSON))

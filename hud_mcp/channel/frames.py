@@ -134,6 +134,8 @@ class FrameReader:
                 if not await self._more():
                     return None
                 self._skip_blank()
+        if (line := self._complete()) is not None:  # nearly always: one timer a frame
+            return line
         async with asyncio.timeout(self._within_s):
             while (line := self._complete()) is None:
                 if len(self._buffer) > self._limit:

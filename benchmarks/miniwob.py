@@ -63,8 +63,8 @@ TIMED = (
     ("its navigation", "hud_mcp.worlds.browser.commands", "Commands.visit"),
     ("an action", "hud_mcp.worlds.browser.world", "BrowserWorld.act"),
     ("settling", "hud_mcp.worlds.browser.world", "settle"),
-    ("text", "hud_mcp.worlds.browser.world", "read_page"),
-    ("picture", "hud_mcp.worlds.browser.world", "take_picture"),
+    ("text", "hud_mcp.worlds.browser.view", "read_page"),
+    ("picture", "hud_mcp.worlds.browser.view", "take_picture"),
     ("close a page", "hud_mcp.worlds.browser.world", "BrowserWorld.close"),
 )
 """What the server spends its time in, and where that is; what moved is left out of the table."""

@@ -15,6 +15,7 @@ from pydantic import Field, PrivateAttr, field_validator, model_serializer
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from hud_mcp.action import Value
+from hud_mcp.clipping import clip_repr
 from hud_mcp.errors import did_you_mean
 
 __all__ = [
@@ -227,5 +228,4 @@ def _is_finite(value: Any) -> bool:
 
 
 def _shown(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= _SHOWN_CHARS else text[:_SHOWN_CHARS] + "…"
+    return clip_repr(value, _SHOWN_CHARS)

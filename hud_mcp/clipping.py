@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-__all__ = ["clip", "clip_and_count", "clip_json", "clip_repr"]
+__all__ = ["clip", "clip_and_count", "clip_json", "clip_repr", "clip_text"]
 
 _JSON_CHARS = 20_000
 """Of one JSON value that somebody else chose, such as a grade's `info`."""
@@ -35,6 +35,21 @@ def clip_and_count(text: str, most_chars: int, *, before: str = " ") -> str:
     """
     more = len(text) - most_chars
     return text if more <= 0 else f"{text[:most_chars]}{before}… {more} more characters"
+
+
+def clip_text(text: str, max_chars: int) -> str:
+    """Return an observation's text cut at a line's end, and how to see more of it.
+
+    Args:
+        text: The text, returned as it is where it is short enough.
+        max_chars: The most that is returned, notice included; 200 or more.
+    """
+    if len(text) <= max_chars:
+        return text
+    room = max_chars - 120
+    cut = text.rfind("\n", 0, room)
+    kept = text[: cut if cut > room // 2 else room]  # one very long line is cut within
+    return f"{kept}\n… {len(text) - len(kept)} more characters; scroll to see the rest."
 
 
 def clip_json(value: Mapping[str, Any] | Iterable[Any] | None) -> str | None:

@@ -27,21 +27,28 @@ if TYPE_CHECKING:
     from PIL.Image import Image as PillowImage
 
 __all__ = [
+    "DEFAULT_FORMAT",
+    "IMAGE_FORMATS",
     "JPEG_QUALITY",
     "ImageFormat",
     "Look",
     "Observation",
     "Screenshot",
     "TaskResult",
-    "clip_text",
     "encode_picture",
     "fit_screenshot",
 ]
 
 ImageFormat = Literal["png", "jpeg"]
 
-JPEG_QUALITY = 80
+DEFAULT_FORMAT: ImageFormat = "jpeg"
 """Of pictures for an agent, where nobody chose another."""
+
+IMAGE_FORMATS: tuple[ImageFormat, ...] = ("jpeg", "png")
+"""What may be chosen, as it is listed to whoever chooses."""
+
+JPEG_QUALITY = 80
+"""The same of a JPEG's quality."""
 
 _JPEG_QUALITIES = (JPEG_QUALITY, 65, 50, 35)
 """Tried in turn until a picture fits; below 35 small text is gone, so the size shrinks instead."""
@@ -199,21 +206,6 @@ def fit_screenshot(shot: Screenshot, look: Look) -> Screenshot:
                 return fitted
         edge = edge * 3 // 4
     return fitted
-
-
-def clip_text(text: str, max_chars: int) -> str:
-    """Cut a text at a line's end, and say how much is missing and how to see more.
-
-    Args:
-        text: The text, returned as it is where it is short enough.
-        max_chars: The most that is returned, notice included; 200 or more.
-    """
-    if len(text) <= max_chars:
-        return text
-    room = max_chars - 120
-    cut = text.rfind("\n", 0, room)
-    kept = text[: cut if cut > room // 2 else room]  # one very long line is cut within
-    return f"{kept}\n… {len(text) - len(kept)} more characters; scroll to see the rest."
 
 
 def encode_picture(

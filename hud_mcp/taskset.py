@@ -8,11 +8,9 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-import orjson
-
-from hud_mcp.errors import InvalidTask, did_you_mean
+from hud_mcp.errors import InvalidTask, ReplacedCall, did_you_mean
+from hud_mcp.loading.json_lines import json_lines
 from hud_mcp.loading.rows import Rows, read_file, read_lines, write_file
-from hud_mcp.replaced import ReplacedCall
 from hud_mcp.task import Task
 
 if TYPE_CHECKING:
@@ -160,7 +158,7 @@ class Taskset(Sequence[Task]):
 
     def save(self, path: str | Path) -> None:
         """Write JSON Lines; what equals its default is left out."""
-        Path(path).write_bytes(b"".join(orjson.dumps(task.row) + b"\n" for task in self))
+        Path(path).write_bytes(json_lines(task.row for task in self))
 
     def place_of(self, task_id: str) -> str | None:
         """The file and the line on which a task was read; None for one that was made in code."""

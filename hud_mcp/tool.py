@@ -6,16 +6,11 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from hud_mcp.arguments import Arguments, source_line
+from hud_mcp.core_tools import CORE_TOOLS
 from hud_mcp.errors import InvalidEnvironment
 from hud_mcp.world.opening import SharedService
 
-__all__ = ["CORE_TOOLS", "Tool"]
-
-CORE_TOOLS = frozenset(
-    {"list_tasks", "start_task", "step", "act", "screenshot", "response", "task_status",
-     "cancel_task"}
-)  # fmt: skip
-"""The tools that every server has; an environment's own have other names."""
+__all__ = ["Tool"]
 
 _NAME = re.compile(r"[a-z0-9_]{1,40}")
 """Hosts prefix a tool's name and cap the whole at 64 characters."""

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from PIL import Image
 from pydantic import ValidationError
 
-from hud_mcp.observation import Look, Observation, Screenshot, clip_text, fit_screenshot
+from hud_mcp.clipping import clip_text
+from hud_mcp.observation import Look, Observation, Screenshot, fit_screenshot
 
 
 def picture(width: int, height: int, *, kind: str = "PNG", noise: bool = False) -> bytes:

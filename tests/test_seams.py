@@ -43,8 +43,10 @@ SEAMS = {
     "env.surfaces": "live pages, bridges and a user's own gym, which few environments have",
     "environment": "a workspace is a world's declaration, which lies above",
     "lazy.libraries": "what several rooms use: the SDK's client, Pillow, Alembic and extras",
+    "loading.libraries": "the importers of public sets, and pyarrow",
     "show.export.libraries": "Pillow and pyarrow",
     "store.sql": "SQLAlchemy, which loads on the thread that reads or writes first",
+    "worlds.browser.libraries": "Playwright, uvicorn, Starlette and websockets",
     "worlds.gymnasium.libraries": "Gymnasium, NumPy and Pillow",
 }
 """Modules whose names load when each is first used, and what waits there."""

@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
+from hud_mcp.core_tools import CORE_TOOLS
 from hud_mcp.errors import InvalidEnvironment, InvalidTask
-from hud_mcp.tool import CORE_TOOLS, Tool
+from hud_mcp.tool import Tool
 from hud_mcp.world import World
 from hud_mcp.worlds.none import EmptyWorld
 

@@ -30,7 +30,7 @@ SITE = find_pages()
 env = Environment(
     "miniwob",
     version="1.1.0",
-    world=Pages(site=SITE, viewport=(500, 320), start=None),
+    world=Pages(site=SITE, viewport=(500, 320), start=None, reuses_contexts=True),
 )
 
 

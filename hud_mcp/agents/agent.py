@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import orjson
 
 from hud_mcp.action import Action
+from hud_mcp.core_tools import ACT, RESPONSE, SCREENSHOT, STEP
 from hud_mcp.errors import ActionFailed, HudMcpError
 
 __all__ = ["Agent", "ToolCaller", "ToolReply", "View"]
@@ -92,7 +93,7 @@ class Agent:
         Raises:
             ActionFailed: One was refused; the text says which, and what is true now.
         """
-        reply = await self._call("step", {"actions": [_dump(a) for a in actions]})
+        reply = await self._call(STEP, {"actions": [_dump(a) for a in actions]})
         self.steps += 1
         self.text = reply.text
         return reply
@@ -107,7 +108,7 @@ class Agent:
         Raises:
             ActionFailed: It was refused.
         """
-        reply = await self._call("act", _dump(action))
+        reply = await self._call(ACT, _dump(action))
         self.steps += 1
         self.text = reply.text
         return reply.text
@@ -118,7 +119,7 @@ class Agent:
         Raises:
             ActionFailed: The world has no screen.
         """
-        reply = await self._call("screenshot", {})
+        reply = await self._call(SCREENSHOT, {})
         return reply.image or b""
 
     async def tool(self, name: str, **arguments: Any) -> str:
@@ -135,7 +136,7 @@ class Agent:
         Args:
             answer: Text as it is; anything else as JSON.
         """
-        reply = await self._call("response", {"answer": answer_text(answer)})
+        reply = await self._call(RESPONSE, {"answer": answer_text(answer)})
         self.answered = True
         return reply.text
 

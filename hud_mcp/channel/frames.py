@@ -6,12 +6,14 @@ of frames that are not complete shares one budget.
 """
 
 import asyncio
+import contextlib
 import json
-import re
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any, NoReturn, cast
 
 import orjson
+
+from hud_mcp.serving.lines import LineBuffer, Overlong
 
 __all__ = ["FRAME_BYTES", "BadFrame", "Budget", "FrameReader", "encode_frame"]
 
@@ -24,8 +26,6 @@ CHUNK_BYTES = 16 * 1024
 _DRAIN_BYTES = 64 * 1024 * 1024
 _DRAIN_S = 5.0
 """How much of a frame that is too long is read past, and for how long."""
-
-_BLANK = re.compile(rb"[\r\n\t ]*")
 
 
 class BadFrame(Exception):
@@ -83,21 +83,18 @@ class FrameReader:
         self._within_s = within_s
         self._budget = budget or Budget(limit + CHUNK_BYTES)
         self._taken = 0
-        self._buffer = bytearray()
-        self._searched = 0
+        self._lines = LineBuffer(limit)
 
     @property
     def rest(self) -> bytes:
         """What was read after the last frame, for who takes the stream over."""
-        rest = bytes(self._buffer)
-        self.close()
+        rest = self._lines.take_rest()
+        self._settle()
         return rest
 
     def close(self) -> None:
         """Let go of what was read and not taken. Closing twice is no error."""
-        self._buffer = bytearray()
-        self._searched = 0
-        self._settle()
+        _ = self.rest
 
     async def read(self, *, first_s: float | None = None) -> dict[str, Any] | None:
         """Return the next frame; None at the end of the stream.
@@ -112,95 +109,64 @@ class FrameReader:
             TimeoutError: Nothing came for `first_s`, or the frame did not come to its end in
                 time. `has_begun` tells which.
         """
-        line = self._complete()
+        line = self._lines.take()
         if line is None:
             line = await self._line(first_s)
         else:
             await asyncio.sleep(0)  # a peer that has sent many at once is not served first
-        if line is None:
-            return None
-        if len(line) > self._limit:
-            raise BadFrame(-32600, self._too_long(), fatal=True)
-        return _decode(line)
+        self._settle()
+        if isinstance(line, Overlong):
+            await self._refuse(f"a frame has more than {self._limit} bytes; send less at once")
+        return None if line is None else _decode(line)
 
     @property
     def has_begun(self) -> bool:
         """Whether a frame has come in part."""
-        return bool(self._buffer)
+        return bool(self._lines)
 
-    async def _line(self, first_s: float | None) -> bytes | None:
+    async def _line(self, first_s: float | None) -> bytes | Overlong | None:
         async with asyncio.timeout(first_s):
-            while not self._buffer:
+            while not self._lines:
                 if not await self._more():
                     return None
-                self._skip_blank()
-        if (line := self._complete()) is not None:  # nearly always: one timer a frame
+        if (line := self._lines.take()) is not None:  # nearly always: one timer a frame
             return line
         async with asyncio.timeout(self._within_s):
-            while (line := self._complete()) is None:
-                if len(self._buffer) > self._limit:
-                    await self._refuse(self._too_long())
+            while (line := self._lines.take()) is None:
                 if not self._settle():
+                    self._lines.drop_line()
+                    self._settle()
                     await self._refuse(
                         "too many long frames are on their way to this server; try again later"
                     )
                 if not await self._more():  # the last line may lack its newline
-                    line = bytes(self._buffer)
-                    self.close()
-                    return line
+                    return self._lines.take_rest()
         return line
 
-    def _complete(self) -> bytes | None:
-        """Take a whole line from what was read; None where there is none."""
-        self._skip_blank()
-        end = self._buffer.find(b"\n", self._searched)
-        if end < 0:
-            self._searched = len(self._buffer)
-            return None
-        line = bytes(self._buffer[:end])
-        del self._buffer[: end + 1]
-        self._searched = 0
-        self._settle()
-        return line
-
-    def _skip_blank(self) -> None:
-        if self._buffer and self._buffer[0] in b"\n\r\t ":
-            blank = _BLANK.match(self._buffer)
-            del self._buffer[: blank.end() if blank else 0]
-            self._searched = 0
-
-    async def _more(self) -> bool:
+    async def _more(self) -> int:
         chunk = await self._reader.read(CHUNK_BYTES)
-        self._buffer += chunk
-        return bool(chunk)
+        self._lines.feed(chunk)
+        return len(chunk)
 
     def _settle(self) -> bool:
         """Take from the budget what is held beyond a chunk; return whether there was as much."""
-        beyond = max(0, len(self._buffer) - CHUNK_BYTES)
+        beyond = max(0, len(self._lines) - CHUNK_BYTES)
         if not self._budget.take(beyond - self._taken):
             return False
         self._taken = beyond
         return True
 
-    def _too_long(self) -> str:
-        return f"a frame has more than {self._limit} bytes; send less at once"
-
-    async def _refuse(self, why: str) -> None:
+    async def _refuse(self, why: str) -> NoReturn:
         """Read past a frame that is too long, within bounds, and say so.
 
         Were the connection closed with bytes unread, its peer would see a reset and no error.
         """
-        dropped = len(self._buffer)
-        self.close()
-        ended = False
-        try:
+        with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_DRAIN_S):
-                while not ended and dropped < _DRAIN_BYTES:
-                    chunk = await self._reader.read(CHUNK_BYTES)
-                    dropped += len(chunk)
-                    ended = not chunk or b"\n" in chunk
-        except TimeoutError:
-            pass
+                dropped = self._limit
+                while self._lines.is_dropping and dropped < _DRAIN_BYTES:
+                    count = await self._more()
+                    dropped = dropped + count if count else _DRAIN_BYTES
         raise BadFrame(-32600, why, fatal=True)
 
 

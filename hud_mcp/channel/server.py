@@ -2,18 +2,15 @@
 
 import asyncio
 import contextlib
-import ipaddress
 import logging
 import signal
 import socket
-import threading
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Callable
 from functools import partial
 from typing import Any, cast
 
 import anyio
 
-from hud_mcp.capability import Capability
 from hud_mcp.channel.bound import BoundChannel
 from hud_mcp.channel.connection import Connection, Service
 from hud_mcp.channel.endpoints.endpoints import Endpoints
@@ -26,16 +23,17 @@ from hud_mcp.channel.frames import (
     encode_frame,
 )
 from hud_mcp.channel.guest import Guest
-from hud_mcp.channel.hud_session import HudSession
 from hud_mcp.channel.hud_sessions import HudSessions
+from hud_mcp.channel.publishing import Publishing
 from hud_mcp.channel.replies import RpcError
 from hud_mcp.channel.tunnel import TunnelRefused, dial, splice
 from hud_mcp.environment import Environment
 from hud_mcp.errors import HudMcpError
+from hud_mcp.serving.listening import is_loopback, port_of, take_port
+from hud_mcp.serving.signals import stop_signals
 from hud_mcp.session.limits import Limits
 from hud_mcp.session.operations import Operations
 from hud_mcp.session.registry import Sessions
-from hud_mcp.session.session import Session
 from hud_mcp.store import Store
 from hud_mcp.task import RecordMode
 
@@ -107,6 +105,7 @@ class Channel:
         self._budget = Budget()
         self._server: asyncio.Server | None = None
         self._endpoints = Endpoints(environment)
+        self._publishing = Publishing(environment, self._endpoints)
         self._service: Service | None = None
         self._connections: set[asyncio.Task[None]] = set()
 
@@ -131,7 +130,7 @@ class Channel:
         argument_bytes = limits.argument_bytes if is_given else FRAME_BYTES
         if self._frame_bytes is None:
             self._frame_bytes = min(FRAME_BYTES, max(_SMALL_BYTES, 4 * argument_bytes))
-        loopback = _is_loopback(host)
+        loopback = is_loopback(host)
         if not loopback and self._token is None:
             logger.warning("%s can be reached from other machines, and no token is asked for", host)
         held = HudSessions(
@@ -144,13 +143,13 @@ class Channel:
             environment=self.environment,
             held=held,
             token=self._token,
-            bindings=partial(self._bindings, held.attend),
+            bindings=partial(self._publishing.bindings, held.attend),
             idle_s=self._idle_s,
             touch_s=min(_TOUCH_S, limits.idle_s / 3, self._idle_s),
             argument_bytes=argument_bytes,
             operations=self._operations(self._sessions),
         )
-        listener = _listen(host, port)
+        listener = take_port(host, port)
         try:
             await self._sessions.initialize(self.environment)
             self._sessions.begin()
@@ -180,15 +179,6 @@ class Channel:
             task.cancel()
         if self._connections:
             await asyncio.wait(self._connections, timeout=_CLOSE_S)
-
-    async def _bindings(
-        self, attend: Callable[[HudSession], Awaitable[Session]], held: HudSession
-    ) -> list[dict[str, Any]]:
-        published = [*self.environment.capabilities, *await self._endpoints.admit(held, attend)]
-        return [
-            {"name": c.name, "protocol": c.protocol, "url": c.url, "params": c.params}
-            for c in published
-        ]
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
@@ -246,7 +236,7 @@ class Channel:
         try:
             if service.session_of(given) is None:
                 service.check_token(given)
-            capability = await self._find(given.get("capability"))
+            capability = await self._publishing.find(given.get("capability"))
             far = await dial(capability)
         except RpcError as exc:
             await _refuse(writer, request_id, exc.code, str(exc))
@@ -258,18 +248,6 @@ class Channel:
             result = {"capability": capability.name}
             writer.write(encode_frame({"jsonrpc": "2.0", "id": request_id, "result": result}))
         await splice((reader, writer), far, frames.rest)
-
-    async def _find(self, name: Any) -> Capability:
-        if not isinstance(name, str):
-            raise RpcError(-32602, "tunnel.open: 'capability' must be a string")
-        published = [*self.environment.capabilities, *await self._endpoints.addresses()]
-        for capability in published:
-            if capability.name == name:
-                return capability
-        if (own := self._endpoints.find(name)) is not None:
-            return own
-        known = ", ".join(c.name for c in published) or "none"
-        raise RpcError(-32000, f"unknown capability: {name!r}; there are: {known}")
 
 
 def _params(frame: dict[str, Any]) -> dict[str, Any]:
@@ -320,38 +298,23 @@ async def serve(
         The exit status: 128 and the signal's number.
     """
     channel = Channel(env, **options)
-    caught: list[int] = []
-    with anyio.CancelScope() as scope, _signals(caught, scope):
+    caught: list[signal.Signals] = []
+    scope = anyio.CancelScope()
+
+    def stop(number: signal.Signals) -> None:
+        caught.append(number)
+        scope.cancel()
+
+    with scope, stop_signals(stop):
         try:
             server = await channel.listen(host, port)
             if announce is not None:
-                announce(server.sockets[0].getsockname()[1])
+                announce(port_of(server))
             await anyio.sleep_forever()
         finally:
             with anyio.CancelScope(shield=True):
                 await channel.close()
     return 128 + caught[0]
-
-
-@contextlib.contextmanager
-def _signals(caught: list[int], scope: anyio.CancelScope) -> Generator[None]:
-    """On the main thread: note a signal to stop, and cancel the scope."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def note(number: int) -> None:
-        caught.append(number)
-        scope.cancel()
-
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, note, int(number))
-    try:
-        yield
-    finally:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.remove_signal_handler(number)
 
 
 async def _refuse(writer: asyncio.StreamWriter, request_id: Any, code: int, text: str) -> None:
@@ -381,28 +344,3 @@ def _keep_alive(writer: asyncio.StreamWriter) -> None:
         option = getattr(socket, name, None)
         if option is not None:
             raw.setsockopt(socket.IPPROTO_TCP, option, value)
-
-
-def _listen(host: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listener.bind((host, port))
-    except OSError as exc:
-        listener.close()
-        raise HudMcpError(
-            f"Cannot listen on {host}:{port}: {exc.strerror}. Choose another port; 0 takes any "
-            "free one."
-        ) from None
-    listener.setblocking(False)
-    return listener
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

@@ -3,21 +3,24 @@
 import re
 from collections.abc import Mapping
 
+from hud_mcp.core_tools import CANCEL_TASK, LIST_TASKS, RESPONSE, START_TASK, TASK_STATUS
+
 __all__ = ["in_hud_words"]
 
 _METHODS: Mapping[str, str] = {
-    "start_task": "tasks.start",
-    "list_tasks": "tasks.list",
-    "cancel_task": "tasks.cancel",
-    "task_status": "tasks.grade with the same answer",
-    "response": "tasks.grade",
+    START_TASK: "tasks.start",
+    LIST_TASKS: "tasks.list",
+    CANCEL_TASK: "tasks.cancel",
+    TASK_STATUS: "tasks.grade with the same answer",
+    RESPONSE: "tasks.grade",
 }
 """The tool that a text names, and what does the same on the wire."""
 
+_PLAIN = "|".join(name for name in _METHODS if name != RESPONSE)  # that one is a word, too
 _TOOL = re.compile(
-    r"`(start_task|list_tasks|cancel_task|task_status|response)`"
-    r"|\b(start_task|list_tasks|cancel_task|task_status)\b"
-    r"|(?<=\bwith )(response)\b"
+    rf"`({'|'.join(_METHODS)})`"
+    rf"|\b({_PLAIN})\b"
+    rf"|(?<=\bwith )({RESPONSE})\b"
 )
 
 

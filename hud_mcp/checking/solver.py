@@ -20,6 +20,7 @@ from hud_mcp.checking.surface import (
     replies_of,
     tool_names,
 )
+from hud_mcp.core_tools import ACT, RESPONSE, STEP, TASK_STATUS
 from hud_mcp.environment import Environment
 from hud_mcp.errors import HudMcpError
 from hud_mcp.rollout.conversation import AgentStopped
@@ -133,13 +134,13 @@ class ProbeSolver:
             await self._look(play, probe, task)
         for command in _commands(probe, agent.prompt):
             run = {"command": command, "timeout_s": _COMMAND_S}
-            reply = await agent.ask("act", {"type": "custom", "action": "run", "args": run})
+            reply = await agent.ask(ACT, {"type": "custom", "action": "run", "args": run})
             if reply.is_error:
                 agent.log(f"a command of the attack was refused: {reply.text}")
-        reply = await agent.ask("response", {"answer": _answer(probe, agent, play.seen)})
+        reply = await agent.ask(RESPONSE, {"answer": _answer(probe, agent, play.seen)})
         agent.answered |= not reply.is_error
         if probe.kind == "leaks":
-            play.seen += replies_of("response", reply, "graded")
+            play.seen += replies_of(RESPONSE, reply, "graded")
             await self._after(play)
 
     async def _try(self, play: "_Play", probe: Probe) -> None:
@@ -148,14 +149,14 @@ class ProbeSolver:
         if value is None:
             value = await self._oracle_answer(probe.task)
         play.left_out = not value or occurs(_value(value), play.agent.prompt)
-        reply = await play.agent.ask("response", {"answer": "" if play.left_out else value})
+        reply = await play.agent.ask(RESPONSE, {"answer": "" if play.left_out else value})
         play.agent.answered |= not reply.is_error
 
     async def _look(self, play: "_Play", probe: Probe, task: Task) -> None:
         """Look at the world; and, for leaks, at all that there is to see."""
         environment = self._environments[task.env]
         if environment.world.actions - {"wait"}:
-            text = (await play.agent.ask("step", {"actions": []})).text
+            text = (await play.agent.ask(STEP, {"actions": []})).text
             play.seen.append(Seen(place="the observation", kind="observation", text=text, own=True))
         if probe.kind != "leaks":
             return
@@ -176,7 +177,7 @@ class ProbeSolver:
                 raise HudMcpError(
                     f"The call of {name} in the row's validation failed: {reply.text}"
                 )
-            agent.answered |= name == "response"
+            agent.answered |= name == RESPONSE
         if not agent.answered:
             await agent.respond("")
 
@@ -194,8 +195,8 @@ class ProbeSolver:
     async def _after(self, play: "_Play") -> None:
         """What is told of a session that is over."""
         calls: tuple[tuple[str, dict[str, Any]], ...] = (
-            ("task_status", {}),
-            ("act", {"type": "wait"}),
+            (TASK_STATUS, {}),
+            (ACT, {"type": "wait"}),
         )
         for name, arguments in calls:
             reply = await play.agent.ask(name, arguments)
@@ -223,7 +224,7 @@ class _Play:
 
     async def _call(self, name: str, arguments: dict[str, Any]) -> ToolReply:
         reply = await self._inner.ask(name, arguments)
-        if name == "response":
+        if name == RESPONSE:
             self.answer = str(arguments.get("answer", ""))
             self.refused = reply.text if reply.is_error else None
         return reply

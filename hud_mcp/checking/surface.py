@@ -12,6 +12,7 @@ import orjson
 
 from hud_mcp.action import Value
 from hud_mcp.agents.agent import Agent
+from hud_mcp.core_tools import ACT, CANCEL_TASK, CORE_TOOLS, LIST_TASKS, START_TASK, TASK_STATUS
 from hud_mcp.environment import Environment
 from hud_mcp.lazy import libraries
 from hud_mcp.rollout.conversation import repeat
@@ -20,7 +21,6 @@ from hud_mcp.rollout.server import RunServer
 from hud_mcp.server.names import safe_names
 from hud_mcp.session.caller import CHOSEN_SESSION
 from hud_mcp.task import Task
-from hud_mcp.tool import CORE_TOOLS
 
 if TYPE_CHECKING:
     from mcp.client.client import Client
@@ -86,7 +86,7 @@ async def look_at_environment(server: RunServer, environment: Environment) -> li
             where = f"resources/list, {resource.uri}"
             found += _walk(where, _dump(resource), "metadata", own=False)
             found += await _manifest(server, str(resource.uri))
-    listed = await _call(server, "list_tasks", {"environment": environment.name})
+    listed = await _call(server, LIST_TASKS, {"environment": environment.name})
     for template in listed.structured.get("templates", ()):
         where = f"list_tasks, template {template['id']}"
         found += _of_template(template["id"], _walk(where, template, "schema", own=True))
@@ -106,15 +106,15 @@ async def look_at_session(
         tools: What the environment's own tools are called on this server, in order.
     """
     found: list[Seen] = []
-    listed = await _call(server, "list_tasks", {"environment": task.env, "filter": task.id})
+    listed = await _call(server, LIST_TASKS, {"environment": task.env, "filter": task.id})
     for row in listed.structured.get("tasks", ()):
         if row.get("id") == task.id:
             found += _walk("list_tasks, the task's row", row, "metadata", own=True)
     started = await _call(
-        server, "start_task", {"task": task.id}, {CHOSEN_SESSION: agent.session}
+        server, START_TASK, {"task": task.id}, {CHOSEN_SESSION: agent.session}
     )  # again, with its id: the same session and the same reply
-    found += replies_of("start_task", started, "metadata")
-    found += replies_of("task_status", await agent.ask("task_status", {}), "metadata")
+    found += replies_of(START_TASK, started, "metadata")
+    found += replies_of(TASK_STATUS, await agent.ask(TASK_STATUS, {}), "metadata")
     found += await _wrong_calls(server, agent, task, environment, tools)
     found += await _trajectory(server, agent.session)
     found += await repeat(lambda _suspect: _live_page(agent))
@@ -147,11 +147,11 @@ async def _wrong_calls(
             {**chosen, "context": {"zzz_no_such_feature": 1}},
         ]
     for arguments in starts:
-        reply = await _call(server, "start_task", arguments)
+        reply = await _call(server, START_TASK, arguments)
         if reply.is_error:
             found += replies_of("start_task, a wrong call", reply, "error")
         elif isinstance(session := reply.structured.get("session"), str):
-            await _call(server, "cancel_task", {"session": session})  # an argument of any kind
+            await _call(server, CANCEL_TASK, {"session": session})  # an argument of any kind
     steps: list[dict[str, Any]] = [
         {"type": "zzz"}, {"type": "custom", "action": "zzz", "args": {}},
         {"type": "click", "selector": "#zzz-nothing"},
@@ -161,7 +161,7 @@ async def _wrong_calls(
         ),
     ]  # fmt: skip
     for action in steps:
-        reply = await agent.ask("act", action)
+        reply = await agent.ask(ACT, action)
         found += _told(f"act {action.get('action') or action['type']}", reply, own=True)
     for name, tool in zip(tools, environment.tools.values(), strict=True):
         schema = tool.arguments.schema
@@ -247,7 +247,7 @@ async def _read(server: RunServer, uri: str) -> tuple[dict[str, Any], str | None
 
 async def _live_page(agent: Agent) -> list[Seen]:
     """What the live page of a session shows to whoever has its address, which a server tells."""
-    status: Any = await agent.ask("task_status", {})
+    status: Any = await agent.ask(TASK_STATUS, {})
     address = status.structured.get("live_url")
     if not isinstance(address, str):
         return []

@@ -28,6 +28,7 @@ from hud_mcp.cli.results import Results, load_results, print_results
 from hud_mcp.errors import HudMcpError
 from hud_mcp.loading.contexts import SELECTORS
 from hud_mcp.loading.source import load_environments
+from hud_mcp.observation import DEFAULT_FORMAT, IMAGE_FORMATS
 from hud_mcp.outcome import NOT_BEGUN
 from hud_mcp.record.job import Job
 from hud_mcp.rollout.attempt import Bounds, Solver
@@ -39,7 +40,7 @@ from hud_mcp.session.limits import Limits
 from hud_mcp.session.log import configure_logging
 from hud_mcp.show.web.report import write_report
 from hud_mcp.store import Store
-from hud_mcp.store.private import make_private_file, make_private_folder
+from hud_mcp.store.permissions import make_private_file, make_private_folder
 from hud_mcp.taskset import Taskset
 
 __all__ = ["command"]
@@ -130,7 +131,7 @@ _SETTLE_S = 15.0
     help="Where to write the report.",
 )
 @click.option(
-    "--image", type=click.Choice(["jpeg", "png"]), default="jpeg", help="Format of pictures."
+    "--image", type=click.Choice(IMAGE_FORMATS), default=DEFAULT_FORMAT, help="Format of pictures."
 )
 @click.option("--verbose", is_flag=True, help="A line for each run that ended, on a terminal too.")
 @click.pass_context

@@ -1,11 +1,12 @@
 """Signals that end a command in order: what is done is kept, and shown."""
 
 import os
-import signal
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 import anyio
+
+from hud_mcp.serving.signals import stop_signals
 
 __all__ = ["Interruption", "watched_signals"]
 
@@ -62,21 +63,17 @@ async def watched_signals(
     if os.name == "nt":  # there, only Ctrl-C comes, as an exception
         yield interruption
         return
-    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
-        async with anyio.create_task_group() as group:
+    count = 0
+    with anyio.CancelScope() as scope:
 
-            async def watch() -> None:
-                count = 0
-                async for number in signals:
-                    count += 1
-                    interruption.note(int(number))
-                    if count == _PATIENCE:
-                        on_repeated()
-                    elif count > _PATIENCE:
-                        group.cancel_scope.cancel()
+        def receive(number: int) -> None:
+            nonlocal count
+            count += 1
+            interruption.note(number)
+            if count == _PATIENCE:
+                on_repeated()
+            elif count > _PATIENCE:
+                scope.cancel()
 
-            group.start_soon(watch)
-            try:
-                yield interruption
-            finally:
-                group.cancel_scope.cancel()
+        with stop_signals(receive):
+            yield interruption

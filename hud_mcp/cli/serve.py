@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import os
-import re
 import signal
 import sys
 import threading
@@ -27,7 +26,9 @@ from hud_mcp.cli.startup import without_collecting
 from hud_mcp.cli.tokens import read_tokens, token_file_option, with_operator
 from hud_mcp.errors import HudMcpError, did_you_mean
 from hud_mcp.lazy import libraries
+from hud_mcp.observation import DEFAULT_FORMAT, IMAGE_FORMATS
 from hud_mcp.server.stdio.claim import claim_stdio
+from hud_mcp.serving.listening import LOOPBACK, base_url, listen, port_of, read_address
 from hud_mcp.session.limits import Limits
 from hud_mcp.session.log import LineStream, configure_logging
 
@@ -36,9 +37,6 @@ __all__ = ["command"]
 logger = logging.getLogger(__name__)
 
 _LAST_PORT = 65_535
-_HOST = re.compile(r"[A-Za-z0-9_.-]*|\[?[0-9a-fA-F:.]+(%[A-Za-z0-9_.-]+)?\]?")
-"""A name or an address, with or without brackets, or nothing."""
-
 _SIGNALLED = {"sigint": 130, "sigterm": 143}
 _LEAVE_S = 0.3
 """How long tasks that are left over may take to end. Everything is recorded by then."""
@@ -115,7 +113,7 @@ def _public_url(_ctx: click.Context, _param: click.Parameter, value: str | None)
     help="Who sees the reward; by default, what each template says, else on_submit.",
 )
 @click.option(
-    "--image", type=click.Choice(["jpeg", "png"]), default="jpeg", help="Format of pictures."
+    "--image", type=click.Choice(IMAGE_FORMATS), default=DEFAULT_FORMAT, help="Format of pictures."
 )
 @click.option(
     "--tries",
@@ -280,7 +278,7 @@ async def _channel(options: dict[str, Any], sessions: Any) -> AsyncGenerator[int
         operator_token=options["operator_token"],
     )
     server = await channel.listen(host, port)
-    bound: int = server.sockets[0].getsockname()[1]
+    bound = port_of(server)
     logger.info("the control channel is at tcp://%s:%d", host, bound)
     try:
         yield bound
@@ -295,12 +293,11 @@ async def _live_pages(options: dict[str, Any], sessions: Any) -> AsyncGenerator[
     if options["live"] is None:
         yield
         return
-    host = "127.0.0.1"
-    listener = surfaces.listen(host, options["live"])
-    sessions.live_base = surfaces.base_url(host, listener.getsockname()[1])
+    listener = listen(LOOPBACK, options["live"])
+    sessions.live_base = base_url(LOOPBACK, port_of(listener))
     logger.info("live pages are at %s/live/", sessions.live_base)
     routes = surfaces.live_routes(
-        sessions.store, hosts=surfaces.Hosts(host), log=options["live_log"]
+        sessions.store, hosts=surfaces.Hosts(LOOPBACK), log=options["live_log"]
     )
     async with surfaces.serving(libraries.Router(routes), listener):
         yield
@@ -324,12 +321,12 @@ def _end_with_stdin() -> None:
 async def _serve_http(
     server: Any, options: dict[str, Any], sessions: Any, printed: Any, channel: int | None
 ) -> int:
-    host, port = read_address(options["http"])
+    host, port = read_address(options["http"], option="--http")
     hosts = surfaces.Hosts(host, options["hosts"])
     public = options["public_url"]
 
     def announce(url: str) -> None:
-        sessions.live_base = public or surfaces.base_url(host, urlsplit(url).port or 0)
+        sessions.live_base = public or base_url(host, urlsplit(url).port or 0)
         click.echo(f"HUD_MCP_URL={url}", file=printed)
         if channel is not None:
             click.echo(f"HUD_SERVE_PORT={channel}", file=printed)
@@ -372,15 +369,3 @@ def read_limits(given: Sequence[str]) -> Limits:
     except ValidationError as exc:
         first = exc.errors(include_url=False)[0]
         raise HudMcpError(f"--limit {first['loc'][0]}: {first['msg'].lower()}.") from None
-
-
-def read_address(given: str, *, option: str = "--http") -> tuple[str, int]:
-    """Read `HOST:PORT`, or `PORT` alone, which means loopback.
-
-    Raises:
-        HudMcpError: It is neither.
-    """
-    host, _, port = given.rpartition(":")
-    if not _HOST.fullmatch(host) or not port.isdigit() or int(port) > _LAST_PORT:
-        raise HudMcpError(f"{option} {given}: write HOST:PORT, such as 127.0.0.1:8000.")
-    return host.strip("[]") or "127.0.0.1", int(port)

@@ -14,6 +14,7 @@ import orjson
 from hud_mcp.cli import surfaces
 from hud_mcp.cli.sources import load, only_environment
 from hud_mcp.errors import HudMcpError
+from hud_mcp.serving.listening import LOOPBACK, port_of
 from hud_mcp.session.log import LineStream, configure_logging
 
 __all__ = ["command"]
@@ -180,7 +181,7 @@ async def _placement(options: dict[str, Any]) -> AsyncGenerator[Any]:
     channel = surfaces.Channel(environment, sessions=sessions, token=token, closes_sessions=True)
     try:
         server = await channel.listen()
-        yield surfaces.Place("127.0.0.1", server.sockets[0].getsockname()[1], token)
+        yield surfaces.Place(LOOPBACK, port_of(server), token)
     finally:
         with anyio.CancelScope(shield=True):
             await channel.close()

@@ -11,6 +11,7 @@ from hud_mcp.cli import surfaces
 from hud_mcp.cli.process import raise_file_limit
 from hud_mcp.cli.tokens import read_one_token, token_file_option
 from hud_mcp.errors import HudMcpError
+from hud_mcp.serving.listening import base_url, is_loopback, listen, port_of
 from hud_mcp.session.log import configure_logging
 
 __all__ = ["command"]
@@ -45,7 +46,7 @@ def command(**options: Any) -> None:
 async def _view(options: dict[str, Any]) -> int:
     host, store = options["host"], surfaces.Store(options["store"])
     token = read_one_token(options["token"], options["token_file"])
-    if token is None and not surfaces.is_loopback(host):
+    if token is None and not is_loopback(host):
         raise HudMcpError(
             f"{host} can be reached from other machines, and the page shows everything; give a "
             "--token (or HUD_MCP_VIEW_TOKEN), or listen on 127.0.0.1."
@@ -62,9 +63,7 @@ async def _view(options: dict[str, Any]) -> int:
         live_log=options["live_log"],
     )
     listener = _listen(host, options["port"])
-    url = surfaces.base_url(host, listener.getsockname()[1]) + (
-        f"/?token={quote(token, safe='')}" if token else "/"
-    )
+    url = base_url(host, port_of(listener)) + (f"/?token={quote(token, safe='')}" if token else "/")
 
     def announce() -> None:
         click.echo(f"{url}  (Ctrl-C ends it)")
@@ -82,8 +81,8 @@ async def _view(options: dict[str, Any]) -> int:
 
 def _listen(host: str, port: int | None) -> Any:
     if port is not None:
-        return surfaces.listen(host, port)
+        return listen(host, port)
     try:
-        return surfaces.listen(host, PORT)
+        return listen(host, PORT)
     except HudMcpError:
-        return surfaces.listen(host, 0)
+        return listen(host, 0)

@@ -19,6 +19,7 @@ from hud_mcp.environment import Environment
 from hud_mcp.errors import SessionEnded
 from hud_mcp.lazy import libraries
 from hud_mcp.record.trajectory import live_url
+from hud_mcp.serving.listening import LOOPBACK, base_url, listen, port_of
 from hud_mcp.session.limits import Limits
 from hud_mcp.session.operations import Operations
 from hud_mcp.session.registry import Sessions
@@ -91,9 +92,9 @@ class Registry:
         self._ending = asyncio.get_running_loop().create_task(self._lives.aclose())
 
     def _serve_pages(self) -> str:
-        listener = surfaces.listen("127.0.0.1", 0)
-        address = surfaces.base_url("127.0.0.1", listener.getsockname()[1])
-        routes = surfaces.live_routes(self.sessions.store, hosts=surfaces.Hosts("127.0.0.1"))
+        listener = listen(LOOPBACK, 0)
+        address = base_url(LOOPBACK, port_of(listener))
+        routes = surfaces.live_routes(self.sessions.store, hosts=surfaces.Hosts(LOOPBACK))
 
         async def serve() -> None:  # in a task of its own, which a loop that ends cancels first
             async with surfaces.serving(libraries.Router(routes), listener):

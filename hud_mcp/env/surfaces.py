@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from hud_mcp.channel.bridge import bridge
     from hud_mcp.env.custom import custom_environment
     from hud_mcp.show.web.auth import Hosts
-    from hud_mcp.show.web.listener import base_url, listen, serving
+    from hud_mcp.show.web.listener import serving
     from hud_mcp.show.web.live import live_routes
 else:
     __getattr__ = lazy_names(
@@ -16,18 +16,14 @@ else:
         "hud_mcp.channel.bridge:bridge",
         "hud_mcp.env.custom:custom_environment",
         "hud_mcp.show.web.auth:Hosts",
-        "hud_mcp.show.web.listener:base_url",
-        "hud_mcp.show.web.listener:listen",
         "hud_mcp.show.web.listener:serving",
         "hud_mcp.show.web.live:live_routes",
     )
 
 __all__ = [
     "Hosts",
-    "base_url",
     "bridge",
     "custom_environment",
-    "listen",
     "live_routes",
     "serving",
 ]

@@ -22,6 +22,7 @@ from hud_mcp.carl.selector import (
 )
 from hud_mcp.context import ContextFeature, ContextSpace, Scalar
 from hud_mcp.errors import InvalidContext, InvalidTask, SourceNotFound, did_you_mean
+from hud_mcp.loading.json_lines import read_json_lines
 from hud_mcp.loading.provenance import base_task, split_of
 from hud_mcp.task import Task
 from hud_mcp.taskset import Taskset
@@ -354,7 +355,8 @@ def _rows(data: bytes, where: str) -> list[tuple[str, Any]]:
     try:
         whole = orjson.loads(data)
     except orjson.JSONDecodeError:
-        return _lines(data, where)
+        lines = read_json_lines(data, where, InvalidContext)
+        return [(f"{where}:{number}", row) for number, row in lines]
     if isinstance(whole, list):
         rows = cast("list[Any]", whole)
         return [(f"{where}, item {i}", row) for i, row in enumerate(rows)]
@@ -364,18 +366,6 @@ def _rows(data: bytes, where: str) -> list[tuple[str, Any]]:
     if isinstance(named.get("context"), dict):  # a file of one line
         return [(where, named)]
     return [(f"{where}, {k!r}", {"name": k, "context": v}) for k, v in named.items()]
-
-
-def _lines(data: bytes, where: str) -> list[tuple[str, Any]]:
-    rows: list[tuple[str, Any]] = []
-    for number, line in enumerate(data.splitlines(), 1):
-        if not line.strip():
-            continue
-        try:
-            rows.append((f"{where}:{number}", orjson.loads(line)))
-        except orjson.JSONDecodeError as exc:
-            raise InvalidContext(f"{where}:{number}: this is not JSON: {exc}.") from None
-    return rows
 
 
 def _read_row(row: Any, where: str, number: int) -> NamedContext:

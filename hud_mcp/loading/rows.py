@@ -17,6 +17,7 @@ import orjson
 from pydantic import ValidationError
 
 from hud_mcp.errors import InvalidTask, SourceNotFound, did_you_mean
+from hud_mcp.loading.json_lines import json_lines, read_json_lines
 from hud_mcp.loading.source import load_module, task_files
 from hud_mcp.task import FROM_JSON, Task, Validation
 
@@ -102,13 +103,7 @@ def read_lines(path: Path) -> Rows:
             f"There is no taskset at {path}; name a file that ends in .jsonl, .json or .py."
         )
     found = _Found(path)
-    for number, line in enumerate(path.read_bytes().splitlines(), 1):
-        if not line.strip():
-            continue
-        try:
-            raw = orjson.loads(line)
-        except orjson.JSONDecodeError as exc:
-            raise InvalidTask(f"{path}:{number}: this line is not JSON: {exc}.") from None
+    for number, raw in read_json_lines(path.read_bytes(), path, InvalidTask):
         found.add(read_row(raw, f"{path}:{number}"), number)
     return Rows(found.tasks, found.places, path.stem)
 
@@ -128,7 +123,7 @@ def write_file(
     if path.suffix == ".json":
         path.write_bytes(orjson.dumps(rows, option=orjson.OPT_INDENT_2) + b"\n")
     else:
-        path.write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in rows))
+        path.write_bytes(json_lines(rows))
 
 
 def read_row(raw: Any, where: str) -> Task:

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import anyio
 
+from hud_mcp.core_tools import CANCEL_TASK, START_TASK, TASK_STATUS
 from hud_mcp.errors import HudMcpError, SessionResuming, WorldDied
 from hud_mcp.grade import Cause
 from hud_mcp.record.trajectory import Receipt
@@ -86,7 +87,7 @@ class Conversation:
         arguments: dict[str, Any] = {"task": task_id}
         if seed is not None:
             arguments["seed"] = seed
-        reply = await self._repeat("start_task", arguments, {CHOSEN_SESSION: self.session})
+        reply = await self._repeat(START_TASK, arguments, {CHOSEN_SESSION: self.session})
         if not reply.is_error:
             self.trajectory_id = reply.meta["hud-mcp/start"]["trajectory"]
         return reply
@@ -114,7 +115,7 @@ class Conversation:
         Raises:
             ServerLost: There is no server any more.
         """
-        return await self("task_status", {"session": self.session})
+        return await self(TASK_STATUS, {"session": self.session})
 
     async def cancel(self, *, reason: str | None = None, cause: Cause = Cause.AGENT) -> None:
         """End the session without a grade.
@@ -127,7 +128,7 @@ class Conversation:
             ServerLost: There is no server any more.
         """
         meta = {CAUSE: cause.value, **({REASON: reason} if reason else {})}
-        await self._repeat("cancel_task", {"session": self.session}, meta)
+        await self._repeat(CANCEL_TASK, {"session": self.session}, meta)
 
     async def steps(self) -> int:
         """How many steps the server says there are; 0 where it does not say.

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pydantic import Field, ValidationError
 
 from hud_mcp.action import Value
-from hud_mcp.analysis.statistics import counting, is_infrastructure, plan
+from hud_mcp.analysis.tries import counting, is_infrastructure, plan
 from hud_mcp.errors import HudMcpError
-from hud_mcp.observation import ImageFormat
+from hud_mcp.observation import DEFAULT_FORMAT, ImageFormat
 from hud_mcp.record.job import Job
 from hud_mcp.record.trajectory import TrajectorySummary
 from hud_mcp.task import Task
@@ -38,7 +38,7 @@ class RunOptions(Value):
     max_concurrent: int = Field(default=4, ge=1, description="Runs at once.")
     retries: int = Field(default=0, ge=0, description="Of a run that failed for infrastructure.")
     seed: int | None = None
-    image: ImageFormat = "jpeg"
+    image: ImageFormat = DEFAULT_FORMAT
     contexts: str | None = Field(default=None, description="What its rows were spread over.")
     context_selector: str | None = Field(default=None, description="And how.")
     allow: tuple[str, ...] = Field(default=(), description="Local hosts that rows may open.")

@@ -17,7 +17,7 @@ import anyio
 import anyio.abc
 from anyio.streams.text import TextReceiveStream
 
-from hud_mcp.channel.client import Place, read_place
+from hud_mcp.channel.place import Place, read_place
 from hud_mcp.channel.server import CHANNEL_LIMITS, Channel
 from hud_mcp.env.finding import find_environment
 from hud_mcp.environment import Environment
@@ -25,6 +25,7 @@ from hud_mcp.errors import EnvironmentFailed, InvalidTask
 from hud_mcp.loading.source import load_environments
 from hud_mcp.record.job import Job
 from hud_mcp.rollout.link import stopped_at_the_end
+from hud_mcp.serving.listening import LOOPBACK, port_of
 from hud_mcp.session.registry import Sessions
 from hud_mcp.store import Store
 from hud_mcp.task import RecordMode, Task
@@ -102,8 +103,7 @@ class LocalRuntime:
                 channel = Channel(sessions.find_environment(name), sessions=sessions, token=token)
                 server = await channel.listen()
                 stack.push_async_callback(channel.close)
-                port: int = server.sockets[0].getsockname()[1]
-                places[name] = Place("127.0.0.1", port, token)
+                places[name] = Place(LOOPBACK, port_of(server), token)
             yield places
 
     def _environments(self, tasks: Taskset) -> list[Environment]:

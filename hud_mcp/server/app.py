@@ -28,7 +28,7 @@ from hud_mcp.errors import (
     WorldDied,
     sole_cause,
 )
-from hud_mcp.observation import ImageFormat
+from hud_mcp.observation import DEFAULT_FORMAT, ImageFormat
 from hud_mcp.server.call import Call
 from hud_mcp.server.instructions import instructions
 from hud_mcp.server.listing import listed_core_tools, listed_own_tools
@@ -59,7 +59,7 @@ _INTRODUCTIONS = frozenset({"initialize", "server/discover"})
 def build_server(
     sessions: Sessions,
     *,
-    image: ImageFormat = "jpeg",
+    image: ImageFormat = DEFAULT_FORMAT,
     operations: Operations | None = None,
     tools: Iterable[CoreTool] = CORE.values(),
 ) -> Server[str]:

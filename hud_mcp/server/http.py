@@ -12,8 +12,9 @@ from starlette.routing import BaseRoute
 
 from hud_mcp.errors import HudMcpError
 from hud_mcp.server.tokens import Tokens
+from hud_mcp.serving.listening import is_loopback, listen, port_of, shown_host
 from hud_mcp.show.web.auth import PlainHosts
-from hud_mcp.show.web.listener import WebServer, is_loopback, listen, shown_host
+from hud_mcp.show.web.listener import WebServer
 
 __all__ = ["PATH", "serve_http"]
 
@@ -58,7 +59,7 @@ async def serve_http(
             "listen on 127.0.0.1."
         )
     listener = listen(host, port)
-    bound = listener.getsockname()[1]
+    bound = port_of(listener)
     app = server.streamable_http_app(
         streamable_http_path=PATH,
         host=host,

@@ -116,6 +116,7 @@ class SessionSpec:
             apart=runs_apart(environment, environment.template_of(task)),
             local_hosts=self.local_hosts,
             names_targets=task.prompt is not None,
+            principal=self.principal,
         )
 
 

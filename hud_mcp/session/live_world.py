@@ -13,9 +13,10 @@ import anyio
 import anyio.to_thread
 
 from hud_mcp.action import Action, ActionEffect, scale_action
+from hud_mcp.clipping import clip_text
 from hud_mcp.environment import Environment
 from hud_mcp.errors import EnvironmentFailed, HudMcpError, SessionEnded
-from hud_mcp.observation import Look, Observation, Screenshot, clip_text, fit_screenshot
+from hud_mcp.observation import Look, Observation, Screenshot, fit_screenshot
 from hud_mcp.session.deaths import kept
 from hud_mcp.session.durability import Durability
 from hud_mcp.session.pointer import Pointer, aimed

@@ -12,10 +12,11 @@ import anyio
 
 from hud_mcp.action import Action, ResponseAction, parse_actions, scale_action
 from hud_mcp.call import FunctionConfig
+from hud_mcp.clipping import clip_text
 from hud_mcp.environment.calls import prepare
 from hud_mcp.errors import ActionFailed, EnvironmentFailed, HudMcpError, InvalidAction
 from hud_mcp.function import Function, Situation
-from hud_mcp.observation import Look, clip_text
+from hud_mcp.observation import Look
 from hud_mcp.record.trajectory import TrajectoryStep
 from hud_mcp.record.values import BEHIND
 from hud_mcp.session.deaths import DiedAgain, kept

@@ -10,8 +10,9 @@ from pydantic_core import to_jsonable_python
 
 from hud_mcp.action import Action
 from hud_mcp.call import FunctionConfig
+from hud_mcp.clipping import clip_text
 from hud_mcp.errors import HudMcpError
-from hud_mcp.observation import Look, Observation, Screenshot, TaskResult, clip_text, fit_screenshot
+from hud_mcp.observation import Look, Observation, Screenshot, TaskResult, fit_screenshot
 from hud_mcp.session.draft import Draft
 
 __all__ = [

@@ -11,6 +11,7 @@ import numpy as np
 from gymnasium import spaces
 
 from hud_mcp.action import is_answer
+from hud_mcp.core_tools import CANCEL_TASK, LIST_TASKS, RESPONSE, SCREENSHOT, START_TASK, STEP
 from hud_mcp.errors import (
     ActionFailed,
     EnvironmentFailed,
@@ -131,7 +132,7 @@ class TaskEnv(gymnasium.Env[Any, Any]):
         if given["task"] is None and given["template"] is None:
             given["template"] = self._template
         started = self._connection.call(
-            "start_task",
+            START_TASK,
             {k: v for k, v in given.items() if v is not None}
             | {"seed": drawn}
             | ({} if given["task"] else {"environment": self._environment}),
@@ -195,7 +196,7 @@ class TaskEnv(gymnasium.Env[Any, Any]):
         if self._session is None:
             return self._last_picture
         arguments = {"session": self._session, "format": "png"}
-        reply = self._connection.call("screenshot", arguments)
+        reply = self._connection.call(SCREENSHOT, arguments)
         if reply.is_error or reply.image is None:
             raise ActionFailed(reply.text)
         with libraries.Image.open(io.BytesIO(reply.image)) as image:
@@ -214,7 +215,7 @@ class TaskEnv(gymnasium.Env[Any, Any]):
     _last_picture: Any = None
 
     def _choose(self, wanted: str | None) -> str:
-        listed = self._connection.call("list_tasks", {}).structured
+        listed = self._connection.call(LIST_TASKS, {}).structured
         every = [*listed["tasks"], *listed["templates"]]
         names = list(dict.fromkeys(row["environment"] for row in every))
         task = self._start["task"]
@@ -243,7 +244,7 @@ class TaskEnv(gymnasium.Env[Any, Any]):
 
     def _call(self, actions: list[Any], *, refused: bool = False) -> Reply:
         reply = self._connection.call(
-            "step",
+            STEP,
             {"actions": actions, "session": self._session},
             {"hud-mcp/values": True} if self._reads_values else None,
         )
@@ -270,7 +271,7 @@ class TaskEnv(gymnasium.Env[Any, Any]):
         """Answer, and tell what came of it; the last picture is kept, for who renders then."""
         if self.render_mode is not None:
             self._last_picture = self.render()
-        reply = self._connection.call("response", {"answer": answer, "session": self._session})
+        reply = self._connection.call(RESPONSE, {"answer": answer, "session": self._session})
         if reply.is_error:
             raise EnvironmentFailed(reply.text)
         self._session = None
@@ -280,7 +281,7 @@ class TaskEnv(gymnasium.Env[Any, Any]):
 
     def _leave(self) -> None:
         if self._session is not None:
-            self._connection.call("cancel_task", {"session": self._session})
+            self._connection.call(CANCEL_TASK, {"session": self._session})
             self._session = None
 
 

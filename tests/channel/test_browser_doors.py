@@ -10,9 +10,11 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.async_api import Error, Page, async_playwright
 from ssh_peer import published
-from wire import Served, process, served, until
+from waiting import until
+from wire import Served, process, served
 
-from hud_mcp.channel.client import ChannelClient, ChannelRefused
+from hud_mcp.channel.client import ChannelClient
+from hud_mcp.channel.failures import ChannelRefused
 from hud_mcp.loading.source import load_environments
 from hud_mcp.store import Store
 

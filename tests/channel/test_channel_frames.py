@@ -5,9 +5,11 @@ import json
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from waiting import until
 
 from hud_mcp.channel.frames import BadFrame, Budget, FrameReader, encode_frame
 
@@ -33,7 +35,7 @@ async def read_all(pieces: list[bytes], **options: Any) -> list[Any]:
         for piece in pieces:
             if piece:
                 stream.feed_data(piece)
-            await asyncio.sleep(0)
+            await anyio.lowlevel.checkpoint()
         stream.feed_eof()
 
     found: list[Any] = []
@@ -123,8 +125,7 @@ async def test_long_frames_of_all_peers_share_one_budget() -> None:
     readers = [FrameReader(s, budget=budget) for s in streams]
     streams[0].feed_data(b'{"a":"' + b"x" * 90_000)
     first = asyncio.ensure_future(readers[0].read())
-    while streams[0]._buffer:  # noqa: ASYNC110  # it tells nobody
-        await asyncio.sleep(0)
+    await until(lambda: not streams[0]._buffer)
     streams[1].feed_data(b'{"a":"' + b"x" * 90_000 + b'"}\n')
     with anyio.fail_after(10), pytest.raises(BadFrame, match="too many long frames"):
         await readers[1].read()

@@ -9,6 +9,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import psutil
 import pytest
 from hypothesis import given, settings
@@ -88,7 +89,7 @@ def test_whatever_is_sent_is_answered_or_refused(
                 whole = b"".join(line + b"\n" for line in lines)
                 cut = random.Random(seed).randint(0, len(whole))
                 one.send(whole[:cut])
-                await asyncio.sleep(0)
+                await anyio.lowlevel.checkpoint()
                 one.send(whole[cut:])
                 with contextlib.suppress(OSError):  # it may have been ended already
                     one.writer.write_eof()
@@ -121,7 +122,7 @@ async def test_a_conversation_is_understood_split_at_every_byte(server: Process)
             for byte in json.dumps(frame, ensure_ascii=False).encode() + b"\n":
                 peer.send(bytes([byte]))
                 await peer.writer.drain()
-                await asyncio.sleep(0)
+                await anyio.lowlevel.checkpoint()
             assert "result" in await peer.reply(frame["id"])
 
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import anyio
 import pytest
-from wire import Gate, Refused, Served, served, until, wire
+from waiting import until
+from wire import Gate, Refused, Served, served, wire
 
 from hud_mcp import Environment
 from hud_mcp.channel.server import CHANNEL_LIMITS

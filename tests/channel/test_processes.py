@@ -17,7 +17,8 @@ import anyio
 import anyio.from_thread
 import psutil
 import pytest
-from wire import TALK, Gate, Process, child_environment, process, until, wire
+from waiting import until
+from wire import TALK, Gate, Process, child_environment, process, wire
 
 from hud_mcp.cli.process import raise_file_limit
 

@@ -1,6 +1,6 @@
 """A session's sandbox over ssh, with a real client: commands, terminals, files, and refusals."""
 
-# ruff: noqa: ASYNC110  # what is waited for happens in a sandbox
+# what is waited for happens in a sandbox
 
 import asyncio
 import contextlib
@@ -18,6 +18,7 @@ import anyio
 import asyncssh
 import psutil
 import pytest
+from waiting import until
 
 from hud_mcp.capability import Capability
 from hud_mcp.channel.endpoints.ssh_server import Admission, SshServer
@@ -97,9 +98,11 @@ async def client(
 
 async def idle(sandbox: Sandbox) -> None:
     """Wait until nothing runs in a sandbox."""
-    with anyio.fail_after(10):
-        while (await sandbox.usage()).processes:
-            await anyio.sleep(0.02)
+
+    async def is_idle() -> bool:
+        return not (await sandbox.usage()).processes
+
+    await until(is_idle)
 
 
 async def test_a_command_runs_in_the_sandbox(client: asyncssh.SSHClientConnection) -> None:
@@ -124,8 +127,7 @@ async def test_what_goes_on_in_the_back_stays_for_the_next_command(
             "(for i in $(seq 20); do echo $i; sleep 0.01; done; touch f) & echo x"
         )
         assert "x" in done.stdout
-        while not await sandbox.files.exists("f"):
-            await anyio.sleep(0.02)
+        await until(lambda: sandbox.files.exists("f"))
 
 
 async def test_commands_that_have_ended_are_forgotten(

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+from waiting import PATIENCE_S, until
 
 from hud_mcp import Environment
 from hud_mcp.channel.server import CHANNEL_LIMITS, Channel
@@ -22,7 +23,6 @@ from hud_mcp.store import Store
 
 ROOT = Path(__file__).resolve().parents[2]
 TALK = Path(__file__).resolve().parent / "environments" / "talk.py"
-PATIENCE_S = 30.0
 
 
 class Refused(Exception):
@@ -229,10 +229,3 @@ class Gate:
     def open(self) -> None:
         """Let it go on."""
         Path(f"{self.path}.open").touch()
-
-
-async def until(condition: Any) -> None:
-    """Wait until something that another task or process does has happened."""
-    with anyio.fail_after(PATIENCE_S):
-        while not condition():  # noqa: ASYNC110  # it tells nobody
-            await anyio.sleep(0.01)

@@ -6,13 +6,13 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from contextlib import chdir
 from pathlib import Path
 
 import psutil
 import pytest
 from click.testing import CliRunner
+from waiting import wait_until
 
 from hud_mcp.cli import main
 from hud_mcp.loading.contexts import sample_contexts
@@ -29,14 +29,6 @@ def evaluate(folder: Path, *options: str) -> "subprocess.Popen[str]":
         cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT)}, text=True,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
     )  # fmt: skip
-
-
-def wait_for(path: Path) -> None:
-    """Wait until another process has made a file."""
-    end = time.monotonic() + 30
-    while not path.exists():
-        assert time.monotonic() < end, path
-        time.sleep(0.01)
 
 
 @pytest.fixture
@@ -81,7 +73,7 @@ def test_what_was_done_is_shown_when_a_signal_ends_the_run(
         line = process.stdout.readline()
         assert line, head
         head += line
-    wait_for(folder / "waiting")
+    wait_until((folder / "waiting").exists)
     children = running.children(recursive=True)
     process.send_signal(number)
     printed = head + process.communicate(timeout=60)[0]

@@ -15,9 +15,9 @@ from page_blocks import PAGES, ROOT, Page, page
 import hud_mcp
 import hud_mcp.environment
 from hud_mcp.cli import main
+from hud_mcp.core_tools import CORE_TOOLS
 from hud_mcp.session.limits import Limits
 from hud_mcp.task import COMBINATIONS, Task
-from hud_mcp.tool import CORE_TOOLS
 
 OTHERS = {"--security-opt"}
 """Options of other people's programs that prose names."""

@@ -7,12 +7,12 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-import anyio
 import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
+from waiting import until
 
 __all__ = ["Asked", "JudgeServer", "judge_server", "says", "status"]
 
@@ -109,9 +109,7 @@ async def judge_server(script: Script) -> AsyncIterator[JudgeServer]:
     config = uvicorn.Config(app, port=0, log_level="error", lifespan="off", ws="none")
     server = uvicorn.Server(config)
     serving = asyncio.create_task(server.serve())
-    with anyio.fail_after(30):
-        while not server.started:  # noqa: ASYNC110  # it has no event for it
-            await anyio.sleep(0.01)
+    await until(lambda: server.started)
     port = server.servers[0].sockets[0].getsockname()[1]
     running.url = f"http://127.0.0.1:{port}/v1"
     try:

@@ -1,6 +1,6 @@
 """Both ends of a conversation: `hud-mcp serve` in a process of its own, and real clients of it."""
 
-# ruff: noqa: ASYNC110, ASYNC240  # what is waited for and read is made by another process
+# ruff: noqa: ASYNC240  # what is waited for and read is made by another process
 
 import base64
 import contextlib
@@ -23,6 +23,7 @@ import orjson
 from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
+from waiting import PATIENCE_S, until
 
 from hud_mcp.errors import SourceNotFound
 from hud_mcp.record.trajectory import Trajectory
@@ -32,7 +33,6 @@ ROOT = Path(__file__).resolve().parents[2]
 ENVIRONMENTS = Path(__file__).resolve().parent / "environments"
 BOARD = str(ENVIRONMENTS / "board.py")
 FAULTY = str(ENVIRONMENTS / "faulty.py")
-PATIENCE_S = 30.0
 """How long a test waits for anything before it fails."""
 
 LEGACY, MODERN = "legacy", "2026-07-28"
@@ -196,10 +196,12 @@ class Peer:
 
     async def ended(self, session: str) -> dict[str, Any]:
         """Wait until a session has ended, and return its receipt."""
-        with anyio.fail_after(PATIENCE_S):
-            while (status := await self.status(session))["state"] != "ended":
-                await anyio.sleep(0.02)
-        return status["receipt"]
+
+        async def receipt() -> dict[str, Any] | None:
+            status = await self.status(session)
+            return status["receipt"] if status["state"] == "ended" else None
+
+        return await until(receipt)
 
     async def record(self, task: Held) -> Trajectory:
         """What the store has of a session, read as another process does."""
@@ -262,12 +264,14 @@ async def load_when(
     store: Path, trajectory: str, wanted: Callable[[Trajectory], bool]
 ) -> Trajectory:
     """Read a record again and again until it is as wanted."""
-    with anyio.fail_after(PATIENCE_S):
-        while True:
-            with contextlib.suppress(SourceNotFound):
-                if wanted(found := await load(store, trajectory)):
-                    return found
-            await anyio.sleep(0.05)
+
+    async def found() -> Trajectory | None:
+        with contextlib.suppress(SourceNotFound):
+            record = await load(store, trajectory)
+            return record if wanted(record) else None
+        return None
+
+    return await until(found)
 
 
 @asynccontextmanager
@@ -560,13 +564,6 @@ async def raw_http(url: str, era: str, *, token: str | None = None) -> AsyncIter
         raw = RawHttp(web, url, era)
         await raw.hello()
         yield raw
-
-
-async def until(condition: Callable[[], Any], *, within_s: float = PATIENCE_S) -> None:
-    """Wait until something outside of this process is so."""
-    with anyio.fail_after(within_s):
-        while not condition():
-            await anyio.sleep(0.01)
 
 
 def seconds_since(began: float) -> float:

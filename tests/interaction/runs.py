@@ -4,7 +4,6 @@ import contextlib
 import sqlite3
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +14,7 @@ import anyio.to_thread
 import orjson
 import psutil
 from peers import ENVIRONMENTS, child_environment
+from waiting import wait_until
 
 __all__ = ["MORTAL", "Evaluation", "evaluation", "finish", "query", "rows_of"]
 
@@ -76,16 +76,19 @@ class Evaluation:
 
         Where the last one was just ended and the next one is not there yet, that is waited for.
         """
+        wait_until(self._has_killed)
+
+    def _has_killed(self) -> int:
+        """Kill what serves by now; return how many were killed."""
+        assert self.process.poll() is None, f"the run has ended:\n{self.printed}"
         killed = 0
-        while not killed:
-            assert self.process.poll() is None, f"the run has ended:\n{self.printed}"
-            for process in self.servers():
-                with contextlib.suppress(psutil.NoSuchProcess, psutil.ZombieProcess):
-                    if process.pid not in self.killed and "serve" in process.cmdline():
-                        process.kill()
-                        self.killed.add(process.pid)
-                        killed += 1
-            time.sleep(0.005)
+        for process in self.servers():
+            with contextlib.suppress(psutil.NoSuchProcess, psutil.ZombieProcess):
+                if process.pid not in self.killed and "serve" in process.cmdline():
+                    process.kill()
+                    self.killed.add(process.pid)
+                    killed += 1
+        return killed
 
     @property
     def job(self) -> str:

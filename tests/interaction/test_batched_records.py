@@ -9,6 +9,7 @@ import httpx2
 import pytest
 from peers import BOARD, Gate
 from phoenix import Conversation, Phoenix, act, phoenix
+from waiting import until
 
 from hud_mcp.grade import Cause, Outcome
 from hud_mcp.record.trajectory import Trajectory
@@ -88,8 +89,11 @@ async def test_nobody_needs_to_ask_for_a_lost_session(tmp_path: Path) -> None:
             for call in each.script:
                 await each.perform(call)
             await bird.kill_and_start()
-            while (await each.record()).outcome is None:  # noqa: ASYNC110  # of another process
-                await anyio.sleep(0.05)
+
+            async def has_ended() -> bool:
+                return (await each.record()).outcome is not None
+
+            await until(has_ended)
             assert MAY_LACK in ((await each.record()).error or "")
 
 

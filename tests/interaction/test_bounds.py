@@ -1,6 +1,6 @@
 """Limits and expiry: reaching one is a clear error, and everything else is as it was."""
 
-# ruff: noqa: ASYNC110  # what is waited for happens in another process
+# what is waited for happens in another process
 
 import re
 import shutil
@@ -26,9 +26,9 @@ from peers import (
     load_when,
     serve_arguments,
     stdio_peer,
-    until,
 )
 from skips import skip_here
+from waiting import until
 
 pytestmark = pytest.mark.anyio
 
@@ -212,9 +212,7 @@ async def test_sessions_expire_and_say_so_with_the_time(tmp_path: Path) -> None:
                     assert (await peer.ended(session))["outcome"] == "expired"
                     said[name] = await peer.error("step", session=session)
                 assert (await peer.status(busy.session))["state"] == "open", "busy is not idle"
-                with anyio.fail_after(20):
-                    while len(said) < 4:
-                        await anyio.sleep(0.05)
+                await until(lambda: len(said) == 4)
             assert time.monotonic() - began > 4
     at = r"This session expired at \d\d:\d\d:\d\d UTC: "
     end = r" start_task begins another\."

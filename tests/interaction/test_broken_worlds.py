@@ -7,6 +7,7 @@ from pathlib import Path
 import anyio
 import psutil
 import pytest
+from waiting import until
 
 from hud_mcp import Browser, BrowserWorld, Environment, Shell, ShellWorld, SiteRequest
 from hud_mcp.action import ClickAction, CustomAction, TypeAction
@@ -94,9 +95,7 @@ async def crash(session: Session) -> None:
     before = {p.pid: sum(p.cpu_times()[:2]) for p in pages}
     await world.page.evaluate("() => { const end = Date.now() + 700; while (Date.now() < end); }")
     max(pages, key=lambda p: sum(p.cpu_times()[:2]) - before[p.pid]).kill()
-    with anyio.fail_after(15):
-        while world.died is None:  # noqa: ASYNC110  # it is told by another process
-            await anyio.sleep(0.02)
+    await until(lambda: world.died is not None)
 
 
 @pytest.mark.browser

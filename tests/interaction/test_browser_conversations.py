@@ -1,6 +1,6 @@
 """The same conversations with a real browser behind the tools."""
 
-# ruff: noqa: ASYNC110  # what is waited for happens in another process
+# what is waited for happens in another process
 
 import io
 import re
@@ -21,6 +21,7 @@ from peers import (
     stdio_peer,
 )
 from PIL import Image
+from waiting import until
 
 pytestmark = [pytest.mark.anyio, pytest.mark.browser]
 
@@ -99,9 +100,7 @@ async def test_sessions_go_on_whose_browser_was_killed(tmp_path: Path) -> None:
 
             async with anyio.create_task_group() as group:
                 group.start_soon(wait)
-                with anyio.fail_after(10):
-                    while not kill_browser(server.process.pid):
-                        await anyio.sleep(0.05)
+                await until(lambda: kill_browser(server.process.pid))
             said.append(await peer.error("act", session=held[1].session, type="wait", time=1))
             for text in said:
                 assert "The world of this session died: The browser ended unexpectedly." in text
@@ -145,6 +144,4 @@ async def test_no_browser_outlives_its_server(tmp_path: Path, how: str) -> None:
             assert await raw.exit_status(3) == 0
         else:
             raw.process.kill()
-        with anyio.fail_after(5):
-            while any(p.is_running() and p.status() != "zombie" for p in children):
-                await anyio.sleep(0.05)
+        await until(lambda: not any(p.is_running() and p.status() != "zombie" for p in children))

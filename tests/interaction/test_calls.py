@@ -27,6 +27,9 @@ from peers import (
     raw_http,
     raw_stdio,
 )
+from waiting import until
+
+from hud_mcp.record.trajectory import Trajectory
 
 pytestmark = pytest.mark.anyio
 
@@ -389,13 +392,12 @@ async def test_a_start_that_is_cancelled_leaves_nothing_but_its_record(
         group.start_soon(begin)
         await gate.arrived()
         group.cancel_scope.cancel()
-    with anyio.fail_after(10):
-        while True:
-            records = await load_all(peer.store, template="gated_start")
-            records = [r for r in records if r.task.args == arguments]
-            if records and records[0].outcome is not None:
-                break
-            await anyio.sleep(0.05)
+
+    async def ended() -> list[Trajectory]:
+        records = await load_all(peer.store, template="gated_start")
+        return [r for r in records if r.task.args == arguments and r.outcome is not None]
+
+    records = await until(ended)
     assert [r.outcome for r in records] == ["cancelled"]
     task = await peer.start("total")
     assert (await peer.ok("response", session=task.session, answer="5")).structured["reward"] == 1.0

@@ -2,13 +2,13 @@
 
 import random
 import sys
-import time
 from pathlib import Path
 
 import anyio.to_thread
 import pytest
 from peers import load_all
 from runs import MORTAL, Evaluation, evaluation, finish, query, rows_of
+from waiting import wait_until
 
 pytestmark = [
     pytest.mark.anyio,
@@ -97,7 +97,7 @@ async def test_an_agent_of_its_own_goes_on_at_the_same_address(tmp_path: Path) -
     def run() -> tuple[int, str]:
         options = ("--agent-command", agent, "--env", MORTAL)
         with evaluation(tmp_path, rows_of("notes", 1, number=2), *options) as running:
-            wait_for(stepped)
+            wait_until(stepped.exists)
             running.kill_server()
             killed.touch()
             printed = running.process.communicate()[0]
@@ -167,11 +167,3 @@ async def test_a_server_that_cannot_be_had_again_ends_the_run_and_the_job_can_be
     )
     assert status == 0, printed
     assert sorted(query(store, OUTCOMES)) == [("graded", 0.0, 4), ("lost", None, 1)]
-
-
-def wait_for(path: Path) -> None:
-    """Wait until another process has made a file."""
-    end = time.monotonic() + 60
-    while not path.exists():
-        assert time.monotonic() < end, path
-        time.sleep(0.01)

@@ -14,6 +14,7 @@ import anyio.to_thread
 import pytest
 from peers import child_environment, load_all
 from runs import MORTAL, Evaluation, alive, evaluation, finish, query, rows_of
+from waiting import wait_until
 
 from hud_mcp.rollout.plan import derived_seed
 
@@ -195,10 +196,7 @@ async def test_a_run_that_is_killed_leaves_no_server_and_can_be_resumed(tmp_path
     def run() -> None:
         options = ("--agent-command", agent, "--max-concurrent", "1")
         with evaluation(tmp_path, rows, *options) as running:
-            end = time.monotonic() + 30
-            while not waiting.exists():
-                assert time.monotonic() < end
-                time.sleep(0.01)
+            wait_until(waiting.exists)
             servers = [p for p in running.servers() if "serve" in p.cmdline()]
             agents = [p for p in running.servers() if p not in servers]
             running.process.kill()
@@ -248,10 +246,9 @@ def until_stepped(running: Evaluation) -> None:
     sql = (
         "SELECT count(*) FROM steps JOIN sessions ON id = session_id WHERE task ->> 'template' = ?"
     )
-    end = time.monotonic() + 30
-    while query(running.store, sql, "endless")[0][0] < 2:
-        assert time.monotonic() < end, running.printed
-        time.sleep(0.02)
+    wait_until(
+        lambda: query(running.store, sql, "endless")[0][0] >= 2, said=lambda: running.printed
+    )
 
 
 async def test_a_job_with_a_damaged_row_says_so_and_its_answers_can_be_graded_again(

@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ import anyio.to_thread
 import pytest
 from peers import ENVIRONMENTS
 from runs import evaluation, finish, query
+from waiting import wait_until
 
 from hud_mcp.analysis.statistics import JobStatistics, job_statistics
 from hud_mcp.store import Store
@@ -65,11 +65,8 @@ def told(found: JobStatistics) -> dict[str, Any]:
 def interrupt_when_begun(folder: Path, phase: str, sent: signal.Signals) -> tuple[int, str]:
     """Run until the second task waits, then send a signal; return the status and what was said."""
     with evaluation(folder, rows(folder, phase), *ORACLE) as running:
-        end_s = time.monotonic() + 60
-        while not (folder / "begun").exists():
-            assert running.process.poll() is None
-            assert time.monotonic() < end_s, "no task has come so far"
-            time.sleep(0.02)
+        wait_until(lambda: running.process.poll() is not None or (folder / "begun").exists())
+        assert running.process.poll() is None, running.printed
         running.process.send_signal(sent)
         printed = running.printed + running.process.communicate()[0]
         return running.process.returncode, printed

@@ -11,8 +11,9 @@ import anyio.lowlevel
 import anyio.to_thread
 import httpx2
 import pytest
-from peers import BOARD, ENVIRONMENTS, FAULTY, MODERN, Gate, stdio_peer, until
+from peers import BOARD, ENVIRONMENTS, FAULTY, MODERN, Gate, stdio_peer
 from phoenix import Call, Conversation, Phoenix, act, phoenix, step
+from waiting import until
 
 from hud_mcp.record.trajectory import Trajectory
 

@@ -1,6 +1,6 @@
 """What an agent does to its folder costs durability at most, and is graded as its own doing."""
 
-# ruff: noqa: ASYNC110  # what is waited for is in another process
+# what is waited for is in another process
 
 import gzip
 import hashlib
@@ -15,8 +15,9 @@ from typing import Any
 
 import anyio
 import pytest
-from peers import ENVIRONMENTS, PATIENCE_S, load
+from peers import ENVIRONMENTS, load
 from phoenix import Phoenix, phoenix
+from waiting import until
 
 from hud_mcp.record.trajectory import Receipt, Trajectory
 from hud_mcp.record.values import SNAPSHOT
@@ -58,10 +59,11 @@ class Desk:
 
     async def receipt(self) -> Receipt:
         """How it ended, as the store has it."""
-        with anyio.fail_after(PATIENCE_S):
-            while (receipt := (await self.record()).receipt) is None:
-                await anyio.sleep(0.05)
-        return receipt
+
+        async def receipt() -> Receipt | None:
+            return (await self.record()).receipt
+
+        return await until(receipt)
 
     async def record(self) -> Trajectory:
         """Its record."""

@@ -1,6 +1,6 @@
 """What a client is told when a template is at fault, and what is true afterwards."""
 
-# ruff: noqa: ASYNC110  # what is waited for happens in another process
+# what is waited for happens in another process
 
 import re
 from collections.abc import AsyncIterator, Callable
@@ -23,6 +23,7 @@ from peers import (
     load_when,
     raw_stdio,
 )
+from waiting import until
 
 pytestmark = pytest.mark.anyio
 
@@ -348,9 +349,11 @@ async def test_a_server_with_templates_that_do_not_listen_still_stops(tmp_path: 
         session = begun["structuredContent"]["session"]
         response = await raw.post("response", {"session": session, "answer": "x"})
         starting = await raw.post("start_task", {"template": "ignores_cancellation_in_setup"})
-        with anyio.fail_after(10):
-            while len(await load_all(raw.store)) < 2 or await raw.state(session) != "grading":
-                await anyio.sleep(0.02)
+
+        async def both_are_held() -> bool:
+            return len(await load_all(raw.store)) == 2 and await raw.state(session) == "grading"
+
+        await until(both_are_held)
         await raw.close_stdin()
         assert await raw.exit_status(4) == 0
         await raw.eof.wait()

@@ -8,8 +8,9 @@ from typing import Any
 import anyio
 import psutil
 import pytest
-from peers import ROOT, Peer, Way, child_environment, http_peer, http_server, stdio_peer, until
+from peers import ROOT, Peer, Way, child_environment, http_peer, http_server, stdio_peer
 from phoenix import Phoenix, phoenix
+from waiting import until
 
 import hud_mcp.graders
 

@@ -91,7 +91,7 @@ def test_a_file_may_be_one_object_from_name_to_context(tmp_path: Path) -> None:
         ("", "holds no contexts"),
         ("[]", "holds no contexts"),
         ("3", "contexts are objects, not int"),
-        ('{"name": "a", "context": {}}\n{"name"', r"contexts.jsonl:2: this is not JSON"),
+        ('{"name": "a", "context": {}}\n{"name"', r"contexts.jsonl:2: this line is not JSON"),
         ('[{"name": "a", "contxt": {}}]', r"item 0: there is no field 'contxt'. Did you mean 'con"),
         ('[{"name": "a@b", "context": {}}]', "item 0: name: string should match"),
         ('[{"name": "a", "context": {"x": [1]}}]', "item 0: context.x: input should be"),

@@ -1,8 +1,6 @@
-"""What is cut out of a byte stream, what it is taken for, and what is written back."""
+"""What a line of a byte stream is taken for, and what is written back."""
 
 import json
-import tracemalloc
-from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -10,8 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hud_mcp.server.stdio.frames import (
-    Backlog,
-    FrameSplitter,
     Notification,
     Refusal,
     Request,
@@ -19,6 +15,7 @@ from hud_mcp.server.stdio.frames import (
     error_frame,
     notification_frame,
     read_message,
+    refuse_long,
     request_frame,
     request_id_in,
     result_frame,
@@ -33,78 +30,11 @@ json_values = st.recursive(
 )
 
 
-def split(chunks: list[bytes], limit: int = 1000) -> list[bytes | Refusal]:
-    """Feed the chunks to a splitter, and then their end."""
-    splitter = FrameSplitter(limit)
-    return [line for chunk in chunks for line in splitter.feed(chunk)] + [*splitter.finish()]
-
-
-def chunked(data: bytes, cuts: list[int]) -> list[bytes]:
-    """Cut the data at the given places."""
-    places = sorted({0, len(data), *(cut % (len(data) + 1) for cut in cuts)})
-    return [data[a:b] for a, b in pairwise(places)]
-
-
-@given(st.lists(st.binary(max_size=30)), st.lists(st.integers(0)))
-def test_lines_do_not_depend_on_how_the_stream_is_chunked(
-    lines: list[bytes], cuts: list[int]
-) -> None:
-    """Whatever the chunks, the lines are what the whole stream splits into."""
-    data = b"\n".join(lines)
-    expected = [line for line in data.split(b"\n") if line.strip(b" \t\r")]
-    assert split(chunked(data, cuts)) == expected
-
-
-def test_a_stream_cut_at_every_byte_yields_the_same_lines() -> None:
-    """Two chunks meet at each byte in turn, and nothing changes."""
-    data = LINE + b"\r\n\n  \n" + LINE + b"\n"
-    for cut in range(len(data) + 1):
-        assert split([data[:cut], data[cut:]]) == [LINE + b"\r", LINE]
-
-
-def test_the_last_line_needs_no_line_feed() -> None:
-    """The end of the stream ends a line."""
-    assert split([LINE]) == [LINE]
-
-
-def test_a_line_at_the_limit_passes() -> None:
-    """The limit is inclusive and does not count the line feed."""
-    assert split([LINE + b"\n"], limit=len(LINE)) == [LINE]
-
-
-def test_an_oversized_line_is_refused_once_wherever_it_is_cut() -> None:
-    """One refusal with the id stands for the line, and its neighbours pass."""
-    big = LINE[:-2] + b"x" * 200 + b"}}"
-    data = LINE + b"\n" + big + b"\n" + LINE + b"\n"
-    for cut in range(len(data) + 1):
-        first, refusal, last = split([data[:cut], data[cut:]], limit=len(LINE))
-        assert (first, last) == (LINE, LINE)
-        assert isinstance(refusal, Refusal)
-        assert refusal.code == -32600
-        assert str(len(LINE)) in refusal.message
-        assert refusal.id in (7, None)  # None where the limit is passed before the id
-
-
-def test_an_oversized_line_is_refused_before_it_ends() -> None:
-    """The refusal does not wait for a line feed that may never come."""
-    splitter = FrameSplitter(100)
-    assert [refusal.id for refusal in splitter.feed(LINE + b"x" * 100)] == [7]  # type: ignore[union-attr]
-    assert list(splitter.feed(b"x" * 1000)) == []
-
-
-def test_an_oversized_line_is_not_buffered() -> None:
-    """Eighty times the limit passes through a splitter that holds no more than the limit."""
-    limit = 1 << 18
-    splitter = FrameSplitter(limit)
-    chunk = b"x" * 4096
-    tracemalloc.start()
-    try:
-        for _ in range(80 * limit // len(chunk)):
-            list(splitter.feed(chunk[:-1]))
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-    assert peak < 1.5 * limit
+def test_a_line_over_the_limit_is_refused_under_its_id() -> None:
+    """The refusal names the limit, and whoever sent the line knows that it is meant."""
+    refusal = refuse_long(LINE[:50], 40)
+    assert (refusal.id, refusal.code) == (7, -32600)
+    assert "up to 40 bytes" in refusal.message
 
 
 @pytest.mark.parametrize(
@@ -249,17 +179,3 @@ def test_what_json_cannot_carry_is_a_value_error() -> None:
     endless["again"] = endless
     with pytest.raises(ValueError, match="ircular"):
         result_frame(1, endless)
-
-
-def test_a_backlog_is_first_in_first_out_and_drops_by_id() -> None:
-    """What is dropped is gone, and the sizes add up to nothing in the end."""
-    backlog = Backlog()
-    messages = [Request(1, "a", None), Notification("b", None), Request("1", "c", None)]
-    for message in messages:
-        backlog.put(message, 10)
-    assert 1 in backlog
-    assert backlog.size_bytes > 30
-    assert backlog.drop(1)
-    assert not backlog.drop(1)
-    assert [backlog.take(), backlog.take()] == messages[1:]
-    assert (len(backlog), backlog.size_bytes) == (0, 0)

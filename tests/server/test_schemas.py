@@ -8,12 +8,12 @@ from jsonschema import Draft202012Validator
 
 from hud_mcp import Browser, Environment, Gymnasium, Shell
 from hud_mcp.action import ACTION_TYPES, MAX_WAIT_MS, flat_fields, parse_action
+from hud_mcp.core_tools import CORE_TOOLS
 from hud_mcp.errors import InvalidAction
 from hud_mcp.server.instructions import instructions
 from hud_mcp.server.listing import listed_core_tools
 from hud_mcp.server.schemas import ACTION
 from hud_mcp.server.view import View
-from hud_mcp.tool import CORE_TOOLS
 
 TOOLS = listed_core_tools(View.of())
 BY_NAME = {tool.name: tool for tool in TOOLS}

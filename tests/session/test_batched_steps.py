@@ -9,6 +9,7 @@ import anyio
 import anyio.to_thread
 import pytest
 from slate import Moments, registry, slates
+from waiting import until
 
 from hud_mcp.action import TypeAction
 from hud_mcp.environment import Environment
@@ -68,11 +69,12 @@ async def write_on(session: Session) -> None:
 
 async def recorded(sessions: Sessions, session: Session, count: int) -> list[TrajectoryStep]:
     """What is written, once it is so much."""
-    while True:
-        steps = await sessions.store.load_steps(session.trajectory_id)
-        if len(steps) >= count:
-            return steps
-        await anyio.sleep(0.01)
+
+    async def steps() -> list[TrajectoryStep] | None:
+        found = await sessions.store.load_steps(session.trajectory_id)
+        return found if len(found) >= count else None
+
+    return await until(steps)
 
 
 async def test_steps_are_written_by_themselves_in_order(tmp_path: Path) -> None:
@@ -147,8 +149,7 @@ async def test_a_write_that_failed_is_tried_again_without_a_call(
         session = await start(sessions)
         with write_lock(path):
             await write(session, "milk")
-            while "are not written yet" not in caplog.text:  # noqa: ASYNC110  # of another thread
-                await anyio.sleep(0.01)
+            await until(lambda: "are not written yet" in caplog.text)
         assert len(await recorded(sessions, session, 2)) == 2
         await sessions.close()
 

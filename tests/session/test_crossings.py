@@ -12,6 +12,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 from slate import Moments, Slate, SlateSpec
+from waiting import until
 
 from hud_mcp.action import ActionEffect, ClickAction, MoveAction, Point, ResponseAction, TypeAction
 from hud_mcp.environment import Environment
@@ -26,6 +27,7 @@ from hud_mcp.errors import (
 )
 from hud_mcp.grade import Cause, Grade, Outcome
 from hud_mcp.observation import Look, Observation
+from hud_mcp.record.values import Receipt
 from hud_mcp.session.caller import OPERATOR, Caller
 from hud_mcp.session.endings import Ending
 from hud_mcp.session.limits import Limits
@@ -309,8 +311,7 @@ async def test_a_start_that_fails_late_closes_what_it_opened(tmp_path: Path, way
             if way == "taken":
                 tell(store, STOLEN)
             moments.go_on.set()
-        while spec.closed < spec.opened:  # noqa: ASYNC110  # it is closed in a task of its own
-            await anyio.sleep(0.01)
+        await until(lambda: spec.closed == spec.opened)
         assert spec.opened == 1
 
 
@@ -574,8 +575,7 @@ async def test_a_cancel_that_comes_too_late_says_that_the_session_goes_on(tmp_pa
 async def take_over(store: Path, session: Session) -> Store:
     """What another server does that takes the first one for dead, since it is silent."""
     other = Store(store, lease_s=0.01)
-    while not await other.claim_session(session.trajectory_id):  # noqa: ASYNC110  # it has just beaten
-        await anyio.sleep(0.02)
+    await until(lambda: other.claim_session(session.trajectory_id))
     return other
 
 
@@ -685,10 +685,11 @@ async def test_one_damaged_record_keeps_no_other_answer_from_its_grade(tmp_path:
     tell(store, f"UPDATE steps SET row = '[]' WHERE session_id = '{damaged.trajectory_id}'")
     async with serving(store, env) as second:
         second.begin()
-        receipt = None
-        while receipt is None:  # a server looks by itself, now and then
-            await anyio.sleep(0.1)
-            receipt = (await second.store.load_trajectory(whole.trajectory_id)).receipt
+
+        async def found() -> Receipt | None:  # a server looks by itself, now and then
+            return (await second.store.load_trajectory(whole.trajectory_id)).receipt
+
+        receipt = await until(found)
         assert (receipt.outcome, receipt.content) == (Outcome.GRADED, "tea; done")
 
 
@@ -712,7 +713,7 @@ async def test_work_that_ends_as_its_last_caller_leaves_is_forgotten_without_a_f
                 await anyio.lowlevel.checkpoint()
                 gate.set()
                 for _ in range(turn):
-                    await asyncio.sleep(0)
+                    await anyio.lowlevel.checkpoint()
                 caller.cancel()
                 await asyncio.wait({caller})
                 await a_while()

@@ -1,6 +1,6 @@
 """What an agent does in a session's world directly: recorded, kept by snapshots, or lost aloud."""
 
-# ruff: noqa: ASYNC110  # a record in a database tells nobody that it has changed
+# a record in a database tells nobody that it has changed
 
 import time
 from collections.abc import AsyncIterator
@@ -10,6 +10,7 @@ from typing import Any
 
 import anyio
 import pytest
+from waiting import until
 
 from hud_mcp.action import ActionEffect, WaitAction
 from hud_mcp.context import ContextSpace
@@ -162,10 +163,12 @@ async def test_a_slow_snapshot_is_taken_once_nothing_is_done(store: Path) -> Non
             await visit(session, word)
         assert time.monotonic() - began_s < SLOW_S
         assert (await held(sessions, session)).snapshot_step == BEHIND
-        with anyio.fail_after(20):
-            while (await held(sessions, session)).snapshot_step == BEHIND:
-                await anyio.sleep(0.05)
-        found = await held(sessions, session)
+
+        async def caught_up() -> StoredSession | None:
+            found = await held(sessions, session)
+            return None if found.snapshot_step == BEHIND else found
+
+        found = await until(caught_up)
         assert (found.snapshot, found.snapshot_step) == (b"a b c", 3)
 
 

@@ -13,6 +13,7 @@ import psycopg
 import pytest
 from records import AT, begin, execute, libpq, run_child, stalled, step, waits_for_a_lock
 from store_server import Server
+from waiting import until
 
 from hud_mcp.errors import SessionTaken, StoreFailed
 from hud_mcp.record.job import Job
@@ -30,9 +31,7 @@ SHORT_S = 2.5
 async def claim_in_time(server: Server, name: str) -> float:
     """Claim until it succeeds; return how long it took."""
     start_s = time.monotonic()
-    with anyio.fail_after(30):
-        while not await server.ask("claim", name):  # noqa: ASYNC110  # of another process
-            await anyio.sleep(0.02)
+    await until(lambda: server.ask("claim", name))
     return time.monotonic() - start_s
 
 
@@ -392,8 +391,7 @@ async def test_no_step_is_written_past_a_take_over_that_is_under_way(
                 taker.execute("UPDATE sessions SET owner = 'srv-other'")
                 group.start_soon(add, store.add_step, step(0))
                 await anyio.wait_all_tasks_blocked()
-                while not waits_for_a_lock(url):  # noqa: ASYNC110  # of another process
-                    await anyio.sleep(0.01)
+                await until(lambda: waits_for_a_lock(url))
         await add(store.add_logs, [(AT, "line")], first=0)
     assert outcome == ["SessionTaken"] * 2
     assert execute(url, "SELECT step FROM steps") == []

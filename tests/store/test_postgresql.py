@@ -9,6 +9,7 @@ import pytest
 from postgresql import Cluster
 from records import AT, begin, execute, libpq, receipt, step, waits_for_a_lock
 from sqlalchemy import Engine, ExceptionContext, event
+from waiting import until
 
 from hud_mcp.errors import SessionTaken, StoreFailed
 from hud_mcp.record.job import Job
@@ -54,8 +55,7 @@ async def test_a_connection_that_is_cut_in_a_transaction_costs_nothing(
                     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
                     "WHERE datname = current_database() AND wait_event_type = 'Lock'"
                 )
-                while not execute(url, cut):  # noqa: ASYNC110  # of another process
-                    await anyio.sleep(0.01)
+                await until(lambda: execute(url, cut))
     assert [s.index for s in await store.load_steps("traj-1")] == [0]
 
 
@@ -129,8 +129,7 @@ async def test_a_deadlock_that_it_breaks_is_no_error(
                     other.execute("SET deadlock_timeout = '30s'")
                     other.execute("SELECT FROM sessions WHERE id = 'traj-2' FOR UPDATE")
                     group.start_soon(bury)
-                    while not waits_for_a_lock(url):  # noqa: ASYNC110  # of a thread
-                        await anyio.sleep(0.01)
+                    await until(lambda: waits_for_a_lock(url))
                     statement = "SELECT FROM sessions WHERE id = 'traj-1' FOR UPDATE"
                     await anyio.to_thread.run_sync(other.execute, statement)
     finally:

@@ -9,6 +9,7 @@ import anyio
 import psutil
 import pytest
 from room import command
+from waiting import until
 
 import hud_mcp.graders
 from hud_mcp.errors import EnvironmentFailed, SessionEnded
@@ -267,7 +268,7 @@ async def test_a_bound_ends_a_template_with_all_that_it_has_started(
             record = await room.last()
             assert "blocking" in (record.logs or "")
             assert "took longer than" in (record.error or "")
-            await until_none(lambda: sleepers(marker))
+            await until(lambda: not sleepers(marker))
             if phase == "waits":
                 assert marker.read_text() == "cleaned up"
 
@@ -391,10 +392,3 @@ def sleepers(marker: Path) -> list[psutil.Process]:
         except psutil.Error:
             continue
     return found
-
-
-async def until_none(find: Callable[[], list[Any]]) -> None:
-    """Wait until there are none of something."""
-    with anyio.fail_after(10):
-        while find():  # noqa: ASYNC110  # other processes end them
-            await anyio.sleep(0.02)

@@ -19,6 +19,7 @@ from hud_mcp.channel.bridge.proxy import (
     server_problem,
     tool_name,
 )
+from hud_mcp.core_tools import CORE_TOOLS
 from hud_mcp.environment import Environment
 from hud_mcp.errors import (
     ActionFailed,
@@ -27,7 +28,6 @@ from hud_mcp.errors import (
     InvalidEnvironment,
     sole_cause,
 )
-from hud_mcp.tool import CORE_TOOLS
 from hud_mcp.world import SharedService
 
 __all__ = ["offer_published_tools"]

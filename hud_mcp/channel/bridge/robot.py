@@ -10,9 +10,10 @@ from urllib.parse import urlsplit, urlunsplit
 from hud_mcp.action import Action, ActionEffect, CustomAction, ScreenshotFetch
 from hud_mcp.channel.bridge.control import Control
 from hud_mcp.channel.bridge.openpi import Seen, claim, is_installed
+from hud_mcp.clipping import clip_text
 from hud_mcp.errors import ActionFailed, did_you_mean
 from hud_mcp.lazy import libraries
-from hud_mcp.observation import Look, Observation, Screenshot, clip_text, encode_picture
+from hud_mcp.observation import DEFAULT_FORMAT, Look, Observation, Screenshot, encode_picture
 from hud_mcp.world import Shared
 
 if TYPE_CHECKING:
@@ -366,4 +367,4 @@ def _picture(cameras: "Mapping[str, NDArray[Any]]", look: Look) -> Screenshot | 
     for shot in shots:
         whole.paste(shot, (left, 0))
         left += shot.width
-    return encode_picture(whole, look.image or "jpeg", quality=look.quality)
+    return encode_picture(whole, look.image or DEFAULT_FORMAT, quality=look.quality)

@@ -19,6 +19,7 @@ from hud_mcp.channel.endpoints.arrays import are_installed, pack, unpack
 from hud_mcp.channel.words import in_hud_words
 from hud_mcp.errors import ActionFailed, HudMcpError
 from hud_mcp.observation import Look
+from hud_mcp.serving.listening import LOOPBACK, port_of
 from hud_mcp.session.session import Session, Stepped
 from hud_mcp.world import EndpointAccess, FindSession
 from hud_mcp.worlds.gymnasium import Gymnasium
@@ -85,7 +86,7 @@ class RobotEndpoint:
         """Listen on a loopback port."""
         self._server = await libraries.serve_websockets(
             self._serve,
-            "127.0.0.1",
+            LOOPBACK,
             0,
             process_request=self._let_in,
             max_size=_FRAME_BYTES,
@@ -117,8 +118,7 @@ class RobotEndpoint:
                     await self._server.wait_closed()
 
     def _capability(self, path: str) -> Capability:
-        port: int = self._server.sockets[0].getsockname()[1]
-        url = f"ws://127.0.0.1:{port}{path}"
+        url = f"ws://{LOOPBACK}:{port_of(self._server)}{path}"
         return Capability.robot(name=NAME, url=url, contract=self._contract)
 
     def _let_in(self, connection: Any, request: Any) -> Any:

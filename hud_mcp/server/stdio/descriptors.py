@@ -108,7 +108,7 @@ class Output:
         self._limit = limit_bytes
         self._loop = asyncio.get_running_loop()
         self._waiting = bytearray()
-        self._room, self._empty = asyncio.Event(), asyncio.Event()
+        self._changed = asyncio.Event()
         self._open(fd)
 
     def write(self, frame: bytes) -> None:
@@ -121,23 +121,23 @@ class Output:
             return
         self._waiting += frame[sent:]
         if not waited:
-            self._empty.clear()
             self._watch()
-        if len(self._waiting) > self._limit:
-            self.full = True
-            self._room.clear()
+        self.full = self.full or len(self._waiting) > self._limit
 
     async def drain(self) -> None:
         """Wait until there is room again."""
-        while self.full and not self.broken:
-            await self._room.wait()
+        await self._wait_while(lambda: self.full)
 
     async def flush(self, timeout_s: float) -> bool:
         """Wait until all is sent; False if the reader has not taken it in time or is gone."""
         with anyio.move_on_after(timeout_s):
-            while self._waiting:
-                await self._empty.wait()
+            await self._wait_while(lambda: bool(self._waiting))
         return not self._waiting and not self.broken
+
+    async def _wait_while(self, condition: Callable[[], bool]) -> None:
+        while condition() and not self.broken:
+            self._changed.clear()
+            await self._changed.wait()
 
     def close(self) -> None:
         """Drop what still waits and whatever is still written; the descriptor is as it was."""
@@ -186,10 +186,9 @@ class Output:
         del self._waiting[:count]
         if not self._waiting:
             self._unwatch()
-            self._empty.set()
+        self._changed.set()
         if self.full and len(self._waiting) <= self._limit // 2:
             self.full = False
-            self._room.set()
             self.on_room()
 
     def _drop(self) -> None:
@@ -205,8 +204,7 @@ class Output:
         if error.errno not in _READER_GONE:
             logger.error("cannot write to standard output: %s", error)
         self._drop()
-        self._empty.set()
-        self._room.set()
+        self._changed.set()
         self._on_broken()
 
 

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import contextvars
 import logging
+from collections import deque
 from typing import Any, Final
 
 from mcp.server.lowlevel import Server
@@ -18,17 +19,17 @@ from hud_mcp.server.stdio.descriptors import Input, Output
 from hud_mcp.server.stdio.eras import Era, HandshakeEra, era_of
 from hud_mcp.server.stdio.exchange import Exchange, Peer
 from hud_mcp.server.stdio.frames import (
-    Backlog,
-    FrameSplitter,
     Notification,
     Refusal,
     Request,
     Response,
     error_frame,
     read_message,
+    refuse_long,
     result_frame,
 )
 from hud_mcp.server.stdio.limits import StdioLimits
+from hud_mcp.serving.lines import LineBuffer, Overlong
 
 __all__ = ["Dispatcher"]
 
@@ -37,6 +38,8 @@ logger = logging.getLogger(__name__)
 _LISTEN: Final = "subscriptions/listen"
 """The request that stays open: it takes no slot of those that come and go."""
 _MAX_BACKLOG_BYTES: Final = 4 * 1024 * 1024
+_ENTRY_BYTES: Final = 256
+"""What a message that waits weighs beside its frame."""
 _MAX_LEAD_FRAMES: Final = 8
 """Notifications that are kept until the first request chooses the era."""
 
@@ -62,8 +65,9 @@ class Dispatcher:
         self._input = source
         self._output = output
         self._limits = limits
-        self._splitter = FrameSplitter(limits.max_frame_bytes)
-        self._backlog = Backlog()
+        self._lines = LineBuffer(limits.max_frame_bytes)
+        self._backlog = deque[Exchange]()
+        self._backlog_bytes = 0
         self._era_type: type[Era] | None = None
         self._era: Era | None = None
         self._state: Any = None
@@ -83,16 +87,17 @@ class Dispatcher:
 
     def receive(self, data: bytes) -> None:
         """Take in a chunk of the input."""
-        for frame in self._splitter.feed(data):
-            self._take(frame)
+        self._lines.feed(data)
+        while (line := self._lines.take()) is not None:
+            self._take(line)
         self._regulate()
 
     def end(self) -> None:
         """Take in the end of the input."""
-        for frame in self._splitter.finish():
-            self._take(frame)
+        if last := self._lines.take_rest():  # it may lack its line feed
+            self._take(last)
         if self._era_type is None:
-            self._backlog = Backlog()  # notifications, which no request will follow
+            self._backlog.clear()  # notifications, which no request will follow
 
     async def finish(self) -> None:
         """Wait until nothing is left to do but the streams of `subscriptions/listen`."""
@@ -107,9 +112,7 @@ class Dispatcher:
         """
         self._closing = True
         while self._backlog:
-            message = self._backlog.take()
-            if isinstance(message, Request):
-                self._refuse(message.id, CONNECTION_CLOSED, "Connection closed")
+            self._settle(self._backlog.popleft(), None)
         for exchange in self._running:
             exchange.cancel()
         tasks = {exchange.task for exchange in self._running if exchange.task}
@@ -128,17 +131,19 @@ class Dispatcher:
 
     # -- in
 
-    def _take(self, frame: bytes | Refusal) -> None:
-        match read_message(frame) if isinstance(frame, bytes) else frame:
+    def _take(self, line: bytes | Overlong) -> None:
+        is_long = isinstance(line, Overlong)
+        most = self._limits.max_frame_bytes
+        match refuse_long(line.head, most) if is_long else read_message(line):
             case Refusal(request_id, code, text):
                 self._refuse(request_id, code, text)
             case Request() as request:
-                self._admit(request, len(frame))
+                self._admit(request, len(line))
             case Notification() as notification:
                 if notification.method == "notifications/cancelled":
                     self._cancel(notification)
                 if self._era_type is not None or len(self._backlog) < _MAX_LEAD_FRAMES:
-                    self._enqueue(notification, len(frame))
+                    self._enqueue(Exchange(self.peer, notification, len(line)))
             case Response() as response:
                 self.peer.resolve(response)
             case None:
@@ -148,12 +153,13 @@ class Dispatcher:
         self._output.write(error_frame(request_id, code, text))
 
     def _admit(self, request: Request, frame_bytes: int) -> None:
-        if request.id in self._by_id or request.id in self._backlog:
+        if request.id in self._by_id:
             text = "Invalid request: a request with this id is in flight already"
             self._refuse(request.id, INVALID_REQUEST, text)
             return
         self._era_type = self._era_type or era_of(request)
-        self._enqueue(request, frame_bytes)
+        exchange = self._by_id[request.id] = Exchange(self.peer, request, frame_bytes)
+        self._enqueue(exchange)
 
     def _cancel(self, notification: Notification) -> None:
         given = cancelled_request_id_from_params(notification.params)
@@ -162,17 +168,18 @@ class Dispatcher:
         # A peer may echo 7 as "7" and the other way round.
         for request_id in (given, coerce_request_id(given), str(given)):
             exchange = self._by_id.get(request_id)
-            if exchange is not None and exchange.method != "initialize":
+            if exchange is not None and (exchange.task is None or exchange.method != "initialize"):
                 exchange.is_open = False
                 exchange.cancel()
-                return
-            if self._backlog.drop(request_id):
+                if exchange.task is None:  # it waits, and is passed over
+                    del self._by_id[request_id]
                 return
 
     # -- flow
 
-    def _enqueue(self, message: Request | Notification, frame_bytes: int) -> None:
-        self._backlog.put(message, frame_bytes)
+    def _enqueue(self, exchange: Exchange) -> None:
+        self._backlog.append(exchange)
+        self._backlog_bytes += exchange.size_bytes + _ENTRY_BYTES
         self._advance()
 
     def _may_start(self) -> bool:
@@ -187,37 +194,40 @@ class Dispatcher:
 
     def _advance(self) -> None:
         while self._backlog and self._may_start():
-            self._start(self._backlog.take())
+            exchange = self._backlog.popleft()
+            self._backlog_bytes -= exchange.size_bytes + _ENTRY_BYTES
+            if exchange.is_open:
+                self._start(exchange)
         self._regulate()
 
     def _regulate(self) -> None:
-        waiting = self._backlog.size_bytes > _MAX_BACKLOG_BYTES
+        waiting = self._backlog_bytes > _MAX_BACKLOG_BYTES
         self._input.pause(paused=waiting or self._output.full)
 
-    def _start(self, message: Request | Notification) -> None:
+    def _start(self, exchange: Exchange) -> None:
         if self._era is None:
             self._era = (self._era_type or HandshakeEra)(self._server, self._state, self.peer)
-        exchange = Exchange(self.peer, self._era.transport, message)
-        if isinstance(message, Request):
-            if message.method == _LISTEN:
+        exchange.transport = self._era.transport
+        if exchange.request_id is not None:
+            if exchange.method == _LISTEN:
                 if self._listening >= self._limits.max_in_flight:
                     text = f"Subscription limit reached: {self._listening} are open"
-                    self._refuse(message.id, INTERNAL_ERROR, text)
+                    self._refuse(exchange.request_id, INTERNAL_ERROR, text)
+                    del self._by_id[exchange.request_id]
                     return
                 self._listening += 1
-            self._initializing = message.method == "initialize"
-            self._by_id[message.id] = exchange
+            self._initializing = exchange.method == "initialize"
         self._running.add(exchange)
-        handling = self._handle(self._era, exchange, message)
+        handling = self._handle(self._era, exchange)
         loop = asyncio.get_running_loop()
         exchange.task = loop.create_task(handling, context=self._context.copy())
 
     # -- out
 
-    async def _handle(self, era: Era, exchange: Exchange, message: Request | Notification) -> None:
+    async def _handle(self, era: Era, exchange: Exchange) -> None:
         try:
             with exchange.scope:
-                self._settle(exchange, await _outcome(era, exchange, message))
+                self._settle(exchange, await _outcome(era, exchange))
                 if self._output.full:  # keep the slot: whoever is slow gets less, not more
                     await self._output.drain()
         finally:
@@ -250,8 +260,9 @@ class Dispatcher:
         self._advance()
 
 
-async def _outcome(era: Era, exchange: Exchange, message: Request | Notification) -> bytes | None:
+async def _outcome(era: Era, exchange: Exchange) -> bytes | None:
     """Handle one message and write its answer's frame; a notification has none."""
+    message = exchange.message
     try:
         if isinstance(message, Request):
             return result_frame(message.id, await era.answer(exchange, message))

@@ -99,19 +99,26 @@ class Peer:
 
 
 class Exchange:
-    """One message of the client's while it is handled: what the SDK calls a dispatch context.
+    """One message of the client's until it is handled: what the SDK calls a dispatch context.
+
+    Args:
+        peer: The way to the client.
+        message: What the client sent.
+        size_bytes: What it weighs while it waits.
 
     Attributes:
+        transport: What the era allows; set when it is started.
         is_open: Whether anything may be sent on its behalf: an answer, progress, a request.
         scope: Cancels its handler.
         cancel_requested: Set when its handler is told to stop.
         task: Runs its handler.
     """
 
-    def __init__(
-        self, peer: Peer, transport: TransportContext, message: Request | Notification
-    ) -> None:
-        self.transport = transport
+    transport: TransportContext
+
+    def __init__(self, peer: Peer, message: Request | Notification, size_bytes: int) -> None:
+        self.message = message
+        self.size_bytes = size_bytes
         self.method = message.method
         self.request_id = message.id if isinstance(message, Request) else None
         self.message_metadata = None
@@ -120,7 +127,6 @@ class Exchange:
         self.cancel_requested = anyio.Event()
         self.task: asyncio.Task[None] | None = None
         self._peer = peer
-        self._params = message.params
 
     @property
     def can_send_request(self) -> bool:
@@ -150,11 +156,11 @@ class Exchange:
         self, progress: float, total: float | None = None, message: str | None = None
     ) -> None:
         """Report progress, if the client has asked for it."""
-        token = progress_token_from_params(self._params)
+        token = progress_token_from_params(self.message.params)
         if token is not None:
             told = {"progressToken": token, "progress": progress}
-            more = {"total": total, "message": message}
-            told |= {name: value for name, value in more.items() if value is not None}
+            told |= {"total": total} if total is not None else {}
+            told |= {"message": message} if message is not None else {}
             await self.notify("notifications/progress", told)
 
     def cancel(self) -> None:

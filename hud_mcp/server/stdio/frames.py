@@ -6,9 +6,7 @@ the wire and none of them ends a connection.
 
 import json
 import re
-from collections import OrderedDict
-from collections.abc import Iterator, Mapping
-from itertools import chain, islice
+from collections.abc import Mapping
 from typing import Any, Final, NamedTuple, TypeAlias, cast
 
 import orjson
@@ -18,9 +16,6 @@ from pydantic_core import to_jsonable_python
 
 JsonObject: TypeAlias = dict[str, Any]
 
-_HEAD_BYTES: Final = 1024
-_ENTRY_BYTES: Final = 256
-_BLANK: Final = b" \t\r"
 _ID_BITS: Final = 63
 
 
@@ -56,93 +51,6 @@ class Refusal(NamedTuple):
 
 
 Message: TypeAlias = Request | Notification | Response
-
-
-class FrameSplitter:
-    """Cuts a byte stream into lines and never holds more than one line's limit.
-
-    A line over the limit yields one `Refusal` at the moment it passes the limit; the rest of it is
-    dropped as it arrives. Blank lines yield nothing.
-
-    Args:
-        max_frame_bytes: The longest line, without its line feed.
-    """
-
-    def __init__(self, max_frame_bytes: int) -> None:
-        self._max = max_frame_bytes
-        self._parts: list[bytes] = []
-        self._held = 0
-        self._discarding = False
-
-    def feed(self, data: bytes) -> Iterator[bytes | Refusal]:
-        """Take in a chunk and yield each line that it completes, or a refusal in its place.
-
-        The chunk is consumed as the iterator advances, so exhaust it before the next call.
-        """
-        first, *others = data.split(b"\n")
-        yield from self._hold(first)
-        for part in others:
-            yield from self.finish()
-            yield from self._hold(part)
-
-    def finish(self) -> Iterator[bytes]:
-        """Yield what a line's end completes, or the stream's: its last line has no line feed."""
-        line = b"".join(self._parts)
-        self._forget(discarding=False)
-        if line.strip(_BLANK):
-            yield line
-
-    def _hold(self, part: bytes) -> Iterator[Refusal]:
-        if not part or self._discarding:
-            return
-        self._parts.append(part)
-        self._held += len(part)
-        if self._held > self._max:
-            head = bytes(islice(chain.from_iterable(self._parts), _HEAD_BYTES))
-            self._forget(discarding=True)
-            text = f"Message too large: this server reads messages of up to {self._max} bytes"
-            yield Refusal(request_id_in(head), INVALID_REQUEST, text)
-
-    def _forget(self, *, discarding: bool) -> None:
-        self._parts.clear()
-        self._held = 0
-        self._discarding = discarding
-
-
-class Backlog:
-    """Messages that wait for their turn: first in, first out; a request can be taken out by id.
-
-    Attributes:
-        size_bytes: What the waiting messages weigh: their frames, and a constant for each.
-    """
-
-    def __init__(self) -> None:
-        self._entries: OrderedDict[object, tuple[Request | Notification, int]] = OrderedDict()
-        self.size_bytes = 0
-
-    def __len__(self) -> int:
-        return len(self._entries)
-
-    def __contains__(self, request_id: RequestId) -> bool:
-        return request_id in self._entries
-
-    def put(self, message: Request | Notification, frame_bytes: int) -> None:
-        """Add a message at the end; a request's id must not be in the backlog already."""
-        key: object = message.id if isinstance(message, Request) else object()
-        self._entries[key] = (message, frame_bytes + _ENTRY_BYTES)
-        self.size_bytes += frame_bytes + _ENTRY_BYTES
-
-    def take(self) -> Request | Notification:
-        """Remove and return the first message; KeyError if there is none."""
-        _, (message, size) = self._entries.popitem(last=False)
-        self.size_bytes -= size
-        return message
-
-    def drop(self, request_id: RequestId) -> bool:
-        """Remove a request; False if it does not wait here."""
-        _, size = self._entries.pop(request_id, (None, 0))
-        self.size_bytes -= size
-        return size > 0
 
 
 _TOKEN: Final = re.compile(rb'\s*("(?:[^"\\]|\\.)*+"|[{}\[\],:]|[^\s{}\[\],:"]++(?=[\s,}\]]))')
@@ -202,6 +110,12 @@ def _id_of_unread(line: bytes) -> RequestId | None:
             return as_request_id(found)
         case _:
             return None
+
+
+def refuse_long(head: bytes, most_bytes: int) -> Refusal:
+    """The refusal of a frame over the limit, of which only the first bytes are known."""
+    text = f"Message too large: this server reads messages of up to {most_bytes} bytes"
+    return Refusal(request_id_in(head), INVALID_REQUEST, text)
 
 
 def read_message(line: bytes) -> Message | Refusal | None:

@@ -4,11 +4,7 @@ import asyncio
 import logging
 import os
 import signal
-import threading
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
 from enum import StrEnum
-from types import FrameType
 from typing import Any, Final
 
 import anyio
@@ -18,6 +14,7 @@ from hud_mcp.server.stdio.claim import StdioStreams
 from hud_mcp.server.stdio.descriptors import Input, Output, ThreadedOutput
 from hud_mcp.server.stdio.dispatcher import Dispatcher
 from hud_mcp.server.stdio.limits import StdioLimits
+from hud_mcp.serving.signals import stop_signals
 
 __all__ = ["StopReason", "serve_stdio"]
 
@@ -36,6 +33,9 @@ class StopReason(StrEnum):
     SIGINT = "sigint"
     SIGTERM = "sigterm"
     STDOUT_CLOSED = "stdout_closed"
+
+
+_REASONS: Final = {signal.SIGINT: StopReason.SIGINT, signal.SIGTERM: StopReason.SIGTERM}
 
 
 async def serve_stdio(
@@ -83,7 +83,7 @@ async def serve_stdio(
     )
     source = Input(streams.stdin_fd)
     dispatcher = Dispatcher(server, source, output, limits)
-    with _signals(loop, stop):
+    with stop_signals(lambda number: stop(_REASONS[number]), patience=1):
         # A scope of ours around the lifespan's exit alone would not nest with the scopes that it
         # may hold across its yield, so it has a task of its own, which is bounded from outside.
         leave = asyncio.Event()
@@ -135,30 +135,3 @@ async def _end_lifespan(
         logger.warning("the server's lifespan did not exit within %.1f s", limits.lifespan_exit_s)
         lifespan.cancel()
         await asyncio.wait({lifespan}, timeout=_MIN_FLUSH_S)
-
-
-@contextmanager
-def _signals(
-    loop: asyncio.AbstractEventLoop, stop: Callable[[StopReason], None]
-) -> Generator[None]:
-    if threading.current_thread() is not threading.main_thread():
-        yield  # only the main thread may handle signals
-        return
-    reasons = {signal.SIGINT: StopReason.SIGINT, signal.SIGTERM: StopReason.SIGTERM}
-    received = False
-
-    # Not loop.add_signal_handler: its callbacks wait for a loop that a handler may be blocking.
-    def on_signal(number: int, frame: FrameType | None) -> None:
-        del frame
-        nonlocal received
-        if received:
-            os._exit(128 + number)
-        received = True
-        loop.call_soon_threadsafe(stop, reasons[signal.Signals(number)])
-
-    before = {number: signal.signal(number, on_signal) for number in reasons}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, signal.SIG_DFL if handler is None else handler)

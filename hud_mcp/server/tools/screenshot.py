@@ -3,7 +3,7 @@
 from typing import Any
 
 from hud_mcp.errors import SessionEnded
-from hud_mcp.observation import ImageFormat
+from hud_mcp.observation import IMAGE_FORMATS, ImageFormat
 from hud_mcp.server.arguments import Argument
 from hud_mcp.server.call import Call, one_of
 from hud_mcp.server.core_tool import CoreTool
@@ -17,7 +17,7 @@ async def screenshot(call: Call) -> dict[str, Any]:
     """Take a picture."""
     session = await call.session()
     session.need_screen()
-    kind: ImageFormat = one_of(call.arguments, "format", ("jpeg", "png"), call.image)
+    kind: ImageFormat = one_of(call.arguments, "format", IMAGE_FORMATS, call.image)
     look = call.look(image=True, text=False, kind=kind)
     stepped = await session.step((), look, kind="screenshot")
     shot = stepped.result.observation.image
@@ -26,7 +26,7 @@ async def screenshot(call: Call) -> dict[str, Any]:
     return image_result(shot, session)
 
 
-_FORMAT = string_schema("jpeg or png; the server's choice by default.", enum=["jpeg", "png"])
+_FORMAT = string_schema("jpeg or png; the server's choice by default.", enum=list(IMAGE_FORMATS))
 
 SCREENSHOT = CoreTool(
     run=screenshot,

@@ -16,6 +16,7 @@ from typing import Any
 import anyio.to_thread
 
 from hud_mcp import __version__
+from hud_mcp.core_tools import ACT, RESPONSE, SCREENSHOT, STEP
 from hud_mcp.grade import SubScore
 from hud_mcp.record.job import Job
 from hud_mcp.record.trajectory import Trajectory, TrajectoryStep
@@ -163,13 +164,13 @@ def _call(step: TrajectoryStep) -> tuple[str, Json]:
     if step.kind in ("tool", "direct"):
         return str(first.get("tool")), first.get("args") or {}
     if step.kind == "response":
-        return "response", {"answer": first.get("text", "")}
+        return RESPONSE, {"answer": first.get("text", "")}
     if step.kind == "screenshot":
-        return "screenshot", {}
+        return SCREENSHOT, {}
     observe = {"observe": "changes"} if step.look.get("changes") else {}
     if step.kind == "act":
-        return "act", {**first, **observe}
-    return "step", {"actions": actions, **observe}
+        return ACT, {**first, **observe}
+    return STEP, {"actions": actions, **observe}
 
 
 def _observed(step: TrajectoryStep, pictures: PictureFolder) -> Json:

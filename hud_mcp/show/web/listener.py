@@ -1,30 +1,23 @@
-"""Listening on a port, and ending in order when a signal or its owner says so."""
+"""A web server that ends in order when a signal or its owner says so."""
 
 import asyncio
-import ipaddress
-import os
 import signal
 import socket
-import threading
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
-from types import FrameType
 from typing import Any, cast
 
 import anyio
 import uvicorn
 
-from hud_mcp.errors import HudMcpError
+from hud_mcp.serving.signals import stop_signals
 from hud_mcp.show.web.connections import BoundedProtocol, Connections, admitting
 
-__all__ = ["WebServer", "base_url", "is_loopback", "listen", "serving", "shown_host"]
+__all__ = ["WebServer", "serving"]
 
 _GRACE_S = 0.5
 """How long open streams may go on at the end. Most wait for something that does not come."""
-
-_UNREAD_S = 30
-"""How long what was sent may stay unread before the system closes the connection."""
 
 
 class WebServer(uvicorn.Server):
@@ -73,12 +66,12 @@ class WebServer(uvicorn.Server):
         self._on_ready = on_ready
         self._on_stop = on_stop
         self._signals = signals
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._has_begun = False
         self._stopping: asyncio.Task[None] | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to answer, and say so."""
-        self._loop = asyncio.get_running_loop()
+        self._has_begun = True
         await super().startup(sockets)
         self.lifespan.state["stopping"] = self.stopping
         self._on_ready()
@@ -90,8 +83,12 @@ class WebServer(uvicorn.Server):
         self.stopping.set()
         await super().shutdown(sockets)
 
-    def _stop(self) -> None:
-        self._stopping = asyncio.ensure_future(self._end_work())
+    def _stop(self, number: signal.Signals) -> None:
+        self.signal = number
+        if self._has_begun:
+            self._stopping = asyncio.ensure_future(self._end_work())
+        else:
+            self.should_exit = True
 
     async def _end_work(self) -> None:
         try:
@@ -104,28 +101,12 @@ class WebServer(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Generator[None]:
-        """Take SIGINT and SIGTERM, and give them back at the end."""
-        if not self._signals or threading.current_thread() is not threading.main_thread():
-            yield  # only the main thread may handle signals
-            return
-        signals = (signal.SIGINT, signal.SIGTERM)
-        before = {number: signal.signal(number, self.handle_exit) for number in signals}
-        try:
+        """Take SIGINT and SIGTERM: end in order at the first one, at once at the second."""
+        if not self._signals:
             yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, signal.SIG_DFL if handler is None else handler)
-
-    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """End in order at the first signal, at once at the second."""
-        del frame
-        if self.signal is not None:
-            os._exit(128 + sig)
-        self.signal = signal.Signals(sig)
-        if self._loop is None:
-            self.should_exit = True
-        else:
-            self._loop.call_soon_threadsafe(self._stop)
+            return
+        with stop_signals(self._stop, patience=1):
+            yield
 
 
 @asynccontextmanager
@@ -159,54 +140,3 @@ async def serving(
         for server in getattr(web, "servers", ()):
             server.close()
         listener.close()
-
-
-def listen(host: str, port: int) -> socket.socket:
-    """Take a port.
-
-    Args:
-        host: The address.
-        port: The port; 0 for any free one.
-
-    Raises:
-        HudMcpError: It is taken, or the address is not this machine's.
-    """
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # Without the protocol's number asyncio does not turn Nagle's algorithm off on what is
-    # accepted, and each reply then waits 40 ms for an acknowledgement that the client delays.
-    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    if hasattr(socket, "TCP_USER_TIMEOUT"):  # Linux; what is accepted inherits it
-        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _UNREAD_S * 1000)
-    try:
-        listener.bind((host, port))
-    except OSError as exc:
-        listener.close()
-        raise HudMcpError(
-            f"Cannot listen on {host}:{port}: {exc.strerror}. Choose another port; 0 takes any "
-            "free one."
-        ) from None
-    listener.listen(128)
-    listener.setblocking(False)
-    return listener
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches an address."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
-def shown_host(host: str) -> str:
-    """An address as it stands in a URL."""
-    return f"[{host}]" if ":" in host else host
-
-
-def base_url(host: str, port: int) -> str:
-    """Where a browser on this machine reaches a listener."""
-    wildcards = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  # read, not listened on
-    return f"http://{shown_host(wildcards.get(host, host))}:{port}"

@@ -12,6 +12,7 @@ from typing import Any
 from sqlalchemy import JSON, DateTime, Dialect, String
 from sqlalchemy.types import TypeDecorator
 
+from hud_mcp.clipping import clip_repr
 from hud_mcp.store.characters import printable
 
 __all__ = ["Damaged", "Id", "Json", "Utc"]
@@ -83,8 +84,6 @@ def _sound(read: Callable[[Any], Any] | None, expected: str) -> Callable[[Any], 
         try:
             return read(value) if read else value
         except (ValueError, TypeError, AttributeError, RecursionError):
-            shown = repr(value)
-            shown = shown if len(shown) <= _SHOWN else shown[:_SHOWN] + "…"
-            return Damaged(f"{shown} is not {expected}")
+            return Damaged(f"{clip_repr(value, _SHOWN)} is not {expected}")
 
     return process

@@ -21,19 +21,19 @@ import asyncio
 import http
 import json
 import logging
-import math
 import re
 import secrets
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from hud_mcp.capability import Capability
 from hud_mcp.errors import HudMcpError
+from hud_mcp.worlds.browser import libraries
 from hud_mcp.worlds.browser.cdp_connection import CdpConnection, list_pages
-from hud_mcp.worlds.browser.cdp_wire import DevToolsError
+from hud_mcp.worlds.browser.cdp_wire import DevToolsError, parse, write
 from hud_mcp.worlds.browser.world import BrowserWorld
 
 if TYPE_CHECKING:
@@ -135,11 +135,9 @@ class CdpServer:
         Raises:
             OSError: It cannot be listened on.
         """
-        from websockets.asyncio.server import serve  # noqa: PLC0415  # loads on use
-
         server = cls()
         server._host = f"[{host}]" if ":" in host else host
-        server._server = await serve(
+        server._server = await libraries.serve_websockets(
             server._serve,
             host,
             port,
@@ -278,21 +276,20 @@ class _Client:
 
     async def run(self, world: BrowserWorld, target_id: str | None) -> None:
         """Carry messages between the client and the browser until one of them leaves."""
-        from websockets.exceptions import ConnectionClosed  # noqa: PLC0415  # loads on use
-
         context = world.page.context
         context.on("close", self._on_browser_end)
         writer = asyncio.get_running_loop().create_task(self._write())
         connection: CdpConnection | None = None
         try:
+            world.entered_directly = True
             connection = await self._open(world, target_id)
             async for raw in self._socket:
-                message = _parse(raw)
+                message = parse(raw)
                 if message is None:
                     await self._socket.close(1007, "Expected a JSON object for each message.")
                     break
                 await connection.take(message)
-        except ConnectionClosed:
+        except libraries.ConnectionClosed:
             logger.debug("a client has left without a farewell")
         except DevToolsError as exc:
             await self._socket.close(1011, str(exc)[:120])
@@ -324,7 +321,7 @@ class _Client:
             logger.info("a client that does not read what it asks for was dropped")
             self.drop()
             return
-        text = _write(message)
+        text = write(message)
         self._out.append(text)
         self._out_chars += len(text)
         self._filled.set()
@@ -334,8 +331,6 @@ class _Client:
         self._filled.set()
 
     async def _write(self) -> None:
-        from websockets.exceptions import ConnectionClosed  # noqa: PLC0415  # loads on use
-
         try:
             while not self._over:
                 await self._filled.wait()
@@ -345,7 +340,7 @@ class _Client:
                     await self._socket.send(text)
                     self._out_chars -= len(text)
             await self._socket.close(1001, self._over)
-        except ConnectionClosed:
+        except libraries.ConnectionClosed:
             return  # whoever reads from it learns it too
 
 
@@ -378,30 +373,3 @@ async def _about(world: BrowserWorld, what: str, place: str) -> Any:
         }
         for page in pages
     ]
-
-
-def _parse(raw: str | bytes) -> Mapping[str, Any] | None:
-    try:
-        message = json.loads(raw, parse_constant=_refuse_number, parse_float=_read_number)
-    except (ValueError, RecursionError):
-        return None
-    return cast("Mapping[str, Any]", message) if isinstance(message, dict) else None
-
-
-def _write(message: Mapping[str, Any]) -> str:
-    try:
-        return json.dumps(message, separators=(",", ":"))
-    except RecursionError:
-        error = {"code": -32000, "message": "Object reference chain is too long"}
-        about = {key: message[key] for key in ("id", "sessionId") if key in message}
-        return json.dumps({**about, "error": error})
-
-
-def _read_number(text: str) -> float:
-    number = float(text)
-    return _refuse_number(text) if math.isinf(number) else number
-
-
-def _refuse_number(text: str) -> float:
-    """Python reads and writes numbers that end the browser's driver, which knows JSON only."""
-    raise ValueError(text)

@@ -11,18 +11,20 @@ Source: the `Target` domain of the protocol, `flatten: false`.
 import asyncio
 import itertools
 import json
+import math
 import re
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
+from hud_mcp.worlds.browser import libraries
 from hud_mcp.worlds.browser.devtools import send
 
 if TYPE_CHECKING:
     from playwright.async_api import Browser, CDPSession
 
-__all__ = ["LOST", "Attachment", "DevToolsError", "Reply", "Wire", "open_pipe"]
+__all__ = ["LOST", "Attachment", "DevToolsError", "Reply", "Wire", "open_pipe", "parse", "write"]
 
 LOST = {"code": -32001, "message": "Session with given id not found."}
 """What Chromium says where a session has ended."""
@@ -143,14 +145,12 @@ class Wire:
         Raises:
             DevToolsError: It refuses, or does not answer in time.
         """
-        from playwright.async_api import Error  # noqa: PLC0415  # loads on use
-
         try:
             async with asyncio.timeout(REQUEST_BOUND_S):
                 return await send(self._pipe, method, dict(params or {}))
         except TimeoutError:
             raise DevToolsError("The browser did not answer in time.") from None
-        except Error as exc:
+        except libraries.PlaywrightError as exc:
             text = exc.message.partition("\n")[0]
             raise DevToolsError(text.partition("): ")[2] or text) from exc
 
@@ -280,15 +280,13 @@ async def open_pipe(opening: Coroutine[Any, Any, "CDPSession"]) -> "CDPSession":
     Raises:
         DevToolsError: What it is for has gone.
     """
-    from playwright.async_api import Error  # noqa: PLC0415  # loads on use
-
     task = asyncio.ensure_future(opening)
     try:
         return await asyncio.shield(task)
     except asyncio.CancelledError:
         task.add_done_callback(_abandon)
         raise
-    except Error as exc:
+    except libraries.PlaywrightError as exc:
         raise DevToolsError("The session's browser is closed.") from exc
 
 
@@ -304,9 +302,36 @@ def _abandon(opened: "asyncio.Task[CDPSession]") -> None:
 
 async def close_pipe(pipe: "CDPSession") -> None:
     """End a session of Playwright's, if what it is for is still there."""
-    from playwright.async_api import Error  # noqa: PLC0415  # loads on use
-
     try:
         await pipe.detach()
-    except Error:
+    except libraries.PlaywrightError:
         return  # what it was for has gone, and it too
+
+
+def parse(raw: str | bytes) -> Mapping[str, Any] | None:
+    """A client's message; None where it is no JSON object, or holds what is no number."""
+    try:
+        message = json.loads(raw, parse_constant=_refuse_number, parse_float=_read_number)
+    except (ValueError, RecursionError):
+        return None
+    return cast("Mapping[str, Any]", message) if isinstance(message, dict) else None
+
+
+def write(message: Mapping[str, Any]) -> str:
+    """A message as JSON; an error in its place where it is nested too deeply."""
+    try:
+        return json.dumps(message, separators=(",", ":"))
+    except RecursionError:
+        error = {"code": -32000, "message": "Object reference chain is too long"}
+        about = {key: message[key] for key in ("id", "sessionId") if key in message}
+        return json.dumps({**about, "error": error})
+
+
+def _read_number(text: str) -> float:
+    number = float(text)
+    return _refuse_number(text) if math.isinf(number) else number
+
+
+def _refuse_number(text: str) -> float:
+    """Python reads and writes numbers that end the browser's driver, which knows JSON only."""
+    raise ValueError(text)

@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from hud_mcp.worlds.browser import libraries
 from hud_mcp.worlds.browser.devtools import is_end
 
 if TYPE_CHECKING:
@@ -38,6 +39,9 @@ FIELDS = """(() => {
 _FIELD = re.compile(
     r"^(\s*- (?:textbox|searchbox|combobox|spinbutton)\b.*?\[ref=(\w+)\].*?): (.*)$"
 )
+_OWN = re.compile(r"\[ref=((?:f\d+)?)e\d+\]")
+"""The first ref of a tree is of the page's own document; those in frames have another number."""
+
 _LINK = re.compile(r'^(\s*- link(?: ("(?:[^"\\]|\\.)*"))?)(.*?)(:?)$')
 _ASK = """found => found.length === 1 && ['INPUT', 'TEXTAREA'].includes(found[0].tagName)
   ? [found[0].type === 'password', String(found[0].value)] : null"""
@@ -58,10 +62,12 @@ async def tell_fields(
     """
     told = {" ".join(value.split()) for _, value in found or ()}
     secrets = {" ".join(value.split()) for secret, value in found or () if secret}
+    own = next((match[1] for line in lines if (match := _OWN.search(line))), "")
     out: list[str] = []
     for line in lines:
-        match = _FIELD.match(line)
-        if match is None or (_words(match[3]) not in told and not match[2].startswith("f")):
+        match = _FIELD.match(line) if "]: " in line else None  # most lines hold no value
+        is_own = match is not None and match[2].rpartition("e")[0] == own
+        if match is None or (is_own and _words(match[3]) not in told):
             out.append(line)
             continue
         known = await _ask(page, match[2])
@@ -87,7 +93,7 @@ def name_links(lines: Sequence[str]) -> tuple[list[str], dict[str, str]]:
         inside = None if inside is not None and depth <= inside else inside
         if inside is None and line.lstrip().startswith("- iframe"):
             inside = depth
-        match = _LINK.match(line) if inside is None else None
+        match = _LINK.match(line) if inside is None and "- link" in line else None
         if match is None:
             out.append(line)
             continue
@@ -104,14 +110,12 @@ def name_links(lines: Sequence[str]) -> tuple[list[str], dict[str, str]]:
 
 
 async def _ask(page: "Page", ref: str) -> tuple[bool, str] | None:
-    from playwright.async_api import Error  # noqa: PLC0415  # loads on use
-
     try:
         element = await page.query_selector(f"aria-ref={ref}")
         if element is None:
             return None
         answer: Any = await element.evaluate(f"element => ({_ASK})([element])")
-    except Error as exc:
+    except libraries.PlaywrightError as exc:
         if is_end(exc):
             raise
         return None

@@ -14,13 +14,15 @@ from hud_mcp.action import INPUT_TYPES
 from hud_mcp.egress import AllowList
 from hud_mcp.errors import EnvironmentFailed
 from hud_mcp.world import Shared
+from hud_mcp.worlds.browser import libraries
 from hud_mcp.worlds.browser.devtools import attach, send
 from hud_mcp.worlds.browser.driver import start_driver
 from hud_mcp.worlds.browser.options import SlotOptions
 from hud_mcp.worlds.browser.proxy import SessionProxy
 from hud_mcp.worlds.browser.refs import Refs
-from hud_mcp.worlds.browser.reserve import Reserve, Slot
+from hud_mcp.worlds.browser.reserve import Reserve
 from hud_mcp.worlds.browser.settle import TRACKER_SCRIPT
+from hud_mcp.worlds.browser.slot import Slot
 from hud_mcp.worlds.browser.world import BrowserWorld
 
 if TYPE_CHECKING:
@@ -48,7 +50,7 @@ class RemoteBrowserWorld(BrowserWorld):
     @property
     def is_open(self) -> bool:
         """Whether the browser is there and its pages are."""
-        return self._broken is None and self._attached.is_connected
+        return self._calls.broken is None and self._attached.is_connected
 
     def remembered(self) -> dict[str, Any]:
         """What another process must know of what the agent was told: the highest refs."""
@@ -81,8 +83,6 @@ async def attach_browser(
 
     If this call fails or is cancelled, no connection stays open.
     """
-    from playwright.async_api import Error  # noqa: PLC0415  # loads on use
-
     driver = await shared.get("driver for browsers of others", _Driver.start)
     browser: Browser | None = None
     try:
@@ -99,7 +99,7 @@ async def attach_browser(
     except BaseException as exc:
         if browser is not None:
             await _detach(browser)
-        if isinstance(exc, Error | TimeoutError):
+        if isinstance(exc, libraries.PlaywrightError | TimeoutError):
             reason = (str(exc).partition("\n")[0] or "it took too long")[:200]
             raise EnvironmentFailed(f"The browser cannot be attached to: {reason}") from exc
         raise
@@ -181,12 +181,10 @@ def _options(page: "Page") -> SlotOptions:
 
 async def _detach(browser: "Browser") -> None:
     """Close the connection; over it, closing a browser leaves it running."""
-    from playwright.async_api import Error  # noqa: PLC0415  # loads on use
-
     try:
         with anyio.move_on_after(LEAVE_BOUND_S, shield=True):
             await browser.close()
-    except Error as exc:
+    except libraries.PlaywrightError as exc:
         logger.debug("the browser had gone before it was left: %s", exc)
 
 

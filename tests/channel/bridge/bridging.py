@@ -5,7 +5,6 @@ import contextlib
 import os
 import shutil
 import subprocess
-import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+from waiting import until, wait_until
 
 from hud_mcp.channel.bridge import bridge
 from hud_mcp.channel.bridge.environment import BridgedEnvironment
@@ -236,23 +236,18 @@ async def bridged(url: str, store: Path, **limits: Any) -> AsyncIterator[Bridged
             await environment.close()
 
 
-async def until(path: Path) -> str:
+async def written(path: Path) -> str:
     """Wait for a file that another process writes, and return what it says."""
-    with anyio.fail_after(PATIENCE_S):
-        while not path.exists() or not path.read_text():  # noqa: ASYNC110, ASYNC240
-            await anyio.sleep(0.02)
-    return path.read_text()  # noqa: ASYNC240
+    return await until(lambda: path.exists() and path.read_text())
 
 
-def gone(pid: int) -> bool:
-    """Whether a process has ended, waited for within a bound."""
-    end = time.monotonic() + PATIENCE_S
-    while time.monotonic() < end:
-        try:
-            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-        except OSError:
-            return True
-        if state == "Z":
-            return True
-        time.sleep(0.05)
-    return False
+def wait_gone(pid: int) -> None:
+    """Wait until a process has ended."""
+    wait_until(lambda: _has_ended(pid), said=lambda: f"{pid} is alive")
+
+
+def _has_ended(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True

@@ -10,7 +10,7 @@ from typing import Any
 import anyio
 import psutil
 import pytest
-from bridging import PAGES, HudServer, bridged, ending, graded, until
+from bridging import PAGES, HudServer, bridged, ending, graded, written
 
 from hud_mcp.action import parse_actions
 from hud_mcp.errors import EnvironmentFailed, InvalidAction
@@ -124,7 +124,7 @@ async def test_the_hud_server_killed_in_the_middle_of_a_step_is_no_reward(
                 {"type": "wait", "time": 2000},
             )
             stepping = asyncio.ensure_future(do(session, *actions))
-            await until(hud.notes / "saved")
+            await written(hud.notes / "saved")
             hud.kill()
             with anyio.fail_after(60), pytest.raises(EnvironmentFailed):
                 await stepping

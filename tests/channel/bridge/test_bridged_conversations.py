@@ -12,7 +12,7 @@ from pathlib import Path
 import anyio
 import psutil
 import pytest
-from bridging import QUESTIONS, WORKBENCH, HudServer, gone, until
+from bridging import QUESTIONS, WORKBENCH, HudServer, wait_gone, written
 from mcp_types import PromptReference
 from peers import (
     PATIENCE_S,
@@ -57,7 +57,8 @@ async def test_a_client_goes_through_tasks_of_a_hud_file(hud_python: Path, tmp_p
         assert record.receipt.reward == 1.0
         children = _hud_children(os.getpid())
         assert children
-    assert all(gone(pid) for pid in children)
+    for pid in children:
+        wait_gone(pid)
 
 
 async def test_a_client_uses_tools_of_a_running_hud_server(
@@ -89,7 +90,8 @@ async def test_a_hud_file_is_run_again_after_its_server_was_killed(
         before = _hud_children(os.getpid())
         for pid in before:
             os.kill(pid, signal.SIGKILL)
-        assert all(gone(pid) for pid in before)
+        for pid in before:
+            wait_gone(pid)
         error = await peer.error("response", session=task.session, answer="6")
         assert "The HUD server" in error
         receipt = await peer.ended(task.session)
@@ -112,7 +114,8 @@ async def test_the_hud_server_ends_with_ours(
         assert children
         running.process.send_signal(how)
         running.process.wait(PATIENCE_S)
-        assert all(gone(pid) for pid in children)
+        for pid in children:
+            wait_gone(pid)
 
 
 SLOW_END = """
@@ -152,9 +155,10 @@ async def test_shutdown_hooks_of_a_hud_file_run_to_their_end(
         await peer.start("ask")
         pids = [int(pid) for pid in (tmp_path / "pids").read_text().split()]
     assert not (tmp_path / "down").exists(), "nobody waited for them"
-    await until(tmp_path / "down")
+    await written(tmp_path / "down")
     assert (tmp_path / "down").read_text() == "whole"
-    assert all(gone(pid) for pid in pids)
+    for pid in pids:
+        wait_gone(pid)
 
 
 async def test_a_session_is_taken_up_by_the_next_server(

@@ -1,6 +1,6 @@
 """The desktop behind a HUD server, over VNC: a real X server, and a program that tells."""
 
-# ruff: noqa: ASYNC110  # what is waited for and read is made by another process
+# what is waited for and read is made by another process
 
 import io
 import shutil
@@ -14,6 +14,7 @@ import pytest
 from bridging import DESKTOP, HudServer, bridged, graded, hud_server
 from PIL import Image
 from skips import skip_here
+from waiting import until
 
 from hud_mcp.action import parse_actions
 from hud_mcp.channel.bridge.control import Control
@@ -54,9 +55,7 @@ async def do(session: Session, *actions: dict[str, Any], image: bool = False) ->
 async def told(desktop: HudServer, *wanted: str) -> list[str]:
     """Wait until the program has told of something."""
     file = desktop.notes / "events"
-    with anyio.fail_after(30):
-        while not all(each in file.read_text().splitlines() for each in wanted):
-            await anyio.sleep(0.02)
+    await until(lambda: {*wanted} <= {*file.read_text().splitlines()})
     return file.read_text().splitlines()
 
 

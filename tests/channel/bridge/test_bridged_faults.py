@@ -18,8 +18,9 @@ from bridging import (
     ending,
     graded,
     relay,
-    until,
+    written,
 )
+from waiting import until
 from wire import TALK, Gate, served
 
 from hud_mcp.channel.bridge import bridge, control
@@ -63,7 +64,7 @@ async def test_a_drop_while_it_grades_is_lost_and_not_graded_as_another(
         other = await others.start("add", a=5)
         session = await asked.start("slow", grading="never", tag="-cut")
         answering = asyncio.ensure_future(graded(session, "x"))
-        await until(questions.notes / "grading-cut")
+        await written(questions.notes / "grading-cut")
         way.drop()
         with pytest.raises(SessionEnded, match="does not have this session any more"):
             await answering
@@ -84,15 +85,15 @@ async def test_a_grade_whose_reply_was_lost_is_read_again(tmp_path: Path) -> Non
         grading = Gate(str(tmp_path / "grading"))
         session = await asked.start("gated", grading=grading.path, tally=str(tally))
         answering = asyncio.ensure_future(graded(session, "x"))
+
+        async def there_is_a_grade() -> bool:
+            rows = await there.sessions.store.list_trajectories()
+            return [row.outcome for row in rows] == ["graded"]
+
         await grading.reached()
         way.freeze()
         grading.open()
-        with anyio.fail_after(30):
-            while True:
-                rows = await there.sessions.store.list_trajectories()
-                if [row.outcome for row in rows] == ["graded"]:
-                    break
-                await anyio.sleep(0.02)
+        await until(there_is_a_grade)
         way.drop()
         way.thaw()
         assert (await answering).reward == 0.5
@@ -162,7 +163,7 @@ async def test_a_hud_server_killed_while_it_grades_is_no_reward(
     async with bridged(hud.url, tmp_path / "store.sqlite3") as asked:
         session = await asked.start("slow", grading="never")
         answering = asyncio.ensure_future(graded(session, "x"))
-        await until(hud.notes / "grading")
+        await written(hud.notes / "grading")
         hud.kill()
         with pytest.raises(SessionEnded, match="cannot be reached any more"):
             await answering
@@ -176,7 +177,7 @@ async def test_a_hud_server_killed_while_it_starts_is_an_error(
     hud = mortal()
     async with bridged(hud.url, tmp_path / "store.sqlite3") as asked:
         starting = asyncio.ensure_future(asked.start("slow", setup="never"))
-        await until(hud.notes / "setup")
+        await written(hud.notes / "setup")
         hud.kill()
         with pytest.raises(EnvironmentFailed, match="went away while 'slow' was started"):
             await starting
@@ -191,10 +192,8 @@ async def test_a_first_command_that_is_cut_off_leaves_the_shell_usable(
         session = await bench.start("total")
         before = len(psutil.Process(hud.process.pid).children(recursive=True))
         using = asyncio.ensure_future(bench.use(session, "run_command", command="sleep 60"))
-        with anyio.fail_after(30):
-            processes = psutil.Process(hud.process.pid)
-            while len(processes.children(recursive=True)) == before:  # noqa: ASYNC110
-                await anyio.sleep(0.005)
+        processes = psutil.Process(hud.process.pid)
+        await until(lambda: len(processes.children(recursive=True)) != before)
         using.cancel()
         with pytest.raises(asyncio.CancelledError):
             await using
@@ -225,7 +224,7 @@ async def test_a_hud_server_killed_in_the_middle_of_a_tool_is_no_reward(
         given = {"command": command} if tool == "run_command" else {"name": "never"}
         using = asyncio.ensure_future(bench.use(session, tool, **given))
         begun = "root/begun" if tool == "run_command" else "never-begun"
-        await until(hud.notes / begun)
+        await written(hud.notes / begun)
         hud.kill()
         with pytest.raises(EnvironmentFailed, match="cannot be reached any more"):
             await using

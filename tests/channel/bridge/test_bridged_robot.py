@@ -13,6 +13,7 @@ import psutil
 import pytest
 from bridging import ROBOTS, Bridged, HudServer, bridged, ending, graded, hud_server
 from PIL import Image
+from waiting import until
 from websockets.asyncio.server import ServerConnection, serve
 
 from hud_mcp.action import parse_actions
@@ -151,9 +152,7 @@ async def test_the_hud_server_killed_in_the_middle_of_a_step_is_no_reward(
         async with bridged(hud.url, tmp_path / "store.sqlite3") as bridge:
             session = await bridge.start("drive")
             moving = asyncio.ensure_future(step(session, action=[0, 0], repeat=10_000))
-            with anyio.fail_after(30):
-                while not session.reachable_world()._services:  # noqa: ASYNC110  # it tells nobody
-                    await anyio.sleep(0.001)
+            await until(lambda: session.reachable_world()._services)
             hud.kill()
             with pytest.raises(EnvironmentFailed, match="cannot be reached any more"):
                 await moving

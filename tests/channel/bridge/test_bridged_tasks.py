@@ -6,7 +6,8 @@ import asyncio
 
 import anyio
 import pytest
-from bridging import Bridged, HudServer, ending, graded, until
+from bridging import Bridged, HudServer, ending, graded, written
+from waiting import until
 
 from hud_mcp.errors import EnvironmentFailed, InvalidTask, SessionEnded
 from hud_mcp.grade import Outcome
@@ -117,7 +118,7 @@ async def test_a_cancelled_session_ends_there_too(asked: Bridged, questions: Hud
     session = await asked.start("add", a=1, tag="-cancelled")
     await session.cancel()
     assert (await ending(session)).outcome is Outcome.CANCELLED
-    await until(questions.notes / "ended-cancelled")
+    await written(questions.notes / "ended-cancelled")
     assert not (questions.notes / "graded-cancelled").exists()
 
 
@@ -126,11 +127,11 @@ async def test_a_cancelled_start_is_cancelled_there_too(
 ) -> None:
     """A caller that goes away while HUD sets its task up leaves nothing running."""
     starting = asyncio.ensure_future(asked.start("slow", setup="never", tag="-left"))
-    await until(questions.notes / "setup-left")
+    await written(questions.notes / "setup-left")
     starting.cancel()
     with pytest.raises(asyncio.CancelledError):
         await starting
-    await until(questions.notes / "over-left")
+    await written(questions.notes / "over-left")
 
 
 async def test_a_task_that_does_not_start_is_an_environment_that_failed(asked: Bridged) -> None:
@@ -144,10 +145,12 @@ async def test_a_task_that_does_not_start_is_an_environment_that_failed(asked: B
     assert record.receipt is not None
     assert record.receipt.outcome is Outcome.ENVIRONMENT_FAILED
     assert record.receipt.reward is None
-    with anyio.fail_after(30):  # the log is written when the world is closed
-        while "the key is 42" not in (record.logs or ""):
-            await anyio.sleep(0.02)
-            record = await asked.sessions.store.load_trajectory(summary.id)
+
+    async def is_logged() -> bool:  # the log is written when the world is closed
+        record = await asked.sessions.store.load_trajectory(summary.id)
+        return "the key is 42" in (record.logs or "")
+
+    await until(is_logged)
 
 
 @pytest.mark.parametrize("where", ["grade", "judge"])
@@ -171,7 +174,7 @@ async def test_a_grading_without_end_is_bounded(asked: Bridged, questions: HudSe
     with pytest.raises(SessionEnded, match=r"longer than 0\.5 s"):
         await graded(session, "x")
     assert (await ending(session)).outcome is Outcome.GRADING_FAILED
-    await until(questions.notes / "over-long")
+    await written(questions.notes / "over-long")
 
 
 async def test_a_setup_without_end_is_bounded(asked: Bridged, questions: HudServer) -> None:
@@ -180,7 +183,7 @@ async def test_a_setup_without_end_is_bounded(asked: Bridged, questions: HudServ
     asked.sessions.limits = limits.model_copy(update={"setup_s": 0.5})
     with pytest.raises(EnvironmentFailed, match=r"longer than 0\.5 s"):
         await asked.start("slow", setup="never", tag="-endless")
-    await until(questions.notes / "over-endless")
+    await written(questions.notes / "over-endless")
 
 
 async def test_a_source_without_a_server_is_an_error(anyio_backend: str) -> None:

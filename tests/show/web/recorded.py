@@ -18,7 +18,8 @@ from hud_mcp.grade import Outcome, SubScore
 from hud_mcp.observation import Screenshot
 from hud_mcp.record.job import Job
 from hud_mcp.record.trajectory import Receipt, ScreenshotRecord, Trajectory, TrajectoryStep
-from hud_mcp.show.web.listener import base_url, listen, serving
+from hud_mcp.serving.listening import base_url, listen
+from hud_mcp.show.web.listener import serving
 from hud_mcp.show.web.report import write_report
 from hud_mcp.store import Store
 from hud_mcp.task import Task

@@ -13,8 +13,9 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
+from hud_mcp.serving.listening import listen
 from hud_mcp.show.web.connections import Connections
-from hud_mcp.show.web.listener import listen, serving
+from hud_mcp.show.web.listener import serving
 
 pytestmark = pytest.mark.anyio
 

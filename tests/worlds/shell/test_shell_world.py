@@ -1,6 +1,6 @@
 """A shell's files, commands and snapshots, each in a session of its own."""
 
-# ruff: noqa: ASYNC110, ASYNC240  # what is waited for and looked at is in another process
+# ruff: noqa: ASYNC240  # what is waited for and looked at is in another process
 
 import hashlib
 import json
@@ -11,8 +11,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
+from waiting import until
 
 from hud_mcp.action import CustomAction, WaitAction
 from hud_mcp.errors import (
@@ -125,10 +125,12 @@ async def test_commands_share_files_and_what_runs_in_the_back(shell: ShellWorld)
         "python3 -m http.server 8000 --bind 127.0.0.1 > log 2>&1 & echo up"
     )
     assert started.output == "up\n"
-    with anyio.fail_after(20):
-        while (fetched := await shell.run("curl -s http://127.0.0.1:8000/")).exit_code != 0:
-            await anyio.sleep(0.05)
-    assert fetched.output == "page\n"
+
+    async def fetched() -> str | None:
+        done = await shell.run("curl -s http://127.0.0.1:8000/")
+        return done.output if done.exit_code == 0 else None
+
+    assert await until(fetched) == "page\n"
     assert (await shell.run("pwd; echo $X")).output == "/workspace\n\n"
 
 

@@ -4,10 +4,10 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import anyio
 
-__all__ = ["together"]
+__all__ = ["gather"]
 
 
-async def together(parts: Sequence[Callable[[], Awaitable[None]]]) -> None:
+async def gather(parts: Sequence[Callable[[], Awaitable[None]]]) -> None:
     """Run parts at once; the first failure cancels the others and is raised as it is."""
     failures: list[Exception] = []
 

@@ -7,18 +7,18 @@ A port is one session's, and answers programs of the server's own user alone.
 
 import asyncio
 import contextlib
-import json
 import logging
 import os
 import secrets
-import socket
 from collections.abc import Awaitable, Callable, Mapping
 from ipaddress import IPv4Address
 from pathlib import Path
-from typing import Any, NoReturn, cast
+from typing import Any, NoReturn
 
 from hud_mcp.capability import Capability
+from hud_mcp.channel.frames import BadFrame, FrameReader, encode_frame
 from hud_mcp.errors import EnvironmentFailed, HudMcpError
+from hud_mcp.serving.listening import LOOPBACK, listen, port_of
 from hud_mcp.world import EndpointAccess, FindSession
 from hud_mcp.worlds.shell.tracking import FileTracker
 from hud_mcp.worlds.shell.workspace import Workspace, WorkspaceWorld
@@ -29,10 +29,10 @@ logger = logging.getLogger(__name__)
 
 _PROTOCOL = "filetracking/1"
 _NAME = "filetracking"
-_HOST = "127.0.0.1"
 _LINE_BYTES = 64 * 1024
 _CLOSE_S = 1.0
 _SERVER_ERROR, _PARSE_ERROR = -32000, -32700
+_EXPECTED = f"expected a JSON object in one line of at most {_LINE_BYTES} bytes"
 
 _CALLS: Mapping[str, Callable[[FileTracker], Awaitable[dict[str, Any]]]] = {
     "setup": FileTracker.setup,
@@ -103,8 +103,8 @@ class _Way:
         self._find_session = find_session
         self._forget = forget
         self._talks: set[asyncio.Task[None]] = set()
-        self._socket = _listener()
-        url = f"tcp://{_HOST}:{self._socket.getsockname()[1]}"
+        self._socket = listen(LOOPBACK, 0)
+        url = f"tcp://{LOOPBACK}:{port_of(self._socket)}"
         params = {"root": str(workspace.root), "setup_diff": True}
         self.capability = Capability(name=name, protocol=_PROTOCOL, url=url, params=params)
         self._accepting = asyncio.get_running_loop().create_task(self._accept())
@@ -132,28 +132,21 @@ class _Way:
             talk.add_done_callback(self._talks.discard)
 
     async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        frames = FrameReader(reader, limit=_LINE_BYTES)
         try:
-            while line := await reader.readline():
-                reply = await self._answer(line)
-                if reply is not None:
-                    writer.write(json.dumps(reply).encode() + b"\n")
+            while (asked := await frames.read()) is not None:
+                if (reply := await self._answer(asked)) is not None:
+                    writer.write(encode_frame(reply))
                     await writer.drain()
-                    if reply.get("id") is None:
-                        return
-        except (ValueError, ConnectionError) as exc:  # a line that is too long, among others
+        except BadFrame:
+            writer.write(encode_frame(_error(None, _PARSE_ERROR, _EXPECTED)))
+        except (OSError, TimeoutError) as exc:
             logger.debug("a peer of %s has left: %s", _PROTOCOL, exc)
         finally:
             writer.close()
 
-    async def _answer(self, line: bytes) -> dict[str, Any] | None:
-        """The reply to a line; None to a notification, and one without an id to nonsense."""
-        try:
-            request: Any = json.loads(line)
-        except ValueError:
-            request = None
-        if not isinstance(request, dict):
-            return _error(None, _PARSE_ERROR, "expected a JSON object in one line")
-        asked = cast("dict[str, Any]", request)
+    async def _answer(self, asked: dict[str, Any]) -> dict[str, Any] | None:
+        """The reply to a request; None to a notification."""
         number, method = asked.get("id"), asked.get("method")
         if not isinstance(number, int):
             return None
@@ -178,15 +171,9 @@ def _error(number: int | None, code: int, message: str) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": number, "error": {"code": code, "message": message}}
 
 
-def _listener() -> socket.socket:
-    listener = socket.create_server((_HOST, 0), backlog=8)
-    listener.setblocking(False)
-    return listener
-
-
 def _user_of(port: int) -> int | None:
     """Whose socket of this machine's loopback has a port; None where nobody knows."""
-    there = f"{int.from_bytes(IPv4Address(_HOST).packed, 'little'):08X}:{port:04X}"
+    there = f"{int.from_bytes(IPv4Address(LOOPBACK).packed, 'little'):08X}:{port:04X}"
     with contextlib.suppress(OSError):
         for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
             fields = line.split()

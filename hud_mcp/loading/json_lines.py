@@ -1,0 +1,38 @@
+"""Files of JSON Lines: one value a line."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import orjson
+
+from hud_mcp.errors import HudMcpError
+
+__all__ = ["json_lines", "read_json_lines"]
+
+
+def read_json_lines(
+    data: bytes, where: object, failure: type[HudMcpError]
+) -> Iterator[tuple[int, Any]]:
+    """Read each line's value, with the line's number from 1; empty lines are skipped.
+
+    Args:
+        data: What the file holds.
+        where: The file, for the error.
+        failure: What is raised about a line that is not JSON.
+
+    Raises:
+        HudMcpError: Of the class `failure`, naming the file and the line.
+    """
+    for number, line in enumerate(data.splitlines(), 1):
+        if not line.strip():
+            continue
+        try:
+            value: Any = orjson.loads(line)
+        except orjson.JSONDecodeError as exc:
+            raise failure(f"{where}:{number}: this line is not JSON: {exc}.") from None
+        yield number, value
+
+
+def json_lines(rows: Iterable[Any]) -> bytes:
+    """Write each value on a line of its own."""
+    return b"".join(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in rows)

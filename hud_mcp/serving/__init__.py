@@ -1,0 +1,1 @@
+"""What every server of this package needs once: lines, a port to listen on, and signals."""

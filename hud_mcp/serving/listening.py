@@ -1,0 +1,126 @@
+"""Listening on an address of this machine: reading it, taking its port, and naming it."""
+
+import ipaddress
+import re
+import socket
+from collections.abc import Sequence
+from typing import Final, Protocol
+
+from hud_mcp.errors import HudMcpError
+
+__all__ = [
+    "LOOPBACK",
+    "base_url",
+    "is_loopback",
+    "listen",
+    "port_of",
+    "read_address",
+    "shown_host",
+    "take_port",
+]
+
+LOOPBACK: Final = "127.0.0.1"
+"""The address that this machine alone reaches."""
+
+_HOST = re.compile(r"[A-Za-z0-9_.-]*|\[?[0-9a-fA-F:.]+(%[A-Za-z0-9_.-]+)?\]?")
+"""A name or an address, with or without brackets, or nothing."""
+
+_LAST_PORT = 65_535
+_BACKLOG = 128
+_UNREAD_S = 30
+"""How long what was sent may stay unread before the system closes the connection."""
+_WILDCARDS = {"0.0.0.0": LOOPBACK, "::": "::1"}  # noqa: S104  # read, not listened on
+
+
+class _Server(Protocol):
+    """A server of asyncio's, or of a library that is built on it."""
+
+    @property
+    def sockets(self) -> Sequence[socket.socket]: ...
+
+
+def read_address(given: str, *, option: str) -> tuple[str, int]:
+    """Read `HOST:PORT`, or `PORT` alone, which means loopback.
+
+    Args:
+        given: What a user wrote.
+        option: What it was written for, for the error.
+
+    Raises:
+        HudMcpError: It is neither.
+    """
+    host, _, port = given.rpartition(":")
+    if not _HOST.fullmatch(host) or not port.isdigit() or int(port) > _LAST_PORT:
+        raise HudMcpError(f"{option} {given}: write HOST:PORT, such as {LOOPBACK}:8000.")
+    return host.strip("[]") or LOOPBACK, int(port)
+
+
+def take_port(host: str, port: int) -> socket.socket:
+    """Take a port; nobody can connect to it before somebody listens on it.
+
+    Args:
+        host: The address.
+        port: The port; 0 for any free one.
+
+    Raises:
+        HudMcpError: It is taken, or the address is not this machine's.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # Without the protocol's number asyncio does not turn Nagle's algorithm off on what is
+    # accepted, and each reply then waits 40 ms for an acknowledgement that the client delays.
+    taken = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        taken.bind((host, port))
+    except OSError as exc:
+        taken.close()
+        raise HudMcpError(
+            f"Cannot listen on {host}:{port}: {exc.strerror}. Choose another port; 0 takes any "
+            "free one."
+        ) from None
+    taken.setblocking(False)
+    return taken
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Take a port and listen on it: who connects waits until somebody accepts.
+
+    Args:
+        host: The address.
+        port: The port; 0 for any free one.
+
+    Raises:
+        HudMcpError: It is taken, or the address is not this machine's.
+    """
+    listener = take_port(host, port)
+    if hasattr(socket, "TCP_USER_TIMEOUT"):  # Linux; what is accepted inherits it
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _UNREAD_S * 1000)
+    listener.listen(_BACKLOG)
+    return listener
+
+
+def port_of(listening: socket.socket | _Server) -> int:
+    """The port on which a socket or a server listens."""
+    first = listening if isinstance(listening, socket.socket) else listening.sockets[0]
+    port: int = first.getsockname()[1]
+    return port
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches an address."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def shown_host(host: str) -> str:
+    """An address as it stands in a URL."""
+    return f"[{host}]" if ":" in host else host
+
+
+def base_url(host: str, port: int) -> str:
+    """Where a browser on this machine reaches a listener."""
+    return f"http://{shown_host(_WILDCARDS.get(host, host))}:{port}"

@@ -74,11 +74,10 @@ bench: $(STAMP)
 	fi
 
 # Kills, full disks and load at full size. Then actions on what scripts move, beside plain Playwright,
-# with the processors taken; needs MiniWoB++. STRESS=--full runs five seeds of each page, not two.
+# with the processors taken. STRESS=--full runs five seeds of each page, not two.
 stress: $(STAMP)
 	@$(BIN)/python scripts/install.py test
 	$(PYTEST) -m stress $(TESTS)
-	@$(BIN)/python -c "from importlib.util import find_spec as f; exit(f('miniwob') is None)" 2>/dev/null || $(BIN)/pip install --quiet --no-deps miniwob
 	$(BIN)/python benchmarks/stress.py $(STRESS)
 
 $(STAMP): pyproject.toml

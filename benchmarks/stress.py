@@ -18,7 +18,7 @@ import sys
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
-from importlib.util import find_spec
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Any
 
@@ -75,10 +75,11 @@ def pages(given: Path | None) -> Path:
     """The folder with MiniWoB's pages."""
     if given is not None:
         return given
-    found = find_spec("miniwob")
-    if found is None or not found.submodule_search_locations:
+    try:
+        package = distribution("miniwob")
+    except PackageNotFoundError:
         sys.exit("MiniWoB++ is not installed: run `pip install miniwob`, or give --pages.")
-    return Path(found.submodule_search_locations[0]) / "html"
+    return Path(str(package.locate_file("miniwob/html")))
 
 
 def path_of(name: str) -> str:

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from hud_mcp.errors import BrokenByAgent, GymMakeException
     from hud_mcp.function import History, Phase
     from hud_mcp.grade import Grade, SubScore
+    from hud_mcp.graders.answers import gaia_match
     from hud_mcp.graders.bash import BashGrader
     from hud_mcp.graders.combination import combine, combine_all, combine_any
     from hud_mcp.graders.grader import Grader
@@ -59,7 +60,9 @@ if TYPE_CHECKING:
         normalize,
         numeric_match,
     )
+    from hud_mcp.graders.webvoyager import WebVoyagerJudge
     from hud_mcp.loading.contexts import NamedContext, read_contexts, sample_contexts, spread
+    from hud_mcp.loading.importers.files import dataset_file
     from hud_mcp.loading.source import load_environments
     from hud_mcp.loading.tasksets import load_taskset
     from hud_mcp.observation import Look, Observation, Screenshot, TaskResult
@@ -105,6 +108,7 @@ _HOMES = {
     "environment": "Environment",
     "function": "History Phase",
     "grade": "Grade SubScore",
+    "graders.answers": "gaia_match",
     "graders.bash": "BashGrader",
     "graders.combination": "combine combine_all combine_any",
     "graders.grader": "Grader",
@@ -112,8 +116,10 @@ _HOMES = {
     "graders.results": "EvaluationResult",
     "graders.text": "contains contains_all contains_any exact_match f1_score normalize "
     "numeric_match",
+    "graders.webvoyager": "WebVoyagerJudge",
     "record.job": "Job create_job load_job register_job run_job",
     "loading.contexts": "NamedContext read_contexts sample_contexts spread",
+    "loading.importers.files": "dataset_file",
     "loading.source": "load_environments",
     "loading.tasksets": "load_taskset",
     "observation": "Look Observation Screenshot TaskResult",
@@ -224,6 +230,7 @@ __all__ = [
     "Verifier",
     "VerifierResult",
     "WaitAction",
+    "WebVoyagerJudge",
     "World",
     "WorldSpec",
     "__version__",
@@ -234,6 +241,7 @@ __all__ = [
     "contains_all",
     "contains_any",
     "create_job",
+    "dataset_file",
     "exact_match",
     "export_atif",
     "export_gif",
@@ -241,6 +249,7 @@ __all__ = [
     "export_jsonl",
     "export_parquet",
     "f1_score",
+    "gaia_match",
     "load_environments",
     "load_job",
     "load_taskset",

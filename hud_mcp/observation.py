@@ -21,6 +21,7 @@ from pydantic import (
 )
 
 from hud_mcp.action import Value
+from hud_mcp.lazy import libraries
 
 if TYPE_CHECKING:
     from PIL.Image import Image as PillowImage
@@ -78,12 +79,10 @@ class Screenshot(Value):
         Raises:
             ValueError: The bytes are neither.
         """
-        from PIL import Image, UnidentifiedImageError  # noqa: PLC0415  # loads only where used
-
         try:
-            with Image.open(io.BytesIO(data)) as image:
+            with libraries.Image.open(io.BytesIO(data)) as image:
                 width, height, kind = image.width, image.height, image.format
-        except UnidentifiedImageError:
+        except libraries.UnidentifiedImageError:
             raise ValueError("a screenshot is an encoded PNG or JPEG") from None
         if kind not in ("PNG", "JPEG"):
             raise ValueError(f"a screenshot is a PNG or a JPEG, not {kind}")
@@ -241,14 +240,12 @@ def encode_picture(
 def _encode(
     shot: Screenshot, kind: ImageFormat, edge: int | None = None, quality: int = JPEG_QUALITY
 ) -> Screenshot:
-    from PIL import Image  # noqa: PLC0415  # loads only where used
-
-    with Image.open(io.BytesIO(shot.data)) as opened:
+    with libraries.Image.open(io.BytesIO(shot.data)) as opened:
         image = opened.convert("RGB")
     longest = max(image.size)
     if edge is not None and edge < longest:
         size = tuple(max(1, round(side * edge / longest)) for side in image.size)
-        image = image.resize((size[0], size[1]), Image.Resampling.LANCZOS)  # pyright: ignore[reportUnknownMemberType]  # Pillow's stub names NumPy arrays
+        image = image.resize((size[0], size[1]), libraries.Image.Resampling.LANCZOS)  # pyright: ignore[reportUnknownMemberType]  # Pillow's stub names NumPy arrays
     # Of the longer side: the shorter one is rounded to whole pixels, which is far off at the
     # far end of a long page.
     scale = shot.scale * max(shot.width_px, shot.height_px) / max(image.size)

@@ -41,3 +41,8 @@ if ! "$folder/bin/pip" install --disable-pip-version-check -q -e '.[test]' >"$lo
     grep '^ERROR' "$log" >&2 || tail -n 5 "$log" >&2
     fail "These Python packages cannot be installed: \`$folder/bin/pip install -e '.[test]'\` says all of why."
 fi
+# Its pages are all that is needed of it; with what it depends on comes a second driver of browsers.
+if ! "$folder/bin/pip" install --disable-pip-version-check -q --no-deps 'miniwob>=1.1' >"$log" 2>&1; then
+    grep '^ERROR' "$log" >&2 || tail -n 5 "$log" >&2
+    fail "MiniWoB++ cannot be installed: \`$folder/bin/pip install --no-deps miniwob\` says all of why."
+fi

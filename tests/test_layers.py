@@ -20,7 +20,7 @@ import hud_mcp
 ROOT = Path(hud_mcp.__file__).parent.parent
 
 LAYERS = (
-    ("errors", "exceptions"),
+    ("errors", "exceptions", "lazy"),
     (
         "clipping",
         "core_tools",
@@ -89,7 +89,7 @@ EXCEPTIONS = {
     ("environment", "worlds.shell.workspace"): "HUD has the name Workspace in that package",
     (
         "environment.server",
-        "channel.server",
+        "channel",
     ): "serving, where HUD's documents import it from; it loads when it is called",
     ("environment.server", "channel.bound"): "the same, for type checkers",
     ("environment.server", "cli.channel"): "what a container runs, by HUD's name",
@@ -122,8 +122,8 @@ NARROW = {"agents.agent": VALUES}
 
 HEAVY = {
     "playwright": ("worlds.browser",),
-    "sqlalchemy": ("store.columns", "store.schema", "store.statements", "store.migrations"),
-    "alembic": ("store.migrations",),
+    "sqlalchemy": ("store.sql",),
+    "alembic": ("store.sql",),
     "mcp": ("server",),
     "gymnasium": ("worlds.gymnasium", "carl", "task_env"),
     "numpy": ("worlds.gymnasium", "carl", "task_env"),
@@ -382,9 +382,10 @@ CLEAN = {
             from sqlalchemy import Engine
         def read():
             import sqlalchemy
-            from hud_mcp.store import schema
+            from hud_mcp.store.sql import schema
         """,
-    "hud_mcp/store/schema.py": "import sqlalchemy",
+    "hud_mcp/store/sql/__init__.py": "",
+    "hud_mcp/store/sql/schema.py": "import sqlalchemy",
     "hud_mcp/session.py": "from hud_mcp.store import Store",
     "hud_mcp/worlds/__init__.py": "",
     "hud_mcp/worlds/none.py": "from hud_mcp.context import Context",

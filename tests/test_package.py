@@ -45,7 +45,14 @@ def test_shipped_environments_and_tasksets_are_found_in_an_installed_package(
     assert done.returncode == 0, done.stderr
     where, shipped, loaded, count = done.stdout.splitlines()
     assert where.startswith(str(wheel))
-    assert shipped.split() == ["browser", "hud-browser", "hud-shell", "letter_count", "qa"]
+    assert shipped.split() == [
+        "browser",
+        "hud-browser",
+        "hud-shell",
+        "letter_count",
+        "miniwob",
+        "qa",
+    ]
     assert loaded.split() == ["letter_count", "browser"]
     assert int(count) >= 24
 

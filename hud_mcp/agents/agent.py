@@ -8,6 +8,8 @@ import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Protocol
 
+import orjson
+
 from hud_mcp.action import Action
 from hud_mcp.core_tools import ACT, RESPONSE, SCREENSHOT, STEP
 from hud_mcp.errors import ActionFailed, HudMcpError
@@ -193,8 +195,6 @@ def answer_text(answer: Any) -> str:
     """An answer as the `response` tool takes it."""
     if isinstance(answer, str):
         return answer
-    import orjson  # noqa: PLC0415  # only here
-
     try:
         return orjson.dumps(answer).decode()
     except TypeError as exc:

@@ -3,6 +3,7 @@
 import os
 import re
 import shlex
+import signal
 import subprocess
 import tempfile
 from pathlib import Path
@@ -180,8 +181,6 @@ def _kill_group(leader: int) -> None:
     """Kill whatever the command left behind."""
     if not hasattr(os, "killpg"):
         return
-    import signal  # noqa: PLC0415  # SIGKILL does not exist where killpg does not
-
     try:
         os.killpg(leader, signal.SIGKILL)
     except ProcessLookupError:

@@ -8,8 +8,10 @@ import math
 from collections.abc import Hashable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
+from hud_mcp.carl import libraries
 from hud_mcp.context import ContextFeature, Scalar
 from hud_mcp.errors import InvalidContext
+from hud_mcp.lazy import lazy_names
 
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -23,6 +25,13 @@ if TYPE_CHECKING:
     Distribution: TypeAlias = Hyperparameter[Any, Any]
     Declared: TypeAlias = ContextFeature | Distribution
     Declarations: TypeAlias = Iterable[Declared] | Mapping[str, Declared]
+else:
+    __getattr__ = lazy_names(
+        __name__,
+        CategoricalContextFeature="ConfigSpace:CategoricalHyperparameter",
+        UniformFloatContextFeature="ConfigSpace:UniformFloatHyperparameter",
+        UniformIntegerContextFeature="ConfigSpace:UniformIntegerHyperparameter",
+    )
 
 __all__ = [
     "CategoricalContextFeature",
@@ -36,26 +45,11 @@ __all__ = [
     "within",
 ]
 
-_HYPERPARAMETERS = {
-    "CategoricalContextFeature": "CategoricalHyperparameter",
-    "UniformFloatContextFeature": "UniformFloatHyperparameter",
-    "UniformIntegerContextFeature": "UniformIntegerHyperparameter",
-}
-
-
 _OPEN_ENDS = "open_ends"
 """In a hyperparameter's `meta`: which of its bounds nobody gave."""
 
 _REACH = 10.0
 """Standard deviations; what lies beyond is never drawn."""
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HYPERPARAMETERS:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    import ConfigSpace  # noqa: PLC0415  # loads on use
-
-    return getattr(ConfigSpace, _HYPERPARAMETERS[name])
 
 
 def NormalFloatContextFeature(  # noqa: N802  # CARL's name, which is of a class there
@@ -77,15 +71,13 @@ def NormalFloatContextFeature(  # noqa: N802  # CARL's name, which is of a class
         upper: The same.
         options: ConfigSpace's other ones, such as `default_value`.
     """
-    import ConfigSpace  # noqa: PLC0415  # loads on use
-
     reach = _REACH * sigma or 1.0
     given = {"lower": lower, "upper": upper}
     meta: dict[Hashable, Any] = {
         **(options.pop("meta", None) or {}),
         _OPEN_ENDS: [end for end, bound in given.items() if bound is None],
     }
-    return ConfigSpace.NormalFloatHyperparameter(
+    return libraries.ConfigSpace.NormalFloatHyperparameter(
         name,
         mu,
         sigma,
@@ -151,15 +143,13 @@ def distribution_of(declared: "Declared") -> "Distribution":
     Raises:
         InvalidContext: The feature has no finite bounds to draw within.
     """
-    import ConfigSpace  # noqa: PLC0415  # loads on use
-
     if not isinstance(declared, ContextFeature):
         feature_of(declared)
         return declared
     name, default = declared.name, declared.default
     choices = (True, False) if isinstance(default, bool) else declared.choices
     if choices is not None:
-        return ConfigSpace.CategoricalHyperparameter(name, choices, default)
+        return libraries.ConfigSpace.CategoricalHyperparameter(name, choices, default)
     lower, upper = declared.lower, declared.upper
     if lower is None or upper is None or isinstance(default, str):
         raise InvalidContext(
@@ -167,10 +157,10 @@ def distribution_of(declared: "Declared") -> "Distribution":
             "or a ContextSampler with a distribution for it."
         )
     if isinstance(default, int):
-        return ConfigSpace.UniformIntegerHyperparameter(
+        return libraries.ConfigSpace.UniformIntegerHyperparameter(
             name, math.ceil(lower), math.floor(upper), default
         )
-    return ConfigSpace.UniformFloatHyperparameter(name, lower, upper, default)
+    return libraries.ConfigSpace.UniformFloatHyperparameter(name, lower, upper, default)
 
 
 def within(distribution: "Distribution", feature: ContextFeature) -> "Distribution":

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from hud_mcp.carl import libraries
 from hud_mcp.carl.features import distribution_of, plain_value, within
 from hud_mcp.context import Context, ContextSpace
 from hud_mcp.errors import InvalidContext
@@ -37,8 +38,6 @@ class ContextSampler:
         seed: int,
         name: str | None = None,
     ) -> None:
-        import ConfigSpace  # noqa: PLC0415  # loads on use
-
         self.context_space = context_space
         self.name = name
         distributions = _distributions(context_distributions)
@@ -47,7 +46,7 @@ class ContextSampler:
             if each.name not in known:
                 raise InvalidContext("; ".join(context_space.problems({each.name: None})) + ".")
         # ConfigSpace draws in the order of names, so the order of a list does not matter.
-        self._space: Any = ConfigSpace.ConfigurationSpace(name=name, seed=seed % 2**32)
+        self._space: Any = libraries.ConfigSpace.ConfigurationSpace(name=name, seed=seed % 2**32)
         self._space.add([within(each, known[each.name]) for each in distributions])
 
     @property
@@ -80,13 +79,11 @@ class ContextSampler:
 
 
 def _distributions(given: "Declarations | str | Path") -> "list[Distribution]":
-    import ConfigSpace  # noqa: PLC0415  # loads on use
-
     if isinstance(given, str | Path):
         if not Path(given).is_file():
             raise InvalidContext(f"There is no context distribution at {str(given)!r}.")
         try:
-            space: Any = ConfigSpace.ConfigurationSpace.from_json(given)
+            space: Any = libraries.ConfigSpace.ConfigurationSpace.from_json(given)
         except (ValueError, AttributeError, KeyError, TypeError) as exc:
             raise InvalidContext(
                 f"{str(given)!r} is no ConfigSpace in JSON: {type(exc).__name__}: {exc}. Write one "

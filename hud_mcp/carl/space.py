@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from hud_mcp.carl import libraries
 from hud_mcp.carl.features import distribution_of, named_features, plain_value
 from hud_mcp.context import Context, ContextFeature
 from hud_mcp.context import ContextSpace as Space
@@ -152,20 +153,25 @@ class ContextSpace(Space):
         Raises:
             InvalidContext: There is no such feature, or it is text without choices.
         """
-        import numpy as np  # noqa: PLC0415  # loads on use
-        from gymnasium import spaces  # noqa: PLC0415  # loads on use
-
         features = self._chosen(context_feature_names)
         bounds = [self.get_lower_and_upper_bound(feature.name) for feature in features]
         if not as_dict:
-            low, high = (np.array([b[i] for b in bounds], dtype=np.float32) for i in (0, 1))
-            return spaces.Box(low, high, dtype=np.float32)
-        return spaces.Dict(
+            low, high = (
+                libraries.np.array([b[i] for b in bounds], dtype=libraries.np.float32)
+                for i in (0, 1)
+            )
+            return libraries.spaces.Box(low, high, dtype=libraries.np.float32)
+        return libraries.spaces.Dict(
             {
                 feature.name: (
-                    spaces.Box(np.float32(low), np.float32(high), (1,), np.float32)
+                    libraries.spaces.Box(
+                        libraries.np.float32(low),
+                        libraries.np.float32(high),
+                        (1,),
+                        libraries.np.float32,
+                    )
                     if (choices := _choices(feature)) is None
-                    else spaces.Discrete(len(choices))
+                    else libraries.spaces.Discrete(len(choices))
                 )
                 for feature, (low, high) in zip(features, bounds, strict=True)
             }
@@ -175,13 +181,11 @@ class ContextSpace(Space):
         self, context: Context, context_feature_names: Sequence[str] | None = None
     ) -> "dict[str, NDArray[np.float32] | np.int64]":
         """A complete context as an element of the space in dict form."""
-        import numpy as np  # noqa: PLC0415  # loads on use
-
         return {
             f.name: (
-                np.array([context[f.name]], dtype=np.float32)
+                libraries.np.array([context[f.name]], dtype=libraries.np.float32)
                 if (choices := _choices(f)) is None
-                else np.int64(choices.index(context[f.name]))
+                else libraries.np.int64(choices.index(context[f.name]))
             )
             for f in self._chosen(context_feature_names)
         }
@@ -190,13 +194,11 @@ class ContextSpace(Space):
         self, context: Context, context_feature_names: Sequence[str] | None = None
     ) -> "NDArray[np.float32]":
         """A complete context as an element of the space in vector form."""
-        import numpy as np  # noqa: PLC0415  # loads on use
-
         numbers = [
             context[f.name] if (choices := _choices(f)) is None else choices.index(context[f.name])
             for f in self._chosen(context_feature_names)
         ]
-        return np.array(numbers, dtype=np.float32)
+        return libraries.np.array(numbers, dtype=libraries.np.float32)
 
     def sample_contexts(
         self,
@@ -219,14 +221,12 @@ class ContextSpace(Space):
         Raises:
             InvalidContext: A feature is not there, or has nothing to draw from.
         """
-        import numpy as np  # noqa: PLC0415  # loads on use
-
         chosen = [self.find(name) for name in context_keys or ()]
         if context_keys is None:
             chosen = [feature for feature in self.features if _can_be_drawn(feature)]
         drawn = [distribution_of(feature) for feature in chosen]
         bits = random.SystemRandom().getrandbits(32) if seed is None else seed % 2**32
-        state = np.random.RandomState(bits)  # what ConfigSpace draws from
+        state = libraries.np.random.RandomState(bits)  # what ConfigSpace draws from
         contexts = [
             self.fill({each.name: each.sample_value(seed=state) for each in drawn})
             for _ in range(size)

@@ -6,17 +6,15 @@ conversation, `hud_sessions.py` which task a peer holds, `tunnel.py` a stream to
 calls, such as `ssh.py`, whose server is `ssh_server.py`.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from hud_mcp.lazy import lazy_names
 
 if TYPE_CHECKING:
     from hud_mcp.channel.server import bind, serve
+else:
+    __getattr__ = lazy_names(
+        __name__, "hud_mcp.channel.server:bind", "hud_mcp.channel.server:serve"
+    )
 
 __all__ = ["bind", "serve"]
-
-
-def __getattr__(name: str) -> Any:
-    if name in __all__:
-        from hud_mcp.channel import server  # noqa: PLC0415  # loads when it is used
-
-        return getattr(server, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -12,7 +12,9 @@ from hud_mcp.agents.agent import answer_text
 from hud_mcp.channel.frames import FRAME_BYTES, BadFrame, FrameReader, encode_frame
 from hud_mcp.channel.tunnel import splice
 from hud_mcp.errors import HudMcpError
+from hud_mcp.grade import Cause
 from hud_mcp.serving.listening import LOOPBACK, port_of
+from hud_mcp.session.caller import CAUSE, REASON
 from hud_mcp.session.credential import session_token
 from hud_mcp.session.receipts import digest
 
@@ -264,8 +266,12 @@ class ChannelClient:
             return stored
         return await self._call("tasks.grade", {"answer": answer}, within_s)
 
-    async def cancel(self) -> None:
+    async def cancel(self, *, reason: str | None = None, cause: Cause = Cause.AGENT) -> None:
         """End what the session holds; a start or a grade that another task waits for is cut off.
+
+        Args:
+            reason: Why, for the record of a server of this package.
+            cause: Whose doing it is; the same. It is taken from whoever planned the run alone.
 
         Raises:
             ChannelFailed: The connection is gone.
@@ -274,7 +280,8 @@ class ChannelClient:
         if self.graded is not None:
             raise self.graded
         self._refuse_if_lent("tasks.cancel")
-        request_id = self._write("tasks.cancel", {})
+        said = {} if reason is None else {REASON: reason, CAUSE: cause.value}
+        request_id = self._write("tasks.cancel", said if self.is_ours else {})
         async with self._lock:  # the call that is cut off is answered first
             _result("tasks.cancel", await self._reply(request_id, _REPLY_S))
 

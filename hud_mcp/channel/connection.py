@@ -9,21 +9,33 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from hud_mcp.agents.agent import answer_text
-from hud_mcp.channel.frames import FRAME_BYTES, BadFrame, FrameReader, encode_frame
+from hud_mcp.channel.frames import BadFrame, FrameReader, encode_frame
 from hud_mcp.channel.greeting import WrongGreeting, check_greeting
-from hud_mcp.channel.hud_sessions import HudSession, HudSessions, NotHeld
+from hud_mcp.channel.hud_session import HudSession
+from hud_mcp.channel.hud_sessions import HudSessions, NotHeld
+from hud_mcp.channel.replies import (
+    FAILED,
+    INTERNAL,
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    NO_METHOD,
+    UNAUTHORIZED,
+    RpcError,
+    error,
+    fitting,
+    graded,
+    known_of,
+    read_request,
+    started,
+)
 from hud_mcp.channel.words import in_hud_words
 from hud_mcp.environment import Environment
 from hud_mcp.errors import HudMcpError, InvalidContext, InvalidTask
-from hud_mcp.grade import Cause, Outcome, cause_of
-from hud_mcp.record.trajectory import Receipt
 from hud_mcp.session.caller import CREDENTIAL
 from hud_mcp.session.credential import read_session_token
 from hud_mcp.session.operations import OPERATIONS, Operations
-from hud_mcp.session.session import Session
-from hud_mcp.template import Prompt
 
-__all__ = ["Connection", "RpcError", "Service", "read_request"]
+__all__ = ["Connection", "Service"]
 
 logger = logging.getLogger(__name__)
 
@@ -32,18 +44,7 @@ _WRITE_S = 30.0
 _STOP_S = 10.0
 """How long a task call that is interrupted may take to end."""
 
-_INVALID_REQUEST, _NO_METHOD, _INVALID_PARAMS, _INTERNAL = -32600, -32601, -32602, -32603
-_FAILED, _UNAUTHORIZED = -32000, -32001
-
 Method = Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]
-
-
-class RpcError(Exception):
-    """What a request is answered with in place of a result."""
-
-    def __init__(self, code: int, text: str) -> None:
-        super().__init__(text)
-        self.code = code
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,7 @@ class Service:
         )
         if not known and not (self.operations and self.operations.admits(given)):
             raise RpcError(
-                _UNAUTHORIZED,
+                UNAUTHORIZED,
                 "this channel asks for a token; send it as `token` in hello or tunnel.open",
             )
 
@@ -164,7 +165,7 @@ class Connection:
                 last_s = time.monotonic()
             except TimeoutError:
                 if self._frames.has_begun:
-                    await self._send_error(None, _INVALID_REQUEST, "a frame did not come to an end")
+                    await self._send_error(None, INVALID_REQUEST, "a frame did not come to an end")
                     return None
                 self._held.touch()
                 if self._is_busy:
@@ -181,7 +182,7 @@ class Connection:
             return False
         request_id = frame.get("id")
         if not isinstance(request_id, int | str | None) or isinstance(request_id, bool):
-            await self._send_error(None, _INVALID_REQUEST, "an id is a whole number or a string")
+            await self._send_error(None, INVALID_REQUEST, "an id is a whole number or a string")
             return True
         try:
             method, given = read_request(frame)
@@ -190,14 +191,14 @@ class Connection:
                 self._known = True
             await self._dispatch(request_id, method, given)
         except RpcError as exc:
-            if request_id is not None or exc.code == _UNAUTHORIZED:
+            if request_id is not None or exc.code == UNAUTHORIZED:
                 await self._send_error(request_id, exc.code, str(exc))
-            return exc.code != _UNAUTHORIZED
+            return exc.code != UNAUTHORIZED
         return method != "bye"
 
     async def _dispatch(self, request_id: Any, method: str, params: dict[str, Any]) -> None:
         if method in ("tasks.cancel", "bye"):
-            await self._interrupt(method)
+            await self._interrupt(method, params)
             await self._reply(request_id, self._cancel if method != "bye" else self._bye, params)
             return
         run = self._methods.get(method)
@@ -205,11 +206,11 @@ class Connection:
             await self._operate(request_id, operate)
             return
         if run is None:
-            raise RpcError(_NO_METHOD, f"method not found: {method}")
+            raise RpcError(NO_METHOD, f"method not found: {method}")
         # A heartbeat, which is a hello with the session's own id, is no other request.
         is_beat = method == "hello" and params.get("session_id") == self._held.id
         if self._is_busy and not is_beat:
-            raise RpcError(_INVALID_REQUEST, f"{method}: a task call is still running")
+            raise RpcError(INVALID_REQUEST, f"{method}: a task call is still running")
         if method not in ("tasks.start", "tasks.grade"):
             await self._reply(request_id, run, params)
             return
@@ -238,22 +239,22 @@ class Connection:
         try:
             answer: dict[str, Any] = {"result": await perform()}
         except HudMcpError as exc:
-            answer = _error(_FAILED, str(exc))
+            answer = error(FAILED, str(exc))
             answer["error"]["data"] = {"kind": type(exc).__name__}
         except Exception:  # of this package alone: what an author's code raises is attributed
             logger.exception("an operation failed")
-            answer = _error(_INTERNAL, "internal error; the server's log says more")
+            answer = error(INTERNAL, "internal error; the server's log says more")
         if request_id is not None:
             await self._send({"jsonrpc": "2.0", "id": request_id, **answer})
 
-    async def _interrupt(self, method: str) -> None:
+    async def _interrupt(self, method: str, params: dict[str, Any]) -> None:
         """Cut off a task call that runs, and see to it that it is answered first."""
         call = self._call
         if call is None or call.done():
             return
         self._interrupted_by = method
         if self._calls == "tasks.start" and self._service.held.begun(self._held) is not None:
-            await self._service.held.cancel(self._held)
+            await self._service.held.cancel(self._held, params)
         elif self._can_interrupt:
             call.cancel()
         await asyncio.wait({call}, timeout=_STOP_S)
@@ -265,34 +266,34 @@ class Connection:
         except asyncio.CancelledError:
             if self._interrupted_by is None:
                 raise
-            answer = _error(_FAILED, f"{self._interrupted_by} interrupted the task")
+            answer = error(FAILED, f"{self._interrupted_by} interrupted the task")
         except RpcError as exc:
-            answer = _error(exc.code, str(exc))
+            answer = error(exc.code, str(exc))
         except NotHeld as exc:
-            answer = _error(_INVALID_REQUEST, str(exc), _known_of(exc.receipt))
+            answer = error(INVALID_REQUEST, str(exc), known_of(exc.receipt))
         except (InvalidTask, InvalidContext) as exc:
-            answer = _error(_INVALID_PARAMS, in_hud_words(str(exc)))
+            answer = error(INVALID_PARAMS, in_hud_words(str(exc)))
         except HudMcpError as exc:
             by = self._interrupted_by
             text = f"{by} interrupted the task" if by else in_hud_words(str(exc))
-            answer = _error(_FAILED, text)
+            answer = error(FAILED, text)
         except Exception:  # of this package alone: what an author's code raises is attributed
             logger.exception("a request could not be answered")
-            answer = _error(_INTERNAL, "internal error; the server's log says more")
+            answer = error(INTERNAL, "internal error; the server's log says more")
         self._can_interrupt = False
         if request_id is None:
             return
         was_sent = await self._send({"jsonrpc": "2.0", "id": request_id, **answer})
         if was_sent and not self._has_left:
-            self._held.untold_s = None
+            self._held.tell()
 
     async def _hello(self, params: dict[str, Any]) -> dict[str, Any]:
         try:
             asked = check_greeting(params)
         except WrongGreeting as exc:
-            raise RpcError(_INVALID_PARAMS, f"hello: {exc}") from None
+            raise RpcError(INVALID_PARAMS, f"hello: {exc}") from None
         if asked is not None:
-            raise RpcError(_FAILED, f"hello: this server cannot enforce '{asked}'; leave it out")
+            raise RpcError(FAILED, f"hello: this server cannot enforce '{asked}'; leave it out")
         wanted: str | None = params.get("session_id")
         if wanted is not None and wanted != self._held.id:
             take_over = params.get("take_over") is True
@@ -313,26 +314,26 @@ class Connection:
     async def _start(self, params: dict[str, Any]) -> dict[str, Any]:
         task_id, args = params.get("id"), params.get("args")
         if not isinstance(task_id, str):
-            raise RpcError(_INVALID_PARAMS, "tasks.start: 'id' must be a string")
+            raise RpcError(INVALID_PARAMS, "tasks.start: 'id' must be a string")
         if args is not None and not isinstance(args, dict):
-            raise RpcError(_INVALID_PARAMS, "tasks.start: 'args' must be an object")
+            raise RpcError(INVALID_PARAMS, "tasks.start: 'args' must be an object")
         given = cast("dict[str, Any]", args or {})
         self._check_size("tasks.start: 'args'", given)
-        return _started(await self._service.held.start(self._held, task_id, given))
+        return started(await self._service.held.start(self._held, task_id, given))
 
     async def _grade(self, params: dict[str, Any]) -> dict[str, Any]:
         answer = params.get("answer")
         self._check_size("tasks.grade: 'answer'", answer)
         text = "" if answer is None else answer_text(answer)
         limit = self._service.argument_bytes
-        return _graded(await self._service.held.grade(self._held, text, max_bytes=limit))
+        return graded(await self._service.held.grade(self._held, text, max_bytes=limit))
 
-    async def _cancel(self, _params: dict[str, Any]) -> dict[str, Any]:
-        await self._service.held.cancel(self._held)
+    async def _cancel(self, params: dict[str, Any]) -> dict[str, Any]:
+        await self._service.held.cancel(self._held, params)
         return {"cancelled": True}
 
-    async def _bye(self, _params: dict[str, Any]) -> dict[str, Any]:
-        await self._service.held.cancel(self._held)
+    async def _bye(self, params: dict[str, Any]) -> dict[str, Any]:
+        await self._service.held.cancel(self._held, params)
         self._service.held.forget(self._held)
         return {"goodbye": True}
 
@@ -340,99 +341,25 @@ class Connection:
         try:
             size = len(encode_frame({"": value}))
         except RecursionError:
-            raise RpcError(_INVALID_PARAMS, f"{name} is nested too deeply") from None
+            raise RpcError(INVALID_PARAMS, f"{name} is nested too deeply") from None
         if size > self._service.argument_bytes:
             raise RpcError(
-                _INVALID_PARAMS,
+                INVALID_PARAMS,
                 f"{name} has {size} bytes; at most {self._service.argument_bytes} are taken",
             )
 
     async def _send_error(self, request_id: Any, code: int, text: str) -> None:
-        await self._send({"jsonrpc": "2.0", "id": request_id, **_error(code, text)})
+        await self._send({"jsonrpc": "2.0", "id": request_id, **error(code, text)})
 
     async def _send(self, frame: dict[str, Any]) -> bool:
         """Send a reply; return whether it went on its way."""
         if self._writer.is_closing():
             return False
         try:
-            self._writer.write(_fitting(frame))
+            self._writer.write(fitting(frame))
             async with asyncio.timeout(_WRITE_S):
                 await self._writer.drain()
         except (TimeoutError, OSError):
             self._writer.transport.abort()
             return False
         return True
-
-
-def read_request(frame: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """A request's method and parameters.
-
-    Raises:
-        RpcError: It has none, or they are of the wrong kind.
-    """
-    method, params = frame.get("method"), frame.get("params")
-    if not isinstance(method, str):
-        raise RpcError(_INVALID_REQUEST, "a request has a `method`, a string")
-    if params is not None and not isinstance(params, dict):
-        raise RpcError(_INVALID_PARAMS, f"{method}: `params` is an object")
-    return method, cast("dict[str, Any]", params or {})
-
-
-def _error(code: int, text: str, data: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    said = {"code": code, "message": text or "it failed, and nothing is known of why"}
-    return {"error": {**said, "data": data} if data else said}
-
-
-def _fitting(frame: dict[str, Any]) -> bytes:
-    """A reply as its line; one that no client could read says so instead."""
-    line = encode_frame(frame)
-    if len(line) <= FRAME_BYTES:
-        return line
-    note = f"the reply has {len(line)} bytes, and a frame at most {FRAME_BYTES}"
-    result: dict[str, Any] = frame.get("result", {})
-    if "score" in result:  # what was graded is told; the record has the rest
-        kept = {k: result[k] for k in ("score", "done", "trajectory", "graded_at")}
-        return encode_frame({**frame, "result": {**kept, "content": f"{note}; the record has it"}})
-    return encode_frame({"jsonrpc": "2.0", "id": frame["id"], **_error(_FAILED, note)})
-
-
-def _started(session: Session) -> dict[str, Any]:
-    """A task that was started, as the wire has it: its prompt is text, or messages."""
-    prompt = session.prompt or Prompt(())
-    shown: Any = [m.original or {"role": m.role, "content": m.text} for m in prompt.messages]
-    if [(m.role, m.original) for m in prompt.messages] == [("user", None)]:
-        shown = prompt.messages[0].text
-    return {"trajectory": session.trajectory_id, **prompt.extra, "prompt": shown}
-
-
-def _known_of(receipt: Receipt | None) -> dict[str, Any]:
-    """What the error about a session that has ended says beside its text: its grade, stored."""
-    if receipt is None:
-        return {}
-    known: dict[str, Any] = {"outcome": receipt.outcome.value}
-    if receipt.said_cause:
-        known["cause"] = cause_of(receipt.outcome, receipt.cause).value
-    if receipt.outcome is Outcome.GRADED and receipt.reward is not None:
-        known |= {"grade": _graded(receipt), "answer_digest": receipt.answer_digest}
-    return known
-
-
-def _graded(receipt: Receipt) -> dict[str, Any]:
-    """A receipt as the wire has it: `score` is HUD's word for the reward."""
-    if receipt.outcome is not Outcome.GRADED or receipt.reward is None:
-        how = " ".join(part for part in (receipt.outcome.value, receipt.said_cause) if part)
-        raise RpcError(_FAILED, f"the task ended without a grade: {how}")
-    frame: dict[str, Any] = {
-        "score": float(receipt.reward),
-        "done": True,
-        "info": receipt.info,
-        "trajectory": receipt.trajectory,
-        "graded_at": receipt.ended_at.isoformat(),
-    }
-    if receipt.is_by_agent:
-        frame["cause"] = Cause.AGENT.value
-    if receipt.content is not None:
-        frame["content"] = receipt.content
-    if receipt.subscores:
-        frame["subscores"] = [s.model_dump(mode="json") for s in receipt.subscores]
-    return frame

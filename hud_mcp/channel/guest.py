@@ -8,9 +8,10 @@ import asyncio
 from contextlib import suppress
 from typing import Any
 
-from hud_mcp.channel.connection import RpcError, Service, read_request
+from hud_mcp.channel.connection import Service
 from hud_mcp.channel.frames import BadFrame, FrameReader, encode_frame
-from hud_mcp.channel.hud_sessions import HudSession
+from hud_mcp.channel.hud_session import HudSession
+from hud_mcp.channel.replies import RpcError, read_request
 
 __all__ = ["Guest"]
 

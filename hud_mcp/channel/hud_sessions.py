@@ -5,14 +5,18 @@ first task is the session of the same id, and each later one has an id derived f
 whoever has the HUD id reaches them all, after a restart too, and nobody else does.
 """
 
-import hashlib
-import secrets
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 import anyio
 
+from hud_mcp.channel.hud_session import (
+    HudSession,
+    Speaker,
+    new_session_id,
+    task_session_id,
+)
 from hud_mcp.environment import Environment
 from hud_mcp.errors import (
     HudMcpError,
@@ -24,13 +28,14 @@ from hud_mcp.errors import (
 )
 from hud_mcp.grade import Cause, Outcome
 from hud_mcp.record.trajectory import Receipt
+from hud_mcp.session.cancellation import read_cancellation
 from hud_mcp.session.endings import Ending
 from hud_mcp.session.receipts import digest, ended_how, ended_text
 from hud_mcp.session.registry import Sessions
 from hud_mcp.session.session import Caller, Session
 from hud_mcp.task import Task
 
-__all__ = ["PRINCIPAL", "HudSession", "HudSessions", "NotHeld", "Speaker", "new_session_id"]
+__all__ = ["PRINCIPAL", "HudSessions", "NotHeld", "WaysIn"]
 
 PRINCIPAL = "hud-channel"
 """Whose the channel's sessions are: an id of theirs opens nothing over MCP, nor the reverse."""
@@ -38,9 +43,8 @@ PRINCIPAL = "hud-channel"
 _GAP = 8
 """How many starts in a row may have failed without a trace, where a session is looked up."""
 
-_UNTOLD_S = 3600.0
 _UNTOLD = 256
-"""How long, and how many, grades that nobody received are kept for who asks without an id."""
+"""How many grades that nobody received are kept for who asks without an id."""
 
 _SWEEP_S = 10.0
 
@@ -57,70 +61,12 @@ class NotHeld(HudMcpError):
         self.receipt = receipt
 
 
-def new_session_id() -> str:
-    """A HUD session's id: 128 random bits."""
-    return f"sess-{secrets.token_hex(16)}"
+class WaysIn(Protocol):
+    """The ways into the worlds of HUD sessions beside their calls."""
 
-
-class Speaker(Protocol):
-    """A connection that speaks for a session."""
-
-    def lose(self) -> None:
-        """End: another connection has taken the session over."""
+    def dismiss(self, held: HudSession) -> None:
+        """Let a session in no more."""
         ...
-
-
-class HudSession:
-    """One HUD session.
-
-    Attributes:
-        id: Its id.
-        speaker: The connection that speaks for it; None where it is parked.
-        count: How many ids of tasks it has used.
-        session: The current task's session; None without one.
-        stored: The id of the current task's session, where this process has yet to bring it back.
-        receipt: Of a current task that had ended before this process began.
-        starting: HudSession while a task is started.
-        untold_s: Since when a grade waits that no connection was told of; None without one.
-    """
-
-    def __init__(self, session_id: str) -> None:
-        self.id = session_id
-        self.speaker: Speaker | None = None
-        self.count = 0
-        self.session: Session | None = None
-        self.stored: str | None = None
-        self.receipt: Receipt | None = None
-        self.starting = anyio.Lock()
-        self.untold_s: float | None = None
-
-    @property
-    def goes_on(self) -> bool:
-        """Whether it holds a task that has not ended, or is being started."""
-        if self.stored is not None or self.starting.locked():
-            return True
-        return self.session is not None and (not self.session.is_over or self.session.is_let_go)
-
-    @property
-    def is_untold(self) -> bool:
-        """Whether it asked for a grade, not long ago, that no connection was told of."""
-        return self.untold_s is not None and time.monotonic() - self.untold_s < _UNTOLD_S
-
-    @property
-    def is_told(self) -> bool:
-        """Whether its task was graded, and its peer was told of the grade."""
-        if self.session is None or self.session.receipt is None or self.untold_s is not None:
-            return False
-        return self.session.receipt.outcome is Outcome.GRADED
-
-    def touch(self) -> None:
-        """Note that a peer attends to its task, which does not expire as idle meanwhile."""
-        if self.session is not None:
-            self.session.touch()
-
-    def drop(self) -> None:
-        """Hold nothing."""
-        self.session = self.stored = self.receipt = self.untold_s = None
 
 
 class HudSessions:
@@ -130,22 +76,17 @@ class HudSessions:
         sessions: The registry.
         environment: The environment that the channel serves.
         adopts: Whether a peer that names no session may take over the only parked one.
-        on_forget: Called with each session that is over for good, or that only the store knows
-            from then on.
+        ways_in: They are told of each session that is over for good, or that only the store
+            knows from then on.
     """
 
     def __init__(
-        self,
-        sessions: Sessions,
-        environment: Environment,
-        *,
-        adopts: bool,
-        on_forget: Callable[["HudSession"], None] = lambda _held: None,
+        self, sessions: Sessions, environment: Environment, *, adopts: bool, ways_in: WaysIn
     ) -> None:
         self._sessions = sessions
         self._environment = environment
         self._adopts = adopts
-        self._on_forget = on_forget
+        self._ways_in = ways_in
         self._held: dict[str, HudSession] = {}
         self._caller = Caller(principal=PRINCIPAL)
         self._adopting = anyio.Lock()
@@ -157,7 +98,7 @@ class HudSessions:
     def open(self, speaker: Speaker) -> HudSession:
         """A new HUD session, spoken for by its connection."""
         held = HudSession(new_session_id())
-        held.speaker = speaker
+        held.speak(speaker)
         self._held[held.id] = held
         return held
 
@@ -170,9 +111,8 @@ class HudSessions:
 
         Where another connection speaks for it by now, nothing happens.
         """
-        if held.speaker is not speaker:
+        if not held.park(speaker):
             return
-        held.speaker = None
         if not held.goes_on and not held.is_untold:
             self._remove(held)  # the store knows how it ended
         if time.monotonic() >= self._sweep_at_s:
@@ -182,7 +122,7 @@ class HudSessions:
     def _sweep(self) -> None:
         """Forget parked sessions whose tasks have ended meanwhile."""
         ended = [h for h in self._held.values() if h.speaker is None and not h.goes_on]
-        untold = sorted((h for h in ended if h.is_untold), key=lambda h: h.untold_s or 0.0)
+        untold = sorted((h for h in ended if h.is_untold), key=lambda h: h.untold_s)
         kept = {h.id for h in untold[-_UNTOLD:]}
         for held in ended:
             if held.id not in kept:
@@ -190,7 +130,7 @@ class HudSessions:
 
     def _remove(self, held: HudSession) -> None:
         self._held.pop(held.id, None)
-        self._on_forget(held)
+        self._ways_in.dismiss(held)
 
     def forget(self, held: HudSession) -> None:
         """Note that a session is over for good."""
@@ -243,7 +183,7 @@ class HudSessions:
             raise NotHeld(_unknown(session_id, receipt), receipt)
         if other is not None:
             other.lose()
-        held.speaker = speaker
+        held.speak(speaker)
         self._held[held.id] = held
         held.touch()
         return held
@@ -259,21 +199,19 @@ class HudSessions:
         """
         task = self._mint(task_id, args)
         async with held.starting:
-            await self._end_current(held)
+            await self._end_current(held, _cancelled())
             held.drop()
-            number = held.count
-            held.count += 1
             try:
                 session = await self._sessions.start(
                     task,
                     caller=self._caller,
-                    session_id=_task_session_id(held.id, number),
+                    session_id=held.next_task_id(),
                     drawn=True,
                 )
             except (InvalidTask, InvalidContext, LimitReached):
-                held.count = number  # nothing is recorded under the id
+                held.return_task_id()  # nothing is recorded under it
                 raise
-            held.session = session
+            held.hold(session)
             return session
 
     async def grade(
@@ -302,7 +240,7 @@ class HudSessions:
         session = await self._current(held)
         if session is None:
             return _same_answer(held.receipt, answer)
-        held.untold_s = time.monotonic()
+        held.ask_grade()
         try:
             receipt = await session.respond(answer, max_bytes=max_bytes)
         except SessionEnded:
@@ -314,26 +252,37 @@ class HudSessions:
             raise SessionEnded("The task was not graded.")
         return receipt
 
-    async def cancel(self, held: HudSession) -> None:
-        """End the task that a session holds, whatever it does; without one, nothing happens."""
+    async def cancel(self, held: HudSession, said: Mapping[str, Any]) -> None:
+        """End the task that a session holds, whatever it does; without one, nothing happens.
+
+        Args:
+            held: The session.
+            said: What came with the call; see `read_cancellation`.
+        """
+        reason, cause = await read_cancellation(
+            said,
+            secret_digest=digest(held.task_id),
+            store=self._sessions.store,
+        )
+        ending = _cancelled(reason, cause)
         if held.starting.locked() and (begun := self.begun(held)) is not None:
-            await begun.finish(_cancelled(), abort=True)
+            await begun.finish(ending, abort=True)
         async with held.starting:
-            await self._end_current(held)
+            await self._end_current(held, ending)
             held.drop()
 
     def begun(self, held: HudSession) -> Session | None:
         """The session of a task that is being started, while its setup runs; else None."""
-        found = self._sessions.here(_task_session_id(held.id, held.count - 1), self._caller)
+        found = self._sessions.here(held.task_id, self._caller)
         return None if found is None or found.is_closed else found
 
-    async def _end_current(self, held: HudSession) -> None:
+    async def _end_current(self, held: HudSession, ending: Ending) -> None:
         try:
             session = await self._current(held)
         except HudMcpError:
             return  # it cannot be brought back, or another server runs it
         if session is not None and not session.is_over:
-            await session.finish(_cancelled(), abort=True)
+            await session.finish(ending, abort=True)
 
     async def _current(self, held: HudSession) -> Session | None:
         """The session of the task that is held; None where it ended before this process began."""
@@ -342,10 +291,8 @@ class HudSessions:
             found = await self._sessions.find(held.stored, self._caller)
         elif held.session is not None and held.session.is_let_go:
             found = await self._sessions.current(held.session)
-        if isinstance(found, Session):
-            held.session, held.stored = found, None
-        elif found is not None:
-            held.receipt, held.session, held.stored = found, None, None
+        if found is not None:
+            held.hold(found)
         return held.session
 
     async def _adopt(self, held: HudSession, answer: str | None = None) -> bool:
@@ -372,13 +319,13 @@ class HudSessions:
             if parked:
                 await self._take(held, parked[0])
             elif waiting:
-                held.session = await self._sessions.adopt(waiting[0])
+                held.hold(await self._sessions.adopt(waiting[0]))
             return bool(parked or waiting)
 
     async def _take(self, held: HudSession, other: HudSession) -> None:
         async with other.starting:
             pass
-        held.session, held.stored, held.receipt = other.session, other.stored, other.receipt
+        held.take(other)
         self.forget(other)
 
     def _untold(self, answer: str) -> list[HudSession]:
@@ -405,18 +352,15 @@ class HudSessions:
         """A HUD session that an earlier process on the store held, or None."""
         if not self._sessions.store.exists:
             return None
-        held = HudSession(session_id)
-        number = 0
-        while number < held.count + _GAP:
-            task_session_id = _task_session_id(session_id, number)
+        count, number = 0, 0
+        held: str | Receipt | None = None
+        while number < count + _GAP:
+            task_id = task_session_id(session_id, number)
             number += 1
-            found = await self._sessions.store.find_session(
-                digest(task_session_id), principal=PRINCIPAL
-            )
+            found = await self._sessions.store.find_session(digest(task_id), principal=PRINCIPAL)
             if found is not None:
-                held.count, held.receipt = number, found[1]
-                held.stored = None if found[1] is not None else task_session_id
-        return held if held.count else None
+                count, held = number, found[1] or task_id
+        return HudSession(session_id, count=count, held=held) if count else None
 
     def listed(self) -> list[dict[str, Any]]:
         """What can be started, as the wire has it: templates, and rows with their own prompts."""
@@ -464,14 +408,9 @@ def _unknown(session_id: str, receipt: Receipt) -> str:
     return text if receipt.outcome is Outcome.GRADED else f"{text}: it {ended_how(receipt)}"
 
 
-def _task_session_id(session_id: str, number: int) -> str:
-    if number == 0:
-        return session_id
-    return f"sess-{hashlib.sha256(f'{session_id}/{number}'.encode()).hexdigest()[:32]}"
-
-
-def _cancelled() -> Ending:
-    return Ending(Outcome.CANCELLED, told="It was cancelled by the client.", cause=Cause.AGENT)
+def _cancelled(reason: str | None = None, cause: Cause = Cause.AGENT) -> Ending:
+    told = "It was cancelled by the client."
+    return Ending(Outcome.CANCELLED, error=reason, told=told, cause=cause)
 
 
 def _same_answer(receipt: Receipt | None, answer: str) -> Receipt:

@@ -1,14 +1,18 @@
 """What a channel publishes: the capabilities that its environment declares, and its endpoints."""
 
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from hud_mcp.capability import Capability
-from hud_mcp.channel.connection import RpcError
 from hud_mcp.channel.endpoints.endpoints import Endpoints
-from hud_mcp.channel.hud_sessions import HudSession
+from hud_mcp.channel.hud_session import HudSession
+from hud_mcp.channel.replies import RpcError
 from hud_mcp.environment import Environment
+from hud_mcp.session.session import Session
 
 __all__ = ["Publishing"]
+
+Attend = Callable[[HudSession], Awaitable[Session]]
 
 
 class Publishing:
@@ -23,9 +27,14 @@ class Publishing:
         self._environment = environment
         self._endpoints = endpoints
 
-    async def bindings(self, held: HudSession) -> list[dict[str, Any]]:
-        """What a HUD session is given: of its endpoints, the ways that are its own."""
-        published = [*self._environment.capabilities, *await self._endpoints.admit(held)]
+    async def bindings(self, attend: Attend, held: HudSession) -> list[dict[str, Any]]:
+        """What a HUD session is given: of its endpoints, those that are its own.
+
+        Args:
+            attend: Returns the session of the task that a HUD session holds.
+            held: The HUD session.
+        """
+        published = [*self._environment.capabilities, *await self._endpoints.admit(held, attend)]
         return [
             {"name": c.name, "protocol": c.protocol, "url": c.url, "params": c.params}
             for c in published

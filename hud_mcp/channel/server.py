@@ -6,12 +6,13 @@ import logging
 import signal
 import socket
 from collections.abc import Callable
+from functools import partial
 from typing import Any, cast
 
 import anyio
 
 from hud_mcp.channel.bound import BoundChannel
-from hud_mcp.channel.connection import Connection, RpcError, Service
+from hud_mcp.channel.connection import Connection, Service
 from hud_mcp.channel.endpoints.endpoints import Endpoints
 from hud_mcp.channel.frames import (
     CHUNK_BYTES,
@@ -24,6 +25,7 @@ from hud_mcp.channel.frames import (
 from hud_mcp.channel.guest import Guest
 from hud_mcp.channel.hud_sessions import HudSessions
 from hud_mcp.channel.publishing import Publishing
+from hud_mcp.channel.replies import RpcError
 from hud_mcp.channel.tunnel import TunnelRefused, dial, splice
 from hud_mcp.environment import Environment
 from hud_mcp.errors import HudMcpError
@@ -135,15 +137,13 @@ class Channel:
             self._sessions,
             self.environment,
             adopts=loopback or self._token is not None,
-            on_forget=self._endpoints.dismiss,
+            ways_in=self._endpoints,
         )
-        self._endpoints.find_session = held.attend
-        self._sessions.close_first(self._endpoints.close)
         self._service = Service(
             environment=self.environment,
             held=held,
             token=self._token,
-            bindings=self._publishing.bindings,
+            bindings=partial(self._publishing.bindings, held.attend),
             idle_s=self._idle_s,
             touch_s=min(_TOUCH_S, limits.idle_s / 3, self._idle_s),
             argument_bytes=argument_bytes,
@@ -171,7 +171,7 @@ class Channel:
         if self._server is not None:
             self._server.close()
         if self._sessions is not None and self._closes_sessions:
-            await self._sessions.close()
+            await self._sessions.close([self._endpoints])
         await self._endpoints.close()
         if self._service is not None and self._service.calls:
             await asyncio.wait(self._service.calls, timeout=_CLOSE_S)  # their replies are sent

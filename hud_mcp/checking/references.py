@@ -1,5 +1,6 @@
 """What of a task no agent may read: its reference answers, and arguments that no prompt tells."""
 
+import html
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -180,8 +181,6 @@ def _plain(text: str) -> str:
 
 
 def _html(text: str) -> str:
-    import html  # noqa: PLC0415  # only here
-
     return html.escape(text)
 
 

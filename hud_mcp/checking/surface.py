@@ -14,6 +14,7 @@ from hud_mcp.action import Value
 from hud_mcp.agents.agent import Agent
 from hud_mcp.core_tools import ACT, CANCEL_TASK, CORE_TOOLS, LIST_TASKS, START_TASK, TASK_STATUS
 from hud_mcp.environment import Environment
+from hud_mcp.lazy import libraries
 from hud_mcp.rollout.conversation import repeat
 from hud_mcp.rollout.link import ConnectionLost, Reply
 from hud_mcp.rollout.server import RunServer
@@ -187,12 +188,9 @@ def _junk(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 async def _completions(server: RunServer, prompt: str, names: Sequence[str]) -> list[Seen]:
-    from mcp.shared.exceptions import MCPError  # noqa: PLC0415  # half a second to load
-    from mcp_types import PromptReference  # noqa: PLC0415  # the same
-
     found: list[Seen] = []
     for name in names:
-        wanted = PromptReference(name=prompt)
+        wanted = libraries.mcp_types.PromptReference(name=prompt)
         try:
             done = await _ask(
                 server,
@@ -200,7 +198,7 @@ async def _completions(server: RunServer, prompt: str, names: Sequence[str]) -> 
                     wanted, {"name": name, "value": ""}
                 ),
             )
-        except MCPError as exc:
+        except libraries.MCPError as exc:
             found.append(Seen(place=f"completion of {name}", kind="error", text=exc.error.message))
             continue
         found += [
@@ -240,25 +238,23 @@ async def _trajectory(server: RunServer, session: str) -> list[Seen]:
 
 async def _read(server: RunServer, uri: str) -> tuple[dict[str, Any], str | None]:
     """The JSON of a resource; or what was said in its place."""
-    from mcp.shared.exceptions import MCPError  # noqa: PLC0415  # half a second to load
-
     try:
         read = await _ask(server, lambda client: client.read_resource(uri))
-    except MCPError as exc:
+    except libraries.MCPError as exc:
         return {}, exc.error.message
     return orjson.loads(read.contents[0].text), None
 
 
 async def _live_page(agent: Agent) -> list[Seen]:
     """What the live page of a session shows to whoever has its address, which a server tells."""
-    import httpx2  # noqa: PLC0415  # the SDK's HTTP client, which only a run needs
-
     status: Any = await agent.ask(TASK_STATUS, {})
     address = status.structured.get("live_url")
     if not isinstance(address, str):
         return []
     found: list[Seen] = []
-    async with httpx2.AsyncClient(timeout=httpx2.Timeout(10), trust_env=False) as web:
+    async with libraries.httpx2.AsyncClient(
+        timeout=libraries.httpx2.Timeout(10), trust_env=False
+    ) as web:
         for tail in ("", "/events"):
             text = ""
             try:
@@ -268,7 +264,7 @@ async def _live_page(agent: Agent) -> list[Seen]:
                             text += part
                             if len(text) > _PAGE_CHARS or (tail and "\n\n" in text):
                                 break
-            except httpx2.HTTPError as exc:
+            except libraries.httpx2.HTTPError as exc:
                 raise ConnectionLost(f"The live page of a session broke: {exc}.") from exc
             found += [
                 Seen(place=f"the live page{tail}", kind="metadata", text=line)

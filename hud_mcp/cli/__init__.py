@@ -26,6 +26,7 @@ _COMMANDS = {
     "jobs": "List jobs, or show what the runs of one amount to.",
     "trace": "Show a trajectory step by step.",
     "view": "Show jobs, trajectories and running sessions in a web page.",
+    "taskset": "Import public sets of tasks; look at, check, split and sample sets.",
     "tasks": "List the tasks of a taskset, or show one.",
     "functions": "List what `setup` and `evaluate` of a task may name.",
     "export": "Write a job or a trajectory as JSON Lines, Parquet, ATIF, HTML or GIF.",

@@ -8,6 +8,7 @@ from typing import Any
 
 import anyio
 
+from hud_mcp.cli import surfaces
 from hud_mcp.errors import InvalidEnvironment
 
 __all__ = ["is_bridged", "listed_by", "offer_published", "open_bridges"]
@@ -43,11 +44,7 @@ async def offer_published(sessions: Any) -> None:
                     _HOOKS_S,
                 )
         if any(c.protocol.partition("/")[0] == "mcp" for c in environment.capabilities):
-            from hud_mcp.channel.bridge.published import (  # noqa: PLC0415  # only where it is used
-                offer_published_tools,
-            )
-
-            await offer_published_tools(environment)
+            await surfaces.offer_published_tools(environment)
 
 
 def _note(hooks: "asyncio.Future[None]") -> None:
@@ -58,9 +55,7 @@ def _note(hooks: "asyncio.Future[None]") -> None:
 
 def listed_by(bridged: Sequence[Any]) -> list[Any]:
     """The tasks that the sources of bridged environments declare, as tasksets."""
-    from hud_mcp.taskset import Taskset  # noqa: PLC0415  # loads where it is used
-
-    return [Taskset(each.listed, name=each.name) for each in bridged if each.listed]
+    return [surfaces.Taskset(each.listed, name=each.name) for each in bridged if each.listed]
 
 
 @asynccontextmanager
@@ -81,9 +76,7 @@ async def open_bridges(
     opened: list[Any] = []
     try:
         for source in filter(is_bridged, sources):
-            from hud_mcp.channel.bridge import bridge  # noqa: PLC0415  # loads where it is used
-
-            opened.append(await bridge(source, python=python))
+            opened.append(await surfaces.bridge(source, python=python))
             names = [*taken, *(environment.name for environment in opened)]
             if names.count(opened[-1].name) > 1:
                 raise InvalidEnvironment(

@@ -6,12 +6,14 @@ from typing import Any
 import anyio
 import click
 
+from hud_mcp.cli import surfaces
 from hud_mcp.cli.finite import FiniteFloat
 from hud_mcp.cli.hosts import allow_option, read_hosts
 from hud_mcp.cli.operator import read_operator_token
 from hud_mcp.cli.process import raise_file_limit
 from hud_mcp.cli.recording import record_option
-from hud_mcp.cli.serve import leave, load, only_environment, private_stdout, read_limits
+from hud_mcp.cli.serve import leave, private_stdout, read_limits
+from hud_mcp.cli.sources import load, only_environment
 from hud_mcp.cli.startup import without_collecting
 from hud_mcp.cli.tokens import read_one_token, token_file_option
 from hud_mcp.errors import HudMcpError
@@ -87,19 +89,16 @@ async def _serve(options: dict[str, Any], printed: Any) -> int:
     token = read_one_token(options["token"], options["token_file"], check=False)
     source = f"{options['source']}:{options['name']}" if options["name"] else options["source"]
     with without_collecting():
-        from hud_mcp.channel.server import CHANNEL_LIMITS, serve  # noqa: PLC0415  # loads when used
-        from hud_mcp.session.registry import Sessions  # noqa: PLC0415  # the same
-        from hud_mcp.store import Store  # noqa: PLC0415  # the same
-
+        serve_channel = surfaces.serve_channel
         environments, tasksets = load([source], options["tasksets"])
     environment = only_environment(environments, "A channel")
     given = read_limits(options["limits"])
-    limits = CHANNEL_LIMITS.model_copy(
+    limits = surfaces.CHANNEL_LIMITS.model_copy(
         update={name: getattr(given, name) for name in given.model_fields_set}
     )
-    sessions = Sessions(
+    sessions = surfaces.Sessions(
         environments,
-        store=Store(options["store"]),
+        store=surfaces.Store(options["store"]),
         tasksets=tasksets,
         limits=limits,
         local_hosts=read_hosts(options["allow"]),
@@ -111,7 +110,7 @@ async def _serve(options: dict[str, Any], printed: Any) -> int:
         click.echo(f"HUD_SERVE_PORT={port}", file=printed)
         printed.flush()
 
-    code = await serve(
+    code = await serve_channel(
         environment,
         options["host"],
         options["port"],

@@ -46,8 +46,8 @@ from hud_mcp.taskset import Taskset
 __all__ = ["command"]
 
 _RECORDED = (
-    "taskset", "agent", "agent_command", "pattern", "group", "seed", "max_steps", "timeout",
-    "name", "image", "contexts", "context_selector", "allow",
+    "taskset", "agent", "agent_command", "pattern", "split", "group", "seed", "max_steps",
+    "timeout", "name", "image", "contexts", "context_selector", "allow",
 )  # fmt: skip
 """What a resumed job takes from its record: another value would make it another job."""
 
@@ -78,6 +78,7 @@ _SETTLE_S = 15.0
     metavar="PATTERN",
     help="Only tasks whose id, environment or template is like this: a shell pattern, or a part.",
 )
+@click.option("--split", help="Only tasks of one split.")
 @click.option("--group", type=click.IntRange(1), default=1, help="Runs of each task.")
 @click.option(
     "--seed",

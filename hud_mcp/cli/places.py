@@ -4,7 +4,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hud_mcp.errors import InvalidTask, SourceNotFound, did_you_mean
-from hud_mcp.loading.source import gymnasium_source, lasting_source, shipped_environments
+from hud_mcp.loading.source import (
+    gymnasium_source,
+    lasting_source,
+    shipped_environments,
+    shipped_name,
+)
 from hud_mcp.taskset import Taskset
 from hud_mcp.types import why_remote
 
@@ -31,8 +36,8 @@ def find_sources(given: Sequence[str], tasks: Taskset, folder: Path) -> list[str
     found: list[str] = []
     first = {task.env: task.id for task in reversed(tasks)}
     for name in tasks.environment_names:
-        if name in shipped:
-            found.append(name)
+        if (own := shipped_name(name)) is not None:
+            found.append(own)
         elif beside.is_file():
             found.append(str(beside))
         elif (made := gymnasium_source(name)) is not None:

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import anyio.to_thread
+
 from hud_mcp.agents.command import command_name
 from hud_mcp.analysis.statistics import counting
 from hud_mcp.cli.bridges import is_bridged
@@ -12,7 +14,14 @@ from hud_mcp.cli.hosts import read_hosts
 from hud_mcp.cli.places import find_sources, lasting_source
 from hud_mcp.errors import HudMcpError, InvalidTask
 from hud_mcp.loading.contexts import contexts_for, spread
-from hud_mcp.loading.provenance import UNUSED, UnusedContexts, unused_contexts
+from hud_mcp.loading.importers.rows import count
+from hud_mcp.loading.provenance import (
+    NOT_RUNNABLE,
+    UNUSED,
+    UnusedContexts,
+    unused_contexts,
+    why_not_runnable,
+)
 from hud_mcp.loading.source import find_taskset, load_environments
 from hud_mcp.record.job import Job
 from hud_mcp.rollout.plan import PlannedRun, RunOptions, plan_runs
@@ -23,6 +32,8 @@ from hud_mcp.task import Task
 from hud_mcp.taskset import Taskset
 
 __all__ = ["Prepared", "begin_job", "resume_job"]
+
+_SHOWN_REASONS = 3
 
 
 @dataclass(frozen=True)
@@ -50,16 +61,11 @@ async def begin_job(store: Store, options: Mapping[str, Any]) -> Prepared:
         InvalidContext: A context does not fit an environment of the tasks.
         HudMcpError: No task is meant.
     """
-    path = find_taskset(options["taskset"])
+    path = await anyio.to_thread.run_sync(find_taskset, options["taskset"])
     tasks = Taskset.from_file(path)
     if not len(tasks):
         raise HudMcpError(f"{path} holds no tasks. Write one as JSON on each line.")
-    chosen = tasks.filter(options["pattern"]) if options["pattern"] else tasks
-    if not len(chosen):
-        raise HudMcpError(
-            f"No task of {path} is like {options['pattern']!r}; `hud-mcp tasks` lists them, and * "
-            "matches anything."
-        )
+    chosen, left_out = _runnable(_chosen(tasks, path, options))
     how = RunOptions(
         agent=options["agent"],
         agent_command=options["agent_command"],
@@ -88,6 +94,8 @@ async def begin_job(store: Store, options: Mapping[str, Any]) -> Prepared:
     metadata: dict[str, Any] = {"options": how.model_dump(mode="json", exclude_none=True)}
     if unused is not None:
         metadata[UNUSED] = unused.model_dump(mode="json")
+    if left_out:
+        metadata[NOT_RUNNABLE] = left_out
     agent = how.agent or command_name(how.agent_command or "", Path(how.folder))
     job = Job(
         name=options["name"] or f"{tasks.name} {agent}",
@@ -134,6 +142,37 @@ async def resume_job(store: Store, options: Mapping[str, Any]) -> Prepared:
     given = {name: options[name] for name in ("max_concurrent", "retries")}
     how = how.model_copy(update={name: n for name, n in given.items() if n is not None})
     return Prepared(job, tasks, planned, how)
+
+
+def _chosen(tasks: Taskset, path: Path, options: Mapping[str, Any]) -> Taskset:
+    """The tasks that the options mean.
+
+    Raises:
+        InvalidTask: There is no such split.
+        HudMcpError: None is like the pattern.
+    """
+    chosen = tasks.split(options["split"]) if options.get("split") else tasks
+    if options["pattern"]:
+        chosen = chosen.filter(options["pattern"])
+    if not len(chosen):
+        raise HudMcpError(
+            f"No task of {path} is like {options['pattern']!r}; `hud-mcp tasks` lists them, and * "
+            "matches anything."
+        )
+    return chosen
+
+
+def _runnable(tasks: Taskset) -> tuple[Taskset, dict[str, int]]:
+    """The rows that run here, and why the others do not, to how many.
+
+    Raises:
+        HudMcpError: None runs here.
+    """
+    counted = count(tasks)
+    if counted.rows and not counted.runnable:
+        why = "; ".join(list(counted.reasons)[:_SHOWN_REASONS])
+        raise HudMcpError(f"None of {counted.rows} tasks of {tasks.name} runs here: {why}.")
+    return tasks.filter(lambda task: why_not_runnable(task) is None), dict(counted.reasons)
 
 
 def _spread(

@@ -1,9 +1,13 @@
 """What a command does to the process that it runs in."""
 
+import ctypes
 import os
 import sys
 from contextlib import suppress
 from pathlib import Path
+
+if sys.platform != "win32":
+    import resource
 
 __all__ = ["discard_output", "keep_to_itself", "raise_file_limit"]
 
@@ -19,9 +23,7 @@ def raise_file_limit() -> None:
 
     The usual soft limit is 1,024, for programs that use `select`; a server holds more sessions.
     """
-    try:
-        import resource  # noqa: PLC0415  # not on Windows
-    except ImportError:
+    if sys.platform == "win32":
         return
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _FILES if hard == resource.RLIM_INFINITY else min(hard, _FILES)
@@ -39,8 +41,6 @@ def keep_to_itself() -> None:
     """
     if sys.platform != "linux":
         return
-    import ctypes  # noqa: PLC0415  # only where a run holds a token
-
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
 

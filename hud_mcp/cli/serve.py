@@ -15,14 +15,17 @@ import anyio
 import click
 from pydantic import ValidationError
 
-from hud_mcp.cli.bridges import is_bridged, listed_by, offer_published, open_bridges
+from hud_mcp.cli import surfaces
+from hud_mcp.cli.bridges import listed_by, offer_published, open_bridges
 from hud_mcp.cli.hosts import allow_option, read_hosts
 from hud_mcp.cli.operator import read_operator_token
 from hud_mcp.cli.process import keep_to_itself, raise_file_limit
 from hud_mcp.cli.recording import record_option
+from hud_mcp.cli.sources import load, only_environment
 from hud_mcp.cli.startup import without_collecting
 from hud_mcp.cli.tokens import read_tokens, token_file_option, with_operator
 from hud_mcp.errors import HudMcpError, did_you_mean
+from hud_mcp.lazy import libraries
 from hud_mcp.observation import DEFAULT_FORMAT, IMAGE_FORMATS
 from hud_mcp.server.stdio.claim import claim_stdio
 from hud_mcp.serving.listening import LOOPBACK, base_url, listen, port_of, read_address
@@ -204,14 +207,8 @@ def private_stdout() -> TextIO:
 async def _serve(options: dict[str, Any], streams: Any, printed: Any) -> int:
     operator_token = read_operator_token(options["operator_token_file"])
     options["tokens"] = read_tokens(options["tokens"], options["token_file"])
-    # Imported here: an error in an option is told before half a second of imports.
     with without_collecting():
-        from hud_mcp.server.app import build_server  # noqa: PLC0415
-        from hud_mcp.server.stdio.serve import serve_stdio  # noqa: PLC0415
-        from hud_mcp.session.operations import Operations  # noqa: PLC0415
-        from hud_mcp.session.registry import Sessions  # noqa: PLC0415
-        from hud_mcp.store import Store  # noqa: PLC0415
-
+        build_server, serve_stdio = surfaces.build_server, surfaces.serve_stdio
         environments, tasksets = load(options["sources"], options["tasksets"])
     bridges = AsyncExitStack()
     bridged = await bridges.enter_async_context(
@@ -220,9 +217,9 @@ async def _serve(options: dict[str, Any], streams: Any, printed: Any) -> int:
     environments += bridged
     if not options["tasksets"]:
         tasksets += listed_by(bridged)
-    sessions = Sessions(
+    sessions = surfaces.Sessions(
         environments,
-        store=Store(options["store"]),
+        store=surfaces.Store(options["store"]),
         tasksets=tasksets,
         limits=read_limits(options["limits"]),
         reward_policy=options["reward"],
@@ -237,7 +234,7 @@ async def _serve(options: dict[str, Any], streams: Any, printed: Any) -> int:
     server = build_server(
         sessions,
         image=options["image"],
-        operations=Operations(sessions, token=operator_token) if operator_token else None,
+        operations=surfaces.Operations(sessions, token=operator_token) if operator_token else None,
     )
     try:
         async with _channel(options, sessions) as port:
@@ -272,11 +269,9 @@ async def _channel(options: dict[str, Any], sessions: Any) -> AsyncGenerator[int
     if options["channel"] is None:
         yield None
         return
-    from hud_mcp.channel.server import Channel  # noqa: PLC0415  # only where it is asked for
-
     host, port = read_address(options["channel"], option="--channel")
     environment = only_environment(list(sessions.environments.values()), "--channel")
-    channel = Channel(
+    channel = surfaces.Channel(
         environment,
         sessions=sessions,
         token=options["channel_token"],
@@ -292,38 +287,19 @@ async def _channel(options: dict[str, Any], sessions: Any) -> AsyncGenerator[int
         await channel.close()
 
 
-def only_environment(environments: Sequence[Any], what: str) -> Any:
-    """The one environment of several that a channel can serve.
-
-    Raises:
-        HudMcpError: There are several.
-    """
-    if len(environments) == 1:
-        return environments[0]
-    names = ", ".join(e.name for e in environments)
-    raise HudMcpError(
-        f"{what} serves one environment, and there are {len(environments)}: {names}. Name one as "
-        "path/to/env.py:name."
-    )
-
-
 @asynccontextmanager
 async def _live_pages(options: dict[str, Any], sessions: Any) -> AsyncGenerator[None]:
     """Serve live pages on a loopback port while the body runs, if they are asked for."""
     if options["live"] is None:
         yield
         return
-    from starlette.routing import Router  # noqa: PLC0415  # only where it is asked for
-
-    from hud_mcp.show.web.auth import Hosts  # noqa: PLC0415  # the same
-    from hud_mcp.show.web.listener import serving  # noqa: PLC0415  # the same
-    from hud_mcp.show.web.live import live_routes  # noqa: PLC0415  # the same
-
     listener = listen(LOOPBACK, options["live"])
     sessions.live_base = base_url(LOOPBACK, port_of(listener))
     logger.info("live pages are at %s/live/", sessions.live_base)
-    routes = live_routes(sessions.store, hosts=Hosts(LOOPBACK), log=options["live_log"])
-    async with serving(Router(routes), listener):
+    routes = surfaces.live_routes(
+        sessions.store, hosts=surfaces.Hosts(LOOPBACK), log=options["live_log"]
+    )
+    async with surfaces.serving(libraries.Router(routes), listener):
         yield
 
 
@@ -345,12 +321,8 @@ def _end_with_stdin() -> None:
 async def _serve_http(
     server: Any, options: dict[str, Any], sessions: Any, printed: Any, channel: int | None
 ) -> int:
-    from hud_mcp.server.http import serve_http  # noqa: PLC0415  # not needed on stdio
-    from hud_mcp.show.web.auth import Hosts  # noqa: PLC0415  # the same
-    from hud_mcp.show.web.live import live_routes  # noqa: PLC0415  # the same
-
     host, port = read_address(options["http"], option="--http")
-    hosts = Hosts(host, options["hosts"])
+    hosts = surfaces.Hosts(host, options["hosts"])
     public = options["public_url"]
 
     def announce(url: str) -> None:
@@ -362,7 +334,7 @@ async def _serve_http(
 
     if options["end_with_stdin"]:
         threading.Thread(target=_end_with_stdin, name="stdin", daemon=True).start()
-    ended_by = await serve_http(
+    ended_by = await surfaces.serve_http(
         server,
         host=host,
         port=port,
@@ -371,42 +343,9 @@ async def _serve_http(
         announce=announce,
         on_stop=sessions.close,
         max_body_bytes=4 * sessions.limits.argument_bytes,
-        beside=live_routes(sessions.store, hosts=hosts, log=options["live_log"]),
+        beside=surfaces.live_routes(sessions.store, hosts=hosts, log=options["live_log"]),
     )
     return 0 if ended_by is None else 128 + ended_by
-
-
-def load(sources: Sequence[str], tasksets: Sequence[str]) -> tuple[list[Any], list[Any]]:
-    """Load environments and the tasks that go with them.
-
-    Where no taskset is named, the quickstart's tasks of the served shipped environments
-    are offered, and those that the authors' own files declare.
-
-    Raises:
-        SourceNotFound, InvalidEnvironment, InvalidTask: As loading them does.
-    """
-    from hud_mcp.loading.source import (  # noqa: PLC0415  # loads pydantic models only when serving
-        declared_tasks,
-        default_sources,
-        find_taskset,
-        load_environments,
-        shipped_environments,
-        shipped_folder,
-    )
-    from hud_mcp.taskset import Taskset  # noqa: PLC0415
-
-    plain = [source for source in sources if not is_bridged(source)]
-    environments = load_environments(plain if sources else default_sources())
-    if tasksets:
-        return environments, [Taskset.from_file(find_taskset(name)) for name in tasksets]
-    shipped = {path.resolve() for path in shipped_environments().values()}
-    names = {e.name for e in environments if e.file.resolve() in shipped}
-    own = declared_tasks(e for e in environments if e.name not in names)
-    offered = [Taskset(own, name="The tasks of the source")] if own else []
-    quickstart = shipped_folder("taskset_data") / "quickstart.jsonl"
-    if names and quickstart.is_file():
-        offered.append(Taskset.load(quickstart).filter(lambda task: task.env in names))
-    return environments, offered
 
 
 def read_limits(given: Sequence[str]) -> Limits:

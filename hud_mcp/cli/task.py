@@ -1,5 +1,6 @@
 """`hud-mcp task`: start and grade single tasks over the HUD control channel."""
 
+import secrets
 import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -10,6 +11,8 @@ import anyio
 import click
 import orjson
 
+from hud_mcp.cli import surfaces
+from hud_mcp.cli.sources import load, only_environment
 from hud_mcp.errors import HudMcpError
 from hud_mcp.serving.listening import LOOPBACK, port_of
 from hud_mcp.session.log import LineStream, configure_logging
@@ -107,11 +110,9 @@ def grade_command(
     text = answer if answer_file is None else _read_answer(answer_file)
 
     async def ask(client: Any) -> Any:
-        from hud_mcp.channel.client import ChannelRefused  # noqa: PLC0415  # loads when it is used
-
         try:
             return await client.grade(text)
-        except ChannelRefused as exc:
+        except surfaces.ChannelRefused as exc:
             if task is None or (exc.code, exc.message) != _NOTHING_HELD:
                 raise
         click.echo(f"No task was held: {task} was started, and is graded as it is.", err=True)
@@ -157,11 +158,9 @@ def _run(options: dict[str, Any], ask: Ask) -> Any:
 
 
 async def _ask(options: dict[str, Any], ask: Ask) -> Any:
-    from hud_mcp.channel.client import ChannelClient  # noqa: PLC0415  # loads when it is used
-
     async with (
         _placement(options) as place,
-        ChannelClient.connect(place, session_id=options.get("session")) as client,
+        surfaces.ChannelClient.connect(place, session_id=options.get("session")) as client,
     ):
         return await ask(client)
 
@@ -169,27 +168,20 @@ async def _ask(options: dict[str, Any], ask: Ask) -> Any:
 @asynccontextmanager
 async def _placement(options: dict[str, Any]) -> AsyncGenerator[Any]:
     """Where the channel is; with --source, one that is served meanwhile."""
-    from hud_mcp.channel.client import Place, read_place  # noqa: PLC0415  # loads when it is used
-
     if options["url"] is not None:
-        yield read_place(options["url"])
+        yield surfaces.read_place(options["url"])
         return
-    import secrets  # noqa: PLC0415  # the same
-
-    from hud_mcp.channel.server import CHANNEL_LIMITS, Channel  # noqa: PLC0415  # the same
-    from hud_mcp.cli.serve import load, only_environment  # noqa: PLC0415  # the same
-    from hud_mcp.session.registry import Sessions  # noqa: PLC0415  # the same
-    from hud_mcp.store import Store  # noqa: PLC0415  # the same
-
     environments, tasksets = load([options["source"]], [])
     environment = only_environment(environments, "--source")
-    store = Store(options["store"])
-    sessions = Sessions(environments, store=store, tasksets=tasksets, limits=CHANNEL_LIMITS)
+    store = surfaces.Store(options["store"])
+    sessions = surfaces.Sessions(
+        environments, store=store, tasksets=tasksets, limits=surfaces.CHANNEL_LIMITS
+    )
     token = secrets.token_hex(16)  # of what others on this machine might connect to meanwhile
-    channel = Channel(environment, sessions=sessions, token=token, closes_sessions=True)
+    channel = surfaces.Channel(environment, sessions=sessions, token=token, closes_sessions=True)
     try:
         server = await channel.listen()
-        yield Place(LOOPBACK, port_of(server), token)
+        yield surfaces.Place(LOOPBACK, port_of(server), token)
     finally:
         with anyio.CancelScope(shield=True):
             await channel.close()

@@ -2,6 +2,8 @@
 
 import click
 import orjson
+from rich.console import Console
+from rich.table import Table
 
 from hud_mcp.loading.source import find_taskset
 from hud_mcp.taskset import Taskset
@@ -14,10 +16,18 @@ __all__ = ["command"]
 @click.option(
     "--filter", "pattern", metavar="PATTERN", help="Only ids, environments or templates like this."
 )
+@click.option("--split", help="Only tasks of one split.")
 @click.option("--show", metavar="ID", help="Show one row, whole.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON Lines.")
-def command(taskset: str, pattern: str | None, show: str | None, as_json: bool) -> None:  # noqa: FBT001  # click passes it by name
-    """List the tasks of a TASKSET (a .jsonl, .json or .py file, or the name of a shipped one).
+def command(
+    taskset: str,
+    pattern: str | None,
+    split: str | None,
+    show: str | None,
+    *,
+    as_json: bool,
+) -> None:
+    """List the tasks of a TASKSET: a .jsonl, .json or .py file, or a shipped or public set's name.
 
     What their `setup` and `evaluate` name, `hud-mcp functions` explains.
     """
@@ -27,7 +37,8 @@ def command(taskset: str, pattern: str | None, show: str | None, as_json: bool) 
         row = task.model_dump(mode="json") if as_json else task.row
         click.echo(orjson.dumps(row, option=orjson.OPT_INDENT_2 * (not as_json)))
         return
-    chosen = tasks if pattern is None else tasks.filter(pattern)
+    chosen = tasks if split is None else tasks.split(split)
+    chosen = chosen if pattern is None else chosen.filter(pattern)
     if as_json:
         for task in chosen:
             click.echo(orjson.dumps(task.row))
@@ -36,9 +47,6 @@ def command(taskset: str, pattern: str | None, show: str | None, as_json: bool) 
 
 
 def _print_table(chosen: Taskset, tasks: Taskset) -> None:
-    from rich.console import Console  # noqa: PLC0415  # only the table needs it
-    from rich.table import Table  # noqa: PLC0415
-
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name in ("task", "environment", "template", "description"):
         table.add_column(name, overflow="fold")

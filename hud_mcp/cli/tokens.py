@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from hud_mcp.cli import surfaces
 from hud_mcp.errors import HudMcpError
 from hud_mcp.session.caller import OPERATOR
 
@@ -90,11 +91,9 @@ def _lines(file: str | None) -> list[str]:
     """The tokens of a file: one a line; what begins with # is none."""
     if file is None:
         return []
-    from hud_mcp.store.private import is_open_to_others  # noqa: PLC0415  # loads the store
-
     try:
         lines = [line.strip() for line in Path(file).read_text(encoding="utf-8").splitlines()]
-        is_open = is_open_to_others(Path(file))
+        is_open = surfaces.is_open_to_others(Path(file))
     except (OSError, UnicodeDecodeError) as exc:
         raise HudMcpError(f"--token-file {file} cannot be read: {exc}.") from None
     found = [line for line in lines if line and not line.startswith("#")]

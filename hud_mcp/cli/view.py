@@ -7,6 +7,7 @@ from urllib.parse import quote
 import anyio
 import click
 
+from hud_mcp.cli import surfaces
 from hud_mcp.cli.process import raise_file_limit
 from hud_mcp.cli.tokens import read_one_token, token_file_option
 from hud_mcp.errors import HudMcpError
@@ -43,11 +44,7 @@ def command(**options: Any) -> None:
 
 
 async def _view(options: dict[str, Any]) -> int:
-    from hud_mcp.show.web.listener import WebServer  # noqa: PLC0415  # the same
-    from hud_mcp.show.web.viewer import viewer_app  # noqa: PLC0415  # the same
-    from hud_mcp.store import Store  # noqa: PLC0415  # not needed for the help
-
-    host, store = options["host"], Store(options["store"])
+    host, store = options["host"], surfaces.Store(options["store"])
     token = read_one_token(options["token"], options["token_file"])
     if token is None and not is_loopback(host):
         raise HudMcpError(
@@ -58,7 +55,7 @@ async def _view(options: dict[str, Any]) -> int:
         raise HudMcpError(f"There is no record at {options['store']}; name one that is there.")
     if store.exists:
         await store.list_jobs(0)  # what cannot be read is said here, and not on the page alone
-    app = viewer_app(
+    app = surfaces.viewer_app(
         store,
         host=host,
         allowed_hosts=options["hosts"],
@@ -73,7 +70,7 @@ async def _view(options: dict[str, Any]) -> int:
         if options["opens"]:
             click.launch(url)
 
-    web = WebServer(app, on_ready=announce)
+    web = surfaces.WebServer(app, on_ready=announce)
     try:
         with listener:
             await web.serve(sockets=[listener])

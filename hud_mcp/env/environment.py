@@ -15,7 +15,7 @@ from hud_mcp.call import FunctionConfig, HudStyleConfigs, read_calls
 from hud_mcp.env.client import Client
 from hud_mcp.errors import EnvironmentFailed, HudMcpError, InvalidTask, SessionEnded
 from hud_mcp.observation import Observation, TaskResult
-from hud_mcp.session.operations import call_problem
+from hud_mcp.session.operation_json import call_problem
 from hud_mcp.task import RecordMode, Task
 
 __all__ = ["Environment", "Observation", "Step", "TaskResult"]

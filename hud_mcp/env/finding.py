@@ -12,6 +12,7 @@ from hud_mcp.loading.source import (
     gymnasium_source,
     load_environments,
     shipped_environments,
+    shipped_name,
 )
 from hud_mcp.task import Task
 from hud_mcp.types import CustomGym, why_remote
@@ -100,8 +101,8 @@ def find_source(name: str) -> str:
         SourceNotFound: As for `find_environment`.
     """
     shipped = shipped_environments()
-    if name in shipped:
-        return name
+    if (own_file := shipped_name(name)) is not None:
+        return name if own_file == name else f"{own_file}:{name}"
     place, colon, _ = name.rpartition(":")
     looks_like_path = "/" in name or "\\" in name or name.endswith(".py")
     if looks_like_path or (colon and (name.startswith("gym:") or Path(place).exists())):

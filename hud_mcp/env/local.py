@@ -13,9 +13,11 @@ from typing import Any
 
 import anyio
 
+from hud_mcp.env import surfaces
 from hud_mcp.env.client import Client
 from hud_mcp.environment import Environment
 from hud_mcp.errors import SessionEnded
+from hud_mcp.lazy import libraries
 from hud_mcp.record.trajectory import live_url
 from hud_mcp.serving.listening import LOOPBACK, base_url, listen, port_of
 from hud_mcp.session.limits import Limits
@@ -90,18 +92,12 @@ class Registry:
         self._ending = asyncio.get_running_loop().create_task(self._lives.aclose())
 
     def _serve_pages(self) -> str:
-        from starlette.routing import Router  # noqa: PLC0415  # only where it is asked for
-
-        from hud_mcp.show.web.auth import Hosts  # noqa: PLC0415  # the same
-        from hud_mcp.show.web.listener import serving  # noqa: PLC0415  # the same
-        from hud_mcp.show.web.live import live_routes  # noqa: PLC0415  # the same
-
         listener = listen(LOOPBACK, 0)
         address = base_url(LOOPBACK, port_of(listener))
-        routes = live_routes(self.sessions.store, hosts=Hosts(LOOPBACK))
+        routes = surfaces.live_routes(self.sessions.store, hosts=surfaces.Hosts(LOOPBACK))
 
         async def serve() -> None:  # in a task of its own, which a loop that ends cancels first
-            async with serving(Router(routes), listener):
+            async with surfaces.serving(libraries.Router(routes), listener):
                 await anyio.sleep_forever()
 
         self._pages = asyncio.get_running_loop().create_task(serve(), name="live pages")

@@ -10,9 +10,12 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pydantic import TypeAdapter
+
 from hud_mcp.env.client import Client
 from hud_mcp.env.wire import raised, refused
 from hud_mcp.errors import EnvironmentFailed, SessionEnded, sole_cause
+from hud_mcp.lazy import libraries
 from hud_mcp.session.caller import CREDENTIAL, OPERATOR_TOKEN
 from hud_mcp.store.database import STORE_VARIABLE
 
@@ -74,17 +77,11 @@ class McpClient(Client):
         Raises:
             OperatorRefused: The server does not take the token.
         """
-        import httpx2  # noqa: PLC0415  # the SDK's HTTP client
-        import mcp_types as types  # noqa: PLC0415  # half a second to load
-        from mcp.shared.exceptions import MCPError  # noqa: PLC0415  # the same
-        from mcp_types import CONNECTION_CLOSED, REQUEST_TIMEOUT  # noqa: PLC0415  # the same
-        from pydantic import TypeAdapter  # noqa: PLC0415  # beside what it reads
-
         if self._task.done():
             raise SessionEnded("The connection to the server is closed. Call gym.make again.")
         meta: dict[str, Any] = {} if self._token is None else {CREDENTIAL: self._token}
-        request = types.CallToolRequest(
-            params=types.CallToolRequestParams.model_validate(
+        request = libraries.mcp_types.CallToolRequest(
+            params=libraries.mcp_types.CallToolRequestParams.model_validate(
                 {"name": operation, "arguments": dict(params), "_meta": meta}
             )
         )
@@ -93,14 +90,17 @@ class McpClient(Client):
             # Not by `call_tool`, which would list the tools to look for this one.
             result = await client.session.send_request(
                 request,
-                TypeAdapter(types.CallToolResult),
+                TypeAdapter(libraries.mcp_types.CallToolResult),
                 request_read_timeout_seconds=_CALL_S,
             )
-        except MCPError as exc:
-            if exc.error.code in (CONNECTION_CLOSED, REQUEST_TIMEOUT):
+        except libraries.MCPError as exc:
+            if exc.error.code in (
+                libraries.mcp_types.CONNECTION_CLOSED,
+                libraries.mcp_types.REQUEST_TIMEOUT,
+            ):
                 raise self._broken(exc) from exc
             raise refused(self._place, self._token) from exc
-        except (OSError, TimeoutError, httpx2.HTTPError) as exc:
+        except (OSError, TimeoutError, libraries.httpx2.HTTPError) as exc:
             raise self._broken(exc) from exc
         except ExceptionGroup as exc:
             raise self._broken(sole_cause(exc)) from exc
@@ -150,9 +150,6 @@ def over_stdio(source: str, *, token: str, store: str | None) -> Open:
 
     @asynccontextmanager
     async def connect() -> "AsyncGenerator[sdk.Client]":
-        from mcp.client.client import Client as SdkClient  # noqa: PLC0415  # half a second to load
-        from mcp.client.stdio import StdioServerParameters, stdio_client  # noqa: PLC0415
-
         with tempfile.TemporaryDirectory(prefix="hud-mcp-") as folder:
             # Not by the environment: others of this user read it in /proc while the server runs.
             secret = _kept(token, folder)
@@ -160,14 +157,14 @@ def over_stdio(source: str, *, token: str, store: str | None) -> Open:
             for limit in _LIMITS:
                 arguments += ["--limit", limit]
             kept = {k: v for k, v in os.environ.items() if k != OPERATOR_TOKEN}
-            parameters = StdioServerParameters(
+            parameters = libraries.StdioServerParameters(
                 command=sys.executable,
                 args=arguments,
                 env={**kept, STORE_VARIABLE: store} if store else kept,
             )
             with Path(folder, "log").open("w+", encoding="utf-8") as log:  # noqa: ASYNC230  # a local file
-                client = SdkClient(
-                    stdio_client(parameters, errlog=log), read_timeout_seconds=_START_S
+                client = libraries.Client(
+                    libraries.stdio_client(parameters, errlog=log), read_timeout_seconds=_START_S
                 )
                 try:
                     await client.__aenter__()
@@ -205,15 +202,11 @@ def over_http(url: str, *, token: str | None, call_s: float = _START_S) -> Open:
 
     @asynccontextmanager
     async def connect() -> "AsyncGenerator[sdk.Client]":
-        import httpx2  # noqa: PLC0415  # the SDK's HTTP client
-        from mcp.client.client import Client as SdkClient  # noqa: PLC0415  # half a second to load
-        from mcp.client.streamable_http import streamable_http_client  # noqa: PLC0415
-
         headers = {} if token is None else {"Authorization": f"Bearer {token}"}
-        timeout = httpx2.Timeout(30, read=None)
-        async with httpx2.AsyncClient(headers=headers, timeout=timeout) as web:
-            client = SdkClient(
-                streamable_http_client(url, http_client=web), read_timeout_seconds=call_s
+        timeout = libraries.httpx2.Timeout(30, read=None)
+        async with libraries.httpx2.AsyncClient(headers=headers, timeout=timeout) as web:
+            client = libraries.Client(
+                libraries.streamable_http_client(url, http_client=web), read_timeout_seconds=call_s
             )
             try:
                 await client.__aenter__()

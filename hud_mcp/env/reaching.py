@@ -5,6 +5,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from hud_mcp.channel.client import read_place
+from hud_mcp.env import surfaces
 from hud_mcp.env.channel_client import OperatedChannel
 from hud_mcp.env.client import Client
 from hud_mcp.env.finding import Wanted, find_environment, find_source
@@ -55,9 +56,7 @@ async def reach(wanted: Wanted, url: str | None, *, store: Place) -> tuple[Clien
 
 async def _here(wanted: Wanted, store: Place) -> tuple[Client, Task]:
     if wanted.custom is not None:
-        from hud_mcp.env.custom import custom_environment  # noqa: PLC0415  # loads where used
-
-        environment = await custom_environment(wanted.custom, wanted.task)
+        environment = await surfaces.custom_environment(wanted.custom, wanted.task)
     else:
         environment = wanted.environment or find_environment(wanted.name)
     client = await LocalClient.open(environment, store=store)
@@ -105,9 +104,7 @@ async def _over_channel(wanted: Wanted, url: str, store: Place) -> tuple[Client,
     operated = await OperatedChannel.open(replace(place, token=operator_token(place.token)))
     if operated is not None:
         return operated, wanted.task
-    from hud_mcp.channel.bridge import bridge  # noqa: PLC0415  # loads where it is used
-
-    environment = await bridge(url)
+    environment = await surfaces.bridge(url)
     try:
         task = _bridged(wanted, environment, str(place))
         client = await LocalClient.open(environment, store=store, on_close=environment.close)

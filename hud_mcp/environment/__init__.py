@@ -4,7 +4,7 @@
 serves an environment on the HUD control channel.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hud_mcp.capability import Capability
 from hud_mcp.environment.arguments import (
@@ -29,10 +29,13 @@ from hud_mcp.environment.workspace import (
     Peer,
     WorkspaceRoute,
 )
+from hud_mcp.lazy import lazy_names
 from hud_mcp.template import Answer
 
 if TYPE_CHECKING:
     from hud_mcp.worlds.shell.workspace import Workspace
+else:  # it is a world's declaration, which lies above this module
+    __getattr__ = lazy_names(__name__, "hud_mcp.worlds.shell.workspace:Workspace")
 
 __all__ = [
     "DEFAULT_SYSTEM_MOUNTS",
@@ -55,11 +58,3 @@ __all__ = [
     "declared_environment",
     "load_environment",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    if name == "Workspace":  # it is a world's declaration, which lies above this module
-        from hud_mcp.worlds.shell.workspace import Workspace  # noqa: PLC0415
-
-        return Workspace
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,8 +1,10 @@
-"""Functions over the submitted answer, which `evaluate` of any task may name.
+"""Functions that tasks of every environment may name: over the answer, in `evaluate`, and one more.
 
-How each compares is the graders' own rule; here it gets the name and the arguments of a call.
+How an answer is compared is the graders' own rule; here it gets the name and the arguments of a
+call. In `setup`, `not_runnable` says why a row cannot be started.
 """
 
+from hud_mcp.errors import InvalidTask
 from hud_mcp.function import Function
 from hud_mcp.graders import answers as compared
 from hud_mcp.graders.text import numeric_match as same_number
@@ -42,8 +44,16 @@ async def gaia_match(answer: Answer[str], truth: Text) -> float:
     return compared.gaia_match(answer.raw, str(truth))
 
 
-ANSWER_FUNCTIONS = tuple(
-    Function(each, use="evaluate")
-    for each in (response_includes, response_is, response_match, numeric_match, gaia_match)
+async def not_runnable(reason: str) -> None:
+    """Refuse to start the task, for a reason: rows of a public set that do not run here."""
+    raise InvalidTask(f"This task does not run here: {reason}.")
+
+
+ANSWER_FUNCTIONS = (
+    *(
+        Function(each, use="evaluate")
+        for each in (response_includes, response_is, response_match, numeric_match, gaia_match)
+    ),
+    Function(not_runnable, use="setup"),
 )
 """In every environment."""

@@ -3,7 +3,7 @@
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Any, cast
+from typing import Any, Protocol, cast
 from urllib.parse import urlsplit
 
 from pydantic_core import to_jsonable_python
@@ -27,6 +27,7 @@ __all__ = [
     "CallTemplate",
     "Measurement",
     "Phase",
+    "Witness",
     "bind_calls",
     "combination",
     "measure",
@@ -221,13 +222,22 @@ def _combined(
     return Grade(reward=how[combine](rewards), subscores=tuple(parts), info={"combine": combine})
 
 
+class Witness(Protocol):
+    """What has seen the agent at work."""
+
+    @property
+    def history(self) -> History:
+        """What the agent did until now."""
+        ...
+
+
 class CallTemplate(Template):
     """The template that a task with a prompt is: its setup, its prompt, its evaluation.
 
     Args:
         task: The task, whose calls are bound.
         functions: Those of its environment, by name.
-        history: What the agent did, when it is asked for.
+        witness: Saw what the agent did; nobody did where it is None.
     """
 
     def __init__(
@@ -235,7 +245,7 @@ class CallTemplate(Template):
         task: Task,
         functions: Functions,
         *,
-        history: Callable[[], History] = History,
+        witness: Witness | None = None,
     ) -> None:
         self.id = PROMPT
         self.env = task.env
@@ -255,7 +265,12 @@ class CallTemplate(Template):
         self.__name__ = PROMPT
         self.task = task
         self.functions = functions
-        self.history = history
+        self._witness = witness
+
+    @property
+    def history(self) -> History:
+        """What the agent did, as far as that was seen."""
+        return History() if self._witness is None else self._witness.history
 
     @property
     def needs_world(self) -> bool:
@@ -289,7 +304,7 @@ async def _ask(template: CallTemplate, world: Any) -> AsyncGenerator[Any, Any]:
     measured = await measure(
         task.evaluate,
         template.functions,
-        Situation(world=world, answer=str(answer), history=template.history()),
+        Situation(world=world, answer=str(answer), history=template.history),
         combine=combination(task),
     )
     if measured.grade is None:

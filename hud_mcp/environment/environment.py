@@ -16,7 +16,7 @@ from hud_mcp.arguments import source_line
 from hud_mcp.capability import Capability
 from hud_mcp.context import ContextSpace
 from hud_mcp.environment.answers import ANSWER_FUNCTIONS
-from hud_mcp.environment.calls import CallTemplate, bind_calls, task_hosts
+from hud_mcp.environment.calls import CallTemplate, Witness, bind_calls, task_hosts
 from hud_mcp.environment.checks import check_name, check_v5_keywords
 from hud_mcp.errors import (
     CapabilityNotFound,
@@ -25,7 +25,7 @@ from hud_mcp.errors import (
     InvalidTemplate,
     did_you_mean,
 )
-from hud_mcp.function import Function, History, Phase, Use
+from hud_mcp.function import Function, Phase, Use
 from hud_mcp.loading.digest_inputs import imported_files
 from hud_mcp.task import RECORD_MODES, RecordMode, Task
 from hud_mcp.template import Template
@@ -431,19 +431,19 @@ class Environment:
             return task
         return task.model_copy(update={"setup": setup, "evaluate": evaluate})
 
-    def template_of(self, task: Task, history: Callable[[], History] = History) -> Template:
+    def template_of(self, task: Task, witness: Witness | None = None) -> Template:
         """Return what asks and grades a task: one of its templates, or the task's own calls.
 
         Args:
             task: A task that was bound.
-            history: What the agent did, when a function asks for it.
+            witness: Saw what the agent did, for a function that asks; nobody did where it is None.
 
         Raises:
             InvalidTask: There is no such template.
         """
         if task.prompt is None:
             return self.find_template(task.template)
-        return CallTemplate(task, self.functions, history=history)
+        return CallTemplate(task, self.functions, witness=witness)
 
     def replays(self, task: Task) -> bool:
         """Whether the world of a task's session can be brought back by doing the same again.

@@ -7,6 +7,8 @@
 import sys
 from typing import TYPE_CHECKING, Any
 
+import hud_mcp.channel
+
 if TYPE_CHECKING:
     from hud_mcp.channel.bound import BoundChannel
     from hud_mcp.environment.environment import Environment
@@ -28,10 +30,8 @@ async def serve(env: "Environment", host: str = "127.0.0.1", port: int = 0, **op
     Returns:
         The exit status: 128 and the signal's number.
     """
-    from hud_mcp.channel import server  # noqa: PLC0415  # loads when it is called
-
     options.setdefault("announce", _announce)
-    return await server.serve(env, host, port, **options)
+    return await hud_mcp.channel.serve(env, host, port, **options)
 
 
 async def bind(
@@ -45,9 +45,7 @@ async def bind(
         port: 0 for any free one.
         options: As for `hud_mcp.channel.bind`.
     """
-    from hud_mcp.channel import server  # noqa: PLC0415  # loads when it is called
-
-    return await server.bind(env, host, port, **options)
+    return await hud_mcp.channel.bind(env, host, port, **options)
 
 
 def _announce(port: int) -> None:

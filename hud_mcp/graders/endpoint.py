@@ -1,5 +1,6 @@
 """A language model behind HTTP: one question, one reply, in either of the two common formats."""
 
+import base64
 import math
 import os
 import random
@@ -35,6 +36,7 @@ _REQUEST_S = 60.0
 _LONGEST_BACKOFF_S = 20.0
 _MOST_REPLY_BYTES = 4 * 1024 * 1024
 _SHOWN_CHARS = 300
+_PNG = b"\x89PNG"
 _REPLY_TOKENS = 4096
 
 _dialects: dict[tuple[str, str], tuple[str, ...]] = {}
@@ -52,12 +54,16 @@ class Question:
     Attributes:
         system: The rules.
         user: The case.
-        schema: Of the JSON object that it is to reply with.
+        schema: Of the JSON object that it is to reply with; None for words of its own.
+        pictures: What it is to look at, PNG or JPEG, after the case.
+        after: What is said after the pictures.
     """
 
     system: str
     user: str
-    schema: Mapping[str, Any]
+    schema: Mapping[str, Any] | None = None
+    pictures: tuple[bytes, ...] = ()
+    after: str = ""
 
 
 @dataclass(frozen=True)
@@ -86,12 +92,17 @@ class Endpoint:
 
     def payload(self, question: Question) -> dict[str, Any]:
         """The body of a request, with everything that makes replies steady and structured."""
-        asked = {"role": "user", "content": question.user}
+        asked = {"role": "user", "content": _content(self.speaks, question)}
         body: dict[str, Any] = {
             "model": self.model,
             "max_tokens": _REPLY_TOKENS,
             "temperature": 0,
         }
+        system = {"role": "system", "content": question.system}
+        if question.schema is None:
+            if self.speaks == "anthropic":
+                return body | {"system": question.system, "messages": [asked]}
+            return body | {"messages": [system, asked]}
         if self.speaks == "anthropic":
             verdict = {
                 "name": "verdict",
@@ -102,7 +113,6 @@ class Endpoint:
             body |= {"system": question.system, "messages": [asked]}
             return body | {"tools": [verdict], "tool_choice": choice}
         schema = {"name": "verdict", "strict": True, "schema": question.schema}
-        system = {"role": "system", "content": question.system}
         form = {"type": "json_schema", "json_schema": schema}
         return body | {"messages": [system, asked], "response_format": form}
 
@@ -255,6 +265,25 @@ def find_endpoint(
         raise GraderFailed(f"A judge speaks 'openai' or 'anthropic', got {speaks!r}.")
     key = _key_for(parts.hostname, api_key_env)
     return Endpoint(_whole(base, parts.path, speaks), model, speaks, key)
+
+
+def _content(speaks: Speaks, question: Question) -> str | list[dict[str, Any]]:
+    """What the model is shown: a text alone, or with pictures after it."""
+    if not question.pictures:
+        return question.user + question.after
+    parts: list[dict[str, Any]] = [{"type": "text", "text": question.user}]
+    for data in question.pictures:
+        kind = "image/png" if data.startswith(_PNG) else "image/jpeg"
+        text = base64.b64encode(data).decode()
+        if speaks == "anthropic":
+            source = {"type": "base64", "media_type": kind, "data": text}
+            parts.append({"type": "image", "source": source})
+        else:
+            address = f"data:{kind};base64,{text}"
+            parts.append({"type": "image_url", "image_url": {"url": address}})
+    if question.after:
+        parts.append({"type": "text", "text": question.after})
+    return parts
 
 
 def open_client() -> httpx.AsyncClient:

@@ -11,6 +11,7 @@ from hud_mcp.task import Task
 
 __all__ = [
     "MOST_UNUSED",
+    "NOT_RUNNABLE",
     "UNUSED",
     "UnusedContexts",
     "base_task",
@@ -19,6 +20,7 @@ __all__ = [
     "recorded_unused",
     "split_of",
     "unused_contexts",
+    "why_not_runnable",
 ]
 
 MOST_UNUSED = 100
@@ -27,6 +29,10 @@ MOST_UNUSED = 100
 
 UNUSED = "unused_contexts"
 """Where a job's metadata says which contexts no row got."""
+
+
+NOT_RUNNABLE = "not_runnable"
+"""Where a row's metadata says why it does not run here."""
 
 
 class UnusedContexts(Value):
@@ -45,6 +51,12 @@ def base_task(task: Task) -> str:
 def split_of(task: Task) -> str | None:
     """The part of an experiment that a row belongs to, where its metadata says it."""
     found = task.metadata.get("split")
+    return found if isinstance(found, str) and found else None
+
+
+def why_not_runnable(task: Task) -> str | None:
+    """Why a row does not run here, where its metadata says it; None for any other row."""
+    found = task.metadata.get(NOT_RUNNABLE)
     return found if isinstance(found, str) and found else None
 
 

@@ -3,6 +3,7 @@
 This module owns the finding and the loading; declaring is the file's own business.
 """
 
+import importlib
 import importlib.util
 import inspect
 import re
@@ -22,7 +23,7 @@ from hud_mcp.errors import (
     SourceNotFound,
     did_you_mean,
 )
-from hud_mcp.loading.benchmarks import how_to_get
+from hud_mcp.loading.importers.published import PUBLISHED, find_published
 from hud_mcp.task import Task
 
 __all__ = [
@@ -35,6 +36,7 @@ __all__ = [
     "load_module",
     "shipped_environments",
     "shipped_folder",
+    "shipped_name",
     "task_files",
 ]
 
@@ -42,6 +44,9 @@ __all__ = [
 _GYM = "gym:"
 _GYM_NAME = re.compile(r"CARL[A-Z][A-Za-z]*|[A-Za-z0-9_-]+-v\d+")
 """How environments made of Gymnasium ids are called, as rows name them."""
+
+_ALSO_DECLARED = {"intercode-workspace": "intercode"}
+"""Shipped environments that are declared in the file of another one."""
 
 _OPTIONS = sorted(
     {
@@ -67,6 +72,13 @@ def shipped_environments() -> dict[str, Path]:
     found = {p.stem: p for p in folder.glob("*.py") if not p.name.startswith("_")}
     found |= {p.parent.name: p for p in folder.glob("*/env.py")}
     return dict(sorted(found.items()))
+
+
+def shipped_name(env: str) -> str | None:
+    """What the shipped file is called that declares an environment; None where none does."""
+    shipped = shipped_environments()
+    name = _ALSO_DECLARED.get(env, env)
+    return name if name in shipped else None
 
 
 def default_sources() -> tuple[str, ...]:
@@ -132,10 +144,13 @@ def find_taskset(name: str) -> Path:
 
     Args:
         name: A file; a folder of files with tasks; the name of a file in the working folder,
-            without its ending; or that of a shipped set.
+            without its ending; that of a shipped set; or that of a public one, such as
+            `WebVoyager`, which is imported into the user's cache.
 
     Raises:
-        SourceNotFound: There is none; the text says how to get a set that people know.
+        SourceNotFound: There is none, or a file of a public set cannot be had.
+        InvalidTask: A public set has no such part, or its files are not what they were.
+        NotInstalled: A public set needs an optional package.
     """
     path = Path(name)
     if path.is_file() or (path.is_dir() and task_files(path)):
@@ -147,16 +162,26 @@ def find_taskset(name: str) -> Path:
     # `taskset_data/quickstart.jsonl` works from anywhere, as the README shows it.
     inside = path.name if path.parent.name in ("", "taskset_data") else None
     if inside and not path.is_absolute():
-        for candidate in (folder / inside, folder / f"{inside}.jsonl"):
-            if candidate.is_file():
+        wanted = inside.removesuffix(".jsonl").casefold()
+        for candidate in folder.glob("*.jsonl"):
+            if candidate.stem.casefold() == wanted:
                 return candidate
-    if (how := how_to_get(name)) is not None:
-        raise SourceNotFound(how)
+    if find_published(name) is not None:
+        return _import(name)
     known = sorted(p.stem for p in folder.glob("*.jsonl"))
+    titles = [each.title for each in PUBLISHED]
     raise SourceNotFound(
-        f"There is no taskset at {name!r}.{did_you_mean(name, known)} Name a file of tasks "
-        f"(.jsonl, .json or .py), or one of the shipped sets: {', '.join(known)}."
+        f"There is no taskset at {name!r}.{did_you_mean(name, [*known, *titles])} Name a file of "
+        f"tasks (.jsonl, .json or .py), one of the shipped sets ({', '.join(known)}), or a public "
+        f"one ({', '.join(titles)})."
     )
+
+
+def _import(name: str) -> Path:
+    """Import a public set into the cache. What that needs is loaded with the first of them."""
+    module = importlib.import_module("hud_mcp.loading.importers.imported")
+    path: Path = module.imported_file(name, module.import_published(name))
+    return path
 
 
 def task_files(folder: Path) -> list[Path]:

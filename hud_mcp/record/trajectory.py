@@ -12,6 +12,7 @@ from pydantic import Field
 
 from hud_mcp.action import Value
 from hud_mcp.grade import Cause, Outcome, cause_of
+from hud_mcp.lazy import libraries
 from hud_mcp.record.values import Receipt, Record, ScreenshotRecord, TrajectoryStep, utc_now
 from hud_mcp.show.transcript import transcript_html, transcript_text
 from hud_mcp.task import Task
@@ -117,8 +118,7 @@ class Trajectory(Record):
 def _notebook_display() -> Callable[..., Any] | None:
     """IPython's `display` where this runs in IPython, else None."""
     try:
-        from IPython.core.getipython import get_ipython  # noqa: PLC0415  # optional
-        from IPython.display import display  # noqa: PLC0415  # pyright: ignore[reportUnknownVariableType]  # its signature is not whole
+        in_notebook = libraries.get_ipython() is not None
     except ImportError:
         return None
-    return display if get_ipython() is not None else None  # pyright: ignore[reportUnknownVariableType]  # its signature is not whole
+    return libraries.show_in_notebook if in_notebook else None

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import anyio
 
+from hud_mcp import gym
 from hud_mcp.errors import HudMcpError, InvalidTask
 from hud_mcp.record.job import Job
 from hud_mcp.task import Task
@@ -172,8 +173,6 @@ class _Runner:
 
     async def run(self, task: Task) -> None:
         """Work on one task; what fails is a row of the job's errors, and no exception."""
-        from hud_mcp import gym  # noqa: PLC0415  # beside this; it loads the life of sessions
-
         try:
             agent = self._make_agent()
             async with self._creating:

@@ -4,6 +4,7 @@ This module owns the child processes and the MCP clients of a run. Whoever calls
 link learns of a death at once: no call waits for a reply that cannot come.
 """
 
+import base64
 import os
 import secrets
 import subprocess
@@ -18,6 +19,7 @@ import anyio
 from anyio.streams.text import TextReceiveStream
 
 from hud_mcp.errors import EnvironmentFailed, HudMcpError, sole_cause
+from hud_mcp.lazy import libraries
 from hud_mcp.session.caller import OPERATOR_TOKEN
 
 if TYPE_CHECKING:
@@ -142,8 +144,6 @@ class Link:
         Raises:
             ConnectionLost: No reply came.
         """
-        from mcp.shared.exceptions import MCPError  # noqa: PLC0415  # half a second to load
-
         more: dict[str, Any] = {} if meta is None else {"meta": dict(meta)}
         try:
             result = await self.ask(
@@ -151,7 +151,7 @@ class Link:
                     name, arguments, read_timeout_seconds=_CALL_S, **more
                 )
             )
-        except MCPError as exc:
+        except libraries.MCPError as exc:
             return Reply(exc.error.message, is_error=True)
         self._breaks = 0
         return _reply(result)
@@ -163,25 +163,21 @@ class Link:
             ConnectionLost: No reply came.
             MCPError: The server refused.
         """
-        import httpx2  # noqa: PLC0415  # the SDK's HTTP client, which only a run needs
-        from mcp.shared.exceptions import MCPError  # noqa: PLC0415  # half a second to load
-        from mcp_types import CONNECTION_CLOSED  # noqa: PLC0415  # the same
-
         if self.died.is_set():
             raise ConnectionLost("The server has died.")
         with anyio.CancelScope() as scope:
             self._waiting.add(scope)
             try:
                 return await request(self._client)
-            except MCPError as exc:
-                if exc.error.code != CONNECTION_CLOSED:
+            except libraries.MCPError as exc:
+                if exc.error.code != libraries.mcp_types.CONNECTION_CLOSED:
                     raise
                 raise self._broken(exc) from exc
             except (
                 OSError,
                 anyio.ClosedResourceError,
                 anyio.BrokenResourceError,
-                httpx2.HTTPError,
+                libraries.httpx2.HTTPError,
             ) as exc:
                 raise self._broken(exc) from exc
             finally:
@@ -202,13 +198,12 @@ async def stdio_link(command: ServerCommand) -> AsyncGenerator[Link]:
     Raises:
         EnvironmentFailed: It does not answer; the text has the end of its log.
     """
-    from mcp.client.client import Client  # noqa: PLC0415  # half a second that only a run needs
-    from mcp.client.stdio import StdioServerParameters, stdio_client  # noqa: PLC0415
-
-    parameters = StdioServerParameters(
+    parameters = libraries.StdioServerParameters(
         command=sys.executable, args=command.arguments(), env=_own_environment()
     )
-    client = Client(stdio_client(parameters, errlog=command.log), read_timeout_seconds=_START_S)
+    client = libraries.Client(
+        libraries.stdio_client(parameters, errlog=command.log), read_timeout_seconds=_START_S
+    )
     async with AsyncExitStack() as stack:
         await _connect(stack, client, command)
         yield Link(client, dies_with_connection=True)
@@ -225,10 +220,6 @@ async def http_link(command: ServerCommand, address: Address) -> AsyncGenerator[
     Raises:
         EnvironmentFailed: It does not answer; the text has the end of its log.
     """
-    import httpx2  # noqa: PLC0415  # the SDK's HTTP client, which only a run needs
-    from mcp.client.client import Client  # noqa: PLC0415
-    from mcp.client.streamable_http import streamable_http_client  # noqa: PLC0415
-
     process = await anyio.open_process(
         [
             *(sys.executable, *command.arguments()),
@@ -245,13 +236,13 @@ async def http_link(command: ServerCommand, address: Address) -> AsyncGenerator[
         address.url = await _announced_url(stdout, command)
         address.port = int(address.url.rpartition(":")[2].partition("/")[0])
         headers = {"Authorization": f"Bearer {address.token}"}
-        timeout = httpx2.Timeout(30, read=None)
+        timeout = libraries.httpx2.Timeout(30, read=None)
         async with (
-            httpx2.AsyncClient(headers=headers, timeout=timeout) as web,
+            libraries.httpx2.AsyncClient(headers=headers, timeout=timeout) as web,
             AsyncExitStack() as stack,
         ):
-            transport = streamable_http_client(address.url, http_client=web)
-            client = Client(transport, read_timeout_seconds=_START_S)
+            transport = libraries.streamable_http_client(address.url, http_client=web)
+            client = libraries.Client(transport, read_timeout_seconds=_START_S)
             await _connect(stack, client, command)
             link = Link(client, dies_with_connection=False)
             group.start_soon(_watch, process, link)
@@ -311,11 +302,9 @@ def _pipe(process: "Process") -> "ByteReceiveStream":
 
 
 async def _connect(stack: AsyncExitStack, client: "Client", command: ServerCommand) -> None:
-    from mcp.shared.exceptions import MCPError  # noqa: PLC0415  # loads with the client
-
     try:
         await stack.enter_async_context(client)
-    except (MCPError, OSError, TimeoutError, ExceptionGroup) as exc:
+    except (libraries.MCPError, OSError, TimeoutError, ExceptionGroup) as exc:
         raise EnvironmentFailed(
             f"The server did not start: {sole_cause(exc)}.\n{command.log_end()}"
         ) from None
@@ -333,8 +322,6 @@ async def _announced_url(stdout: TextReceiveStream, command: ServerCommand) -> s
 
 
 def _reply(result: Any) -> Reply:
-    import base64  # noqa: PLC0415  # only here
-
     texts = [c.text for c in result.content if c.type == "text"]
     images = [c.data for c in result.content if c.type == "image"]
     return Reply(

@@ -4,9 +4,11 @@ Such an agent is an object that is called with a live `Run`: it reads `run.promp
 `run.client`, and leaves its answer in `run.trace.content`.
 """
 
+import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal, cast
 from uuid import uuid4
@@ -15,6 +17,7 @@ import anyio
 
 from hud_mcp.channel.client import ChannelClient, Place
 from hud_mcp.errors import HudMcpError, InvalidTask
+from hud_mcp.outcome import Cause
 from hud_mcp.record.job import Job
 from hud_mcp.record.trajectory import utc_now
 from hud_mcp.rollout.runtime import LocalRuntime, Placement, started_by
@@ -26,6 +29,7 @@ __all__ = ["Run", "RunGrade", "RunStep", "Trace", "run_tasks"]
 logger = logging.getLogger(__name__)
 
 _CANCEL_S = 10.0
+_CUT_OFF = "Its run was stopped, or took longer than it may."
 
 
 @dataclass
@@ -291,7 +295,7 @@ class _Rollout:
             await self._job.plan_run(client.session_id)
             name, args = started_by(run.task, knows_rows=knows_rows)
             self._phase, began = "starting", utc_now()
-            run.started = await client.start(name, args)
+            run.started = await self._start(client, name, args)
             run.prompt = run.started.get("prompt", "")
             self._record("setup", args, run.started, began.isoformat())
             run.record(RunStep("user", messages=run.prompt_messages))
@@ -302,12 +306,26 @@ class _Rollout:
                 self._phase, began = "grading", utc_now()
                 frame = await client.grade(run.trace.content)
             except anyio.get_cancelled_exc_class():
-                with anyio.move_on_after(_CANCEL_S, shield=True):
-                    await client.cancel()
+                await _cut_off(client)
                 raise
             run.grade = RunGrade.of_frame(frame)
             self._record("evaluate", run.trace.content, frame, began.isoformat())
             run.trace.status = run.trace.status or "completed"
+
+    async def _start(
+        self, client: ChannelClient, name: str, args: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Start the task; a cancelled start is cancelled there too."""
+        starting = asyncio.ensure_future(client.start(name, args))
+        try:
+            return await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            await _cut_off(client)
+            starting.cancel()
+            await asyncio.wait([starting])
+            if not starting.cancelled():
+                starting.exception()  # seen
+            raise
 
     async def _work(self) -> None:
         """Let the agent work; what it has answered is graded, also where it failed."""
@@ -337,6 +355,12 @@ class _Rollout:
     def _fail(self, error: str) -> None:
         self._run.trace.status = "error"
         self._run.record(RunStep("system", error=f"[{self._phase}] {error}"))
+
+
+async def _cut_off(client: ChannelClient) -> None:
+    """End what a run holds, as whoever runs it; where its server is gone, that ends it."""
+    with anyio.move_on_after(_CANCEL_S, shield=True), suppress(HudMcpError):
+        await client.cancel(reason=_CUT_OFF, cause=Cause.OPERATOR)
 
 
 def _check(tasks: Taskset, runtime: Any, group: int | None, max_concurrent: int | None) -> None:

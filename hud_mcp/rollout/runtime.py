@@ -18,12 +18,15 @@ import anyio.abc
 from anyio.streams.text import TextReceiveStream
 
 from hud_mcp.channel.client import Place, read_place
+from hud_mcp.channel.server import CHANNEL_LIMITS, Channel
+from hud_mcp.env.finding import find_environment
 from hud_mcp.environment import Environment
 from hud_mcp.errors import EnvironmentFailed, InvalidTask
 from hud_mcp.loading.source import load_environments
 from hud_mcp.record.job import Job
 from hud_mcp.rollout.link import stopped_at_the_end
 from hud_mcp.serving.listening import LOOPBACK, port_of
+from hud_mcp.session.registry import Sessions
 from hud_mcp.store import Store
 from hud_mcp.task import RecordMode, Task
 from hud_mcp.taskset import Taskset
@@ -83,9 +86,6 @@ class LocalRuntime:
     @asynccontextmanager
     async def serve(self, tasks: Taskset, job: Job) -> AsyncGenerator[Mapping[str, Place]]:
         """Serve them on loopback ports, with a token of their own; see `Placement`."""
-        from hud_mcp.channel.server import CHANNEL_LIMITS, Channel  # noqa: PLC0415  # loads here
-        from hud_mcp.session.registry import Sessions  # noqa: PLC0415  # the same
-
         sessions = Sessions(
             self._environments(tasks),
             store=_own_store(job),
@@ -111,8 +111,6 @@ class LocalRuntime:
             return [self._source]
         if self._source is not None:
             return load_environments([str(self._source)])
-        from hud_mcp.env.finding import find_environment  # noqa: PLC0415  # loads where it is used
-
         return [find_environment(name) for name in tasks.environment_names]
 
 

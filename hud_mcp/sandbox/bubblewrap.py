@@ -103,6 +103,7 @@ def launch_isolated(
     readonly: Mapping[str, Path],
     places: Sequence[Path] = (),
     names: Sequence[Path] = (),
+    parts: Sequence[str] = (),
 ) -> Generator[Launch]:
     """The command that opens a sandbox.
 
@@ -111,6 +112,7 @@ def launch_isolated(
         readonly: More that is seen inside: a path there, to a path of the host.
         places: Where else the folder is seen; see `SandboxOptions`.
         names: Where a link leads to it.
+        parts: Where a folder of the folder is seen.
 
     Raises:
         EnvironmentFailed: This machine cannot; nothing is started instead.
@@ -133,7 +135,7 @@ def launch_isolated(
             *("--seccomp", launch.data(seccomp_program())),
             *_system(),
             *_etc(launch),
-            *_writable(launch, limits, places),
+            *_writable(launch, limits, made=bool(places or parts)),
             *_interior(launch),
         ]
         for guest, source in readonly.items():
@@ -145,17 +147,12 @@ def launch_isolated(
                     "server that is root runs as nobody: open its folders, or copy it elsewhere."
                 )
             launch.argv += ["--ro-bind", str(source), guest]
-        for place in places:
-            if str(place) != GUEST_ROOT:
-                launch.argv += ["--bind", FOLDER, str(place)]
-        for name in names:
-            if not name.is_relative_to(GUEST_ROOT):
-                launch.argv += ["--symlink", GUEST_ROOT, str(name)]
+        launch.argv += _seen_elsewhere(places, names, parts)
         # What bubblewrap itself makes is writable until then: a place without a bound.
         launch.argv += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", GUEST_ROOT, "--"]
         launch.argv += [*_python_inside(), f"{_OWN}/init"]
-        if places:
-            _give_folder(launch, limits, places)
+        if places or parts:
+            _give_folder(launch, limits, places, parts)
         yield launch
     finally:
         launch.close()
@@ -217,6 +214,23 @@ def interior() -> bytes:
     return out.getvalue()
 
 
+def _seen_elsewhere(
+    places: Sequence[Path], names: Sequence[Path], parts: Sequence[str]
+) -> list[str]:
+    """Where else the folder is seen, or a folder of it."""
+    arguments: list[str] = []
+    for place in places:
+        if str(place) != GUEST_ROOT:
+            arguments += ["--bind", FOLDER, str(place)]
+    for part in parts:  # mounted onto itself too, so that nobody can remove what is seen there
+        for seen in (f"{GUEST_ROOT}{part}", part):
+            arguments += ["--bind", f"{FOLDER}{part}", seen]
+    for name in names:
+        if not name.is_relative_to(GUEST_ROOT):
+            arguments += ["--symlink", GUEST_ROOT, str(name)]
+    return arguments
+
+
 def _system() -> list[str]:
     """Programs and libraries, and the file systems that they expect."""
     arguments = ["--ro-bind", "/usr", "/usr"]
@@ -240,27 +254,33 @@ def _etc(launch: Launch) -> list[str]:
     return arguments
 
 
-def _give_folder(launch: Launch, limits: SandboxLimits, places: Sequence[Path]) -> None:
+def _give_folder(
+    launch: Launch, limits: SandboxLimits, places: Sequence[Path], parts: Sequence[str]
+) -> None:
     """Let another program make the folder, in namespaces that others can enter."""
     wanted: dict[str, object] = {
         "places": [str(place) for place in places],
+        "parts": [part.lstrip("/") for part in parts],
         "size": limits.disk_bytes,
         "user": launch.user,
         "through": None,
     }
-    if launch.user is not None:
+    if launch.user is not None or not places:
         launch.through = Path(tempfile.mkdtemp(prefix="hud-mcp-", dir="/tmp"))  # for everyone
         launch.through.chmod(0o755)
-        wanted["through"] = str(launch.through)
+        if places:
+            wanted["through"] = str(launch.through)
+        else:  # it lies there, and is seen in this sandbox alone
+            wanted["places"] = [str(launch.through)]
         launch.user = None  # that program becomes it
     script = str(files("hud_mcp.sandbox") / "outside.py")
     launch.argv = [sys.executable, "-I", "-S", script, json.dumps(wanted), *launch.argv]
 
 
-def _writable(launch: Launch, limits: SandboxLimits, places: Sequence[Path]) -> list[str]:
+def _writable(launch: Launch, limits: SandboxLimits, *, made: bool) -> list[str]:
     launch.mounts = ["/tmp", "/dev/shm"]  # noqa: S108  # inside the sandbox
     arguments = ["--size", str(limits.disk_bytes), "--perms", "0755", "--tmpfs", GUEST_ROOT]
-    if places:
+    if made:  # by another program
         arguments = ["--bind", FOLDER, GUEST_ROOT]
     for mount in launch.mounts:
         arguments += ["--size", str(limits.scratch_bytes), "--perms", "1777", "--tmpfs", mount]

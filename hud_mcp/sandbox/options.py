@@ -1,5 +1,6 @@
 """What a sandbox is opened with."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +13,13 @@ from hud_mcp.sandbox.limits import SandboxLimits
 __all__ = ["Isolation", "SandboxOptions"]
 
 Isolation = Literal["bwrap", "none"]
+
+_PART = re.compile(r"(/[A-Za-z0-9_][A-Za-z0-9_.-]*)+")
+_TAKEN = frozenset({
+    "bin", "dev", "etc", "lib", "lib32", "lib64", "libx32", "proc", "run", "sbin", "sys", "tmp",
+    "usr", "workspace",
+})  # fmt: skip
+"""What a sandbox has of its own, or of the machine."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,6 +37,8 @@ class SandboxOptions:
             is seen too: inside, and by what enters `Sandbox.namespaces`. Nobody else sees it
             there.
         names: Paths at which a link leads to the folder, inside alone.
+        parts: Absolute paths at which a folder of the folder is seen too, inside: `/testbed` is
+            `testbed` in it. Nothing of the machine is seen there.
         in_place: Without isolation, a folder of the machine to work in, instead of a new one; it
             is left as it is at the end.
     """
@@ -40,6 +50,7 @@ class SandboxOptions:
     limits: SandboxLimits = field(default_factory=SandboxLimits)
     places: tuple[Path, ...] = ()
     names: tuple[Path, ...] = ()
+    parts: tuple[str, ...] = ()
     in_place: Path | None = None
 
     def __post_init__(self) -> None:
@@ -52,10 +63,21 @@ class SandboxOptions:
                 "isolation='none' has the network and the files of the host: leave out the "
                 "allow-list and what is read-only, or leave out isolation."
             )
+        if self.isolation == "none" and self.parts:
+            raise InvalidEnvironment(
+                "isolation='none' has the machine's own folders: leave out parts, or isolation."
+            )
         if self.in_place is not None and self.isolation != "none":
             raise InvalidEnvironment("A sandbox has a folder of its own; leave out in_place.")
         for guest in self.readonly:
             if not guest.startswith("/") or ".." in guest.split("/") or guest == "/":
                 raise InvalidEnvironment(
                     f"readonly={guest!r}: expected an absolute path of the inside, such as '/data'."
+                )
+        for part in self.parts:
+            first = part.split("/")[1:2]
+            if not _PART.fullmatch(part) or first[0] in _TAKEN:
+                raise InvalidEnvironment(
+                    f"parts={part!r}: expected an absolute path of the inside that nothing of the "
+                    "system is at, such as '/testbed'."
                 )

@@ -626,7 +626,9 @@ def _why(code: int) -> str:
 def _prepared(options: SandboxOptions, bare: Path | None) -> AbstractContextManager[Launch]:
     if bare is not None:
         return launch_bare(bare)
-    return launch_isolated(options.limits, options.readonly, options.places, options.names)
+    return launch_isolated(
+        options.limits, options.readonly, options.places, options.names, options.parts
+    )
 
 
 def _feed(fd: int, data: bytes) -> "asyncio.Future[None]":

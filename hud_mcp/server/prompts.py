@@ -6,6 +6,7 @@ from typing import Any, cast
 
 import mcp_types as types
 import orjson
+from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS
 from pydantic import ValidationError
 
@@ -77,8 +78,6 @@ class Prompts:
         Raises:
             MCPError: -32602 with a text that says what was wrong.
         """
-        from mcp.shared.exceptions import MCPError  # noqa: PLC0415  # loads with the server only
-
         if caller.is_agent:
             raise MCPError(code=INVALID_PARAMS, message=f"Unknown prompt: {name}.")
         try:
@@ -100,8 +99,6 @@ class Prompts:
         return _matching(_suggestions(found[1], argument), typed)
 
     def _task(self, name: str, arguments: Mapping[str, str]) -> Task:
-        from mcp.shared.exceptions import MCPError  # noqa: PLC0415  # loads with the server only
-
         if name == "task" and len(self._sessions.tasks):
             return self._listed_task(arguments)
         if name not in self._templates:

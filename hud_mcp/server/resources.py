@@ -10,6 +10,7 @@ from typing import Any
 
 import mcp_types as types
 import orjson
+from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS
 
 from hud_mcp.errors import HudMcpError
@@ -119,6 +120,4 @@ def _json(uri: str, value: dict[str, Any]) -> types.ReadResourceResult:
 
 
 def _missing(uri: str) -> Exception:
-    from mcp.shared.exceptions import MCPError  # noqa: PLC0415  # loads with the server only
-
     return MCPError(code=INVALID_PARAMS, message=f"Resource not found: {uri}", data={"uri": uri})

@@ -29,7 +29,8 @@ CHOSEN_SESSION = "hud-mcp/session"
 
 REASON = "hud-mcp/reason"
 CAUSE = "hud-mcp/cause"
-"""In the `_meta` of a cancel_task of whoever runs an agent: why, and whose doing it is."""
+"""In the `_meta` of a cancel_task of whoever runs an agent, or among the parameters of a channel's
+`tasks.cancel`: why, and whose doing it is."""
 
 OPERATOR_TOKEN = "HUD_MCP_OPERATOR_TOKEN"  # noqa: S105  # the name of one
 """The environment variable that holds the operator's token."""

@@ -3,7 +3,6 @@
 Every call is recorded durably before it returns.
 """
 
-import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import partial
@@ -30,8 +29,8 @@ from hud_mcp.record.values import UNDONE
 from hud_mcp.session.commands import CallCutOff
 from hud_mcp.session.core import Core
 from hud_mcp.session.direct import Access, access
+from hud_mcp.session.draft import StepKind
 from hud_mcp.session.events import Recorded, Touched
-from hud_mcp.session.journal import StepKind
 from hud_mcp.session.life import SessionSpec
 from hud_mcp.session.phase import Meets, Phase
 from hud_mcp.session.receipts import DONE, NEXT, died_text
@@ -181,7 +180,7 @@ class SessionCalls(SessionView):
 
         If this call is cancelled, the answer stays submitted and grading goes on.
         """
-        self._core.life.steps.check_answer(answer, max_bytes)
+        self._core.life.answers.check(answer, max_bytes)
         given = self._core.state.answer
         if given is None:
             await self.enqueue(partial(self._respond, answer), self.limits.step_s, detached=True)
@@ -201,7 +200,7 @@ class SessionCalls(SessionView):
         given = self._core.state.answer
         if given is None:
             self._refuse_if_over()
-            await self._core.life.steps.respond(answer)
+            await self._core.life.answers.respond(answer)
         elif given != answer:  # another call's answer was before this one in the queue
             raise AlreadyAnswered(self._already_answered())
 
@@ -251,7 +250,7 @@ class SessionCalls(SessionView):
 
     def touch(self) -> None:
         """Note that somebody attends to it: it does not expire as idle meanwhile."""
-        self._core.touched_s = time.monotonic()
+        self._core.touch()
 
     async def flush_end(self) -> None:
         """Write the end that the record does not have yet.

@@ -13,16 +13,8 @@ from typing import TypeVar
 
 import anyio
 
-from hud_mcp.errors import (
-    HudMcpError,
-    LimitReached,
-    SessionBusy,
-    SessionTaken,
-    StoreFailed,
-    WorldDied,
-)
+from hud_mcp.errors import HudMcpError, SessionBusy, SessionTaken, StoreFailed, WorldDied
 from hud_mcp.grade import Outcome
-from hud_mcp.record.trajectory import Receipt, utc_now
 from hud_mcp.session import effects as do
 from hud_mcp.session.deaths import DiedAgain
 from hud_mcp.session.durability import Durability
@@ -31,10 +23,11 @@ from hud_mcp.session.events import Closed, Event, Examined, NotBack, Recorded, R
 from hud_mcp.session.executor import Executor, Rest
 from hud_mcp.session.journal import Journal
 from hud_mcp.session.life import Life, SessionSpec
-from hud_mcp.session.log import BROUGHT_BACK, DIED_IN_GRADING, GRADED_AGAIN, take_rest
+from hud_mcp.session.log import BROUGHT_BACK, DIED_IN_GRADING, GRADED_AGAIN
 from hud_mcp.session.patience import in_patience
 from hud_mcp.session.phase import Phase
-from hud_mcp.session.receipts import died_text, make_receipt
+from hud_mcp.session.receipts import died_text
+from hud_mcp.session.record_ends import RecordEnds
 from hud_mcp.session.replay import WorldLost, submitted_answer
 from hud_mcp.session.state import State
 from hud_mcp.session.strain import Strain
@@ -65,6 +58,7 @@ class Core:
         spec: The same.
         journal: What it writes.
         strain: What the machine's load did to it.
+        record: The beginning and the end of that.
         life: The parts that use its world.
         prompt: What its template asks; None until it does.
         failure: Why it could not be brought back, where its record could not be written.
@@ -107,6 +101,7 @@ class Core:
         )
         log = self.journal.log
         self.strain = Strain(shared.contention, log, begun.logs if begun is not None else None)
+        self.record = RecordEnds(spec, self.journal, self.strain)
         phase = Phase.STARTING if stored is None else Phase.RESUMING
         state = State(phase, provisional=provisional, is_back=stored is None)
         self._executor = Executor(state, self, name=spec.name, log=log)
@@ -132,6 +127,14 @@ class Core:
         """Say that something has happened; return what the session is then."""
         return self._executor.post(event)
 
+    def ask(self, prompt: Prompt) -> None:
+        """Take what its template asks."""
+        self.prompt = prompt
+
+    def touch(self) -> None:
+        """Note that somebody acts on it, or attends to it."""
+        self.touched_s = time.monotonic()
+
     async def until(self, holds: Callable[[State], bool]) -> State:
         """Wait until something holds of the state, and return that."""
         return await self._executor.until(holds)
@@ -140,7 +143,7 @@ class Core:
         self, run: Callable[[], Awaitable[T]], limit_s: float, *, detached: bool = False
     ) -> T:
         """Make a call in its turn; raises as `Commands.call` does."""
-        attempt = partial(self.life.steps.attempt, run)
+        attempt = partial(self.life.attempts.make, run)
         return await self.life.commands.call(attempt, limit_s, detached=detached)
 
     def stage(self) -> None:
@@ -208,7 +211,7 @@ class Core:
                 return self._resume
 
     def _catch_up(self) -> None:
-        attempt = partial(self.life.steps.attempt, self.life.direct.catch_up)
+        attempt = partial(self.life.attempts.make, self.life.direct.catch_up)
         if self.life.direct.is_behind:
             try:
                 self.life.commands.put(attempt, 2 * self.life.direct.limit_s)
@@ -254,7 +257,7 @@ class Core:
         return write
 
     def _has_closed(self) -> None:
-        self.life.driver.closed.set()
+        self.life.driver.note_closed()
         self.post(Closed(self.state.life))
 
     async def _examine(self, effect: do.Examine) -> None:
@@ -271,70 +274,21 @@ class Core:
                     died,
                     died_before=DIED_IN_GRADING in logs,
                     has_changed=self.journal.changed > 0,
-                    comes_back=life.steps.can_come_back,
+                    comes_back=life.attempts.can_come_back,
                 )
             )
-
-    async def begin(self, prompt: str | None = None) -> None:
-        """Record that it has begun, once; with what it asks, where that is known by then.
-
-        Raises:
-            LimitReached, StoreFailed: As for `Journal.begin`.
-        """
-        spec = self.spec
-        await self.journal.begin(
-            spec.begun(prompt),
-            secret_digest=spec.secret_digest,
-            principal=spec.principal,
-            reward_policy=spec.reward_policy,
-            environment_digest=spec.environment.digest,
-            live_token=spec.live_token,
-            start_key=spec.start_key,
-            tries=spec.tries,
-        )
 
     async def _record(self, effect: do.Record) -> None:
         """Write how it ends; whatever fails, everybody who waits is told."""
         receipt = None
         try:
-            if (rest := take_rest(self.spec.name)) is not None:
-                self.journal.log(rest)
-            if effect.line is not None:
-                self.journal.log(effect.line)
+            self.record.log_rest(effect.line)
             if not effect.ending.parked:
-                receipt = await self._write_end(effect.ending)
+                receipt = await self.record.end(
+                    effect.ending, self.state.answer, is_begun=self._stored is not None
+                )
         finally:
             self.post(Recorded(receipt, taken=self.journal.taken))
-
-    async def _write_end(self, ending: Ending) -> Receipt | None:
-        try:
-            if self._stored is None:
-                await self.begin()
-        except (StoreFailed, LimitReached) as exc:  # nobody was told of it: nothing is to be ended
-            logger.info("%s", exc)  # whoever starts it is told
-            return None
-        spec = self.spec
-        receipt = make_receipt(
-            ending,
-            trajectory=spec.trajectory_id,
-            environment=spec.environment.name,
-            environment_digest=spec.environment.digest,
-            task=spec.task,
-            answer=self.state.answer,
-            reward_policy=spec.reward_policy,
-            started_at=spec.started_at,
-            ended_at=utc_now(),
-            attempt=self.journal.attempt,
-            notes=(*self.journal.notes(), *self.strain.notes()),
-            strain=self.strain,
-        )
-        if ending.error:
-            logger.warning("%s: %s", ending.outcome, ending.error)
-        try:
-            return await self.journal.end(receipt) or receipt
-        except (StoreFailed, SessionTaken) as exc:
-            logger.error("%s", exc)  # noqa: TRY400  # its text says everything
-        return receipt
 
     async def _resume(self) -> None:
         """Open the world anew, and bring it to the last recorded step."""
@@ -375,7 +329,7 @@ class Core:
             await self.journal.save_prompt(prompt.text)
         elif storable(prompt.text) != stored.trajectory.prompt:
             raise WorldLost("its template asks something else now")
-        self.prompt = prompt
+        self.ask(prompt)
         if self.state.phase is not Phase.RESUMING:
             return
         life.commands.start()
@@ -389,7 +343,7 @@ class Core:
                 self.journal.log(GRADED_AGAIN)
             # Before: it is how gradings that end it are counted, and whose it is to grade.
             await self.journal.flush()
-        self.touched_s = time.monotonic()
+        self.touch()
         self.post(Resumed(life.number, answer, steps[-1].ended_at if answer is not None else None))
 
     async def _come_back(self, stored: StoredSession) -> None:

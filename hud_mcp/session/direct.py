@@ -19,9 +19,10 @@ import anyio
 from hud_mcp.errors import EnvironmentFailed, HudMcpError, StoreFailed
 from hud_mcp.observation import Observation
 from hud_mcp.record.trajectory import utc_now
+from hud_mcp.session.draft import Draft
 from hud_mcp.session.events import Rested
 from hud_mcp.session.executor import Post
-from hud_mcp.session.journal import Draft, Journal
+from hud_mcp.session.journal import Journal
 from hud_mcp.session.live_world import LiveWorld
 from hud_mcp.world import World
 
@@ -73,8 +74,8 @@ class Access:
 
     def tell(self, text: str, **info: Any) -> None:
         """Say what came of it, for the record."""
-        self.draft.observation = Observation(text=text)
-        self.draft.info = info
+        self.draft.see(Observation(text=text))
+        self.draft.tell(**info)
 
     @property
     def words(self) -> str:
@@ -163,7 +164,7 @@ class DirectAccess:
         if not self._journal.is_behind:
             fall_behind = partial(self._fall_behind, one, session)
             await session.enqueue(fall_behind, self.limit_s, detached=True)
-        one.draft.performed = 1
+        one.draft.do(1)
 
     async def end(self, one: Access, session: Reachable) -> None:
         """Record what was done, with a snapshot where one can be had at once."""
@@ -214,7 +215,7 @@ class DirectAccess:
         session.reachable_world()
         try:
             if self._snapshot_s <= _QUICK_S:
-                one.draft.snapshot = await self.take()
+                one.draft.keep(await self.take())
         except BaseException:
             await self._journal.keep(one.draft)
             raise
@@ -251,10 +252,10 @@ async def access(
         await direct.begin(one, session)
         yield one
     except HudMcpError as exc:
-        one.draft.error = str(exc)
+        one.draft.fail(str(exc), interrupted=False)
         raise
     except BaseException:
-        one.draft.interrupted = True
+        one.draft.interrupt()
         raise
     finally:
         direct.leave(one)

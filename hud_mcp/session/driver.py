@@ -77,7 +77,6 @@ class Driver:
 
     Attributes:
         prompt: What the template asks; None where it ended before it did.
-        closed: Set by whoever has closed the world and written the log.
     """
 
     def __init__(
@@ -118,7 +117,7 @@ class Driver:
         self._context = clean_context(name, log)
         self._timer: asyncio.TimerHandle | None = None
         self.prompt: asyncio.Future[Prompt | None] = asyncio.get_running_loop().create_future()
-        self.closed = asyncio.Event()
+        self._closed = asyncio.Event()
 
     def start(self, opening: Opening) -> None:
         """Begin, in a clean context: nothing of the request that starts a session stays in it.
@@ -193,6 +192,10 @@ class Driver:
             task.cancel()
         asyncio.get_running_loop().call_later(_ABORT_S, self._abandon)
 
+    def note_closed(self) -> None:
+        """Note that the world is closed and the log is written."""
+        self._closed.set()
+
     async def _run(self, opening: Opening, orders: _Orders) -> None:
         self._runs = True
         try:
@@ -209,9 +212,9 @@ class Driver:
         except (Exception, SystemExit, BaseExceptionGroup) as exc:  # noqa: BLE001  # every failure of the author's code is attributed here
             ending = None if self._is_cut_short(exc) else failed_setup(exc, self._template)
         self._finish(ending)
-        while self._is_left and not self.closed.is_set():  # the loop waits for this task alone
+        while self._is_left and not self._closed.is_set():  # the loop waits for this task alone
             with suppress(asyncio.CancelledError):
-                await self.closed.wait()
+                await self._closed.wait()
 
     @property
     def _is_left(self) -> bool:

@@ -5,19 +5,16 @@ A write that fails is kept and made good with the next one: a full disk loses no
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, Literal, cast
 
 import anyio
-from pydantic_core import to_jsonable_python
 
-from hud_mcp.action import ActionEffect, Point
 from hud_mcp.errors import SessionTaken, StoreFailed
-from hud_mcp.observation import Observation
-from hud_mcp.record.trajectory import Receipt, ScreenshotRecord, Trajectory, TrajectoryStep, utc_now
-from hud_mcp.record.values import BEHIND, SNAPSHOT, TARGETS, UNDONE
+from hud_mcp.record.trajectory import Receipt, Trajectory, TrajectoryStep, utc_now
+from hud_mcp.record.values import BEHIND, UNDONE
 from hud_mcp.session.deaths import trail
+from hud_mcp.session.draft import Draft, StepKind
 from hud_mcp.session.durability import BATCHED, Durability
 from hud_mcp.session.events import TakenOver
 from hud_mcp.session.executor import Post
@@ -25,12 +22,9 @@ from hud_mcp.session.measuring import FINAL_RESPONSE
 from hud_mcp.store import NewStep, Store
 from hud_mcp.task import RecordMode
 
-__all__ = ["MOST_WAITING", "MOST_WAITING_BYTES", "Draft", "Journal", "StepKind"]
+__all__ = ["MOST_WAITING", "MOST_WAITING_BYTES", "Journal"]
 
 logger = logging.getLogger(__name__)
-
-StepKind = Literal["step", "act", "screenshot", "tool", "direct", "response", "evaluate", "reset"]
-
 
 _MAY_WAIT = frozenset[StepKind]({"step", "act", "screenshot", "tool"})
 """What an agent does in its world; answers and grades are always written first."""
@@ -43,107 +37,6 @@ MOST_WAITING_BYTES = 8 * 1024 * 1024
 
 _AGAIN_S = 1.0
 """How soon a write is tried again that nobody waited for."""
-
-
-class Draft:
-    """A step while it is made.
-
-    Args:
-        kind: How the record names the call.
-        actions: What the agent sent.
-    """
-
-    def __init__(self, kind: StepKind, actions: list[dict[str, Any]]) -> None:
-        self.kind: StepKind = kind
-        self.actions = actions
-        self.started_at = utc_now()
-        self.performed = 0
-        self.observation: Observation | None = None
-        self.error: str | None = None
-        self.rewards: list[float] = []
-        self.notes: list[str] = []
-        self.places: list[Point | None] = []
-        self.targets: list[str | None] = []
-        self.info: dict[str, Any] = {}
-        self.terminated = False
-        self.truncated = False
-        self.scale = 1.0
-        self.look: dict[str, Any] = {}
-        self.delivered_image = False
-        self.interrupted = False
-        self.answers = False
-        self.snapshot: bytes | None = None
-
-    def undo(self, *, was_dead: bool) -> None:
-        """Note that the world died, and is brought back: nothing of the call stands.
-
-        Args:
-            was_dead: Whether it had died before the call began.
-        """
-        self.performed, self.rewards, self.places, self.targets = 0, [], [], []
-        self.terminated = self.truncated = self.interrupted = False
-        self.snapshot = self.observation = None
-        self.info = {UNDONE: "before" if was_dead else "during"}
-
-    @property
-    def reward(self) -> float | None:
-        """The sum of the rewards that the world gave, or None."""
-        return sum(self.rewards) if self.rewards else None
-
-    def add(self, effect: ActionEffect) -> None:
-        """Add what one action did.
-
-        Of its info, a list is put after that of the actions before it, as each one's rewards
-        are; anything else is the last one's, but for the number of the first step.
-        """
-        self.performed += 1
-        self.places.append(effect.place)
-        self.targets.append(effect.target)
-        if effect.text:
-            self.notes.append(effect.text)
-        if effect.reward is not None:
-            self.rewards.append(effect.reward)
-        self.terminated |= effect.terminated
-        self.truncated |= effect.truncated
-        for name, value in effect.info.items():
-            before = self.info.get(name)
-            if isinstance(value, list) and isinstance(before, list):
-                self.info[name] = [*cast("list[Any]", before), *cast("list[Any]", value)]
-            elif name != "first_step" or before is None:
-                self.info[name] = value
-
-    def step(self, index: int, of_snapshot: Mapping[str, Any] | None = None) -> TrajectoryStep:
-        """The step as the record keeps it.
-
-        Args:
-            index: Its index.
-            of_snapshot: What is to be said of the snapshot after it, if anything.
-        """
-        seen = self.observation or Observation()
-        info = {**self.info, TARGETS: self.targets} if any(self.targets) else self.info
-        if of_snapshot:
-            info = {**info, SNAPSHOT: dict(of_snapshot)}
-        return TrajectoryStep(
-            index=index,
-            kind=self.kind,
-            actions=tuple(self.actions),
-            performed=self.performed,
-            scale=self.scale,
-            places=tuple(self.places) if any(self.places) else (),
-            look=self.look,
-            delivered_image=self.delivered_image,
-            interrupted=self.interrupted,
-            observation_text=seen.text,
-            screenshot=ScreenshotRecord.of(seen.image) if seen.image else None,
-            reward=self.reward,
-            terminated=self.terminated,
-            truncated=self.truncated,
-            info=to_jsonable_python(info, fallback=str),
-            error=self.error,
-            notes=tuple(self.notes),
-            started_at=self.started_at,
-            ended_at=utc_now(),
-        )
 
 
 class Journal:

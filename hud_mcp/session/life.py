@@ -8,6 +8,8 @@ from datetime import datetime
 from hud_mcp.environment import Environment
 from hud_mcp.environment.calls import task_hosts
 from hud_mcp.record.trajectory import Trajectory
+from hud_mcp.session.answers import Answers
+from hud_mcp.session.attempts import Attempts
 from hud_mcp.session.commands import Commands
 from hud_mcp.session.direct import DirectAccess
 from hud_mcp.session.driver import Driver
@@ -17,6 +19,7 @@ from hud_mcp.session.journal import Journal
 from hud_mcp.session.limits import Limits
 from hud_mcp.session.live_world import LiveWorld
 from hud_mcp.session.measuring import Measuring
+from hud_mcp.session.operated import OperatorCalls
 from hud_mcp.session.steps import Steps
 from hud_mcp.store.stored_session import StoredSession
 from hud_mcp.task import RecordMode, Task
@@ -113,6 +116,7 @@ class SessionSpec:
             apart=runs_apart(environment, environment.template_of(task)),
             local_hosts=self.local_hosts,
             names_targets=task.prompt is not None,
+            principal=self.principal,
         )
 
 
@@ -134,7 +138,10 @@ class Life:
         template: What asks and grades.
         world: Its world.
         direct: What uses that by other ways than calls.
-        steps: What a call does.
+        attempts: The calls that are made.
+        answers: Takes the answer.
+        steps: What an agent's call does.
+        operated: What an operator's call does.
         commands: Performs calls, one after the other.
         driver: Runs the template.
     """
@@ -153,25 +160,43 @@ class Life:
         environment, limits, log = spec.environment, spec.limits, journal.log
         self.number = number
         self.measuring = measuring = Measuring(keeps_history=spec.task.prompt is not None)
-        self.template = environment.template_of(spec.task, lambda: measuring.history)
+        self.template = environment.template_of(spec.task, measuring)
         self.world = LiveWorld(
             environment, replayable=spec.replayable, log=log, durability=durability
         )
         self.direct = DirectAccess(
             journal, self.world, post=post, life=number, log=log, limit_s=limits.step_s
         )
+        self.attempts = Attempts(self.world, journal, self.direct, post=post, life=number)
+        self.answers = Answers(
+            environment,
+            self.world,
+            self.attempts,
+            journal=journal,
+            limits=limits,
+            measuring=measuring,
+            post=post,
+            life=number,
+            log=log,
+        )
         self.steps = Steps(
             environment,
             self.world,
             limits=limits,
+            attempts=self.attempts,
+            answers=self.answers,
             journal=journal,
-            direct=self.direct,
-            rewards_shown=spec.rewards_shown,
-            post=post,
-            life=number,
             measuring=measuring,
+            rewards_shown=spec.rewards_shown,
             operated=spec.is_operated,
-            log=log,
+        )
+        self.operated = OperatorCalls(
+            environment,
+            self.world,
+            self.attempts,
+            journal=journal,
+            measuring=measuring,
+            rewards_shown=spec.rewards_shown,
         )
         self.commands = Commands(
             queue=limits.queue, contention=shared.contention, name=spec.name, log=log

@@ -116,7 +116,7 @@ class LiveWorld:
     @property
     def opens_nothing(self) -> bool:
         """Whether opening it waits for nothing."""
-        return getattr(self._environment.world, "opens_nothing", False)
+        return self._environment.world.opens_nothing
 
     @property
     def is_empty(self) -> bool:

@@ -61,6 +61,10 @@ class Measuring:
             self._actions.extend(actions)
             self._targets.extend([*targets, *[None] * len(actions)][: len(actions)])
 
+    def keep_answer(self, answer: str) -> None:
+        """Keep what the agent submitted last."""
+        self.final_response = answer
+
     def note(self, measured: Measurement) -> None:
         """Keep a measurement by the task's own `evaluate`."""
         self.grade, self.is_done, self.failure = measured.grade, True, None

@@ -11,7 +11,6 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from pydantic import ValidationError
-from pydantic_core import to_jsonable_python
 
 from hud_mcp.action import parse_actions
 from hud_mcp.call import FunctionConfig, read_json_calls
@@ -24,32 +23,34 @@ from hud_mcp.errors import (
     StoreFailed,
     did_you_mean,
 )
-from hud_mcp.grade import Outcome
 from hud_mcp.loading.rows import read_row
-from hud_mcp.observation import Look
 from hud_mcp.record.job import Job
 from hud_mcp.record.trajectory import Receipt, live_url
 from hud_mcp.session.caller import OPERATOR, Caller
-from hud_mcp.session.measuring import FINAL_RESPONSE
+from hud_mcp.session.operation_json import (
+    Json,
+    call_problem,
+    graded_before,
+    is_unused,
+    read_look,
+    read_record,
+    read_text,
+    tell_step,
+)
 from hud_mcp.session.receipts import NEXT, digest, ended_text
 from hud_mcp.session.registry import Sessions
-from hud_mcp.session.session import Session, Stepped
+from hud_mcp.session.session import Session
 from hud_mcp.store import Store
-from hud_mcp.task import RECORD_MODES, RecordMode, Task
+from hud_mcp.task import RecordMode, Task
 from hud_mcp.world import Addressed
 
-__all__ = ["OPERATIONS", "Operations", "call_problem"]
-
-Json = dict[str, Any]
+__all__ = ["OPERATIONS", "Operations"]
 
 OPERATIONS = tuple(
     f"hud-mcp/{name}"
     for name in ("start", "step", "evaluate", "setup", "reset", "urls", "conclude")
 )
 """By these names they are called."""
-
-_LOOK = Look(image="png", max_edge_px=4096, max_image_bytes=8_000_000)
-"""What a program is shown: the screen as it is, without loss."""
 
 
 class Operations:
@@ -122,8 +123,8 @@ class Operations:
         session = await self._begin(
             task,
             await self._job_id(params),
-            session_id=_text(params, "session"),
-            record=_record(params),
+            session_id=read_text(params, "session"),
+            record=read_record(params),
         )
         metadata = params.get("metadata")
         if metadata:
@@ -141,12 +142,12 @@ class Operations:
         if after_step is not None and type(after_step) is not int:
             raise InvalidTask(f"after_step: expected a whole number, got {after_step!r}.")
         session = await self._living(params)
-        look = _look(params, session)
+        look = read_look(params, session)
         stepped = await session.step(
             actions, look, deliver_image=look.image is not None, after_step=after_step
         )
         return {
-            **_shown(stepped),
+            **tell_step(stepped),
             "steps": session.steps,
             "final_response": session.final_response,
         }
@@ -155,7 +156,7 @@ class Operations:
         """Measure with the task's own `evaluate`, or with `calls` in its place."""
         found = await self._find(params)
         if isinstance(found, Receipt):
-            return _graded_before(found)
+            return graded_before(found)
         given = params.get("calls")
         calls = self._read_calls(given, found.environment, Phase.EVALUATE)
         if given is not None and not calls:
@@ -174,8 +175,8 @@ class Operations:
         """Run the task's `setup`, or `calls` in its place, and look."""
         session = await self._living(params)
         calls = self._read_calls(params.get("calls"), session.environment, Phase.SETUP)
-        look = _look(params, session)
-        return _shown(await session.set_up(calls, look))
+        look = read_look(params, session)
+        return tell_step(await session.set_up(calls, look))
 
     async def _reset(self, params: Mapping[str, Any]) -> Json:
         """Begin anew: run the setup again; of a template's task, begin another session."""
@@ -186,21 +187,21 @@ class Operations:
         if (given := params.get("calls")) is not None:
             environment = self._environment or self._sessions.find_environment(task.env)
             calls = self._read_calls(given, environment, Phase.SETUP)
-        if session is not None and calls is None and _is_unused(session, params):
+        if session is not None and calls is None and is_unused(session, params):
             return {
                 **self._begun(session),
-                **_shown(await session.step((), _look(params, session))),
+                **tell_step(await session.step((), read_look(params, session))),
             }
         if session is not None and task.prompt is not None:
-            shown = _shown(await session.set_up(calls, _look(params, session)))
+            shown = tell_step(await session.set_up(calls, read_look(params, session)))
             return {**self._begun(session), **shown}
         if session is not None:
             await session.conclude()
-        session = await self._begin(task, _text(params, "job_id"), record=_record(params))
+        session = await self._begin(task, read_text(params, "job_id"), record=read_record(params))
         shown = (
-            _shown(await session.step((), _look(params, session)))
+            tell_step(await session.step((), read_look(params, session)))
             if calls is None
-            else _shown(await session.set_up(calls, _look(params, session)))
+            else tell_step(await session.set_up(calls, read_look(params, session)))
         )
         return {**self._begun(session), **shown}
 
@@ -246,7 +247,7 @@ class Operations:
     async def _job_id(self, params: Mapping[str, Any]) -> str | None:
         """The job of a session that starts: one that is recorded here, or is recorded now."""
         store, given = self._sessions.store, params.get("job")
-        job_id = _text(params, "job_id")
+        job_id = read_text(params, "job_id")
         if given is not None:
             try:
                 job = Job.model_validate(given)
@@ -317,7 +318,7 @@ class Operations:
         return bind_calls(calls, environment.functions, phase=phase, env=environment.name)
 
     async def _find(self, params: Mapping[str, Any]) -> Session | Receipt:
-        session_id = _text(params, "session")
+        session_id = read_text(params, "session")
         if not session_id:
             raise InvalidTask("Pass `session`, the id that the start returned.")
         return await self._sessions.find(session_id, self._caller)
@@ -342,72 +343,3 @@ async def _has_job(store: Store, job_id: str) -> bool:
     except SourceNotFound:
         return False
     return True
-
-
-def _is_unused(session: Session, params: Mapping[str, Any]) -> bool:
-    """Whether a template's session is as it began, and its caller has not begun anew yet."""
-    return session.task.prompt is None and not session.steps and params.get("unused") is True
-
-
-def call_problem(exc: ValueError) -> str:
-    """What is wrong with the form of a call, in words."""
-    if isinstance(exc, ValidationError):
-        return str(exc.errors(include_url=False)[0]["msg"]).removeprefix("Value error, ")
-    return str(exc)
-
-
-def _graded_before(receipt: Receipt) -> Json:
-    """What an evaluation gave that was the session's end, in another process."""
-    if receipt.outcome is not Outcome.GRADED or receipt.template == "prompt":
-        raise SessionEnded(ended_text(receipt))
-    return {
-        "value": receipt.reward,
-        "results": [receipt.reward],
-        "reward": receipt.reward,
-        "grade": None,
-        "override": False,
-    }
-
-
-def _shown(stepped: Stepped) -> Json:
-    result = stepped.result
-    info: Json = to_jsonable_python(result.info, fallback=str)
-    info.pop(FINAL_RESPONSE, None)  # it has a place of its own
-    if stepped.notes:
-        info["notes"] = list(stepped.notes)
-    if stepped.error is not None:
-        info |= {"error": stepped.error, "performed": stepped.performed}
-    return {
-        "observation": result.observation.model_dump(mode="json"),
-        "reward": result.reward,
-        "terminated": result.terminated,
-        "truncated": result.truncated,
-        "info": info,
-    }
-
-
-def _look(params: Mapping[str, Any], session: Session) -> Look:
-    """What to observe; of a world without a screen, no picture."""
-    given = params.get("look")
-    try:
-        look = Look.model_validate({**_LOOK.model_dump(), **(given or {})})
-    except (ValidationError, TypeError) as exc:
-        raise InvalidTask(f"look: {exc}") from None
-    return look if session.environment.world.has_screen else look.model_copy(update={"image": None})
-
-
-def _record(params: Mapping[str, Any]) -> RecordMode | None:
-    given = params.get("record")
-    if given is None:
-        return None
-    if given not in RECORD_MODES:
-        modes = ", ".join(RECORD_MODES)
-        raise InvalidTask(f"record: expected one of {modes}, got {given!r:.60}.")
-    return given
-
-
-def _text(params: Mapping[str, Any], name: str) -> str | None:
-    given = params.get(name)
-    if given is not None and not isinstance(given, str):
-        raise InvalidTask(f"{name}: expected text, got {type(given).__name__}.")
-    return given

@@ -1,14 +1,12 @@
-"""Going on with sessions that other server processes began and left.
+"""Going on with one session that another server process began and left.
 
-One that somebody asks for is brought back; one that was answered is graded; one that nobody
-goes on with is ended. A session is claimed in the store before anything is done with it.
+It is claimed in the store before anything is done with it.
 """
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import anyio
@@ -16,18 +14,20 @@ import anyio
 from hud_mcp.environment import Environment
 from hud_mcp.errors import HudMcpError, SessionBusy, SessionEnded
 from hud_mcp.grade import Cause, Outcome
-from hud_mcp.record.trajectory import Receipt, utc_now
+from hud_mcp.record.trajectory import Receipt
+from hud_mcp.session.admission import Admission
 from hud_mcp.session.caller import Caller
 from hud_mcp.session.endings import Ending
-from hud_mcp.session.limits import Limits
+from hud_mcp.session.factory import SessionFactory
 from hud_mcp.session.log import BROUGHT_BACK, GRADED_AGAIN, STOPPED
 from hud_mcp.session.receipts import ended_text, receipt_of_stored
 from hud_mcp.session.replay import submitted_answer
+from hud_mcp.session.roster import Roster
 from hud_mcp.session.session import Session
 from hud_mcp.store import Store
-from hud_mcp.store.stored_session import StoredSession, WaitingSession
+from hud_mcp.store.stored_session import StoredSession
 
-__all__ = ["Resumption"]
+__all__ = ["MAY_LACK_STEPS", "Resumption"]
 
 logger = logging.getLogger(__name__)
 
@@ -36,7 +36,7 @@ _TAKE_S = 5.0
 _GRADINGS = 3
 """How often an answer's grading may end with its server before that is its outcome."""
 
-_MAY_LACK_STEPS = (
+MAY_LACK_STEPS = (
     "Its server died. Its steps were recorded in batches, so the last ones may be missing."
 )
 """Why a session is lost that was not answered."""
@@ -48,11 +48,9 @@ class Resumption:
     Args:
         store: Where they are recorded.
         environments: Those that this process serves, by name.
-        make_ready: Sees to it that one more session of a caller can be opened in an
-            environment, or raises.
-        open_session: Makes the session that goes on, and counts it among those of the process.
-        find_here: Returns what this process has of a session, by its record's id; None where it
-            has nothing.
+        admission: Lets the session in, or raises.
+        factory: Makes the session that goes on.
+        roster: Who is here already.
     """
 
     def __init__(
@@ -60,15 +58,15 @@ class Resumption:
         store: Store,
         environments: Mapping[str, Environment],
         *,
-        make_ready: Callable[[Environment, Caller], Awaitable[None]],
-        open_session: Callable[[Environment, StoredSession, Caller], Session],
-        find_here: Callable[[str], Session | None],
+        admission: Admission,
+        factory: SessionFactory,
+        roster: Roster,
     ) -> None:
         self._store = store
         self._environments = environments
-        self._make_ready = make_ready
-        self._open_session = open_session
-        self._find_here = find_here
+        self._admission = admission
+        self._factory = factory
+        self._roster = roster
         self._resumes: dict[str, asyncio.Task[Session | Receipt]] = {}
         self._stopped = False
 
@@ -112,29 +110,22 @@ class Resumption:
                 "This server is stopping; call again with the session's id."
             ) from None
 
-    async def look(self, limits: Limits) -> None:
-        """Grade what waits for its grade, and end what nobody will go on with."""
-        try:
-            waiting = await self._store.waiting_sessions(list(self._environments))
-        except HudMcpError as exc:
-            logger.info("%s", exc)
-            return
-        for found in waiting:
-            try:
-                await self._look_after(found, limits)
-            except HudMcpError as exc:  # the others are looked after nevertheless
-                logger.info("%s: %s", found.trajectory_id, exc)
+    async def end(self, trajectory_id: str, outcome: Outcome, reason: str) -> None:
+        """End a session that no server goes on with, if none has by now.
 
-    async def _look_after(self, found: WaitingSession, limits: Limits) -> None:
-        if found.trajectory_id in self._resumes or self._stopped:
-            return
-        if found.answered:
-            await self.bring_back(found.trajectory_id, connection=None)
-        elif self._find_here(found.trajectory_id) is not None:
-            return  # somebody has gone on with it meanwhile
-        elif (end := _overdue(found, limits)) is not None:
-            ending = partial(self._end_waiting, found, *end)
-            await self._share(found.trajectory_id, ending)
+        Raises:
+            SessionBusy: Another server process has.
+        """
+        await self._share(trajectory_id, lambda: self._end_waiting(trajectory_id, outcome, reason))
+
+    def is_under_way(self, trajectory_id: str) -> bool:
+        """Whether a session is being brought back or ended."""
+        return trajectory_id in self._resumes
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether nothing more is begun."""
+        return self._stopped
 
     def stop(self) -> None:
         """Give up what is under way, and begin nothing more."""
@@ -149,7 +140,7 @@ class Resumption:
             logger.log(level, "%s was not brought back: %s", trajectory_id, exc)
 
     async def _resume(self, trajectory_id: str, connection: str | None) -> Session | Receipt:
-        here = self._find_here(trajectory_id)
+        here = self._roster.of_record(trajectory_id)
         if here is not None and here.is_let_go:
             await here.closed()  # until then its record is not as it is left
             connection = here.caller.connection or connection
@@ -179,7 +170,7 @@ class Resumption:
             with anyio.CancelScope(shield=True):
                 await self._store.release_session(trajectory_id)
             raise
-        session = self._open_session(environment, stored, caller)
+        session = self._factory.make_again(environment, stored, caller)
         await session.resume()
         steps = len(stored.trajectory.steps)
         logger.info("session %s: brought back after %d steps", session.name, steps)
@@ -196,7 +187,7 @@ class Resumption:
         reason = _changed(environment, stored)
         if reason is not None:
             raise SessionEnded(ended_text(await self._end_held(stored, Outcome.LOST, reason)))
-        await self._make_ready(environment, caller)
+        await self._admission.admit(environment, caller)
 
     async def _claim(self, trajectory_id: str) -> bool:
         """Make a session this server's; one that is just being let go of is waited for."""
@@ -218,29 +209,11 @@ class Resumption:
         logger.warning("%s of %s: %s", outcome, receipt.trajectory, reason)
         return receipt
 
-    async def _end_waiting(self, found: WaitingSession, outcome: Outcome, reason: str) -> Receipt:
-        if not await self._store.claim_session(found.trajectory_id):
+    async def _end_waiting(self, trajectory_id: str, outcome: Outcome, reason: str) -> Receipt:
+        if not await self._store.claim_session(trajectory_id):
             raise SessionBusy("Another server process has gone on with this session.")
-        stored = await self._store.load_session(found.trajectory_id)
+        stored = await self._store.load_session(trajectory_id)
         return await self._end_held(stored, outcome, reason)
-
-
-def _overdue(found: WaitingSession, limits: Limits) -> tuple[Outcome, str] | None:
-    """How a session ends that no server runs; None while somebody may still go on with it."""
-    now = utc_now()
-    if not found.has_prompt:
-        return Outcome.LOST, "Its server ended while it was being prepared."
-    if found.unflushed:
-        return Outcome.LOST, _MAY_LACK_STEPS
-    if (now - found.started_at).total_seconds() > limits.total_s:
-        return (
-            Outcome.EXPIRED,
-            f"It was open for {limits.total_s:g} s, the longest allowed.",
-        )
-    if (now - found.since).total_seconds() > limits.idle_s:
-        text = f"Its server ended, and nobody went on with it for {limits.idle_s:g} s."
-        return Outcome.EXPIRED, text
-    return None
 
 
 def _who_left(stored: StoredSession) -> Cause:
@@ -253,7 +226,7 @@ def _who_left(stored: StoredSession) -> Cause:
 def _changed(environment: Environment, stored: StoredSession) -> str | None:
     """Why a session cannot go on in this environment; None where nothing has changed."""
     if stored.unflushed:
-        return _MAY_LACK_STEPS
+        return MAY_LACK_STEPS
     task = stored.trajectory.task
     if task.prompt is None and task.template not in environment.templates:
         return f"Its environment has no template {task.template!r} any more."

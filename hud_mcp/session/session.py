@@ -180,18 +180,17 @@ class Session(SessionCalls):
         """Run the template to its prompt, with what makes that durable."""
         core = self._core
         # Where nothing is opened or awaited on the way, one commit has the row and its prompt.
-        opens_nothing = getattr(self.environment.world, "opens_nothing", False)
-        at_once = self.template.asks_at_once and opens_nothing
+        at_once = self.template.asks_at_once and self.environment.world.opens_nothing
         if not at_once:
-            await core.begin()
+            await core.record.begin()
         driven = core.post(Staged(core.life.number)).is_driven
         prompt = await asyncio.shield(core.life.driver.prompt) if driven else None
         if prompt is None:
             await self.ended.wait()
             raise EnvironmentFailed(self._why_not_started())
-        core.prompt = prompt
+        core.ask(prompt)
         if at_once:
-            await core.begin(prompt.text)
+            await core.record.begin(prompt.text)
         else:
             await core.journal.save_prompt(prompt.text)
         if (handle := await core.life.world.handle()) is not None:
@@ -258,7 +257,7 @@ class Session(SessionCalls):
 
         async def run() -> Measurement:
             self._refuse_if_over()
-            return await self._core.life.steps.measure(self.task, calls)
+            return await self._core.life.operated.measure(self.task, calls)
 
         return await self.enqueue(run, self.limits.grade_s)
 
@@ -300,7 +299,7 @@ class Session(SessionCalls):
 
         async def run() -> Stepped:
             self._refuse_if_over()
-            return await self._core.life.steps.set_up(named, look)
+            return await self._core.life.operated.set_up(named, look)
 
         return await self.enqueue(run, self.limits.setup_s)
 

@@ -13,8 +13,17 @@ from hud_mcp.call import FunctionConfig
 from hud_mcp.clipping import clip_text
 from hud_mcp.errors import HudMcpError
 from hud_mcp.observation import Look, Observation, Screenshot, TaskResult, fit_screenshot
+from hud_mcp.session.draft import Draft
 
-__all__ = ["Stepped", "as_actions", "tool_observation", "which_failed", "why", "why_stopped"]
+__all__ = [
+    "Stepped",
+    "as_actions",
+    "as_shown",
+    "tool_observation",
+    "which_failed",
+    "why",
+    "why_stopped",
+]
 
 
 @dataclass(frozen=True)
@@ -36,6 +45,34 @@ class Stepped:
     notes: tuple[str, ...] = ()
     answered: bool = False
     is_repeat: bool = False
+
+
+def as_shown(
+    draft: Draft, *, deliver_image: bool, rewards_shown: bool, answered: bool = False
+) -> Stepped:
+    """A step as the agent sees it.
+
+    Args:
+        draft: The step.
+        deliver_image: Whether it is shown the picture.
+        rewards_shown: Whether it is told the reward.
+        answered: Whether a response action submitted the answer.
+    """
+    seen = draft.observation or Observation()
+    image = seen.image if deliver_image else None
+    return Stepped(
+        result=TaskResult(
+            observation=Observation(text=seen.text, image=image, values=seen.values),
+            reward=draft.reward if rewards_shown else None,
+            terminated=draft.terminated,
+            truncated=draft.truncated,
+            info=draft.info,
+        ),
+        performed=draft.performed,
+        error=None if answered else draft.error,
+        notes=tuple(draft.notes),
+        answered=answered,
+    )
 
 
 def why(exc: Exception) -> str:

@@ -14,14 +14,15 @@ from hud_mcp.record.trajectory import (
     TrajectoryStep,
     TrajectorySummary,
 )
-from hud_mcp.store import jobs, reading
+from hud_mcp.store import sql
 from hud_mcp.store.database import Database
 from hud_mcp.store.files import read_file
-from hud_mcp.store.jobs import RunRow
 from hud_mcp.task import Task
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
+
+    from hud_mcp.store.sql.jobs import RunRow
 
 __all__ = ["Archive", "no_trajectory"]
 
@@ -58,7 +59,7 @@ class Archive:
             StoreFailed: The store cannot be read, or a row of this record is damaged.
         """
         found = await self._database.read(
-            lambda c: reading.load_trajectories(c, self.screenshots, ids=[trajectory_id])
+            lambda c: sql.reading.load_trajectories(c, self.screenshots, ids=[trajectory_id])
         )
         if not found:
             raise no_trajectory(trajectory_id)
@@ -73,7 +74,7 @@ class Archive:
             StoreFailed: The store cannot be read, or a row of them is damaged.
         """
         return await self._database.read(
-            lambda c: reading.load_steps(c, self.screenshots, trajectory_id, start, stop)
+            lambda c: sql.reading.load_steps(c, self.screenshots, trajectory_id, start, stop)
         )
 
     async def load_live(self, live_token: str) -> TrajectorySummary | None:
@@ -83,7 +84,7 @@ class Archive:
             StoreFailed: The store cannot be read.
         """
         found = await self._database.read(
-            lambda c: reading.load_summaries(c, live_token=live_token)
+            lambda c: sql.reading.load_summaries(c, live_token=live_token)
         )
         return found[0] if found else None
 
@@ -93,7 +94,7 @@ class Archive:
         Raises:
             StoreFailed: The store cannot be read.
         """
-        return await self._database.read(lambda c: reading.load_lines(c, trajectory_id, after))
+        return await self._database.read(lambda c: sql.reading.load_lines(c, trajectory_id, after))
 
     async def list_runs(self, task_id: str, limit: int = 100) -> list[TrajectorySummary]:
         """Return the newest trajectories of a task, whatever their jobs, newest first.
@@ -102,7 +103,7 @@ class Archive:
             StoreFailed: The store cannot be read.
         """
         return await self._database.read(
-            lambda c: reading.load_summaries(c, task_id=task_id, newest_first=True, limit=limit)
+            lambda c: sql.reading.load_summaries(c, task_id=task_id, newest_first=True, limit=limit)
         )
 
     async def count_rewards(self) -> dict[str | None, tuple[int, int, float | None]]:
@@ -113,7 +114,9 @@ class Archive:
         Raises:
             StoreFailed: The store cannot be read.
         """
-        return await self._database.read(jobs.count_rewards)
+        return await self._database.read(
+            lambda c: sql.jobs.count_rewards(c)  # noqa: PLW0108  # SQLAlchemy loads on that thread
+        )
 
     async def load_job(self, job_id: str) -> tuple[Job, list[Trajectory]]:
         """Return a job and its trajectories, in the order in which they began.
@@ -125,7 +128,7 @@ class Archive:
             StoreFailed: The store cannot be read, or a row of the job is damaged.
         """
         return await self._read_job(
-            job_id, lambda c: reading.load_trajectories(c, self.screenshots, job_id=job_id)
+            job_id, lambda c: sql.reading.load_trajectories(c, self.screenshots, job_id=job_id)
         )
 
     async def load_job_summary(
@@ -145,23 +148,23 @@ class Archive:
         def read(
             connection: "Connection",
         ) -> tuple[Job, list[Task], list[TrajectorySummary]] | None:
-            found = jobs.load_job_with_tasks(connection, job_id)
+            found = sql.jobs.load_job_with_tasks(connection, job_id)
             if found is None:
                 return None
-            return *found, reading.load_summaries(connection, job_id=job_id)
+            return *found, sql.reading.load_summaries(connection, job_id=job_id)
 
         found = await self._database.read(read)
         if found is None:
             raise _no_job(job_id)
         return found
 
-    async def load_runs(self, job_id: str) -> tuple[list[str], list[RunRow]]:
+    async def load_runs(self, job_id: str) -> "tuple[list[str], list[RunRow]]":
         """Return the ids of the tasks that a job is to run, and its runs in short.
 
         Raises:
             StoreFailed: The store cannot be read.
         """
-        return await self._database.read(lambda c: jobs.load_runs(c, job_id))
+        return await self._database.read(lambda c: sql.jobs.load_runs(c, job_id))
 
     async def find_job_id(self, text: str) -> str:
         """Return the whole id of the job that a text stands for: an id, or how only one begins.
@@ -172,7 +175,9 @@ class Archive:
         """
         hint = "`hud-mcp jobs` lists them."
         self._database.look_for_it()
-        return await self._database.read(lambda c: reading.find_id(c, "job", text, try_next=hint))
+        return await self._database.read(
+            lambda c: sql.reading.find_id(c, "job", text, try_next=hint)
+        )
 
     async def find_trajectory_id(self, text: str) -> str:
         """Return the whole id of the trajectory that a text stands for, as `find_job_id` does.
@@ -184,7 +189,7 @@ class Archive:
         hint = "`hud-mcp jobs ID` lists those of a job."
         self._database.look_for_it()
         return await self._database.read(
-            lambda c: reading.find_id(c, "trajectory", text, try_next=hint)
+            lambda c: sql.reading.find_id(c, "trajectory", text, try_next=hint)
         )
 
     async def load_job_ids(self, job_id: str, *, foreign: bool = False) -> tuple[Job, list[str]]:
@@ -199,7 +204,7 @@ class Archive:
             StoreFailed: The store cannot be read, or the job's row is damaged.
         """
         return await self._read_job(
-            job_id, lambda c: reading.trajectory_ids(c, job_id, foreign=foreign)
+            job_id, lambda c: sql.reading.trajectory_ids(c, job_id, foreign=foreign)
         )
 
     async def list_jobs(self, limit: int = 1000) -> list[Job]:
@@ -208,7 +213,7 @@ class Archive:
         Raises:
             StoreFailed: The store cannot be read.
         """
-        return await self._database.read(lambda c: jobs.list_jobs(c, limit))
+        return await self._database.read(lambda c: sql.jobs.list_jobs(c, limit))
 
     async def list_trajectories(
         self, *, job_id: str | None = None, limit: int = 1000
@@ -219,7 +224,7 @@ class Archive:
             StoreFailed: The store cannot be read.
         """
         return await self._database.read(
-            lambda c: reading.load_summaries(c, job_id=job_id, newest_first=True, limit=limit)
+            lambda c: sql.reading.load_summaries(c, job_id=job_id, newest_first=True, limit=limit)
         )
 
     def screenshot_path(self, record: ScreenshotRecord) -> Path:
@@ -243,7 +248,7 @@ class Archive:
         """
 
         def run(connection: "Connection") -> tuple[Job, T] | None:
-            job = jobs.load_job(connection, job_id)
+            job = sql.jobs.load_job(connection, job_id)
             return None if job is None else (job, read(connection))
 
         found = await self._database.read(run)

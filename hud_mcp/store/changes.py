@@ -16,15 +16,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 from hud_mcp.errors import IdTaken
 from hud_mcp.grade import Outcome
 from hud_mcp.record.values import Receipt, TrajectoryStep
-from hud_mcp.store import plans, reading
+from hud_mcp.store import sql
 from hud_mcp.store.json_text import dump
 from hud_mcp.store.lease import Lease
-from hud_mcp.store.writing import not_mine
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-    from hud_mcp.store.statements import Driver
+    from hud_mcp.store.sql.statements import Driver
 
 __all__ = ["Change", "NewEnd", "NewPrompt", "NewSession", "NewSteps", "StepRow", "make_together"]
 
@@ -111,8 +110,6 @@ class NewSession:
     @classmethod
     def make_all(cls, driver: "Driver", lease: Lease, changes: "Sequence[NewSession]") -> list[int]:
         """Make many."""
-        from sqlalchemy.exc import IntegrityError  # noqa: PLC0415  # SQLAlchemy loads here
-
         statements = driver.statements
         if statements.lock_starts is not None:
             keys = sorted({change.row["start_key"] for change in changes})  # two servers' alike
@@ -126,10 +123,10 @@ class NewSession:
             for change in changes:
                 if change.tries is not None:
                     key = change.row["start_key"]
-                    plans.check_tries(driver.connection, key, change.tries)
+                    sql.plans.check_tries(driver.connection, key, change.tries)
                 rows = [change.owned_by(lease)]
                 found += driver.fetch_many(statements.insert_session, rows)
-        except IntegrityError as exc:
+        except sql.IntegrityError as exc:
             if "secret" not in str(exc.orig):
                 raise
             raise IdTaken("Another session has this id; nothing was recorded.") from exc
@@ -151,7 +148,7 @@ class NewPrompt:
     def make(self, driver: "Driver", lease: Lease) -> None:
         """Make it alone."""
         if driver.run(driver.statements.set_prompt, self.values(lease)) != 1:
-            raise not_mine(driver.connection, self.session_id)
+            raise sql.writing.not_mine(driver.connection, self.session_id)
 
     @classmethod
     def make_all(cls, driver: "Driver", lease: Lease, changes: "Sequence[NewPrompt]") -> list[None]:
@@ -214,7 +211,7 @@ class NewSteps:
         if not all(added):
             mine = {"session_id": self.session_id, "server": lease.server_id}
             if driver.fetch(statements.is_mine, mine) is None:
-                raise not_mine(driver.connection, self.session_id)
+                raise sql.writing.not_mine(driver.connection, self.session_id)
         if added[-1]:
             self._make_rest(driver, lease, [self])
 
@@ -284,10 +281,10 @@ class NewEnd:
             StoreFailed: Also where the receipt that is there is damaged.
         """
         if driver.run(driver.statements.set_ended, self.values(lease)) != 1:
-            row = reading.session_row(driver.connection, self.session_id)
+            row = sql.reading.session_row(driver.connection, self.session_id)
             if row is not None and row.ended_at is not None:
-                return reading.read_receipt(row) or self.receipt
-            raise not_mine(driver.connection, self.session_id)
+                return sql.reading.read_receipt(row) or self.receipt
+            raise sql.writing.not_mine(driver.connection, self.session_id)
         self._delete_snapshots(driver, [self])
         return self.receipt
 

@@ -14,8 +14,8 @@ import anyio.to_thread
 from platformdirs import user_data_path
 
 from hud_mcp.errors import SourceNotFound, StoreFailed
+from hud_mcp.store import sql
 from hud_mcp.store.changes import Change
-from hud_mcp.store.engine import open_engine, why
 from hud_mcp.store.lease import Lease
 from hud_mcp.store.writer import Write, Writer
 
@@ -100,15 +100,13 @@ class Database:
         """
 
         def run() -> T:
-            from sqlalchemy.exc import SQLAlchemyError  # noqa: PLC0415  # SQLAlchemy loads here
-
             try:
                 with self._open().connect() as connection:
                     return read(connection)
-            except (SQLAlchemyError, OSError) as exc:
-                logger.error("cannot read %s: %s", self._shown, why(exc))  # noqa: TRY400  # the text says everything
+            except (sql.SQLAlchemyError, OSError) as exc:
+                logger.error("cannot read %s: %s", self._shown, sql.engine.why(exc))  # noqa: TRY400  # the text says everything
                 logger.debug("it cannot be read", exc_info=True)
-                raise StoreFailed(f"The record cannot be read: {why(exc)}.") from exc
+                raise StoreFailed(f"The record cannot be read: {sql.engine.why(exc)}.") from exc
 
         return await anyio.to_thread.run_sync(run)
 
@@ -153,7 +151,7 @@ class Database:
         # A lock of its own: opening may wait on a file, and the event loop must not.
         with self._opening:
             if self._engine is None:
-                self._engine = open_engine(self.url, self._path)
+                self._engine = sql.engine.open_engine(self.url, self._path)
             return self._engine
 
 

@@ -17,13 +17,13 @@ from hud_mcp.errors import SessionTaken, SourceNotFound
 from hud_mcp.observation import Screenshot
 from hud_mcp.record.job import Job
 from hud_mcp.record.trajectory import Receipt, ScreenshotRecord, Trajectory, TrajectoryStep, utc_now
-from hud_mcp.store import jobs, plans, reading, stored_session, writing
+from hud_mcp.store import sql
 from hud_mcp.store.archive import Archive, no_trajectory
 from hud_mcp.store.changes import NewEnd, NewPrompt, NewSession, NewSteps, StepRow
 from hud_mcp.store.characters import storable
 from hud_mcp.store.database import Database, default_store_url
 from hud_mcp.store.json_text import to_json
-from hud_mcp.store.lease import LEASE_S, take
+from hud_mcp.store.lease import LEASE_S
 from hud_mcp.store.soon import Soon
 from hud_mcp.store.stored_session import StoredSession, WaitingSession
 from hud_mcp.task import RecordMode, Task
@@ -84,7 +84,7 @@ class Store(Archive):
         Raises:
             StoreFailed: Nothing was written.
         """
-        await self._database.write(lambda c: jobs.insert_job(c, job, tasks))
+        await self._database.write(lambda c: sql.jobs.insert_job(c, job, tasks))
 
     async def plan_run(self, job_id: str, run: str) -> None:
         """Add a run to a job's plan, before it begins: from then on only planned runs count.
@@ -97,7 +97,7 @@ class Store(Archive):
             SourceNotFound: There is no such job.
             StoreFailed: Nothing was written.
         """
-        await self._database.write(lambda c: plans.add_run(c, job_id, run))
+        await self._database.write(lambda c: sql.plans.add_run(c, job_id, run))
 
     async def is_planned(self, run: str) -> bool:
         """Whether a session is in the plan of a job, by the SHA-256 of its id.
@@ -105,7 +105,7 @@ class Store(Archive):
         Raises:
             StoreFailed: The database cannot be read.
         """
-        return await self._database.read(lambda c: plans.is_planned(c, run))
+        return await self._database.read(lambda c: sql.plans.is_planned(c, run))
 
     async def update_job(self, job: Job) -> None:
         """Record what has changed of a job: its name, its metadata, how it ended.
@@ -114,7 +114,7 @@ class Store(Archive):
             SourceNotFound: There is no such job.
             StoreFailed: Nothing was written.
         """
-        if not await self._database.write(lambda c: jobs.update_job(c, job)):
+        if not await self._database.write(lambda c: sql.jobs.update_job(c, job)):
             raise SourceNotFound(f"The store has no job {job.id!r}.")
 
     # Sessions: each of these checks that this server owns the session.
@@ -209,8 +209,10 @@ class Store(Archive):
 
         def run(connection: "Connection") -> None:
             server = self._database.lease.server_id
-            writing.update(connection, server, trajectory_id, {"owner": server})  # if it is ours
-            writing.put_snapshot(connection, trajectory_id, step, data)
+            sql.writing.update(
+                connection, server, trajectory_id, {"owner": server}
+            )  # if it is ours
+            sql.writing.put_snapshot(connection, trajectory_id, step, data)
 
         await self._database.write(run)
 
@@ -298,7 +300,7 @@ class Store(Archive):
             return
 
         await self._database.write(
-            lambda c: writing.add_logs(
+            lambda c: sql.writing.add_logs(
                 c, self._database.lease.server_id, trajectory_id, lines, first
             )
         )
@@ -337,7 +339,7 @@ class Store(Archive):
         Raises:
             StoreFailed: The store cannot be written.
         """
-        return await self._database.write(lambda c: take(c, self._database.lease, trajectory_id))
+        return await self._database.write(lambda c: self._database.lease.take(c, trajectory_id))
 
     async def waiting_sessions(self, environments: Sequence[str]) -> list[WaitingSession]:
         """Return the sessions of some environments that go on and that no living server runs.
@@ -346,7 +348,7 @@ class Store(Archive):
             StoreFailed: The store cannot be read or written.
         """
         return await self._database.write(
-            lambda c: stored_session.waiting_sessions(c, self._database.lease, environments)
+            lambda c: self._database.lease.waiting_sessions(c, environments)
         )
 
     async def load_session(self, trajectory_id: str) -> StoredSession:
@@ -357,7 +359,7 @@ class Store(Archive):
             StoreFailed: The store cannot be read.
         """
         found = await self._database.read(
-            lambda c: stored_session.load_session(c, self.screenshots, trajectory_id)
+            lambda c: sql.sessions.load_session(c, self.screenshots, trajectory_id)
         )
         if found is None:
             raise no_trajectory(trajectory_id)
@@ -371,7 +373,7 @@ class Store(Archive):
             StoreFailed: The store cannot be read.
         """
         if self.exists:
-            await self._database.read(lambda c: plans.check_tries(c, start_key, tries))
+            await self._database.read(lambda c: sql.plans.check_tries(c, start_key, tries))
 
     async def find_session(
         self, secret_digest: str, *, principal: str | None
@@ -387,10 +389,10 @@ class Store(Archive):
         """
 
         def read(connection: "Connection") -> "tuple[str, Receipt | None] | None":
-            row = stored_session.session_by_secret(connection, secret_digest)
+            row = sql.sessions.session_by_secret(connection, secret_digest)
             if row is None or row.principal != principal:
                 return None
-            return row.id, reading.read_receipt(row)
+            return row.id, sql.reading.read_receipt(row)
 
         return await self._database.read(read)
 
@@ -402,8 +404,8 @@ class Store(Archive):
         """
 
         def read(connection: "Connection") -> tuple[str | None, Task] | None:
-            row = stored_session.session_by_secret(connection, secret_digest)
-            return None if row is None else (row.principal, reading.read_task(row))
+            row = sql.sessions.session_by_secret(connection, secret_digest)
+            return None if row is None else (row.principal, sql.reading.read_task(row))
 
         return await self._database.read(read)
 
@@ -420,5 +422,5 @@ class Store(Archive):
 
     async def _update_session(self, trajectory_id: str, **changes: Any) -> None:
         await self._database.write(
-            lambda c: writing.update(c, self._database.lease.server_id, trajectory_id, changes)
+            lambda c: sql.writing.update(c, self._database.lease.server_id, trajectory_id, changes)
         )

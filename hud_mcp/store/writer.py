@@ -15,15 +15,15 @@ import anyio
 import anyio.to_thread
 
 from hud_mcp.errors import HudMcpError, StoreFailed
+from hud_mcp.store import sql
 from hud_mcp.store.changes import Change, make_together
-from hud_mcp.store.engine import check_file, concerns_all, passes, remedy, why
 from hud_mcp.store.files import save_file
 from hud_mcp.store.lease import Lease
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
 
-    from hud_mcp.store.statements import Driver, Statements
+    from hud_mcp.store.sql.statements import Driver, Statements
 
 __all__ = ["Write", "Writer"]
 
@@ -152,8 +152,8 @@ class Writer:
             return
         for i, write in enumerate(batch):
             # What fails every write is waited for once, not once for each of them.
-            alone = error if concerns_all(error) else self._try_commit([write])
-            if alone is not None and concerns_all(alone):
+            alone = error if sql.engine.concerns_all(error) else self._try_commit([write])
+            if alone is not None and sql.engine.concerns_all(alone):
                 self._fail(batch[i:], alone)
                 return
             if alone is not None:
@@ -162,11 +162,12 @@ class Writer:
     def _fail(self, batch: list[Write], error: Exception) -> None:
         if not isinstance(error, HudMcpError):
             # The place is for the log: who reads the error may be an agent elsewhere.
-            logger.error("cannot write to %s: %s", self._shown, why(error))
+            why = sql.engine.why(error)
+            logger.error("cannot write to %s: %s", self._shown, why)
             logger.debug("it cannot be written", exc_info=error)
             error = StoreFailed(
-                f"The record could not be written: {why(error)}. Nothing of this call was "
-                f"recorded; {remedy(error)}, then call again."
+                f"The record could not be written: {why}. Nothing of this call was "
+                f"recorded; {sql.engine.remedy(error)}, then call again."
             )
         _tell([(write, None, error) for write in batch])
 
@@ -186,7 +187,7 @@ class Writer:
                 if not held:  # an entry was made in the transaction that failed
                     self._lease.forget()
                 left -= 1
-                if not (left and passes(exc)):
+                if not (left and sql.engine.passes(exc)):
                     return exc
             else:
                 self._lease.conclude(committed=True)
@@ -205,19 +206,17 @@ class Writer:
     @contextmanager
     def _transaction(self) -> "Generator[Driver]":
         """A transaction that writes, over a connection that this thread keeps while all is well."""
-        from hud_mcp.store.statements import Driver, Statements  # noqa: PLC0415  # SQLAlchemy loads
-
         if self._connection is None:
             engine = self._open()
-            self._statements = Statements(engine.dialect)
+            self._statements = sql.statements.Statements(engine.dialect)
             self._connection = engine.connect()
         connection, statements = self._connection, self._statements
         if statements is None:
             raise RuntimeError("a connection has the statements of its dialect")
         try:
             with connection.begin():
-                check_file(connection)
-                with closing(Driver(connection, statements)) as driver:
+                sql.engine.check_file(connection)
+                with closing(sql.statements.Driver(connection, statements)) as driver:
                     driver.begin_write()
                     yield driver
         except BaseException:

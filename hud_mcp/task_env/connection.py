@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from hud_mcp.env.mcp_client import over_http
 from hud_mcp.errors import EnvironmentFailed, sole_cause
+from hud_mcp.lazy import libraries
 from hud_mcp.session.caller import OPERATOR_TOKEN
 
 if TYPE_CHECKING:
@@ -133,16 +134,17 @@ def spawned_server(source: str, store: str | None) -> OpenClient:
 
     @asynccontextmanager
     async def connect() -> "AsyncGenerator[Client]":
-        from mcp.client.client import Client  # noqa: PLC0415  # half a second to load
-        from mcp.client.stdio import StdioServerParameters, stdio_client  # noqa: PLC0415
-
         with tempfile.TemporaryDirectory(prefix="hud-mcp-") as folder:
             place = store or f"{folder}/store.sqlite3"
             arguments = ["-m", "hud_mcp", "serve", source, "--store", place, "--reward", "per_step"]
             kept = {k: v for k, v in os.environ.items() if k != OPERATOR_TOKEN}
-            parameters = StdioServerParameters(command=sys.executable, args=arguments, env=kept)
+            parameters = libraries.StdioServerParameters(
+                command=sys.executable, args=arguments, env=kept
+            )
             with Path(folder, "log").open("w+", encoding="utf-8") as log:  # noqa: ASYNC230  # this loop has one caller
-                client = Client(stdio_client(parameters, errlog=log), read_timeout_seconds=_START_S)
+                client = libraries.Client(
+                    libraries.stdio_client(parameters, errlog=log), read_timeout_seconds=_START_S
+                )
                 try:
                     await client.__aenter__()
                 except Exception as exc:

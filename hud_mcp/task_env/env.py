@@ -19,6 +19,7 @@ from hud_mcp.errors import (
     WorldDied,
     did_you_mean,
 )
+from hud_mcp.lazy import libraries
 from hud_mcp.task_env.connection import Connection, Reply, remote_server, spawned_server
 from hud_mcp.worlds.gymnasium.spaces import (
     PRINTABLE,
@@ -194,13 +195,11 @@ class TaskEnv(gymnasium.Env[Any, Any]):
             return None
         if self._session is None:
             return self._last_picture
-        from PIL import Image  # noqa: PLC0415  # loads where used
-
         arguments = {"session": self._session, "format": "png"}
         reply = self._connection.call(SCREENSHOT, arguments)
         if reply.is_error or reply.image is None:
             raise ActionFailed(reply.text)
-        with Image.open(io.BytesIO(reply.image)) as image:
+        with libraries.Image.open(io.BytesIO(reply.image)) as image:
             return np.asarray(image.convert("RGB"))
 
     def close(self) -> None:

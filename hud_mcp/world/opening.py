@@ -99,6 +99,7 @@ class Opening:
         apart: Whether the template runs in a process of its own, in the world's `Place`.
         local_hosts: Hosts that any row may name, wherever they lead: the operator says so.
         names_targets: Whether each action's effect says what it hit, for functions that ask.
+        principal: Who started the session; None for who has no name.
     """
 
     context: Mapping[str, Any] = field(default_factory=dict[str, Any])
@@ -112,3 +113,4 @@ class Opening:
     apart: bool = False
     local_hosts: tuple[str, ...] = ()
     names_targets: bool = False
+    principal: str | None = None

@@ -178,7 +178,7 @@ async def test_the_body_of_an_http_request_is_never_executed(here: Served) -> No
         lines = (await peer.ended()).splitlines()
         assert len(lines) == 1
         assert json.loads(lines[0])["error"]["code"] == -32700
-    assert not here.sessions._sessions
+    assert not list(here.sessions.roster)
 
 
 async def test_requests_can_be_sent_ahead_and_share_an_id(here: Served) -> None:

@@ -374,9 +374,7 @@ async def test_a_session_that_has_ended_lets_nobody_in(server: SshServer, sandbo
 
 async def test_a_sandbox_that_is_not_there_is_told(server: SshServer) -> None:
     """As a text on standard error, and over sftp."""
-    access = server.admit(
-        "shell", lambda _what: opened(None), cwd="/workspace", isolation="bwrap"
-    )
+    access = server.admit("shell", lambda _what: opened(None), cwd="/workspace", isolation="bwrap")
     capability = access.capability
     async with connect(capability) as connection:
         done = await connection.run("ls")

@@ -260,6 +260,28 @@ def test_where_nothing_was_recorded_nothing_is_made(tmp_path: Path) -> None:
     assert not path.exists()
 
 
+@pytest.mark.parametrize(
+    ("statement", "lacks"),
+    [
+        ("DROP TABLE steps", "no table steps"),
+        ("ALTER TABLE sessions DROP COLUMN owner", "no column sessions.owner"),
+        ("DELETE FROM versions", "no version"),
+    ],
+)
+def test_a_damaged_store_is_one_line_on_stderr_and_a_status(
+    path: Path, statement: str, lacks: str
+) -> None:
+    """It says what is missing, and what to do."""
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("DROP INDEX sessions_going_on")
+        connection.execute(statement)
+    result = run(path)
+    assert result.exit_code == 1
+    assert f"The store is damaged: it has {lacks}. Restore it from a copy" in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+    assert result.stdout == ""
+
+
 def test_a_store_without_jobs_says_so(tmp_path: Path) -> None:
     """Sessions alone are no job."""
     record_run(tmp_path / "store.sqlite3", "traj-1", TASKS[0], 1.0)

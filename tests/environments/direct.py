@@ -55,7 +55,7 @@ class Tools:
             raise NoScreen("These tests look at the text alone.")
         actions = parse_actions(given["actions"]) if name == "step" else (parse_action(given),)
         self.waits += [action.type for action in actions] == ["wait"]
-        for action in actions:
-            await self.world.act(action)
+        effects = [await self.world.act(action) for action in actions]
+        notes = [effect.text for effect in effects if effect and effect.text]
         observation = await self.world.observe(Look())
-        return Reply(text=observation.text or "")
+        return Reply(text="\n".join([*notes, observation.text or ""]))

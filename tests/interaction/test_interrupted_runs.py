@@ -74,7 +74,7 @@ def interrupt_when_begun(folder: Path, phase: str, sent: signal.Signals) -> tupl
 
 @posix
 @pytest.mark.parametrize(
-    "phase", [pytest.param(p, marks=[pytest.mark.stress] * (p != "step")) for p in PHASES]
+    "phase", [pytest.param(p, marks=[pytest.mark.stress] * (p != "setup")) for p in PHASES]
 )
 async def test_a_run_that_is_interrupted_and_resumed_is_as_one_that_was_not(
     tmp_path: Path, phase: str

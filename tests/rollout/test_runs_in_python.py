@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from hud_mcp import (
     load_job,
 )
 from hud_mcp.errors import HudMcpError, InvalidTask
+from hud_mcp.grade import Cause
 from hud_mcp.loading.source import load_environments
 
 pytestmark = pytest.mark.anyio
@@ -30,6 +32,8 @@ pytestmark = pytest.mark.anyio
 BOUND_S = 120
 ROOT = Path(__file__).resolve().parents[2]
 ENV = """
+import asyncio
+
 from hud_mcp import Environment
 
 env = Environment("words")
@@ -53,6 +57,13 @@ async def talk():
 async def ungradable():
     answer = yield "Say it."
     yield answer / 2
+
+
+@env.template()
+async def waits():
+    await asyncio.Event().wait()
+    yield "It never comes so far."
+    yield 1.0
 """
 CELL = Task(
     id="cell",
@@ -252,6 +263,50 @@ async def test_an_agent_s_own_timeout_is_graded_and_a_rollout_s_is_not(words: En
     (late,) = whole.runs
     assert (late.grade.is_error, late.trace.stop_reason) == (True, "timeout")
     assert [t.outcome for t in await whole.load_trajectories()] == ["cancelled"]
+
+
+@pytest.mark.parametrize("template", ["waits", "backwards"])
+@pytest.mark.parametrize("how", ["deadline", "interrupt"])
+async def test_a_run_that_is_cut_off_says_nothing_of_its_agent(
+    words: Environment, template: str, how: str
+) -> None:
+    """By its deadline or by Ctrl-C, in its setup or with its agent: it counts in no rate."""
+    task, job, begun = words.templates[template](), await Job.create("cut off"), anyio.Event()
+
+    async def sleeper(run: Run) -> None:
+        with pytest.raises(HudMcpError, match="method not found"):
+            await run.client.cancel(reason="It was hard.", cause=Cause.OPERATOR)  # type: ignore[union-attr]
+        begun.set()
+        await anyio.sleep_forever()
+
+    async def play(bound_s: float | None) -> None:
+        await task.run(sleeper, runtime=LocalRuntime(words), job=job, rollout_timeout=bound_s)
+
+    with anyio.fail_after(40):
+        if how == "deadline":
+            await play(3.0)
+        else:
+            async with anyio.create_task_group() as group:
+                group.start_soon(play, None)
+                if template == "backwards":
+                    await begun.wait()
+                else:
+                    await until_started(job.id)
+                group.cancel_scope.cancel()
+    (found,) = await (await load_job(job.id)).load_trajectories()
+    assert (found.outcome, found.cause) == ("cancelled", "operator")
+    assert found.error == "Its run was stopped, or took longer than it may."
+    figures = await (await load_job(job.id)).statistics()
+    assert (figures.outcomes["cancelled"], figures.outcomes["interrupted"]) == (0, 1)
+
+
+async def until_started(job_id: str) -> None:
+    """Wait until a job has a session."""
+    while True:
+        with suppress(HudMcpError):
+            if await (await load_job(job_id)).load_trajectories():
+                return
+        await anyio.sleep(0.02)
 
 
 @pytest.mark.parametrize(

@@ -249,7 +249,7 @@ async def test_who_comes_as_it_is_ready_is_not_let_in_before_those_who_wait(
                     group.start_soon(step)
                     await moments.arrived.wait()
                     moments.go_on.set()
-                    here = sessions._sessions[digest(session)]
+                    here = sessions.roster.get(digest(session))
                     while here.state == "resuming":
                         await anyio.lowlevel.checkpoint()
                     for _ in range(turns):

@@ -1,23 +1,29 @@
 """A call that the machine's own load had refused is told apart from an agent's mistake."""
 
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 from slate import Moments, registry, slates
 
 from hud_mcp.action import TypeAction
 from hud_mcp.analysis.statistics import JobStatistics, job_statistics
+from hud_mcp.contention import Contention
+from hud_mcp.errors import LimitReached, SessionEnded
 from hud_mcp.observation import Look
 from hud_mcp.record.job import Job
 from hud_mcp.session.caller import Caller
+from hud_mcp.session.limits import Limits
 from hud_mcp.store import Store
 from hud_mcp.task import Task
 
 pytestmark = pytest.mark.anyio
 
 ANN = Caller(connection="ann")
+FILL = Task(id="fill", env="slates", template="fill")
 
 
 class HeldUp(Moments):
@@ -34,14 +40,23 @@ class HeldUp(Moments):
         await super().pass_by(moment)
 
 
+class Held(HeldUp):
+    """The same, where what is done takes a moment beside."""
+
+    async def pass_by(self, moment: str) -> None:
+        """Let the clock be looked at after the time that the machine took."""
+        await super().pass_by(moment)
+        if moment.startswith("act"):
+            await anyio.sleep(0.2)
+
+
 async def ended(store: Path, refused_s: float, done_s: float) -> tuple[Any, JobStatistics]:
     """Fill a slate with one word refused on a machine as busy as that, and one written."""
     moments = HeldUp()
     job = Job(name="busy")
-    task = Task(id="fill", env="slates", template="fill")
     async with registry(store, slates(moments), job_id=job.id) as sessions:
-        await sessions.store.add_job(job, [task])
-        session = await sessions.start(task, caller=ANN)
+        await sessions.store.add_job(job, [FILL])
+        session = await sessions.start(FILL, caller=ANN)
         moments.seconds = refused_s
         done = await session.step([TypeAction(type="type", text="refused")], Look())
         assert done.error is not None
@@ -75,3 +90,52 @@ async def test_a_mistake_on_an_idle_machine_is_the_agent_s(tmp_path: Path) -> No
     assert (receipt.overloaded, receipt.notes, figures.overloaded) == (0, (), 0)
     assert receipt.waited_s >= 0.5
     assert "overloaded" not in str(figures)
+
+
+@pytest.fixture(params=[True, False], ids=["measured", "not measured"])
+def measured(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Whether what the machine takes is known."""
+    if not request.param:
+        monkeypatch.setattr(Contention, "start", lambda _self: None)
+    return request.param
+
+
+async def test_what_the_machine_took_is_no_time_of_a_step(
+    tmp_path: Path, *, measured: bool
+) -> None:
+    """One that is held up for longer than it may take is done; where nobody measured, refused."""
+    moments = Held()
+    with anyio.fail_after(30):
+        async with registry(
+            tmp_path / "store", slates(moments), limits=Limits(step_s=1.0)
+        ) as sessions:
+            session = await sessions.start(FILL, caller=ANN)
+            moments.seconds = 2.0
+            stepping = session.step([TypeAction(type="type", text="tea")], Look())
+            if measured:
+                assert (await stepping).error is None
+            else:
+                with pytest.raises(LimitReached, match="took longer than 1 s"):
+                    await stepping
+
+
+@pytest.mark.parametrize("limit", ["total_s", "idle_s"])
+async def test_what_the_machine_took_is_no_time_of_a_session(
+    tmp_path: Path, limit: str, *, measured: bool
+) -> None:
+    """One whose server is held up beside it expires by its own seconds alone."""
+    moments = Held()
+    limits = Limits.model_validate({limit: 1.5})
+    with anyio.fail_after(30):
+        async with registry(tmp_path / "store", slates(moments), limits=limits) as sessions:
+            session = await sessions.start(FILL, caller=ANN)
+            other = await sessions.start(FILL, caller=ANN)
+            moments.seconds = 3.0
+            with suppress(SessionEnded):
+                await session.step([TypeAction(type="type", text="tea")], Look())
+            with anyio.move_on_after(0.5):  # whoever sweeps is late, and comes by at once
+                await other.ended.wait()
+            assert other.is_over is not measured
+            await other.ended.wait()
+            assert other.receipt is not None
+            assert (other.receipt.outcome, other.receipt.cause) == ("expired", "agent")

@@ -16,9 +16,10 @@ from sqlalchemy import Connection, Engine, event
 
 from hud_mcp.errors import StoreFailed
 from hud_mcp.record.job import Job
-from hud_mcp.store import Store, reading, stored_session
-from hud_mcp.store.engine import open_engine
+from hud_mcp.store import Store
 from hud_mcp.store.lease import Lease
+from hud_mcp.store.sql import reading
+from hud_mcp.store.sql.engine import open_engine
 
 pytestmark = pytest.mark.anyio
 
@@ -191,7 +192,7 @@ def test_lists_and_what_goes_on_are_found_by_their_indexes(
         event.listen(engine, "before_cursor_execute", look)
         reading.load_summaries(connection, job_id="job-1", newest_first=newest_first, limit=10)
         reading.load_summaries(connection, newest_first=newest_first, limit=10)
-        stored_session.waiting_sessions(connection, Lease(tmp_path), ["e"])
+        Lease(tmp_path).waiting_sessions(connection, ["e"])
         event.remove(engine, "before_cursor_execute", look)
         for statement, parameters in asked:
             plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters)

@@ -22,12 +22,12 @@ from hud_mcp.errors import StoreFailed
 from hud_mcp.record.job import Job
 from hud_mcp.record.trajectory import ScreenshotRecord, Trajectory
 from hud_mcp.store import Store
-from hud_mcp.store.schema import VERSION, metadata
+from hud_mcp.store.sql.schema import VERSION, metadata
 
 pytestmark = pytest.mark.anyio
 
 DATA = Path(__file__).parent.parent / "data"
-MIGRATIONS = Path(hud_mcp.store.__file__).parent / "migrations"
+MIGRATIONS = Path(hud_mcp.store.__file__).parent / "sql" / "migrations"
 TABLES = ("jobs", "sessions", "steps", "logs", "versions")
 
 
@@ -288,6 +288,9 @@ async def test_a_database_of_another_program_is_refused(
     [
         ("DROP TABLE steps", "no table steps"),
         ("ALTER TABLE sessions DROP COLUMN receipt", "no column sessions.receipt"),
+        ("DELETE FROM versions", "no version"),
+        ("DROP TABLE versions", "no version"),
+        ("INSERT INTO versions VALUES (99)", "no version"),
     ],
 )
 async def test_a_store_that_lacks_a_part_is_named_before_anything_runs(

@@ -1,8 +1,8 @@
 """The environments, where CARL has them: `from hud_mcp.carl.envs import CARLCartPole`."""
 
-from importlib import import_module
 from typing import Any
 
+from hud_mcp import carl
 from hud_mcp.carl import ENVIRONMENTS
 
 _NAMES = ("CARLEnv", *ENVIRONMENTS)
@@ -11,7 +11,7 @@ _NAMES = ("CARLEnv", *ENVIRONMENTS)
 def __getattr__(name: str) -> Any:
     if name not in _NAMES:
         raise AttributeError(f"module 'hud_mcp.carl.envs' has no attribute {name!r}")
-    return getattr(import_module("hud_mcp.carl"), name)
+    return getattr(carl, name)
 
 
 def __dir__() -> list[str]:

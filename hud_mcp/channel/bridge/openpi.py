@@ -10,12 +10,12 @@ import math
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, cast
 
 from hud_mcp.channel.endpoints.arrays import are_installed, pack, unpack
 from hud_mcp.errors import EnvironmentFailed
+from hud_mcp.lazy import libraries
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -66,9 +66,9 @@ class Wire:
             OSError, websockets.WebSocketException, TimeoutError: The connection broke; whether
                 the robot moved is not known.
         """
-        import numpy as np  # noqa: PLC0415  # an extra
-
-        await self._socket.send(pack({"actions": np.asarray(action, dtype=np.float32)}))
+        await self._socket.send(
+            pack({"actions": libraries.np.asarray(action, dtype=libraries.np.float32)})
+        )
         self.seen = await _observation(self._socket, _STEP_S)
         return self.seen
 
@@ -117,8 +117,7 @@ async def claim(url: str, token: str | None) -> AsyncGenerator[Wire]:
 
 
 async def _connect(url: str) -> Any:
-    client: Any = import_module("websockets.asyncio.client")  # an extra
-    return await client.connect(
+    return await libraries.connect_websocket(
         url,
         max_size=_FRAME_BYTES,
         open_timeout=_CONNECT_S,

@@ -17,6 +17,7 @@ import orjson
 
 from hud_mcp.channel.bridge.arguments import SchemaArguments
 from hud_mcp.errors import ActionFailed
+from hud_mcp.lazy import libraries
 from hud_mcp.observation import Observation, Screenshot
 from hud_mcp.tool import Tool
 
@@ -246,11 +247,6 @@ def _transport(binding: Mapping[str, Any]) -> str:
 async def _connect(
     stack: AsyncExitStack, address: tuple[str, int], binding: Mapping[str, Any]
 ) -> "Client":
-    import httpx2  # noqa: PLC0415  # loads with the client
-    from mcp.client import Client  # noqa: PLC0415  # loads where a server is bridged
-    from mcp.client.sse import sse_client  # noqa: PLC0415  # the same
-    from mcp.client.streamable_http import streamable_http_client  # noqa: PLC0415  # the same
-
     parts = urlsplit(str(binding["url"]))
     params: Mapping[str, Any] = binding["params"]
     token = params.get("auth_token")
@@ -260,17 +256,19 @@ async def _connect(
         headers["Authorization"] = f"Bearer {token}"
     url = urlunsplit(parts._replace(netloc=f"{address[0]}:{address[1]}"))
     if _transport(binding) == "sse":
-        transport = sse_client(url, headers=headers, timeout=_CONNECT_S, sse_read_timeout=_CALL_S)
+        transport = libraries.sse_client(
+            url, headers=headers, timeout=_CONNECT_S, sse_read_timeout=_CALL_S
+        )
     else:
-        timeout = httpx2.Timeout(_CONNECT_S, read=_CALL_S)
-        http = httpx2.AsyncClient(headers=headers, timeout=timeout, trust_env=False)
-        transport = streamable_http_client(
+        timeout = libraries.httpx2.Timeout(_CONNECT_S, read=_CALL_S)
+        http = libraries.httpx2.AsyncClient(headers=headers, timeout=timeout, trust_env=False)
+        transport = libraries.streamable_http_client(
             url,
             http_client=await stack.enter_async_context(http),
             max_sse_event_size=_EVENT_BYTES,
         )
     # What HUD calls mcp is that of 2025-11-25: nothing needs to be found out.
-    return await stack.enter_async_context(Client(transport, mode="legacy"))
+    return await stack.enter_async_context(libraries.Client(transport, mode="legacy"))
 
 
 def _observation(result: Any) -> Observation:

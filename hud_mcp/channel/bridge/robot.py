@@ -12,6 +12,7 @@ from hud_mcp.channel.bridge.control import Control
 from hud_mcp.channel.bridge.openpi import Seen, claim, is_installed
 from hud_mcp.clipping import clip_text
 from hud_mcp.errors import ActionFailed, did_you_mean
+from hud_mcp.lazy import libraries
 from hud_mcp.observation import DEFAULT_FORMAT, Look, Observation, Screenshot, encode_picture
 from hud_mcp.world import Shared
 
@@ -355,15 +356,13 @@ def _values(array: "NDArray[Any]", names: Sequence[str]) -> str:
 
 def _picture(cameras: "Mapping[str, NDArray[Any]]", look: Look) -> Screenshot | None:
     """All cameras side by side."""
-    from PIL import Image  # noqa: PLC0415  # loads where it is used
-
-    shots: list[Image.Image] = []
+    shots: list[libraries.Image.Image] = []
     for array in cameras.values():
         flat = array[..., 0] if array.shape[-1] == 1 else array
-        shots.append(Image.fromarray(flat).convert("RGB"))
+        shots.append(libraries.Image.fromarray(flat).convert("RGB"))
     if not shots:
         return None
-    whole = Image.new("RGB", (sum(s.width for s in shots), max(s.height for s in shots)))
+    whole = libraries.Image.new("RGB", (sum(s.width for s in shots), max(s.height for s in shots)))
     left = 0
     for shot in shots:
         whole.paste(shot, (left, 0))

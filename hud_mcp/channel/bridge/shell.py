@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from hud_mcp.channel.bridge.control import Control
 from hud_mcp.errors import ActionFailed, EnvironmentFailed, NotInstalled
+from hud_mcp.lazy import libraries
 from hud_mcp.sandbox import Entry, FileInfo
 from hud_mcp.sandbox.process import shell_status
 from hud_mcp.worlds.shell.commands import replace_text
@@ -320,12 +321,11 @@ async def _disconnect(connection: "asyncssh.SSHClientConnection") -> None:
 
 def _asyncssh() -> Any:
     try:
-        import asyncssh  # noqa: PLC0415  # an extra, and slow to load
+        return libraries.asyncssh
     except ImportError:
         raise NotInstalled(
             "A shell over ssh needs `pip install hud-mcp[ssh]`. Nothing was done."
         ) from None
-    return asyncssh
 
 
 def _keys(params: Mapping[str, Any]) -> Any:

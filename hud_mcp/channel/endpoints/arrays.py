@@ -1,9 +1,10 @@
 """MessagePack with arrays in it, as `openpi/0` has it."""
 
 import re
-from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
+
+from hud_mcp.channel.endpoints import libraries
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,7 +23,6 @@ def are_installed() -> bool:
 
 def pack(value: Any) -> bytes:
     """Write a value, whose arrays are of numbers."""
-    msgpack: Any = import_module("msgpack")  # an extra, and without types
 
     def write(array: "NDArray[Any]") -> dict[bytes, Any]:
         return {
@@ -32,7 +32,7 @@ def pack(value: Any) -> bytes:
             b"shape": array.shape,
         }
 
-    return msgpack.packb(value, default=write)
+    return libraries.msgpack.packb(value, default=write)
 
 
 def unpack(frame: bytes) -> Any:
@@ -41,30 +41,25 @@ def unpack(frame: bytes) -> Any:
     Raises:
         ValueError: It is none.
     """
-    import numpy as np  # noqa: PLC0415  # an extra
-
-    msgpack: Any = import_module("msgpack")
 
     def read(found: dict[Any, Any]) -> Any:
         if b"__ndarray__" in found:
             shape, data = tuple(found[b"shape"]), found[b"data"]
             if not isinstance(data, bytes):  # without any, NumPy takes memory of its own
                 raise ValueError("the data of an array are bytes")
-            return np.ndarray(shape, _number_type(found[b"dtype"]), data)
+            return libraries.np.ndarray(shape, _number_type(found[b"dtype"]), data)
         if b"__npgeneric__" in found:
             return _number_type(found[b"dtype"]).type(found[b"data"]).item()
         return found
 
     try:
-        return msgpack.unpackb(frame, object_hook=read)
+        return libraries.msgpack.unpackb(frame, object_hook=read)
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as exc:
         raise ValueError(str(exc)) from exc
 
 
 def _number_type(name: Any) -> "np.dtype[Any]":
-    import numpy as np  # noqa: PLC0415  # an extra
-
     # NumPy reads more than names, as Python: what comes is not for it to judge.
     if not isinstance(name, str) or not _NUMBER.fullmatch(name):
         raise ValueError(f"an array of {str(name)[:100]!r}, and not of numbers")
-    return np.dtype(name)
+    return libraries.np.dtype(name)

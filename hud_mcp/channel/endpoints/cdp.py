@@ -2,15 +2,12 @@
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
 
 from hud_mcp.capability import Capability
 from hud_mcp.errors import EnvironmentFailed
 from hud_mcp.world import EndpointAccess, FindSession, World, WorldSpec
+from hud_mcp.worlds.browser.cdp import CdpServer
 from hud_mcp.worlds.browser.world import BrowserWorld
-
-if TYPE_CHECKING:
-    from hud_mcp.worlds.browser.cdp import CdpServer
 
 __all__ = ["BrowserEndpoint", "publish"]
 
@@ -38,8 +35,6 @@ class BrowserEndpoint:
 
     async def open(self) -> None:
         """Listen on a loopback port."""
-        from hud_mcp.worlds.browser.cdp import CdpServer  # noqa: PLC0415  # loads only where used
-
         try:
             self._server = await CdpServer.open()
         except OSError as exc:

@@ -7,12 +7,13 @@ alone: a key, or an address that cannot be guessed.
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from functools import partial
 from importlib import import_module
 
 from hud_mcp.capability import Capability
-from hud_mcp.channel.hud_sessions import HudSession
+from hud_mcp.channel.hud_session import HudSession
 from hud_mcp.environment import Environment
-from hud_mcp.errors import EnvironmentFailed, InvalidEnvironment
+from hud_mcp.errors import InvalidEnvironment
 from hud_mcp.session.session import Session
 from hud_mcp.world import Endpoint, EndpointAccess, Publish
 
@@ -26,9 +27,6 @@ class Endpoints:
 
     Args:
         environment: What the channel serves.
-
-    Attributes:
-        find_session: Returns the session of the task that a HUD session holds.
     """
 
     def __init__(self, environment: Environment) -> None:
@@ -39,7 +37,6 @@ class Endpoints:
         self._closed = False
         self._accesses: dict[HudSession, list[tuple[Endpoint, EndpointAccess]]] = {}
         self._closing: set[asyncio.Task[None]] = set()
-        self.find_session: Callable[[HudSession], Awaitable[Session]] = _nobody
 
     def check(self) -> None:
         """Refuse an environment whose endpoints cannot be opened here.
@@ -50,15 +47,19 @@ class Endpoints:
         for endpoint in self._endpoints:
             endpoint.check()
 
-    async def admit(self, held: HudSession) -> list[Capability]:
-        """What a HUD session is given, the same each time it asks."""
+    async def admit(
+        self, held: HudSession, attend: Callable[[HudSession], Awaitable[Session]]
+    ) -> list[Capability]:
+        """What a HUD session is given, the same each time it asks.
+
+        Args:
+            held: The HUD session.
+            attend: Returns the session of the task that it holds.
+        """
         if not await self._open():
             return []
         if held not in self._accesses:
-
-            async def find_session() -> Session:
-                return await self.find_session(held)
-
+            find_session = partial(attend, held)
             self._accesses[held] = [
                 (endpoint, endpoint.admit(find_session)) for endpoint in self._endpoints
             ]
@@ -120,10 +121,6 @@ class Endpoints:
                     await endpoint.open()
                 self._is_open = True
             return self._is_open
-
-
-async def _nobody(_held: HudSession) -> Session:
-    raise EnvironmentFailed("No task is in progress.")
 
 
 def _endpoints_of(environment: Environment) -> list[Endpoint]:

@@ -9,12 +9,12 @@ import logging
 import math
 import secrets
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, cast
 
 from hud_mcp.action import CustomAction
 from hud_mcp.capability import Capability
+from hud_mcp.channel.endpoints import libraries
 from hud_mcp.channel.endpoints.arrays import are_installed, pack, unpack
 from hud_mcp.channel.words import in_hud_words
 from hud_mcp.errors import ActionFailed, HudMcpError
@@ -84,8 +84,7 @@ class RobotEndpoint:
 
     async def open(self) -> None:
         """Listen on a loopback port."""
-        server: Any = import_module("websockets.asyncio.server")  # an extra
-        self._server = await server.serve(
+        self._server = await libraries.serve_websockets(
             self._serve,
             LOOPBACK,
             0,
@@ -129,7 +128,6 @@ class RobotEndpoint:
         return None
 
     async def _serve(self, socket: Any) -> None:
-        closed: Any = import_module("websockets.exceptions").ConnectionClosed
         access = self._accesses.get(socket.request.path)
         if access is None:  # its session has ended since it was let in
             return
@@ -137,7 +135,7 @@ class RobotEndpoint:
         try:
             said = await self._converse(socket, access)
             await socket.send(said)  # a frame of text is an error, by the protocol
-        except closed:
+        except libraries.ConnectionClosed:
             logger.debug("a robot's peer has left")
         finally:
             access.sockets.discard(socket)
@@ -180,15 +178,10 @@ class RobotEndpoint:
         return [_plain(row, space) for row in rows]
 
     def _observation(self, access: "_RobotAccess", session: Session, stepped: Stepped) -> bytes:
-        from hud_mcp.worlds.gymnasium.spaces import (  # noqa: PLC0415  # loads Gymnasium
-            space_from_json,
-            value_from_json,
-        )
-
         if stepped.error is not None:
             raise ActionFailed(stepped.error)
-        space = space_from_json(self._spaces["observation"])
-        seen = value_from_json(stepped.result.observation.values, space)
+        space = libraries.space_from_json(self._spaces["observation"])
+        seen = libraries.value_from_json(stepped.result.observation.values, space)
         if stepped.result.terminated or stepped.result.truncated:
             access.ended = session.id
         return pack({**dict(_numbers(seen)), "terminated": access.ended == session.id})
@@ -263,9 +256,7 @@ def _contract(name: str, spaces: Mapping[str, Space], schema: Mapping[str, Any])
 
 
 def _limits(space: Space) -> tuple[Any, Any]:
-    from hud_mcp.worlds.gymnasium.spaces import space_from_json  # noqa: PLC0415  # loads Gymnasium
-
-    made: Any = space_from_json(space)
+    made: Any = libraries.space_from_json(space)
     kind = space["space"]
     if kind == "Box":
         return made.low.reshape(-1).tolist(), made.high.reshape(-1).tolist()
@@ -276,14 +267,12 @@ def _limits(space: Space) -> tuple[Any, Any]:
 
 def _count(space: Space) -> int | None:
     """How many numbers an action has; None where it is no array."""
-    from hud_mcp.worlds.gymnasium.spaces import space_from_json  # noqa: PLC0415  # loads Gymnasium
-
     kind = space["space"]
     if kind == "Discrete":
         return 1
     if kind not in ("Box", "MultiDiscrete", "MultiBinary"):
         return None
-    return math.prod(space_from_json(space).shape or (1,))
+    return math.prod(libraries.space_from_json(space).shape or (1,))
 
 
 def _plain(row: "NDArray[Any]", space: Space) -> Any:
@@ -292,9 +281,7 @@ def _plain(row: "NDArray[Any]", space: Space) -> Any:
     Raises:
         ValueError: One should be whole, and is not.
     """
-    from hud_mcp.worlds.gymnasium.spaces import space_from_json  # noqa: PLC0415  # loads Gymnasium
-
-    made: Any = space_from_json(space)
+    made: Any = libraries.space_from_json(space)
     if made.dtype.kind == "f":
         return row.reshape(made.shape).tolist()
     if not all(float(number).is_integer() for number in row):
@@ -305,26 +292,22 @@ def _plain(row: "NDArray[Any]", space: Space) -> Any:
 
 def _arrays(space: Space, name: str = "") -> "Iterator[tuple[str, str, list[int]]]":
     """The arrays of numbers of an observation: name, kind of number, shape."""
-    from hud_mcp.worlds.gymnasium.spaces import space_from_json  # noqa: PLC0415  # loads Gymnasium
-
     if space["space"] == "Dict":
         for key, part in space["parts"].items():
             yield from _arrays(part, f"{name}/{key}" if name else str(key))
         return
-    made: Any = space_from_json(space)
+    made: Any = libraries.space_from_json(space)
     if getattr(made, "dtype", None) is not None and made.dtype.kind in "biuf":
         yield name or "obs", str(made.dtype), list(made.shape or (1,))
 
 
 def _numbers(seen: Any, name: str = "") -> "Iterator[tuple[str, NDArray[Any]]]":
     """The same of a value."""
-    import numpy as np  # noqa: PLC0415  # an extra
-
     if isinstance(seen, Mapping):
         for key, part in cast("Mapping[str, Any]", seen).items():
             yield from _numbers(part, f"{name}/{key}" if name else str(key))
     elif not isinstance(seen, str | list | tuple):
-        yield name or "obs", np.atleast_1d(np.asarray(seen))
+        yield name or "obs", libraries.np.atleast_1d(libraries.np.asarray(seen))
 
 
 def _is_picture(shape: list[int], dtype: str) -> bool:

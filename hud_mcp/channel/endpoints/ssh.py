@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from hud_mcp.capability import Capability
+from hud_mcp.channel.endpoints import libraries
 from hud_mcp.errors import EnvironmentFailed, NotInstalled
 from hud_mcp.sandbox import Isolation, Sandbox
 from hud_mcp.sandbox.bubblewrap import GUEST_ROOT
@@ -55,10 +56,8 @@ class ShellEndpoint:
 
     async def open(self) -> None:
         """Listen on a loopback port."""
-        from hud_mcp.channel.endpoints.ssh_server import SshServer  # noqa: PLC0415  # loads asyncssh
-
         try:
-            self._server = await SshServer.open()
+            self._server = await libraries.SshServer.open()
         except OSError as exc:
             raise EnvironmentFailed(
                 f"There is no port for ssh on 127.0.0.1: {exc.strerror}. Free some, and try again."

@@ -13,6 +13,7 @@ from pathlib import Path
 import anyio.to_thread
 
 from hud_mcp.record.trajectory import Trajectory
+from hud_mcp.show.export import libraries
 from hud_mcp.show.export.files import MANIFEST, new_file, new_folder
 from hud_mcp.show.export.pictures import Pictures
 from hud_mcp.show.export.selection import read, select
@@ -99,9 +100,7 @@ def _write(
     max_frames: int,
     max_bytes: int,
 ) -> None:
-    from hud_mcp.show.export.film import save_film  # noqa: PLC0415  # Pillow loads only where used
-
-    save: Callable[[int, int], None] = lambda width, frames: save_film(  # noqa: E731
+    save: Callable[[int, int], None] = lambda width, frames: libraries.save_film(  # noqa: E731
         trajectory, path, pictures, width_px=width, max_frames=frames
     )
     while True:

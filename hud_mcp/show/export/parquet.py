@@ -6,7 +6,6 @@ differs in shape from row to row (arguments, actions, info) is JSON text. `READM
 them says what each column holds, in the form of a dataset card.
 """
 
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Self
 
@@ -15,6 +14,7 @@ import anyio.to_thread
 from hud_mcp import __version__
 from hud_mcp.errors import NotInstalled
 from hud_mcp.record.trajectory import Trajectory
+from hud_mcp.show.export import libraries
 from hud_mcp.show.export.columns import COLUMNS, Column, step_row, trajectory_row
 from hud_mcp.show.export.files import MANIFEST, new_folder
 from hud_mcp.show.export.pictures import Pictures
@@ -90,13 +90,13 @@ def _load_arrow() -> Any:
         NotInstalled: It is not there.
     """
     try:
-        import_module("pyarrow.parquet")
+        _ = libraries.parquet
     except ImportError as exc:
         raise NotInstalled(
             "Parquet is written with pyarrow, which is not installed; pip install "
             "'hud-mcp[parquet]'."
         ) from exc
-    return import_module("pyarrow")
+    return libraries.pyarrow
 
 
 class _Table:

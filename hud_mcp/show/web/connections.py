@@ -7,11 +7,15 @@ the head of a request takes, and all connections together leave open files for w
 
 import asyncio
 import logging
+import sys
 from collections.abc import Callable
 from typing import Any, cast
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
+
+if sys.platform != "win32":
+    import resource
 
 __all__ = ["BoundedProtocol", "Connections", "admitting"]
 
@@ -181,9 +185,7 @@ def admitting(app: ASGIApp) -> ASGIApp:
 
 
 def _open_files() -> int:
-    try:
-        import resource  # noqa: PLC0415  # not on Windows
-    except ImportError:
+    if sys.platform == "win32":
         return _FILES
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return 2**20 if soft == resource.RLIM_INFINITY else soft

@@ -21,19 +21,18 @@ import asyncio
 import http
 import json
 import logging
-import math
 import re
 import secrets
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from hud_mcp.capability import Capability
 from hud_mcp.errors import HudMcpError
 from hud_mcp.worlds.browser.cdp_connection import CdpConnection, list_pages
-from hud_mcp.worlds.browser.cdp_wire import DevToolsError
+from hud_mcp.worlds.browser.cdp_wire import DevToolsError, parse, write
 from hud_mcp.worlds.browser.world import BrowserWorld
 
 if TYPE_CHECKING:
@@ -285,9 +284,10 @@ class _Client:
         writer = asyncio.get_running_loop().create_task(self._write())
         connection: CdpConnection | None = None
         try:
+            world.entered_directly = True
             connection = await self._open(world, target_id)
             async for raw in self._socket:
-                message = _parse(raw)
+                message = parse(raw)
                 if message is None:
                     await self._socket.close(1007, "Expected a JSON object for each message.")
                     break
@@ -324,7 +324,7 @@ class _Client:
             logger.info("a client that does not read what it asks for was dropped")
             self.drop()
             return
-        text = _write(message)
+        text = write(message)
         self._out.append(text)
         self._out_chars += len(text)
         self._filled.set()
@@ -378,30 +378,3 @@ async def _about(world: BrowserWorld, what: str, place: str) -> Any:
         }
         for page in pages
     ]
-
-
-def _parse(raw: str | bytes) -> Mapping[str, Any] | None:
-    try:
-        message = json.loads(raw, parse_constant=_refuse_number, parse_float=_read_number)
-    except (ValueError, RecursionError):
-        return None
-    return cast("Mapping[str, Any]", message) if isinstance(message, dict) else None
-
-
-def _write(message: Mapping[str, Any]) -> str:
-    try:
-        return json.dumps(message, separators=(",", ":"))
-    except RecursionError:
-        error = {"code": -32000, "message": "Object reference chain is too long"}
-        about = {key: message[key] for key in ("id", "sessionId") if key in message}
-        return json.dumps({**about, "error": error})
-
-
-def _read_number(text: str) -> float:
-    number = float(text)
-    return _refuse_number(text) if math.isinf(number) else number
-
-
-def _refuse_number(text: str) -> float:
-    """Python reads and writes numbers that end the browser's driver, which knows JSON only."""
-    raise ValueError(text)

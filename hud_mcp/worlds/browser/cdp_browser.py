@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from hud_mcp.worlds.browser.cdp_rules import Refused, Rules
 from hud_mcp.worlds.browser.cdp_wire import LOST, Attachment, DevToolsError, Wire
-from hud_mcp.worlds.browser.kept import MAX_TABS
+from hud_mcp.worlds.browser.snapshot_format import MAX_TABS
 
 __all__ = ["BrowserSession", "PlayedBrowser", "check_flat"]
 

@@ -11,18 +11,19 @@ Source: the `Target` domain of the protocol, `flatten: false`.
 import asyncio
 import itertools
 import json
+import math
 import re
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from hud_mcp.worlds.browser.devtools import send
 
 if TYPE_CHECKING:
     from playwright.async_api import Browser, CDPSession
 
-__all__ = ["LOST", "Attachment", "DevToolsError", "Reply", "Wire", "open_pipe"]
+__all__ = ["LOST", "Attachment", "DevToolsError", "Reply", "Wire", "open_pipe", "parse", "write"]
 
 LOST = {"code": -32001, "message": "Session with given id not found."}
 """What Chromium says where a session has ended."""
@@ -310,3 +311,32 @@ async def close_pipe(pipe: "CDPSession") -> None:
         await pipe.detach()
     except Error:
         return  # what it was for has gone, and it too
+
+
+def parse(raw: str | bytes) -> Mapping[str, Any] | None:
+    """A client's message; None where it is no JSON object, or holds what is no number."""
+    try:
+        message = json.loads(raw, parse_constant=_refuse_number, parse_float=_read_number)
+    except (ValueError, RecursionError):
+        return None
+    return cast("Mapping[str, Any]", message) if isinstance(message, dict) else None
+
+
+def write(message: Mapping[str, Any]) -> str:
+    """A message as JSON; an error in its place where it is nested too deeply."""
+    try:
+        return json.dumps(message, separators=(",", ":"))
+    except RecursionError:
+        error = {"code": -32000, "message": "Object reference chain is too long"}
+        about = {key: message[key] for key in ("id", "sessionId") if key in message}
+        return json.dumps({**about, "error": error})
+
+
+def _read_number(text: str) -> float:
+    number = float(text)
+    return _refuse_number(text) if math.isinf(number) else number
+
+
+def _refuse_number(text: str) -> float:
+    """Python reads and writes numbers that end the browser's driver, which knows JSON only."""
+    raise ValueError(text)

@@ -17,7 +17,8 @@ from hud_mcp.errors import EnvironmentFailed
 from hud_mcp.worlds.browser.crashes import Crashes
 from hud_mcp.worlds.browser.driver import missing_library, start_driver
 from hud_mcp.worlds.browser.options import SlotOptions
-from hud_mcp.worlds.browser.reserve import Reserve, Slot
+from hud_mcp.worlds.browser.reserve import Reserve
+from hud_mcp.worlds.browser.slot import Slot
 
 if TYPE_CHECKING:
     from playwright.async_api import Browser, Playwright

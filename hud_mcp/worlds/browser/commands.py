@@ -1,7 +1,7 @@
 """The browser's own actions: going to addresses, through history, between tabs."""
 
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin, urlsplit
 
@@ -11,6 +11,8 @@ from hud_mcp.egress import AllowList
 from hud_mcp.errors import ActionFailed, did_you_mean
 from hud_mcp.worlds.browser.devtools import is_end, send
 from hud_mcp.worlds.browser.proxy import LOADED_URL, SITE_HOST, SITE_URL
+from hud_mcp.worlds.browser.settle import NAVIGATION_BOUND_S, settle
+from hud_mcp.worlds.browser.tab import Tab
 from hud_mcp.worlds.browser.tabs import DialogRule, Tabs
 from hud_mcp.worlds.browser.target import find_element
 
@@ -18,6 +20,9 @@ if TYPE_CHECKING:
     from playwright.async_api import Page, Response
 
 __all__ = ["COMMANDS", "SCHEMAS", "Commands", "whole"]
+
+FIRST_ERROR = 400
+"""HTTP statuses from here on say that there is no such page."""
 
 NAVIGATION_BOUND_MS = 15_000
 SELECT_BOUND_MS = 2500
@@ -192,6 +197,27 @@ class Commands:
             raise ActionFailed(f"{address} could not be opened: {refusal}")
         await whole(page, self._bound_ms() - 1000 * (anyio.current_time() - began))
         return response.status if response is not None else None
+
+    async def arrive(self, tab: Tab, address: str, allow_status: Collection[int] = ()) -> None:
+        """Open an address that `address` gave, until the page has settled and is there whole.
+
+        Args:
+            tab: Where.
+            address: What.
+            allow_status: HTTP statuses from 400 on that are what is wanted, such as `(404,)`.
+
+        Raises:
+            ActionFailed: It did not arrive, or it is an error that was not asked for.
+        """
+        mark = tab.mark()
+        status = await self.visit(tab.page, address)
+        await settle(tab, mark)
+        await whole(tab.page, NAVIGATION_BOUND_S * 1000 * tab.patience())
+        if status is not None and status >= FIRST_ERROR and status not in allow_status:
+            raise ActionFailed(
+                f"{address} answered with status {status}. If that is wanted, say so: "
+                f"allow_status=({status},)."
+            )
 
     def _bound_ms(self) -> float:
         """How long a navigation may take now, as the machine is busy."""

@@ -1,16 +1,33 @@
 """The Chrome DevTools Protocol, as far as Playwright leaves it to us."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
+
+import anyio
 
 if TYPE_CHECKING:
     from playwright.async_api import CDPSession, Page
 
-__all__ = ["DEFAULT_FONT_PX", "attach", "is_elsewhere", "is_end", "send", "target_of"]
+__all__ = [
+    "DEFAULT_FONT_PX",
+    "Listeners",
+    "attach",
+    "close_page",
+    "end_page",
+    "is_elsewhere",
+    "is_end",
+    "send",
+    "target_of",
+]
 
 
 DEFAULT_FONT_PX = {"standard": 16, "fixed": 13}
 """Chromium's sizes of text that a page gives no size to."""
 
+
+CLOSE_BOUND_S = 3.0
+KILL_BOUND_S = 1.0
+"""How long a page's process may take to end; its page is closed then in any case."""
 
 _WINDOW = "() => ({ width: innerWidth || 1280, height: innerHeight || 800 })"
 
@@ -38,6 +55,24 @@ async def attach(page: "Page", scale: float, font_scale: float = 1.0) -> "CDPSes
         sizes = {name: round(px * font_scale) for name, px in DEFAULT_FONT_PX.items()}
         await send(cdp, "Page.setFontSizes", {"fontSizes": sizes})
     return cdp
+
+
+class Listeners:
+    """What listens to Playwright's events, to be removed all at once."""
+
+    def __init__(self) -> None:
+        self._all: list[tuple[Any, str, Callable[[Any], object]]] = []
+
+    def on(self, emitter: Any, event: str, heard: Callable[[Any], object]) -> None:
+        """Listen to an event of a page, a context or a CDP session."""
+        emitter.on(event, heard)
+        self._all.append((emitter, event, heard))
+
+    def remove(self) -> None:
+        """Listen no more."""
+        while self._all:
+            emitter, event, heard = self._all.pop()
+            emitter.remove_listener(event, heard)
 
 
 async def target_of(cdp: "CDPSession") -> str:
@@ -69,3 +104,33 @@ async def send(cdp: "CDPSession", method: str, params: dict[str, Any] | None = N
         Error: Playwright's, where Chromium refuses it or the page is gone.
     """
     return cast("Any", await cdp.send(method, params))  # pyright: ignore[reportUnknownMemberType]
+
+
+async def end_page(page: "Page", patience: float, cdp: "CDPSession | None" = None) -> None:
+    """Close a page, and end its process before: its scripts stop, wherever they are.
+
+    Args:
+        page: The page.
+        patience: How many times longer it may take now.
+        cdp: A session on it, where there is one: a page in a loop takes no other.
+    """
+    from playwright.async_api import Error  # noqa: PLC0415  # loads on use
+
+    try:
+        with anyio.move_on_after(KILL_BOUND_S * patience) as scope:
+            page.on("crash", lambda _page: scope.cancel())  # what is dead answers no more
+            await send(cdp or await page.context.new_cdp_session(page), "Page.crash")
+    except Error:
+        pass  # it is gone, or never lived
+    await close_page(page, patience)
+
+
+async def close_page(page: "Page", patience: float) -> None:
+    """Close a page, whether it answers or not."""
+    from playwright.async_api import Error  # noqa: PLC0415  # loads on use
+
+    try:
+        with anyio.move_on_after(CLOSE_BOUND_S * patience):
+            await page.close()
+    except Error:
+        return  # it is gone

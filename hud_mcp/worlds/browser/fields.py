@@ -38,6 +38,9 @@ FIELDS = """(() => {
 _FIELD = re.compile(
     r"^(\s*- (?:textbox|searchbox|combobox|spinbutton)\b.*?\[ref=(\w+)\].*?): (.*)$"
 )
+_OWN = re.compile(r"\[ref=((?:f\d+)?)e\d+\]")
+"""The first ref of a tree is of the page's own document; those in frames have another number."""
+
 _LINK = re.compile(r'^(\s*- link(?: ("(?:[^"\\]|\\.)*"))?)(.*?)(:?)$')
 _ASK = """found => found.length === 1 && ['INPUT', 'TEXTAREA'].includes(found[0].tagName)
   ? [found[0].type === 'password', String(found[0].value)] : null"""
@@ -58,10 +61,12 @@ async def tell_fields(
     """
     told = {" ".join(value.split()) for _, value in found or ()}
     secrets = {" ".join(value.split()) for secret, value in found or () if secret}
+    own = next((match[1] for line in lines if (match := _OWN.search(line))), "")
     out: list[str] = []
     for line in lines:
         match = _FIELD.match(line)
-        if match is None or (_words(match[3]) not in told and not match[2].startswith("f")):
+        is_own = match is not None and match[2].rpartition("e")[0] == own
+        if match is None or (is_own and _words(match[3]) not in told):
             out.append(line)
             continue
         known = await _ask(page, match[2])

@@ -186,6 +186,11 @@ class Hands:
                 if key in self.held:
                     self.held.remove(key)
 
+    async def let_go(self, tab: Tab) -> None:
+        """Let go of every key that is held."""
+        while self.held:
+            await _up(tab, self.held.pop())
+
     @asynccontextmanager
     async def holding(self, tab: Tab, names: Sequence[str]) -> AsyncGenerator[None]:
         """Hold keys around something; they are let go however it ends."""

@@ -149,6 +149,16 @@ class SessionProxy:
         if allow.patterns:
             self._gateway = Gateway(allow, most=MOST_CONNECTIONS, on_refused=self._tell_of_host)
 
+    def clear(self) -> None:
+        """Forget the session: its site, its documents, its visits and its ways."""
+        self.site = None
+        self.changed_by_get = []
+        self.latency_s = 0.0
+        self.visits = self._visits_before = 0
+        self._documents.clear()
+        self._loaded.clear()
+        self.on_refused = lambda _address, _why: None
+
     def load(self, html: str) -> str:
         """Take a document that a task brings along, and return its address."""
         self._loaded.append(html)

@@ -9,7 +9,7 @@ where the page reads as it did, and one that the agent has never seen where it d
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-__all__ = ["Refs", "highest_refs"]
+__all__ = ["Refs", "Renumbered", "highest_refs"]
 
 _REF = re.compile(r"\[ref=((?:f\d+)?)e(\d+)\]")
 _MARKS = re.compile(r" \[(?:ref=\w+|active)\]")
@@ -74,6 +74,36 @@ class Refs:
         if known == old[0] and told not in self._meant and ref not in self._shown:
             self._shown[ref] = told
             self._meant[told] = ref
+
+
+class Renumbered(Refs):
+    """The refs of a page that sessions have one after the other, as each would number them.
+
+    Playwright numbers a page's documents through, whoever it shows them to. Here the one that a
+    session reads first has no number, be its page new or not.
+
+    Args:
+        lines: The tree that is read first.
+    """
+
+    def __init__(self, lines: Iterable[str]) -> None:
+        super().__init__({}, (), ())
+        own = next((match[1] for line in lines if (match := _REF.search(line))), "")
+        self._first = int(own[1:] or 0)
+
+    def translate(self, line: str) -> str:
+        """Return a line of Playwright's tree with the agent's ref in it."""
+        return _REF.sub(lambda match: f"[ref={_moved(match[1], -self._first)}e{match[2]}]", line)
+
+    def find(self, ref: str) -> str | None:
+        """Return Playwright's ref for the agent's; None where it is none."""
+        match = _REF.fullmatch(f"[ref={ref}]")
+        return None if match is None else f"{_moved(match[1], self._first)}e{match[2]}"
+
+
+def _moved(frame: str, by: int) -> str:
+    number = int(frame[1:] or 0) + by
+    return f"f{number}" if number else ""
 
 
 def _pairs(

@@ -19,8 +19,9 @@ from hud_mcp.worlds.browser.driver import start_driver
 from hud_mcp.worlds.browser.options import SlotOptions
 from hud_mcp.worlds.browser.proxy import SessionProxy
 from hud_mcp.worlds.browser.refs import Refs
-from hud_mcp.worlds.browser.reserve import Reserve, Slot
+from hud_mcp.worlds.browser.reserve import Reserve
 from hud_mcp.worlds.browser.settle import TRACKER_SCRIPT
+from hud_mcp.worlds.browser.slot import Slot
 from hud_mcp.worlds.browser.world import BrowserWorld
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ class RemoteBrowserWorld(BrowserWorld):
     @property
     def is_open(self) -> bool:
         """Whether the browser is there and its pages are."""
-        return self._broken is None and self._attached.is_connected
+        return self._calls.broken is None and self._attached.is_connected
 
     def remembered(self) -> dict[str, Any]:
         """What another process must know of what the agent was told: the highest refs."""

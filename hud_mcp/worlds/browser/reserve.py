@@ -1,106 +1,65 @@
-"""Contexts in reserve: one ready for each kind of session, so that opening costs little.
+"""Contexts in reserve: as many as are being used up, so that opening one costs little.
 
-A new context with its page takes 64 to 146 ms. This module prepares the next one while
-nobody waits, and owns what is prepared until a session takes it.
+A new context with its page takes 64 to 146 ms. This module prepares the next ones, first while
+nobody waits, and owns what is prepared until a session takes it or it is given back.
 """
 
 import asyncio
 import contextvars
 import logging
-from collections.abc import Awaitable, Callable, Generator
+from collections import deque
+from collections.abc import Awaitable, Callable, Coroutine, Generator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import Any
 
 import anyio
 
-from hud_mcp.worlds.browser.clipboard import Clipboard
-from hud_mcp.worlds.browser.crashes import Crashes
-from hud_mcp.worlds.browser.devtools import attach
 from hud_mcp.worlds.browser.options import SlotOptions
-from hud_mcp.worlds.browser.proxy import SessionProxy
-from hud_mcp.worlds.browser.settle import TRACKER_SCRIPT
+from hud_mcp.worlds.browser.slot import Slot
 
-if TYPE_CHECKING:
-    from playwright.async_api import Browser, BrowserContext, CDPSession, Page
-
-__all__ = ["Reserve", "Slot"]
+__all__ = ["Owner", "Reserve"]
 
 logger = logging.getLogger(__name__)
 
-OPEN_BOUND_S = 20.0
 CLOSE_BOUND_S = 5.0
 
-QUIET_S = 0.25
+QUIET_S = 0.05
 """How long no session may have been busy before the next context is prepared."""
 
-PATIENCE_S = 10.0
+PATIENCE_S = 0.5
 """After this long, it is prepared even so: a busy server needs it most."""
 
-_BYPASS = "<-loopback>"
-"""Chromium reaches loopback addresses past its proxy but for this; nothing else is reached so.
+WINDOW_S = 10.0
+"""As many contexts are kept ready as sessions took in this time."""
 
-Source: net/docs/proxy.md, "Proxy bypass rules".
-"""
+MOST_READY = 8
+"""The most that are ready at once, of all kinds; each holds a process of about 30 MB."""
+
+AT_ONCE = 2
+"""So many are prepared at once: more of them take turns in the browser's one main thread."""
+
+GIVE_BACK_S = 30.0
+"""After this long without a session, all that are ready but one are given back."""
+
+MOST_KEPT = 16
+"""The most contexts of ended sessions that wait for the next ones of their owners."""
+
+Owner = tuple[object, str | None]
+"""Whose an ended session's context is: the declaration of the browser, and the principal."""
 
 
-class Slot:
-    """One isolated context with a blank page and its own proxy, before a session has it."""
+@dataclass
+class _Kind:
+    """The contexts of one kind: those that are ready, and when sessions took some."""
 
-    def __init__(
-        self,
-        proxy: SessionProxy,
-        context: "BrowserContext",
-        page: "Page",
-        cdp: "CDPSession",
-        options: SlotOptions,
-    ) -> None:
-        self.proxy = proxy
-        self.options = options
-        self.context = context
-        self.page = page
-        self.cdp = cdp
-        self.crashes: Crashes | None = None
-        self.clipboard = Clipboard()
-        self.crashed = False
-        page.on("crash", self._on_crash)
+    ready: deque[Slot] = field(default_factory=deque[Slot])
+    taken: deque[float] = field(default_factory=lambda: deque(maxlen=MOST_READY))
 
-    @property
-    def usable(self) -> bool:
-        """Whether its page is alive."""
-        return not self.crashed and not self.page.is_closed()
-
-    def _on_crash(self, _page: "Page") -> None:
-        self.crashed = True
-
-    @classmethod
-    async def open(cls, browser: "Browser", options: SlotOptions) -> "Slot":
-        """Open a proxy, a context that has it as its proxy, and a page.
-
-        If this call fails or is cancelled, nothing stays open.
-        """
-        proxy = SessionProxy()
-        context: BrowserContext | None = None
-        try:
-            with anyio.fail_after(OPEN_BOUND_S):
-                await proxy.open()
-                context = await _new_context(browser, proxy, options)
-                await context.add_init_script(TRACKER_SCRIPT)
-                clipboard = Clipboard()
-                await clipboard.install(context)
-                page = await context.new_page()
-                cdp = await attach(page, options.scale, options.font_scale)
-        except BaseException:
-            with anyio.CancelScope(shield=True):
-                await _release(proxy, context)
-            raise
-        slot = cls(proxy, context, page, cdp, options)
-        slot.clipboard = clipboard
-        return slot
-
-    async def close(self) -> None:
-        """Close the context and the proxy, within seconds even where the browser is dead."""
-        with anyio.CancelScope(shield=True):
-            await _release(self.proxy, self.context)
+    def wanted(self, now: float, *, is_last: bool) -> int:
+        """How many should be ready: as many as were taken lately, if that is a habit."""
+        lately = sum(moment > now - WINDOW_S for moment in self.taken)
+        return max(1, lately) if is_last or lately > 1 else 0
 
 
 class Reserve:
@@ -112,16 +71,22 @@ class Reserve:
 
     def __init__(self, prepare: Callable[[SlotOptions], Awaitable[Slot]]) -> None:
         self._prepare = prepare
-        self._ready: dict[SlotOptions, Slot] = {}
+        self._kinds: dict[SlotOptions, _Kind] = {}  # the one that was taken last is the last
+        self._kept: deque[tuple[Owner, Slot]] = deque()
         self._busy = 0
         self._idle_since = 0.0
-        self._wanted: SlotOptions | None = None
-        self._refill: asyncio.Task[None] | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._give_back: asyncio.TimerHandle | None = None
         self._closed = False
+
+    @property
+    def ready(self) -> list[Slot]:
+        """What sessions can take at once."""
+        return [slot for kind in self._kinds.values() for slot in kind.ready]
 
     @contextmanager
     def busy(self) -> Generator[None]:
-        """While this is held, nothing is prepared: a session is waiting for the browser."""
+        """While this is held, a session is waiting for the browser, and preparing waits a while."""
         self._busy += 1
         try:
             yield
@@ -129,46 +94,126 @@ class Reserve:
             self._busy -= 1
             self._idle_since = anyio.current_time()
 
-    async def take(self, options: SlotOptions) -> Slot:
-        """Return a slot, at once where one is ready, and have the next one prepared."""
+    async def take(self, options: SlotOptions, owner: Owner | None = None) -> Slot:
+        """Return a slot, at once where one is ready, and have the next ones prepared.
+
+        Args:
+            options: What it is opened with.
+            owner: Who may be given a context that an ended session of theirs had.
+        """
+        if owner is not None and (kept := await self._take_kept(options, owner)) is not None:
+            return kept
+        kind = self._kinds.pop(options, None) or _Kind()
+        self._kinds[options] = kind
+        if owner is None:  # else its context comes back
+            kind.taken.append(anyio.current_time())
         with self.busy():
-            slot = self._ready.pop(options, None)
-            if slot is not None and not slot.usable:
-                await slot.close()
-                slot = None
+            slot: Slot | None = None
+            while slot is None and kind.ready:
+                slot = kind.ready.popleft()
+                if not slot.usable:
+                    await slot.close()
+                    slot = None
             slot = slot or await self._prepare(options)
-        self._wanted = options
-        if not self._closed and (self._refill is None or self._refill.done()):
-            # A clean context: the caller's cancel scopes and variables are not this task's.
-            self._refill = asyncio.get_running_loop().create_task(
-                self._run_refill(), context=contextvars.Context()
-            )
+        self._begin()
         return slot
+
+    async def keep(self, slot: Slot, owner: Owner) -> None:
+        """Keep a slot that an ended session has left, cleared, for the next one of its owner."""
+        if self._closed or not slot.usable:
+            await slot.close()
+            return
+        self._kept.append((owner, slot))
+        self._wait_idle()
+        while len(self._kept) > MOST_KEPT:
+            await self._kept.popleft()[1].close()
+
+    async def _take_kept(self, options: SlotOptions, owner: Owner) -> Slot | None:
+        for entry in reversed(self._kept):
+            if entry[0] == owner and entry[1].options == options:
+                self._kept.remove(entry)
+                if entry[1].usable:
+                    return entry[1]
+                await entry[1].close()
+                return None
+        return None
+
+    async def until_filled(self) -> None:
+        """Wait until nothing is being prepared."""
+        if self._task is not None:
+            await asyncio.wait([self._task])
 
     async def close(self) -> None:
         """Stop preparing, and close what is ready. Closing twice is no error."""
         self._closed = True
-        if self._refill is not None:
-            self._refill.cancel()
-            await asyncio.wait([self._refill], timeout=CLOSE_BOUND_S)
-        ready, self._ready = list(self._ready.values()), {}
+        if self._give_back is not None:
+            self._give_back.cancel()
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task], timeout=CLOSE_BOUND_S)
+        ready = [*self.ready, *(slot for _owner, slot in self._kept)]
+        self._kinds.clear()
+        self._kept.clear()
         for slot in ready:
             await slot.close()
 
-    async def _run_refill(self) -> None:
+    def _begin(self) -> None:
+        if not self._closed:
+            self._wait_idle()
+            self._work(self._refill)
+
+    def _wait_idle(self) -> None:
+        if self._give_back is not None:
+            self._give_back.cancel()
+        loop = asyncio.get_running_loop()
+        self._give_back = loop.call_later(GIVE_BACK_S, self._work, self._release_idle)
+
+    def _work(self, on: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Begin a task, unless one is at work already."""
+        if self._task is None or self._task.done():
+            # A clean context: the caller's cancel scopes and variables are not this task's.
+            loop = asyncio.get_running_loop()
+            self._task = loop.create_task(on(), context=contextvars.Context())
+
+    async def _refill(self) -> None:
+        while lacking := self._lacking():
+            await self._until_quiet()
+            if not all(await asyncio.gather(*(self._add(each) for each in lacking[:AT_ONCE]))):
+                return  # the next session opens its own
+            await self._release(MOST_READY)
+
+    def _lacking(self) -> list[SlotOptions]:
+        """What kinds to prepare, as often as one lacks; that which was taken last comes first."""
+        now, room, found = anyio.current_time(), MOST_READY, list[SlotOptions]()
+        for options, kind in reversed(list(self._kinds.items())):
+            wanted = min(room, kind.wanted(now, is_last=next(reversed(self._kinds)) == options))
+            room -= wanted
+            found += [options] * (wanted - len(kind.ready))
+            if not wanted and not kind.ready:
+                del self._kinds[options]
+        return found
+
+    async def _add(self, options: SlotOptions) -> bool:
         from playwright.async_api import Error  # noqa: PLC0415  # loads on use
 
-        while (options := self._wanted) is not None and options not in self._ready:
-            await self._until_quiet()
-            try:
-                slot = await self._prepare(options)
-            except (Error, OSError, TimeoutError) as exc:
-                logger.info("No context in reserve: %s", exc)  # the next session opens its own
-                return
-            # One kind is kept: a run of one environment wants one, and each holds a renderer.
-            others, self._ready = list(self._ready.values()), {options: slot}
-            for other in others:
-                await other.close()
+        try:
+            slot = await self._prepare(options)
+        except (Error, OSError, TimeoutError) as exc:
+            logger.info("No context in reserve: %s", exc)
+            return False
+        self._kinds.setdefault(options, _Kind()).ready.append(slot)
+        return True
+
+    async def _release_idle(self) -> None:
+        await self._release(1)
+        while self._kept:
+            await self._kept.popleft()[1].close()
+
+    async def _release(self, most: int) -> None:
+        """Close what is ready beyond a number, of the kind that was taken longest ago first."""
+        while len(self.ready) > most:
+            kind = next(kind for kind in self._kinds.values() if kind.ready)
+            await kind.ready.popleft().close()
 
     async def _until_quiet(self) -> None:
         with anyio.move_on_after(PATIENCE_S):
@@ -177,36 +222,3 @@ class Reserve:
                 if idle_s >= QUIET_S:
                     return
                 await anyio.sleep(max(0.02, QUIET_S - idle_s))
-
-
-async def _new_context(
-    browser: "Browser", proxy: SessionProxy, options: SlotOptions
-) -> "BrowserContext":
-    # Cancelled half-way, Playwright would leave a context that nobody has.
-    with anyio.CancelScope(shield=True), anyio.fail_after(OPEN_BOUND_S):
-        return await browser.new_context(
-            viewport={"width": options.width, "height": options.height},
-            screen={"width": options.width, "height": options.height},
-            device_scale_factor=options.scale,
-            locale=options.locale,
-            timezone_id=options.timezone,
-            color_scheme="dark" if options.color_scheme == "dark" else "light",
-            reduced_motion="reduce" if options.reduced_motion == "reduce" else "no-preference",
-            accept_downloads=False,
-            permissions=[],
-            proxy={"server": proxy.address, "bypass": _BYPASS},
-        )
-    raise RuntimeError("nothing cancels a shielded scope")
-
-
-async def _release(proxy: SessionProxy, context: "BrowserContext | None") -> None:
-    from playwright.async_api import Error  # noqa: PLC0415  # loads on use
-
-    try:
-        if context is not None:
-            with anyio.move_on_after(CLOSE_BOUND_S):
-                await context.close()
-    except Error as exc:
-        logger.debug("The context had gone before it was closed: %s", exc)
-    finally:
-        await proxy.close()

@@ -15,10 +15,10 @@ import anyio
 
 from hud_mcp.worlds.browser.devtools import is_end, send
 from hud_mcp.worlds.browser.hands import Hands
-from hud_mcp.worlds.browser.kept import Kept, KeptFrame, KeptLook, KeptStorage, KeptTab
 from hud_mcp.worlds.browser.proxy import SessionProxy
 from hud_mcp.worlds.browser.refs import Refs
 from hud_mcp.worlds.browser.settle import TRACKER, settle
+from hud_mcp.worlds.browser.snapshot_format import Kept, KeptFrame, KeptLook, KeptStorage, KeptTab
 from hud_mcp.worlds.browser.tab import Tab, origin_of
 from hud_mcp.worlds.browser.tabs import DialogRule, Tabs
 from hud_mcp.worlds.browser.target import focused_element

@@ -32,6 +32,9 @@ BACKEND_BOUND_S = 30.0
 MAX_WATCHED_BYTES = 4 * 1024 * 1024
 """The largest state, as JSON, of which is told whether a GET changed it; 1 MB costs 2 ms."""
 
+MAX_READ_BYTES = 1024 * 1024
+"""A file up to this size is read at once; a longer one goes piece by piece, each on a thread."""
+
 MAX_NOTED = 100
 
 _SAFE = ("GET", "HEAD")
@@ -63,7 +66,12 @@ _MIME_TYPES = {
 }
 """What a page needs to load right, whatever the machine's own table says."""
 
+FRESH_S = 60
+"""How long a page that sessions have one after the other may keep files of its site."""
+
+_PARTS = ("font", "image", "script", "style")
 _NO_STORE = {"cache-control": "no-store"}
+_FRESH = {"cache-control": f"max-age={FRESH_S}"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,6 +142,7 @@ class Site:
         backend: Called for paths under `/api/`, one request at a time.
         state: This session's own; the backend changes it in place.
         log: Takes a line when the backend fails, and when a GET changes the state.
+        caches: Whether a page may keep scripts, styles, pictures and fonts for `FRESH_S`.
 
     Attributes:
         changed_by_get: The GET and HEAD requests that changed the state, such as `GET /api/add`.
@@ -145,7 +154,10 @@ class Site:
         backend: Backend | None,
         state: dict[str, Any],
         log: Callable[[str], None],
+        *,
+        caches: bool = False,
     ) -> None:
+        self._caches = caches
         self.state = state
         self._root = root.resolve() if root else None
         self._backend = backend
@@ -167,10 +179,23 @@ class Site:
             return await self._ask_backend(request, path, changed)
         if request.method not in ("GET", "HEAD"):
             return _plain(405, f"{request.method} is not possible here: {path} is a file.")
-        return await anyio.to_thread.run_sync(self._file, path)
+        asked = request.headers
+        is_whole = request.method == "GET" and "range" not in asked
+        is_part = self._caches and asked.get("sec-fetch-dest") in _PARTS
+        headers = _FRESH if is_part else _NO_STORE
+        return await anyio.to_thread.run_sync(self._file, path, is_whole, headers)
 
-    def _file(self, path: str) -> "Response":
-        from starlette.responses import FileResponse, RedirectResponse  # noqa: PLC0415  # lazy
+    @property
+    def leaves_cache(self) -> bool:
+        """Whether the caches of its pages hold files alone, which are the same in each session."""
+        return self._caches and self._backend is None
+
+    def _file(self, path: str, is_whole: bool, headers: Mapping[str, str]) -> "Response":  # noqa: FBT001  # called on a thread
+        from starlette.responses import (  # noqa: PLC0415  # lazy
+            FileResponse,
+            RedirectResponse,
+            Response,
+        )
 
         found = self._locate(path)
         if found is None:
@@ -182,7 +207,11 @@ class Site:
         if found is None or not found.is_file():
             return _plain(404, f"There is no {path} on this site.")
         mime = _MIME_TYPES.get(found.suffix.lower()) or guess_type(found.name)[0]
-        return FileResponse(found, media_type=mime, headers=_NO_STORE)
+        known = found.stat()
+        file = FileResponse(found, media_type=mime, headers=headers, stat_result=known)
+        if not is_whole or known.st_size > MAX_READ_BYTES:
+            return file
+        return Response(found.read_bytes(), headers=dict(file.headers))
 
     def _locate(self, path: str) -> Path | None:
         """The file or folder under the root, wherever links lead; None outside of it."""

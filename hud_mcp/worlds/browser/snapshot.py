@@ -16,8 +16,12 @@ import anyio
 
 from hud_mcp.errors import LimitReached
 from hud_mcp.worlds.browser.devtools import send
+from hud_mcp.worlds.browser.gather import gather
 from hud_mcp.worlds.browser.hands import Hands
-from hud_mcp.worlds.browser.kept import (
+from hud_mcp.worlds.browser.proxy import SessionProxy
+from hud_mcp.worlds.browser.refs import highest_refs
+from hud_mcp.worlds.browser.settle import TRACKER
+from hud_mcp.worlds.browser.snapshot_format import (
     MAX_CHARS,
     MAX_TABS,
     Kept,
@@ -28,13 +32,9 @@ from hud_mcp.worlds.browser.kept import (
     too_large,
     write_state,
 )
-from hud_mcp.worlds.browser.proxy import SessionProxy
-from hud_mcp.worlds.browser.refs import highest_refs
-from hud_mcp.worlds.browser.settle import TRACKER
 from hud_mcp.worlds.browser.tab import Tab, origin_of
 from hud_mcp.worlds.browser.tabs import Tabs
 from hud_mcp.worlds.browser.text import Reading
-from hud_mcp.worlds.browser.together import together
 
 if TYPE_CHECKING:
     from playwright.async_api import BrowserContext, Frame, StorageState
@@ -136,7 +136,7 @@ class Snapshots:
         async def ask_cookies() -> None:
             cookies.extend(await self._context.cookies())
 
-        await together([ask_cookies, *(partial(_read_page, page) for page in pages)])
+        await gather([ask_cookies, *(partial(_read_page, page) for page in pages)])
         await self._learn_storage(pages)
         current = self._tabs.current
         shown = next((i for i, page in enumerate(pages) if page.tab is current), None)
@@ -271,7 +271,7 @@ async def _read_page(page: _Page) -> None:
         asked = zip(page.documents, frames, strict=True)
         patience = page.tab.patience()
         parts = [partial(_read_document, d, f, patience) for d, (_place, f) in asked]
-        await together([read_history, *parts])
+        await gather([read_history, *parts])
     except Error:
         if not page.tab.closed:
             raise

@@ -18,8 +18,9 @@ from hud_mcp.worlds.browser.devtools import is_end
 from hud_mcp.worlds.browser.functions import BROWSER_FUNCTIONS
 from hud_mcp.worlds.browser.options import SlotOptions
 from hud_mcp.worlds.browser.proxy import VISIT
-from hud_mcp.worlds.browser.reserve import Slot
+from hud_mcp.worlds.browser.reserve import Owner
 from hud_mcp.worlds.browser.site import Backend, Site
+from hud_mcp.worlds.browser.slot import Slot
 from hud_mcp.worlds.browser.slowness import slow_down
 from hud_mcp.worlds.browser.world import BrowserWorld
 
@@ -93,6 +94,12 @@ class Browser(WorldSpec):
         tasks_open_hosts: Whether the row of a task opens hosts of its own beside these: of
             `goto` in its `setup`, and of `allow` in its `config`. Sessions of such rows come
             back from a snapshot.
+        reuses_contexts: Whether a session may be given the page of one that ended: of this
+            environment and the same principal, with everything cleared that the ended one left.
+            That costs a third of a new one. It is for a site without hosts beside it, and for
+            templates that add nothing of their own to the page, such as routes. Callers without
+            a name are one principal. Its pages keep the site's scripts, styles, pictures and
+            fonts for a minute.
 
     Raises:
         InvalidEnvironment: An option cannot work.
@@ -119,6 +126,7 @@ class Browser(WorldSpec):
         replayable: bool | None = None,
         arguments: Iterable[str] = (),
         tasks_open_hosts: bool = False,
+        reuses_contexts: bool = False,
     ) -> None:
         if state is not None and backend is None:
             raise InvalidEnvironment("Browser: `state` belongs to a `backend`, and there is none.")
@@ -134,6 +142,12 @@ class Browser(WorldSpec):
         self.replayable = not self._allow.patterns if replayable is None else replayable
         self._replays_always = replayable is not None
         self._tasks_open_hosts = tasks_open_hosts
+        self._reuses_contexts = reuses_contexts
+        if reuses_contexts and (self._allow.patterns or tasks_open_hosts):
+            raise InvalidEnvironment(
+                "Browser: `reuses_contexts` is for a site alone: leave out `allow` and "
+                "`tasks_open_hosts`, or it."
+            )
         # Size, scale, language, clock and colours of a page, and how far away the network is.
         self.context_space = _context_space(viewport)
 
@@ -159,7 +173,9 @@ class Browser(WorldSpec):
         latency_s = float(context["latency_ms"]) / 1000
         try:
             state = self._initial_state(opening)
-            site = Site(root, self._backend, state, opening.log) if self._has_site else None
+            caches = self._reuses_contexts
+            log = opening.log
+            site = Site(root, self._backend, state, log, caches=caches) if self._has_site else None
             seed = (
                 (opening.seed or 0) & 0xFFFFFFFF if opening.seed is not None or replayable else None
             )
@@ -175,7 +191,7 @@ class Browser(WorldSpec):
                     await slow_down(slot.context, latency_s)
                 if seed is not None:
                     crypto = "true" if replayable else "false"
-                    await slot.context.add_init_script(f"({_SEEDED})({seed}, {crypto})")
+                    await slot.add_script(f"({_SEEDED})({seed}, {crypto})")
 
             await furnish(slot)
             world = BrowserWorld(
@@ -186,6 +202,7 @@ class Browser(WorldSpec):
                 goes_offline=bool(context["offline"]),
                 names_targets=opening.names_targets,
                 furnish=furnish,
+                owner=self._owner(opening),
             )
             if self._start is not None:
                 await _start(world, self._start)
@@ -235,6 +252,10 @@ class Browser(WorldSpec):
             opening.allow, is_trusted=opening.is_trusted, local=opening.local_hosts
         )
 
+    def _owner(self, opening: Opening) -> Owner | None:
+        """Who may be given a context that this session had; None for nobody."""
+        return (self, opening.principal) if self._reuses_contexts else None
+
     def _root(self, opening: Opening) -> Path | None:
         if self._site is None:
             return None
@@ -261,7 +282,7 @@ class Browser(WorldSpec):
             )
             if chromium.alive:
                 try:
-                    return chromium, await chromium.reserve.take(options)
+                    return chromium, await chromium.reserve.take(options, self._owner(opening))
                 except (Error, OSError, TimeoutError) as exc:
                     failure = exc
                     if chromium.alive and not is_end(exc):

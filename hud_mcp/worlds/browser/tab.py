@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 import anyio
 
-from hud_mcp.worlds.browser.devtools import attach, target_of
+from hud_mcp.worlds.browser.devtools import Listeners, attach, target_of
 from hud_mcp.worlds.browser.options import SlotOptions
 from hud_mcp.worlds.browser.refs import Refs
 
@@ -39,6 +39,7 @@ class Tab:
 
     Attributes:
         latency_s: What each of its requests takes longer.
+        listeners: What hears of it.
         patience: How many times longer it may take now than on an idle machine.
         origins: Those whose pages were shown in it since this set was last emptied.
         sessions: What sessionStorage held when a snapshot was last taken, by origin.
@@ -60,6 +61,7 @@ class Tab:
         patience: Callable[[], float] = lambda: 1.0,
     ) -> None:
         self.patience = patience
+        self.listeners = Listeners()
         self._options = options
         self.latency_s = latency_s
         self.page = page
@@ -83,12 +85,13 @@ class Tab:
         self._stirred = anyio.Event()
         if cdp is not None:
             self._adopt(cdp)
-        page.on("request", self._on_request)
-        page.on("response", self._on_response)
-        page.on("requestfinished", self._on_request_end)
-        page.on("requestfailed", self._on_request_end)
-        page.on("framenavigated", self._on_navigated)
-        page.on("close", lambda _page: self.stir())
+        heard = self.listeners
+        heard.on(page, "request", self._on_request)
+        heard.on(page, "response", self._on_response)
+        heard.on(page, "requestfinished", self._on_request_end)
+        heard.on(page, "requestfailed", self._on_request_end)
+        heard.on(page, "framenavigated", self._on_navigated)
+        heard.on(page, "close", lambda _page: self.stir())
 
     @property
     def closed(self) -> bool:
@@ -159,7 +162,7 @@ class Tab:
 
     def _adopt(self, cdp: "CDPSession") -> None:
         self._cdp = cdp
-        cdp.on("Page.windowOpen", self._on_window_open)
+        self.listeners.on(cdp, "Page.windowOpen", self._on_window_open)
 
     def _on_window_open(self, _event: object) -> None:
         self.expects_popup = True

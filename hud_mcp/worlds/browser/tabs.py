@@ -14,13 +14,13 @@ from urllib.parse import urlsplit
 
 import anyio
 
-from hud_mcp.worlds.browser.devtools import send
-from hud_mcp.worlds.browser.kept import MAX_TABS
-from hud_mcp.worlds.browser.reserve import Slot
+from hud_mcp.worlds.browser.devtools import Listeners, close_page, end_page
+from hud_mcp.worlds.browser.slot import Slot
+from hud_mcp.worlds.browser.snapshot_format import MAX_TABS
 from hud_mcp.worlds.browser.tab import Tab
 
 if TYPE_CHECKING:
-    from playwright.async_api import CDPSession, Dialog, Download, Page
+    from playwright.async_api import Dialog, Download, Page
 
 __all__ = ["DialogRule", "Tabs"]
 
@@ -35,8 +35,6 @@ MAX_DIALOGS = 200
 """So many dialogs are answered after an action."""
 
 CLOSE_BOUND_S = 3.0
-KILL_BOUND_S = 1.0
-"""How long a page's process may take to end; its page is closed then in any case."""
 
 ANSWER_BOUND_S = 4.0
 """How long a page that is to be left may take to answer before it is closed instead."""
@@ -95,11 +93,12 @@ class Tabs:
         self._tabs: list[Tab] = []
         self._show(first)
         slot.proxy.on_refused = self._on_refused
-        slot.context.on("page", self._on_page)
+        self._listeners = Listeners()
+        self._listeners.on(slot.context, "page", self._on_page)
         for page in slot.context.pages:  # a browser that others have started may have several
             self._on_page(page)
         self._current = first
-        slot.context.on("close", self._on_context_close)
+        self._listeners.on(slot.context, "close", self._on_context_close)
 
     @property
     def current(self) -> Tab:
@@ -164,7 +163,7 @@ class Tabs:
         self.note(f"The page {tab.page.url[:200]} {why}, and was closed.")
         await self._context.new_page()  # comes in by _on_page
         self._on_page_close(tab)
-        await _close(tab.page, self._patience())
+        await close_page(tab.page, self._patience())
 
     async def switch(self, index: int) -> None:
         """Show another page; the first is 1."""
@@ -236,17 +235,20 @@ class Tabs:
         self._notes = [_Note(text, shown) for text, shown in notes]
 
     def detach(self) -> None:
-        """Expect the context to close: that is no failure from now on."""
+        """Expect the context to close, or to be another session's: no news is news any more."""
         self._closing = True
+        self._listeners.remove()
+        for tab in self._tabs:
+            tab.listeners.remove()
 
     def _show(self, tab: Tab) -> None:
         page = tab.page
         self._tabs.append(tab)
         self._current = tab
-        page.on("dialog", self._on_dialog)
-        page.on("download", self._on_download)
-        page.on("crash", lambda _page: self._on_crash(tab))
-        page.on("close", lambda _page: self._on_page_close(tab))
+        tab.listeners.on(page, "dialog", self._on_dialog)
+        tab.listeners.on(page, "download", self._on_download)
+        tab.listeners.on(page, "crash", lambda _page: self._on_crash(tab))
+        tab.listeners.on(page, "close", lambda _page: self._on_page_close(tab))
 
     def _on_page(self, page: "Page") -> None:
         if any(tab.page == page for tab in self._tabs):
@@ -321,7 +323,7 @@ class Tabs:
         url = tab.page.url[:200]
         if self._crashes is not None and await self._crashes.is_by_page(tab.target_id):
             self.note(f"The page {url} crashed: its scripts ended its process. It was closed.")
-            await _close(tab.page, self._patience())
+            await close_page(tab.page, self._patience())
         else:
             self._on_broken(f"The page {url} crashed.")
 
@@ -330,7 +332,7 @@ class Tabs:
         self._refused_pages += 1
         if self._refused_pages <= MAX_REFUSED_PAGES:
             self.note(f"At most {MAX_TABS} tabs can be open; those that came after were closed.")
-            self._spawn(_close(page, self._patience()))
+            self._spawn(close_page(page, self._patience()))
         else:
             self.note("A page opened tabs without end; all were closed.")
             self.start_over()
@@ -356,12 +358,12 @@ class Tabs:
             tab.crashed = True
             self._tabs.remove(tab)
             self._closed_origins |= tab.origins
-            self._spawn(_end(tab.page, self._patience(), tab.attached))
+            self._spawn(end_page(tab.page, self._patience(), tab.attached))
 
     def _on_late(self, page: "Page") -> None:
         """End a page that was opened before its opener ended, and is told of only now."""
         if self._late is None:
-            self._spawn(_end(page, self._patience()))
+            self._spawn(end_page(page, self._patience()))
         else:
             self._late.append(page)
 
@@ -376,7 +378,7 @@ class Tabs:
             late, self._late = self._late, None
         for other in late:
             if other != page:
-                self._spawn(_end(other, self._patience()))
+                self._spawn(end_page(other, self._patience()))
         self._show(Tab(page, self._options, self._latency_s, patience=self._patience))
         self._storm, self._refused_pages, self._dialogs = False, 0, 0
         self.note("The last tab was closed; an empty one was opened.")
@@ -389,33 +391,3 @@ class Tabs:
     def _on_context_close(self, _context: object) -> None:
         if not self._closing:
             self._on_broken("The browser ended unexpectedly.")
-
-
-async def _end(page: "Page", patience: float, cdp: "CDPSession | None" = None) -> None:
-    """Close a page, and end its process before: its scripts stop, wherever they are.
-
-    Args:
-        page: The page.
-        patience: How many times longer it may take now.
-        cdp: A session on it, where there is one: a page in a loop takes no other.
-    """
-    from playwright.async_api import Error  # noqa: PLC0415  # loads on use
-
-    try:
-        with anyio.move_on_after(KILL_BOUND_S * patience) as scope:
-            page.on("crash", lambda _page: scope.cancel())  # what is dead answers no more
-            await send(cdp or await page.context.new_cdp_session(page), "Page.crash")
-    except Error:
-        pass  # it is gone, or never lived
-    await _close(page, patience)
-
-
-async def _close(page: "Page", patience: float) -> None:
-    """Close a page, whether it answers or not."""
-    from playwright.async_api import Error  # noqa: PLC0415  # loads on use
-
-    try:
-        with anyio.move_on_after(CLOSE_BOUND_S * patience):
-            await page.close()
-    except Error:
-        return  # it is gone

@@ -6,6 +6,7 @@ there: a press that another element would get, because a script moved something 
 kept from the page, and `aimed` tries again.
 """
 
+import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,7 @@ import anyio
 from hud_mcp.action import Point
 from hud_mcp.errors import ActionFailed
 from hud_mcp.worlds.browser.devtools import is_elsewhere, is_end
+from hud_mcp.worlds.browser.engines import TARGET
 from hud_mcp.worlds.browser.settle import TRACKER
 from hud_mcp.worlds.browser.tab import Tab
 
@@ -33,6 +35,9 @@ __all__ = [
     "middle_in_view",
 ]
 
+_CAPTURES = re.compile(r"(^|>>)\s*\*")
+"""Of such a selector, a part before its end says what it is of."""
+
 REACH_BOUND_S = 2.0
 """How long an element may stay covered, disabled or moving before that is the answer."""
 
@@ -49,7 +54,10 @@ DISARM = f"() => window['{TRACKER}'] ? window['{TRACKER}'].disarm() : null"
 
 _PLACE = Path(__file__).with_name("place.js").read_text()
 
-_PLACE_ONLY = f"(found, options) => found.length === 1 ? ({_PLACE})(found[0], options) : null"
+_PLACE_SHOWN = f"""options => {{
+  const tracker = window['{TRACKER}'], shown = tracker && tracker.take();
+  return shown && ({_PLACE})(shown, options);
+}}"""
 
 _FOCUSED = """() => {
   let node = document.activeElement;
@@ -256,9 +264,11 @@ async def _ask_for_place(
     from playwright.async_api import Error  # noqa: PLC0415  # loads on use
 
     options = [TRACKER, REACH_BOUND_S * 1000 * tab.patience(), kind]
-    try:  # one round trip, for what is one element of the page's own document
-        engine = _engine(tab, ref, selector)
-        found = await tab.page.eval_on_selector_all(engine, _PLACE_ONLY, options)
+    engine, found = _engine(tab, ref, selector), None
+    try:  # without a handle, for what is one element of the page's own document
+        shown = tab.page.locator(f"{engine} >> {TARGET}={TRACKER}")
+        if not _CAPTURES.search(engine) and await shown.count() == 1:
+            found = await tab.page.evaluate(_PLACE_SHOWN, options)
     except Error:
         found = None
     if isinstance(found, dict) and not found.get("foreign"):  # pyright: ignore[reportUnknownMemberType]

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 
 from hud_mcp.clipping import clip_text
+from hud_mcp.worlds.browser.engines import NEAR
 from hud_mcp.worlds.browser.fields import FIELDS, name_links, tell_fields
 from hud_mcp.worlds.browser.settle import TRACKER
 
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 __all__ = ["Reading", "changes_between", "new_refs", "read_page", "render"]
 
 READ_BOUND_S = 5.0
+
+MOST_ELEMENTS = 10_000
+"""Of a document with more, what is near the view is read: 60,000 would take seconds."""
 
 MAX_NAMED = 20
 """So many refs are named one by one."""
@@ -38,7 +42,8 @@ _FACTS = f"""() => {{
     return {{ title: '', y: 0, height: 0, x: 0, width: 0, born: 0, bare: true }};
   }}
   const tracker = window['{TRACKER}'];
-  return {{ title: document.title, y: Math.round(root.scrollTop), height: root.scrollHeight,
+  return {{ title: document.title, elements: document.getElementsByTagName('*').length,
+    y: Math.round(root.scrollTop), height: root.scrollHeight,
     x: Math.round(root.scrollLeft), width: root.scrollWidth, fields: {FIELDS},
     born: tracker ? tracker.born : performance.timeOrigin }};
 }}"""
@@ -78,7 +83,8 @@ async def read_page(
 
     A tree over `max_chars` is cut at its end while the page stands at its top; further
     down, or where only a part of the page scrolls, it is reduced to what is in view. So
-    scrolling shows the rest.
+    scrolling shows the rest. Of a document of more than `MOST_ELEMENTS`, nothing is read
+    that is more than a view's size out of view, and the lines say how much that is.
 
     Args:
         page: The page to read.
@@ -96,13 +102,18 @@ async def read_page(
         height = _viewport_height(page)
         if facts.get("bare"):
             return Reading("", page.url, 0, "", (BARE,), long=False, limit=max_chars)
+        near = facts["elements"] > MOST_ELEMENTS
         whole = facts["y"] == 0 and facts["height"] > height
-        lines = await _tree(page, bound_s, boxes=long and not whole)
+        lines = await _tree(page, bound_s, boxes=long and not whole, near=near)
         size = sum(len(_BOX.sub("", line)) + 1 for line in lines)
         if size > max_chars and not whole:
-            lines = _in_view(lines if long else await _tree(page, bound_s, boxes=True), height)
+            lines = _in_view(
+                lines if long else await _tree(page, bound_s, boxes=True, near=near), height
+            )
         lines = await tell_fields(page, [_BOX.sub("", line) for line in lines], facts["fields"])
         lines, links = name_links(lines)
+        if near:
+            lines = await _tell_skipped(page, lines)
     return Reading(
         title=" ".join(facts["title"].encode("utf-8", "replace").decode().split()),
         url=page.url,
@@ -115,9 +126,22 @@ async def read_page(
     )
 
 
-async def _tree(page: "Page", bound_s: float, *, boxes: bool) -> list[str]:
-    tree = await page.aria_snapshot(mode="ai", boxes=boxes, timeout=bound_s * 1000)
+async def _tree(page: "Page", bound_s: float, *, boxes: bool, near: bool = False) -> list[str]:
+    root = page.locator(f"{NEAR}=body") if near else page
+    tree = await root.aria_snapshot(mode="ai", boxes=boxes, timeout=bound_s * 1000)
     return tree.splitlines()
+
+
+async def _tell_skipped(page: "Page", lines: list[str]) -> list[str]:
+    """Say how much of a large document lies out of view, and was not read."""
+    before, after = [await page.locator(f"{NEAR}={side}").count() for side in ("before", "after")]
+    large = "This page is large, and only what is near the view was read."
+    told = [f"# {large}"] if before or after else []
+    if before:
+        told.append(f"# {before} elements above or to the left were left out; scroll to see them.")
+    if after:
+        told.append(f"# {after} elements below or to the right were left out; scroll to see them.")
+    return [*told, *lines]
 
 
 def render(reading: Reading, notes: Sequence[str], *, max_chars: int) -> str:

@@ -15,7 +15,7 @@
     changed: -1e9, acted: -1e9, restless: false, leaving: false, depth: 0,
     timers: new Set(), frames: new Set(), calls: new Map(), ignored: new Set(),
     observed: false, parsed: false,
-    shadows: new Set(), moved: new Set(), written: new Set(),
+    target: null, shadows: new Set(), moved: new Set(), written: new Set(),
     born: performance.timeOrigin + Math.random(),
   };
   // The first document of a site in a frame or a tab may take over the window of the empty one
@@ -188,6 +188,16 @@
       event.preventDefault();
       event.stopImmediatePropagation();
     }
+  };
+  // What a selector of ours has found, in the world of Playwright's scripts, is shown to this one.
+  state.last(() => addEventListener(`${KEY}target`, event => {
+    event.stopImmediatePropagation();
+    state.target = event.composedPath()[0];
+  }, true));
+  state.take = () => {
+    const { target } = state;
+    state.target = null;
+    return target;
   };
   state.last(() => INPUT.forEach(kind => addEventListener(kind, guardInput, true)));
   for (const name of ['open', 'write', 'writeln']) {  // the first of them ends all listeners

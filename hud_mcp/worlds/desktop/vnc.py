@@ -5,10 +5,10 @@ That library's own way is a thread with a reactor; its protocol needs neither.
 
 import asyncio
 import logging
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
 
 from hud_mcp.errors import EnvironmentFailed, NotInstalled
+from hud_mcp.lazy import libraries
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -32,7 +32,7 @@ class Vnc(asyncio.Protocol):
 
     def __init__(self, password: str | None) -> None:
         try:
-            client: Any = import_module("vncdotool.client")  # an extra, and without types
+            client = libraries.vnc_client
         except ImportError:
             raise NotInstalled(
                 "A screen over VNC needs `pip install hud-mcp[vnc]`. Nothing was done."

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from hud_mcp.clipping import clip_repr
 from hud_mcp.errors import ActionFailed, did_you_mean
+from hud_mcp.worlds.gymnasium import libraries
 from hud_mcp.worlds.gymnasium.schemas import Schema, bound_text, example_of, schema_of
 
 if TYPE_CHECKING:
@@ -115,12 +116,10 @@ def _read_discrete(space: Any, raw: Any, where: str, meanings: Sequence[str]) ->
 
 
 def _read_array(space: Any, raw: Any, where: str, meanings: Sequence[str]) -> "np.ndarray":
-    import numpy as np  # noqa: PLC0415  # loads on use
-
     shape: tuple[int, ...] = space.shape
     if shape == (1,) and not isinstance(raw, list):
         raw = [raw]
-    whole = np.issubdtype(space.dtype, np.integer)
+    whole = libraries.np.issubdtype(space.dtype, libraries.np.integer)
     flat: list[Any] = []
     _flatten(raw, shape, where, flat)
     low, high = _array_bounds(space)
@@ -130,7 +129,7 @@ def _read_array(space: Any, raw: Any, where: str, meanings: Sequence[str]) -> "n
         # As the environment will see it: 0.7 is within a bound of 0.7 in 32 bits.
         seen = number if whole else _as_seen(space, number, at)
         _check_bounds(number, low[i], high[i], at, seen)
-    return np.array(flat, dtype=space.dtype).reshape(shape)
+    return libraries.np.array(flat, dtype=space.dtype).reshape(shape)
 
 
 def _read_dict(space: Any, raw: Any, where: str, meanings: Sequence[str]) -> dict[str, Any]:
@@ -193,15 +192,13 @@ _READERS = {
 
 
 def _array_bounds(space: Any) -> tuple[list[Any], list[Any]]:
-    import numpy as np  # noqa: PLC0415  # loads on use
-
     if hasattr(space, "nvec"):
         low, high = space.start, space.start + space.nvec - 1
     elif hasattr(space, "low"):
         low, high = space.low, space.high
     else:
-        low, high = np.zeros(space.shape, int), np.ones(space.shape, int)
-    return list(np.ravel(low)), list(np.ravel(high))
+        low, high = libraries.np.zeros(space.shape, int), libraries.np.ones(space.shape, int)
+    return list(libraries.np.ravel(low)), list(libraries.np.ravel(high))
 
 
 def _flatten(raw: Any, shape: tuple[int, ...], where: str, into: list[Any]) -> None:
@@ -245,11 +242,9 @@ def _real(raw: Any, where: str) -> float:
 
 
 def _as_seen(space: Any, number: float, where: str) -> Any:
-    import numpy as np  # noqa: PLC0415  # loads on use
-
-    with np.errstate(over="ignore"):
+    with libraries.np.errstate(over="ignore"):
         seen = space.dtype.type(number)
-    if not np.isfinite(seen):
+    if not libraries.np.isfinite(seen):
         raise ActionFailed(f"{where}: {number:g} is too large for a {space.dtype} number.")
     return seen
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from hud_mcp.errors import InvalidEnvironment
+from hud_mcp.worlds.gymnasium import libraries
 
 __all__ = ["Schema", "bound_text", "example_of", "schema_of"]
 
@@ -40,12 +41,12 @@ def _discrete_schema(space: Any, meanings: Sequence[str], where: str) -> Schema:
 
 
 def _box_schema(space: Any, meanings: Sequence[str], where: str) -> Schema:  # noqa: ARG001  # the same
-    import numpy as np  # noqa: PLC0415  # loads on use
-
     number: Schema = {
-        "type": "integer" if np.issubdtype(space.dtype, np.integer) else "number",
+        "type": "integer"
+        if libraries.np.issubdtype(space.dtype, libraries.np.integer)
+        else "number",
     }
-    low, high = float(np.min(space.low)), float(np.max(space.high))
+    low, high = float(libraries.np.min(space.low)), float(libraries.np.max(space.high))
     number |= {"minimum": low} if math.isfinite(low) else {}
     number |= {"maximum": high} if math.isfinite(high) else {}
     schema = _nested(number, space.shape)
@@ -157,9 +158,7 @@ def example_of(space: Any) -> Any:
 
 
 def _no_push(space: Any) -> Any:
-    import numpy as np  # noqa: PLC0415  # loads on use
-
-    return np.zeros(space.shape, space.dtype).clip(space.low, space.high).tolist()
+    return libraries.np.zeros(space.shape, space.dtype).clip(space.low, space.high).tolist()
 
 
 def _zeros(shape: tuple[int, ...]) -> Any:

@@ -8,9 +8,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
+from hud_mcp import carl
 from hud_mcp.context import ContextFeature, ContextSpace
 from hud_mcp.errors import EnvironmentFailed, HudMcpError, InvalidEnvironment, did_you_mean
 from hud_mcp.world import Opening, WorldSpec
+from hud_mcp.worlds.gymnasium import libraries
 from hud_mcp.worlds.gymnasium.actions import ActionForm
 from hud_mcp.worlds.gymnasium.known import Known, known, most_steps
 from hud_mcp.worlds.gymnasium.thread import OwnThread
@@ -231,9 +233,6 @@ class Gymnasium(WorldSpec):
                 env.close()
 
     def _make(self, context: dict[str, Any]) -> Any:
-        from hud_mcp import carl  # noqa: PLC0415  # loads on use
-        from hud_mcp.carl.quiet import make_quietly  # noqa: PLC0415  # loads on use
-
         wrapping: dict[str, Any] = {"contexts": {0: context}, "obs_context_features": self._shown}
         if self._is_contextual:
             if self.id not in carl.ENVIRONMENTS:
@@ -242,7 +241,7 @@ class Gymnasium(WorldSpec):
             mode = self._render_mode(kind.env_name)
             return kind(render_mode=mode, **wrapping, **self._options)
         env_id = self._registered()
-        env = make_quietly(env_id, render_mode=self._render_mode(env_id), **self._options)
+        env = libraries.make_quietly(env_id, render_mode=self._render_mode(env_id), **self._options)
         if not self._attributes:
             return env
         return carl.CARLAttributesEnv(
@@ -255,35 +254,33 @@ class Gymnasium(WorldSpec):
 
     def _registered(self) -> str:
         """The id in the registry, once the package that registers it is loaded."""
-        import gymnasium  # noqa: PLC0415  # loads on use
-
         module, _, env_id = self.id.rpartition(":")
         for begin, package in _REGISTERED_BY.items():
             module = package if env_id.startswith(begin) and not module else module
         if module:
             import_module(module)
-        if env_id not in gymnasium.registry:
-            raise _unknown(self.id, gymnasium.registry)
+        if env_id not in libraries.gymnasium.registry:
+            raise _unknown(self.id, libraries.gymnasium.registry)
         return env_id
 
     def _render_mode(self, env_id: str) -> str | None:
         """Pictures as arrays, where they are wanted and the environment can draw them."""
-        from hud_mcp.carl.quiet import render_modes  # noqa: PLC0415  # loads on use
-
-        return "rgb_array" if self._screen and "rgb_array" in render_modes(env_id) else None
+        return (
+            "rgb_array" if self._screen and "rgb_array" in libraries.render_modes(env_id) else None
+        )
 
 
 def _spaces(env: Any) -> dict[str, Any] | None:
-    from gymnasium import spaces  # noqa: PLC0415  # loads on use
-
-    from hud_mcp.carl.environment import CARLEnv, unbounded  # noqa: PLC0415  # loads on use
-    from hud_mcp.worlds.gymnasium.spaces import space_to_json  # noqa: PLC0415  # loads on use
-
     seen: Any = env.observation_space
-    if isinstance(env, CARLEnv):
-        seen = spaces.Dict({**seen.spaces, env.state_key: unbounded(seen[env.state_key])})
+    if isinstance(env, libraries.CARLEnv):
+        seen = libraries.spaces.Dict(
+            {**seen.spaces, env.state_key: libraries.unbounded(seen[env.state_key])}
+        )
     try:
-        return {"action": space_to_json(env.action_space), "observation": space_to_json(seen)}
+        return {
+            "action": libraries.space_to_json(env.action_space),
+            "observation": libraries.space_to_json(seen),
+        }
     except InvalidEnvironment:
         return None
 

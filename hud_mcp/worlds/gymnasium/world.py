@@ -11,6 +11,7 @@ from hud_mcp.action import Action, ActionEffect, CustomAction, ScreenshotFetch
 from hud_mcp.clipping import clip_text
 from hud_mcp.errors import ActionFailed, EnvironmentFailed, did_you_mean
 from hud_mcp.observation import DEFAULT_FORMAT, Look, Observation, Screenshot, encode_picture
+from hud_mcp.worlds.gymnasium import libraries
 from hud_mcp.worlds.gymnasium.actions import ActionForm
 from hud_mcp.worlds.gymnasium.known import Known, most_steps
 from hud_mcp.worlds.gymnasium.thread import OwnThread
@@ -384,9 +385,7 @@ class GymnasiumWorld:
 
 
 def _values(seen: Any) -> Any:
-    from hud_mcp.worlds.gymnasium.spaces import value_to_json  # noqa: PLC0415  # loads on use
-
-    return value_to_json(seen)
+    return libraries.value_to_json(seen)
 
 
 def close_env(env: "gymnasium.Env[Any, Any]") -> None:
@@ -397,8 +396,6 @@ def close_env(env: "gymnasium.Env[Any, Any]") -> None:
 
 def encode(frame: Any, look: Look) -> Screenshot:
     """Encode a frame of height, width and colours."""
-    from PIL import Image  # noqa: PLC0415  # loads where used
-
     return encode_picture(
-        Image.fromarray(frame), look.image or DEFAULT_FORMAT, quality=look.quality
+        libraries.Image.fromarray(frame), look.image or DEFAULT_FORMAT, quality=look.quality
     )

@@ -43,6 +43,8 @@ class Shell(WorldSpec):
             public web.
         env: Environment variables of every command; none of the server's are there.
         readonly: More that is seen inside: a path there, to a path of the machine.
+        parts: Paths at which a folder of `/workspace` is seen too, such as `/testbed`, which is
+            `/workspace/testbed`: for files that have to lie elsewhere.
         limits: What a session may use.
         isolation: `none` runs commands on the machine itself, as the server's user. Only for
             agents that are trusted with it.
@@ -67,6 +69,7 @@ class Shell(WorldSpec):
         allow: Iterable[str] = (),
         env: Mapping[str, str] | None = None,
         readonly: Mapping[str, str | Path] | None = None,
+        parts: Iterable[str] = (),
         limits: SandboxLimits | None = None,
         isolation: Isolation = "bwrap",
         snapshot_bytes: int = 64 * MIB,
@@ -79,6 +82,7 @@ class Shell(WorldSpec):
             hosts=AllowList(allow),
             env=_checked_env(env or {}),
             readonly=self._readonly,
+            parts=tuple(parts),
             limits=limits or SandboxLimits(),
         )
 

@@ -14,7 +14,7 @@ from hud_mcp.action import Action, ClickAction, CustomAction, WaitAction
 from hud_mcp.errors import ActionFailed, BrokenByAgent, EnvironmentFailed
 from hud_mcp.observation import Look
 from hud_mcp.worlds.browser import BrowserWorld
-from hud_mcp.worlds.browser import world as world_module
+from hud_mcp.worlds.browser import calls as calls_module
 
 pytestmark = [pytest.mark.anyio, pytest.mark.browser]
 
@@ -61,7 +61,7 @@ async def test_a_page_in_an_endless_loop_is_the_agents_doing(
     browse: Browse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Acts, looks and graders come back; `goto` leaves it; another session notices nothing."""
-    monkeypatch.setattr(world_module, "ACT_BOUND_S", 8.0)
+    monkeypatch.setattr(calls_module, "ACT_BOUND_S", 8.0)
     world, other = await browse(page("for(;;);")), await browse("<h1>Other</h1>")
     await look(world)
     assert "did not respond within 8 s" in await act(world, ClickAction(selector="button"))
@@ -78,7 +78,7 @@ async def test_before_the_agent_began_a_page_that_hangs_is_not_its_doing(
     browse: Browse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In a setup the same is a plain failure."""
-    monkeypatch.setattr(world_module, "ACT_BOUND_S", 4.0)
+    monkeypatch.setattr(calls_module, "ACT_BOUND_S", 4.0)
     world = await browse("x")
     await world.page.evaluate("() => { setTimeout(() => { for (;;); }) }")
     with anyio.fail_after(20), pytest.raises(ActionFailed) as caught:

@@ -11,7 +11,7 @@ from hud_mcp.action import CustomAction, TypeAction
 from hud_mcp.errors import ActionFailed
 from hud_mcp.world import Shared
 from hud_mcp.worlds.browser import BrowserWorld, SiteRequest, SiteResponse, commands, hands
-from hud_mcp.worlds.browser import world as world_module
+from hud_mcp.worlds.browser import calls as calls_module
 
 pytestmark = [pytest.mark.anyio, pytest.mark.browser]
 
@@ -93,7 +93,7 @@ async def test_an_action_has_what_was_taken_while_it_went_on(
     browse: Browse, services: Shared, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A machine that is held up for longer than the bound costs the action nothing."""
-    monkeypatch.setattr(world_module, "ACT_BOUND_S", 3.0)
+    monkeypatch.setattr(calls_module, "ACT_BOUND_S", 3.0)
     world = await browse(SLOW, backend=hold_up, services=services)
     await open_slow(world)
     assert await world.text() == "The end"
@@ -103,7 +103,7 @@ async def test_an_action_has_its_bound_where_nothing_was_taken(
     browse: Browse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The same action is over at its bound where nobody measured a load."""
-    monkeypatch.setattr(world_module, "ACT_BOUND_S", 3.0)
+    monkeypatch.setattr(calls_module, "ACT_BOUND_S", 3.0)
     world = await browse(SLOW, backend=hold_up, start=None)
     with pytest.raises(ActionFailed, match="did not respond within 3 s"):
         await open_slow(world)

@@ -1,6 +1,5 @@
 """A context's features, each as a page sees it: the network that is slow or gone, larger text."""
 
-import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
@@ -164,8 +163,8 @@ async def test_a_page_in_reserve_serves_any_network(shared: Shared) -> None:
     spec = Browser()
     with anyio.fail_after(20):
         first = await spec.open(Opening(shared=shared, context=quick))
-        await asyncio.wait([first._reserve._refill])
-        (ready,) = first._reserve._ready.values()
+        await first._calls.reserve.until_filled()
+        ready = first._calls.reserve.ready[-1]
         second = await spec.open(Opening(shared=shared, context=slow))
         assert second.page is ready.page
         large = await spec.open(Opening(shared=shared, context={**quick, "font_scale": 2}))

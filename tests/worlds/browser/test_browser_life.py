@@ -1,6 +1,5 @@
 """Opening, sharing, crashing and closing: what is left behind, and who notices."""
 
-import asyncio
 import os
 import signal
 import subprocess
@@ -81,8 +80,8 @@ async def test_the_next_session_finds_a_page_ready(shared: Shared) -> None:
     spec = Browser(viewport=(901, 701))
     world = await spec.open(Opening(shared=shared))
     with anyio.fail_after(10):
-        await asyncio.wait([world._reserve._refill])
-    (ready,) = world._reserve._ready.values()
+        await world._calls.reserve.until_filled()
+    ready = world._calls.reserve.ready[-1]
     second = await spec.open(Opening(shared=shared))
     assert second.page is ready.page
     await world.close()
@@ -102,12 +101,9 @@ async def test_a_cancelled_opening_leaves_nothing_open(shared: Shared, tmp_path:
             world = await Browser(tmp_path).open(Opening(shared=shared))
             await world.close()
     await first.close()
-    ready = {slot.context for slot in first._reserve._ready.values()}
-    if first._reserve._refill is not None:
-        with anyio.fail_after(15):
-            await asyncio.wait([first._reserve._refill])
-        ready = {slot.context for slot in first._reserve._ready.values()}
-    assert set(browser.contexts) <= ready
+    with anyio.fail_after(15):
+        await first._calls.reserve.until_filled()
+    assert set(browser.contexts) <= {slot.context for slot in first._calls.reserve.ready}
 
 
 @live

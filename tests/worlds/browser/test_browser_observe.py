@@ -212,3 +212,49 @@ async def test_a_page_that_hangs_is_told_and_can_be_left(browse: Browse) -> None
     assert "does not respond" in await read(world)
     with anyio.fail_after(8):
         await world.close()
+
+
+def rows(count: int) -> str:
+    """A table with a link, a field and a button in each row, under a menu that stays in place."""
+    row = (
+        "<tr><td>{0}</td><td><a href='/item'>Item {0}</a></td><td><b>x</b> <i>y</i></td>"
+        "<td><input type=checkbox aria-label='Choose {0}'></td>"
+        "<td><button onclick='document.title=\"Bought {0}\"'>Buy {0}</button></td></tr>"
+    )
+    menu = "<div style='height:40px'><nav style='position:fixed;top:0;right:0'>Menu</nav></div>"
+    return f"<title>Rows</title>{menu}<table>{''.join(row.format(n) for n in range(count))}</table>"
+
+
+async def test_a_page_of_5000_rows_is_read_near_the_view(browse: Browse) -> None:
+    """Each look is bounded, says what it leaves out, and its refs stand for what is there."""
+    world = await browse(rows(5000))
+    with anyio.fail_after(60):
+        top = (await world.observe(Look())).text or ""
+        assert "Item 0" in top
+        assert "only what is near the view was read" in top
+        assert "elements below or to the right were left out" in top
+        assert "elements above" not in top
+        scroll = ScrollAction(point=Point(x=300, y=300), scroll=Point(x=0, y=50_000))
+        await world.act(scroll)
+        down = (await world.observe(Look())).text or ""
+        assert "elements above or to the left were left out" in down
+        assert "Item 0" not in down
+        assert "Menu" in down  # its header was scrolled away, and it was not
+        found = re.search(r'button "(Buy \d+)" \[ref=(\w+)\]', down)
+        assert found is not None
+        await world.act(ClickAction(ref=found[2]))
+        assert await world.page.title() == found[1].replace("Buy", "Bought")
+        again = (await world.observe(Look(changes=True))).text or ""
+        assert "does not respond" not in again
+
+
+async def test_a_page_notices_nothing_of_a_look_near_its_view(browse: Browse) -> None:
+    """What the look skips is there for the page's own scripts, then and later."""
+    world = await browse(rows(1500))
+    count = """() => { let n = 0;
+      for (let row = document.querySelector('tr'); row; row = row.nextSibling) n++;
+      return n; }"""
+    with anyio.fail_after(60):
+        assert "were left out" in ((await world.observe(Look())).text or "")
+        assert await world.page.evaluate(count) == 1500
+        assert len(await world.page.query_selector_all("tr")) == 1500

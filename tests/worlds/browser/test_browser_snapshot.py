@@ -28,7 +28,7 @@ from hud_mcp.errors import ActionFailed, EnvironmentFailed, InvalidEnvironment, 
 from hud_mcp.observation import Look
 from hud_mcp.world import Opening, Restorable, Shared
 from hud_mcp.worlds.browser import Browser, BrowserWorld, SiteRequest
-from hud_mcp.worlds.browser.kept import MAX_CHARS
+from hud_mcp.worlds.browser.snapshot_format import MAX_CHARS
 
 pytestmark = [pytest.mark.anyio, pytest.mark.browser]
 MOST_QUESTIONS = 8

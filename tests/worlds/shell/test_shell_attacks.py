@@ -5,6 +5,7 @@ import re
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 import anyio
@@ -184,6 +185,8 @@ async def test_an_honest_solution_of_a_shipped_task_gets_it(name: str, tmp_path:
 
 def test_every_shipped_environment_with_a_shell_is_attacked() -> None:
     """One that is added later is named here, or this fails."""
+    if find_spec("miniwob") is None:
+        pytest.skip("not on this machine: MiniWoB++, which one of the environments loads")
     names = {"hud-shell"} & set(shipped_environments())
     with_shell = {
         name

@@ -1,0 +1,23 @@
+"""ConfigSpace Gymnasium and libraries of an extra, each loaded when it is first used."""
+
+from typing import TYPE_CHECKING
+
+from hud_mcp.lazy import lazy_names
+
+if TYPE_CHECKING:
+    import ConfigSpace
+    import numpy as np
+    from gymnasium import spaces
+else:
+    __getattr__ = lazy_names(
+        __name__,
+        "ConfigSpace",
+        "gymnasium:spaces",
+        np="numpy",
+    )
+
+__all__ = [
+    "ConfigSpace",
+    "np",
+    "spaces",
+]

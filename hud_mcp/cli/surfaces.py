@@ -1,0 +1,98 @@
+"""What commands use of the surfaces, each loaded where a command comes to need it.
+
+A mistake in an option is told before half a second of imports.
+"""
+
+from typing import TYPE_CHECKING
+
+from hud_mcp.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from hud_mcp.channel.bridge import bridge
+    from hud_mcp.channel.bridge.published import offer_published_tools
+    from hud_mcp.channel.client import ChannelClient, ChannelRefused, Place, read_place
+    from hud_mcp.channel.server import CHANNEL_LIMITS, Channel
+    from hud_mcp.channel.server import serve as serve_channel
+    from hud_mcp.loading.source import (
+        declared_tasks,
+        default_sources,
+        find_taskset,
+        load_environments,
+        shipped_environments,
+        shipped_folder,
+    )
+    from hud_mcp.server.app import build_server
+    from hud_mcp.server.http import serve_http
+    from hud_mcp.server.stdio.serve import serve_stdio
+    from hud_mcp.session.operations import Operations
+    from hud_mcp.session.registry import Sessions
+    from hud_mcp.show.web.auth import Hosts
+    from hud_mcp.show.web.listener import WebServer, serving
+    from hud_mcp.show.web.live import live_routes
+    from hud_mcp.show.web.viewer import viewer_app
+    from hud_mcp.store import Store
+    from hud_mcp.store.private import is_open_to_others
+    from hud_mcp.taskset import Taskset
+else:
+    __getattr__ = lazy_names(
+        __name__,
+        "hud_mcp.channel.bridge:bridge",
+        "hud_mcp.channel.bridge.published:offer_published_tools",
+        "hud_mcp.channel.client:ChannelClient",
+        "hud_mcp.channel.client:ChannelRefused",
+        "hud_mcp.channel.client:Place",
+        "hud_mcp.channel.client:read_place",
+        "hud_mcp.channel.server:CHANNEL_LIMITS",
+        "hud_mcp.channel.server:Channel",
+        "hud_mcp.loading.source:declared_tasks",
+        "hud_mcp.loading.source:default_sources",
+        "hud_mcp.loading.source:find_taskset",
+        "hud_mcp.loading.source:load_environments",
+        "hud_mcp.loading.source:shipped_environments",
+        "hud_mcp.loading.source:shipped_folder",
+        "hud_mcp.server.app:build_server",
+        "hud_mcp.server.http:serve_http",
+        "hud_mcp.server.stdio.serve:serve_stdio",
+        "hud_mcp.session.operations:Operations",
+        "hud_mcp.session.registry:Sessions",
+        "hud_mcp.show.web.auth:Hosts",
+        "hud_mcp.show.web.listener:WebServer",
+        "hud_mcp.show.web.listener:serving",
+        "hud_mcp.show.web.live:live_routes",
+        "hud_mcp.show.web.viewer:viewer_app",
+        "hud_mcp.store:Store",
+        "hud_mcp.store.private:is_open_to_others",
+        "hud_mcp.taskset:Taskset",
+        serve_channel="hud_mcp.channel.server:serve",
+    )
+
+__all__ = [
+    "CHANNEL_LIMITS",
+    "Channel",
+    "ChannelClient",
+    "ChannelRefused",
+    "Hosts",
+    "Operations",
+    "Place",
+    "Sessions",
+    "Store",
+    "Taskset",
+    "WebServer",
+    "bridge",
+    "build_server",
+    "declared_tasks",
+    "default_sources",
+    "find_taskset",
+    "is_open_to_others",
+    "live_routes",
+    "load_environments",
+    "offer_published_tools",
+    "read_place",
+    "serve_channel",
+    "serve_http",
+    "serve_stdio",
+    "serving",
+    "shipped_environments",
+    "shipped_folder",
+    "viewer_app",
+]

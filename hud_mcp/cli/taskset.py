@@ -1,0 +1,310 @@
+"""`hud-mcp taskset`: import public sets, and look at, check, split and sample sets of tasks."""
+
+import random
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+import orjson
+
+from hud_mcp.cli.output import cell, make_console, make_table
+from hud_mcp.cli.places import find_sources
+from hud_mcp.errors import HudMcpError, InvalidTask
+from hud_mcp.loading.importers.files import cache_folder
+from hud_mcp.loading.importers.imported import Imported, import_published
+from hud_mcp.loading.importers.published import PUBLISHED
+from hud_mcp.loading.importers.rows import Choice, Counted, count
+from hud_mcp.loading.provenance import why_not_runnable
+from hud_mcp.loading.source import find_taskset, load_environments, shipped_folder
+from hud_mcp.session.catalogue import Catalogue
+from hud_mcp.taskset import Taskset
+
+__all__ = ["command"]
+
+_SHOWN_REASONS = 12
+
+
+@click.group("taskset")
+def command() -> None:
+    """Import public sets of tasks, and look at, check, split and sample sets."""
+
+
+@command.command("import")
+@click.argument("name")
+@click.option(
+    "--from",
+    "place",
+    metavar="FOLDER|URL",
+    help="Where its files are; HUD_MCP_DATASETS, then where it is published, by default.",
+)
+@click.option(
+    "--output", "-o", type=click.Path(path_type=Path, dir_okay=False), help="Where to write it."
+)
+@click.option("--split", help="Only the rows of one split.")
+@click.option(
+    "--host",
+    "hosts",
+    multiple=True,
+    metavar="HOST=PLACE",
+    help="What stands for a host or a placeholder of its rows, such as "
+    "www.imdb.com=http://127.0.0.1:8001.",
+)
+@click.option("--gym", help="The environment of its rows, where the set leaves that open.")
+@click.option("--seed", type=int, default=0, help="Of a set that is drawn.")
+@click.option("--size", type=click.IntRange(1), default=100, help="Rows of a set that is drawn.")
+@click.option("--refresh", is_flag=True, help="Fetch its files anew, and accept what changed.")
+def import_command(name: str, **options: Any) -> None:
+    """Import a public set by its NAME, such as WebVoyager or GAIA-level1.
+
+    It is written as a taskset, in which each row says where it comes from.
+    """
+    choice = Choice(
+        hosts=_hosts(options["hosts"]),
+        gym=options["gym"],
+        seed=options["seed"],
+        size=options["size"],
+    )
+    imported = import_published(
+        name, choice, place=options["place"], refresh=options["refresh"], report=_progress()
+    )
+    if imported is None:
+        titles = ", ".join(each.title for each in PUBLISHED)
+        raise HudMcpError(f"There is no public set {name!r}. There are: {titles}.")
+    tasks = Taskset(imported.tasks, name=imported.name)
+    if options["split"]:
+        tasks = tasks.split(options["split"])
+    path: Path = options["output"] or Path(f"{imported.name}.jsonl")
+    tasks.to_file(path)
+    _print_import(imported, tasks, path)
+
+
+@command.command("list")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON Lines.")
+def list_command(*, as_json: bool) -> None:
+    """List the sets that come with the package, and the public ones that can be imported."""
+    rows = [
+        {"name": path.stem, "kind": "shipped", "about": f"{_lines_of(path)} tasks", "licence": ""}
+        for path in sorted(shipped_folder("taskset_data").glob("*.jsonl"))
+    ]
+    rows += [
+        {"name": p.title, "kind": _fetched(p.key), "about": p.about, "licence": p.licence}
+        for p in PUBLISHED
+    ]
+    if as_json:
+        for row in rows:
+            click.echo(orjson.dumps(row))
+        return
+    table = make_table("set", "kind", "what", "licence")
+    for row in rows:
+        table.add_row(row["name"], row["kind"], row["about"], row["licence"])
+    make_console().print(table)
+
+
+@command.command("show")
+@click.argument("taskset")
+@click.argument("task", required=False)
+def show_command(taskset: str, task: str | None) -> None:
+    """Show what a TASKSET amounts to, or one TASK of it, whole."""
+    tasks = Taskset.from_file(find_taskset(taskset))
+    if task is not None:
+        click.echo(orjson.dumps(tasks[task].row, option=orjson.OPT_INDENT_2))
+        return
+    console = make_console()
+    console.print(cell(f"{tasks.name}: {_counts(count(tasks))}"))
+    for title, values in (
+        ("environments", {name: sum(t.env == name for t in tasks) for name in _names(tasks)}),
+        ("splits", tasks.splits),
+    ):
+        if values:
+            console.print(cell(f"{title}: {_listed(values)}"), soft_wrap=True)
+    _print_reasons(console.print, count(tasks))
+
+
+@command.command("validate")
+@click.argument("taskset")
+@click.option("--env", "sources", multiple=True, metavar="SOURCE", help="Where environments are.")
+def validate_command(taskset: str, sources: tuple[str, ...]) -> None:
+    """Check that every row of a TASKSET fits its environment. Nothing runs."""
+    path = find_taskset(taskset)
+    tasks = Taskset.from_file(path)
+    found = find_sources(sources, tasks, path if path.is_dir() else path.parent)
+    bound = Catalogue(load_environments(found), [tasks]).tasks
+    make_console().print(cell(f"{tasks.name}: {len(list(bound))} rows fit their environments."))
+
+
+@command.command("split")
+@click.argument("taskset")
+@click.option(
+    "--part",
+    "parts",
+    multiple=True,
+    metavar="NAME=SHARE",
+    help="A split and its share of the rows, such as train=0.8; what is left over is the last.",
+)
+@click.option("--seed", type=int, default=0, help="The same one draws the same rows.")
+@click.option("--folder", type=click.Path(path_type=Path, file_okay=False), default=Path())
+def split_command(taskset: str, parts: tuple[str, ...], seed: int, folder: Path) -> None:
+    """Write the splits of a TASKSET to files of their own.
+
+    By default those that its rows have; else as --part draws them.
+    """
+    tasks = Taskset.from_file(find_taskset(taskset))
+    found = _drawn(tasks, _shares(parts), seed) if parts else _own(tasks)
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, part in found.items():
+        path = folder / f"{tasks.name}-{name}.jsonl"
+        part.to_file(path)
+        make_console().print(cell(f"{path}: {len(part)} rows"), soft_wrap=True)
+
+
+@command.command("sample")
+@click.argument("taskset")
+@click.argument("rows", type=click.IntRange(1))
+@click.option("--seed", type=int, default=0, help="The same one draws the same rows.")
+@click.option("--runnable", is_flag=True, help="Only rows that run here.")
+@click.option(
+    "--output", "-o", type=click.Path(path_type=Path, dir_okay=False), help="Where to write it."
+)
+def sample_command(
+    taskset: str,
+    rows: int,
+    seed: int,
+    *,
+    runnable: bool,
+    output: Path | None,
+) -> None:
+    """Draw so many ROWS of a TASKSET; they are printed where no file is named."""
+    tasks = Taskset.from_file(find_taskset(taskset))
+    if runnable:
+        tasks = tasks.filter(lambda task: why_not_runnable(task) is None)
+    drawn = tasks.sample(rows, seed=seed)
+    if output is None:
+        for task in drawn:
+            click.echo(orjson.dumps(task.row))
+        return
+    drawn.to_file(output)
+    make_console().print(cell(f"{output}: {len(drawn)} of {len(tasks)} rows"), soft_wrap=True)
+
+
+def _hosts(given: tuple[str, ...]) -> dict[str, str]:
+    """What stands for hosts.
+
+    Raises:
+        HudMcpError: One is not written so.
+    """
+    found: dict[str, str] = {}
+    for each in given:
+        host, equals, place = each.partition("=")
+        if not (host and equals and place):
+            raise HudMcpError(f"--host {each}: write HOST=PLACE, such as imdb.com=127.0.0.1:8001.")
+        found[host] = place
+    return found
+
+
+def _progress() -> Callable[[str], None] | None:
+    """Shows how far a file is, on one line of a terminal."""
+    if not sys.stderr.isatty():
+        return None
+    return lambda line: click.echo(f"\r\x1b[K{line}", nl=False, err=True)
+
+
+def _print_import(imported: Imported, tasks: Taskset, path: Path) -> None:
+    console = make_console()
+    if sys.stderr.isatty():
+        click.echo("\r\x1b[K", nl=False, err=True)
+    published = imported.published
+    console.print(cell(f"{published.title}: {published.page} ({published.licence})"))
+    counted = count(tasks)
+    console.print(cell(_counts(counted)), soft_wrap=True)
+    _print_reasons(console.print, counted)
+    for note in imported.notes:
+        console.print(cell(note, "yellow"), soft_wrap=True)
+    console.print(cell(f"Written to {path}"), soft_wrap=True)
+
+
+def _counts(counted: Counted) -> str:
+    needs = ", ".join(f"{name} ({number})" for name, number in counted.needs.items())
+    more = f" They need: {needs}." if needs else ""
+    return f"{counted.rows} rows, {counted.runnable} runnable here.{more}"
+
+
+def _print_reasons(show: Callable[..., None], counted: Counted) -> None:
+    if not counted.reasons:
+        return
+    show(cell(f"{counted.rows - counted.runnable} rows do not run here:"))
+    for why, number in list(counted.reasons.items())[:_SHOWN_REASONS]:
+        show(cell(f"  {number}  {why}"), soft_wrap=True)
+    if (more := len(counted.reasons) - _SHOWN_REASONS) > 0:
+        show(cell(f"  … {more} more reasons; the rows say them."))
+
+
+def _names(tasks: Taskset) -> tuple[str, ...]:
+    return tasks.environment_names
+
+
+def _listed(values: dict[str, int]) -> str:
+    return ", ".join(f"{name} ({number})" for name, number in values.items())
+
+
+def _fetched(key: str) -> str:
+    there = (cache_folder() / "datasets" / key / "index.json").is_file()
+    return "public, fetched" if there else "public"
+
+
+def _lines_of(path: Path) -> int:
+    return sum(bool(line.strip()) for line in path.read_bytes().splitlines())
+
+
+def _own(tasks: Taskset) -> dict[str, Taskset]:
+    """The splits that rows have.
+
+    Raises:
+        InvalidTask: They have none.
+    """
+    if not tasks.splits:
+        raise InvalidTask(
+            f"The rows of {tasks.name} have no splits; draw some with --part train=0.8 --part test."
+        )
+    return {name: tasks.split(name) for name in tasks.splits}
+
+
+def _shares(parts: tuple[str, ...]) -> dict[str, float]:
+    """The shares of splits that are to be drawn; the last one may be left out.
+
+    Raises:
+        HudMcpError: They are none.
+    """
+    found: dict[str, float] = {}
+    for number, each in enumerate(parts, 1):
+        name, equals, share = each.partition("=")
+        try:
+            found[name] = float(share) if equals or number < len(parts) else 1 - sum(found.values())
+        except ValueError:
+            raise HudMcpError(f"--part {each}: write NAME=SHARE, such as train=0.8.") from None
+    if min(found.values()) < 0 or sum(found.values()) > 1 + 1e-9:
+        raise HudMcpError(f"--part: shares are from 0 to 1 in all, not {sum(found.values()):g}.")
+    return found
+
+
+def _drawn(tasks: Taskset, shares: dict[str, float], seed: int) -> dict[str, Taskset]:
+    """Splits that are drawn: each row is in one of them at most, and says so."""
+    ids = list(tasks.ids)
+    random.Random(seed).shuffle(ids)  # noqa: S311  # no secret
+    found: dict[str, Taskset] = {}
+    begin, share_so_far = 0, 0.0
+    for name, share in shares.items():
+        share_so_far += share
+        end = round(share_so_far * len(ids))
+        wanted = frozenset(ids[begin:end])
+        begin = end
+        found[name] = Taskset(
+            (
+                task.model_copy(update={"metadata": {**task.metadata, "split": name}})
+                for task in tasks
+                if task.id in wanted
+            ),
+            name=tasks.name,
+        )
+    return found

@@ -1,0 +1,167 @@
+"""One file from its published place: resumed where it broke off, and checked by its digest."""
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import httpx
+
+from hud_mcp.errors import SourceNotFound
+
+__all__ = ["Download", "NotPublished", "Unreachable"]
+
+_OK, _PARTIAL, _BEYOND = 200, 206, 416
+_REFUSED = frozenset({401, 403})
+_GONE = frozenset({404, 410})
+_TRY_AGAIN = frozenset({408, 425, 429, 500, 502, 503, 504})
+_TRIES = 4
+_TIMEOUT_S = 30.0
+_CHUNK_BYTES = 1 << 16
+_MOST_BYTES = 2 * 1024**3
+
+
+class NotPublished(SourceNotFound):
+    """The place answers, and has no such file."""
+
+
+class Unreachable(SourceNotFound):
+    """The place cannot be reached, or breaks off each time. What came is kept for the next call."""
+
+
+class _Refused(SourceNotFound):
+    """The place wants to know who asks."""
+
+
+@dataclass
+class Download:
+    """How one file is fetched.
+
+    Attributes:
+        url: Where it is published.
+        target: Where it is put, whole or not at all.
+        headers: What the place is sent, such as a token; no error shows it.
+        report: Told how far it is: a line for people.
+        refused: What to do where the place refuses, for the error.
+    """
+
+    url: str
+    target: Path
+    headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    report: Callable[[str], None] | None = None
+    refused: str = "Check the token that this place needs."
+
+    @property
+    def part(self) -> Path:
+        """What came of it so far."""
+        return self.target.with_name(f"{self.target.name}.part")
+
+    @property
+    def _mark(self) -> Path:
+        """Of which version of the file that is."""
+        return self.target.with_name(f"{self.target.name}.part.json")
+
+    def fetch(self) -> str:
+        """Fetch it, and return the SHA-256 of it: 64 hex digits.
+
+        Raises:
+            NotPublished: The place has no such file.
+            Unreachable: There is no way to it now. What came is kept, and the next call goes on
+                from there.
+            SourceNotFound: The place refuses; the text says what to do.
+        """
+        self.target.parent.mkdir(parents=True, exist_ok=True)
+        why = ""
+        # Its own retries: a place that broke off is asked for the rest, not for all.
+        with httpx.Client(follow_redirects=True, timeout=_TIMEOUT_S) as client:
+            tries = 0
+            while tries < _TRIES:
+                had = self._had()
+                try:
+                    self._ask(client, had)
+                except httpx.HTTPError as exc:
+                    why = f"{type(exc).__name__}: {exc}".rstrip(": ")
+                    tries = 1 if self._had() > had else tries + 1  # what moves is not given up
+                    continue
+                return self._finish()
+        raise Unreachable(f"{self.url} cannot be fetched: {why}.")
+
+    def _had(self) -> int:
+        return self.part.stat().st_size if self.part.is_file() else 0
+
+    def _ask(self, client: httpx.Client, had: int) -> None:
+        """One request, for what is not there yet.
+
+        Raises:
+            httpx.HTTPError: It broke off, or is to be tried again.
+        """
+        headers = {"accept-encoding": "identity", **self.headers}
+        mark = self._read_mark()
+        if had and mark:
+            headers |= {"range": f"bytes={had}-", "if-range": mark}
+        with client.stream("GET", self.url, headers=headers) as reply:
+            if reply.status_code == _BEYOND:  # all of it is there, or it has become shorter
+                self.part.unlink(missing_ok=True)
+                raise httpx.TransportError("the part that was there does not fit")
+            self._check(reply)
+            goes_on = reply.status_code == _PARTIAL and _begins_at(reply, had)
+            is_plain = reply.headers.get("content-encoding", "identity") == "identity"
+            self._write_mark(reply.headers.get("etag", "") if is_plain else "")
+            self._take(reply, had if goes_on else 0)
+
+    def _take(self, reply: httpx.Response, had: int) -> None:
+        length = reply.headers.get("content-length", "")
+        total = had + int(length) if length.isdigit() else None
+        with self.part.open("ab" if had else "wb") as file:
+            for chunk in reply.iter_bytes():  # as it comes: what came before a break counts
+                file.write(chunk)
+                had += len(chunk)
+                if had > _MOST_BYTES:
+                    raise SourceNotFound(f"{self.url} has more than {_MOST_BYTES} bytes.")
+                if self.report is not None:
+                    of = f" of {total}" if total is not None else ""
+                    self.report(f"{self.target.name}: {had}{of} bytes")
+
+    def _check(self, reply: httpx.Response) -> None:
+        status = reply.status_code
+        if status in (_OK, _PARTIAL):
+            return
+        if status in _REFUSED:
+            raise _Refused(f"{self.url} refuses (status {status}). {self.refused}")
+        if status in _GONE:
+            raise NotPublished(f"There is no {self.url} (status {status}).")
+        if status in _TRY_AGAIN:
+            raise httpx.TransportError(f"status {status}")
+        raise NotPublished(f"{self.url} answers with status {status}.")
+
+    def _finish(self) -> str:
+        whole = hashlib.sha256()
+        with self.part.open("rb") as file:
+            while chunk := file.read(_CHUNK_BYTES):
+                whole.update(chunk)
+        self.part.replace(self.target)
+        self._mark.unlink(missing_ok=True)
+        return whole.hexdigest()
+
+    def _read_mark(self) -> str:
+        """The version that the part is of, if it is certain: a weak one is not."""
+        try:
+            mark = str(json.loads(self._mark.read_text())["etag"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return ""
+        return "" if mark.startswith("W/") else mark
+
+    def _write_mark(self, etag: str) -> None:
+        self._mark.write_text(json.dumps({"etag": etag}))
+
+
+def _begins_at(reply: httpx.Response, had: int) -> bool:
+    """Whether a part is the one that was asked for.
+
+    Raises:
+        httpx.TransportError: It is another one.
+    """
+    if not reply.headers.get("content-range", "").startswith(f"bytes {had}-"):
+        raise httpx.TransportError("another part came than the one that was asked for")
+    return True

@@ -1,0 +1,112 @@
+"""GAIA: questions with one short answer, some with a file; gated, so each user has a copy."""
+
+import io
+from collections.abc import Iterable, Mapping
+from importlib import import_module
+from pathlib import PurePosixPath
+from typing import Any, cast
+
+import orjson
+
+from hud_mcp.errors import InvalidTask, SourceNotFound
+from hud_mcp.loading.importers.download import NotPublished
+from hud_mcp.loading.importers.files import Files, keep_file
+from hud_mcp.loading.importers.rows import Choice, row, row_id
+from hud_mcp.task import Task
+
+__all__ = ["read"]
+
+GYM = "gaia"
+_YEAR = "2023"
+_SPLITS = ("validation", "test")
+_FOLDER = "files"
+_ASKED = "Answer with nothing but that: a number, a few words, or a list with commas."
+_PUBLISHED_PROMPT = (
+    "You are a general AI assistant. I will ask you a question. Report your thoughts, and finish "
+    "your answer with the following template: FINAL ANSWER: [YOUR FINAL ANSWER]. YOUR FINAL ANSWER "
+    "should be a number OR as few words as possible OR a comma separated list of numbers and/or "
+    "strings. If you are asked for a number, don't use comma to write your number neither use "
+    "units such as $ or percent sign unless specified otherwise. If you are asked for a string, "
+    "don't use articles, neither abbreviations (e.g. for cities), and write the digits in plain "
+    "text unless specified otherwise. If you are asked for a comma separated list, apply the above "
+    "rules depending of whether the element to be put in the list is a number or a string."
+)
+"""What the benchmark's authors have agents told."""
+
+
+def read(files: Files, choice: Choice) -> list[Task]:
+    """The rows of both splits; those of `test` have no answers, and cannot be graded.
+
+    Raises:
+        SourceNotFound: A file cannot be had.
+        InvalidTask: One is not what GAIA publishes.
+    """
+    tasks: list[Task] = []
+    for split in _SPLITS:
+        if (choice.part or "").casefold() in _SPLITS and choice.part != split:
+            continue
+        for number, raw in enumerate(_rows(files, split), 1):
+            try:
+                tasks.append(_task(files, raw, split, choice))
+            except (KeyError, TypeError, ValueError) as exc:
+                raise InvalidTask(
+                    f"{_YEAR}/{split}/metadata.jsonl:{number}: this is no row of GAIA: {exc!r}."
+                ) from exc
+    if not tasks:
+        raise SourceNotFound(f"GAIA: there are no rows in {_YEAR} of {files.published.page}.")
+    return tasks
+
+
+def _rows(files: Files, split: str) -> Iterable[Mapping[str, Any]]:
+    """The rows of a split; none of `test` where only the other one is there."""
+    name = f"{_YEAR}/{split}/metadata.jsonl"
+    try:
+        data = files.read(name)
+    except NotPublished as exc:
+        parquet = f"{_YEAR}/{split}/metadata.parquet"
+        if (table := files.read_optional(parquet)) is None:
+            if split == _SPLITS[0]:
+                raise SourceNotFound(f"{exc} Nor is there {parquet}.") from exc
+            return []
+        return _from_parquet(table)
+    try:
+        return [
+            cast("dict[str, Any]", orjson.loads(line)) for line in data.splitlines() if line.strip()
+        ]
+    except orjson.JSONDecodeError as exc:
+        raise InvalidTask(f"{name}: this is not JSON Lines: {exc}.") from exc
+
+
+def _from_parquet(data: bytes) -> list[Mapping[str, Any]]:
+    parquet: Any = import_module("pyarrow.parquet")  # an extra
+    return parquet.read_table(io.BytesIO(data)).to_pylist()
+
+
+def _task(files: Files, raw: Mapping[str, Any], split: str, choice: Choice) -> Task:
+    name, truth = str(raw.get("file_name") or ""), raw.get("Final answer")
+    level = int(raw["Level"])
+    gradable = truth not in (None, "", "?")
+    parts: list[str] = [str(raw["Question"])]
+    setup: list[list[Any]] = []
+    if name:
+        kept = keep_file(files.path(f"{_YEAR}/{split}/{name}"))
+        inside = f"{_FOLDER}/{PurePosixPath(name).name}"
+        setup.append(["dataset_file", inside, kept])
+        parts.append(f"The file is /workspace/{inside}.")
+    prompt = "\n\n".join([*parts, _ASKED])
+    grader = "gaia_match"
+    if choice.protocol:
+        prompt, grader = "\n\n".join([_PUBLISHED_PROMPT, *parts]), "gaia_final_answer"
+    return row(
+        row_id("gaia", raw["task_id"]),
+        choice.gym or GYM,
+        prompt,
+        parts=[f"level{level}", split],
+        split=split,
+        source=f"{_YEAR}/{split} of the data set gaia-benchmark/GAIA, {raw['task_id']}",
+        setup=setup,
+        evaluate=[[grader, str(truth)]],
+        not_runnable=None if gradable else "its answer is not published",
+        metadata={"level": level, "needs": ["network"]},
+        config={"allow": ["*"]},
+    )

@@ -1,0 +1,121 @@
+"""Who may start a session now: how often a task, how many at once, and who gives way."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from hud_mcp.environment import Environment
+from hud_mcp.errors import LimitReached
+from hud_mcp.grade import Cause, Outcome
+from hud_mcp.session.caller import OPERATOR, Caller
+from hud_mcp.session.endings import Ending
+from hud_mcp.session.lifecycle import Lifecycle
+from hud_mcp.session.limits import Limits
+from hud_mcp.session.roster import Roster
+from hud_mcp.session.session import Session
+from hud_mcp.store import Store
+from hud_mcp.store.plans import start_key
+from hud_mcp.task import Task
+
+__all__ = ["Admission", "Count"]
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """By what the starts of a task are counted.
+
+    Attributes:
+        key: The same for all that count together.
+        tries: How many there may be; None for any number.
+    """
+
+    key: str
+    tries: int | None
+
+
+class Admission:
+    """Lets sessions in, within the limits.
+
+    Args:
+        roster: Who is here.
+        store: Where the starts of a task are counted.
+        lifecycle: Runs the hooks of environments before their first session.
+        limits: How many there may be.
+        tasks: Those that are listed; a start of one counts as its own, whatever it is called.
+        tries: How often one principal may start the same task; None for any number.
+    """
+
+    def __init__(
+        self,
+        roster: Roster,
+        store: Store,
+        lifecycle: Lifecycle,
+        *,
+        limits: Limits,
+        tasks: Iterable[Task],
+        tries: int | None,
+    ) -> None:
+        self._roster = roster
+        self._store = store
+        self._lifecycle = lifecycle
+        self._limits = limits
+        self._tries = tries
+        asked = {task.id: task.asked() for task in tasks}
+        self._listed = asked | {each: each for each in asked.values()}
+        self._is_closed = False
+
+    def close(self) -> None:
+        """Let nobody in any more."""
+        self._is_closed = True
+
+    async def count(self, task: Task, caller: Caller, job_id: str | None) -> Count:
+        """By what a start is counted, if it is not one too many. It is counted when it is recorded.
+
+        Raises:
+            LimitReached: As many have begun as there may be.
+            StoreFailed: They cannot be counted.
+        """
+        key = start_key(caller.principal, job_id, task, self._listed)
+        tries = None if caller.principal == OPERATOR else self._tries
+        if tries is not None:  # also here: nothing is opened for a start too many
+            await self._store.check_tries(key, tries)
+        return Count(key, tries)
+
+    async def admit(self, environment: Environment, caller: Caller) -> None:
+        """See to it that one more session of a caller can be opened, before anything else is.
+
+        Raises:
+            LimitReached: There is no room, and none gives way.
+            EnvironmentFailed: An initialize hook failed.
+        """
+        await self._lifecycle.start(environment, self._limits.setup_s)
+        while (untouched := self._in_the_way(caller)) is not None:
+            told = "It was untouched, and its place was needed."
+            await untouched.finish(Ending(Outcome.EXPIRED, told=told, cause=Cause.OPERATOR))
+
+    def _in_the_way(self, caller: Caller) -> Session | None:
+        """The session that must go first; None where there is room.
+
+        Raises:
+            LimitReached: There is no room, and none may go.
+        """
+        if self._is_closed:
+            raise LimitReached("The server is shutting down; nothing was started.")
+        limits = self._limits
+        if self._roster.living_at_most < min(limits.sessions, limits.sessions_per_caller):
+            return None
+        living = self._roster.living()
+        mine = [s for s in living if s.caller.is_same(caller)]
+        for group, limit, whose in (
+            (mine, limits.sessions_per_caller, "yours"),
+            (living, limits.sessions, "all callers'"),
+        ):
+            if len(group) < limit:
+                continue
+            waiting = [s for s in group if s.provisional and not s.busy and s.is_open]
+            if not waiting:
+                raise LimitReached(
+                    f"{len(group)} sessions are open ({whose}; the limit is {limit}). Finish one "
+                    "with response, or end one with cancel_task."
+                )
+            return min(waiting, key=lambda s: s.begun_s)
+        return None

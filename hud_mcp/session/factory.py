@@ -1,0 +1,119 @@
+"""What makes sessions, with all that those of one process have in common."""
+
+from collections.abc import Iterable
+
+from hud_mcp.environment import Environment
+from hud_mcp.errors import IdTaken
+from hud_mcp.session.admission import Count
+from hud_mcp.session.caller import Caller
+from hud_mcp.session.limits import Limits
+from hud_mcp.session.reaper import Reaper
+from hud_mcp.session.roster import Roster
+from hud_mcp.session.session import Session
+from hud_mcp.store import Store
+from hud_mcp.store.stored_session import StoredSession
+from hud_mcp.task import RecordMode, Task
+from hud_mcp.world import Shared
+
+__all__ = ["SessionFactory"]
+
+
+class SessionFactory:
+    """Makes sessions, enters them among those of the process, and has them looked after.
+
+    Args:
+        roster: Who is here.
+        reaper: Looks after them.
+        store: Where they are recorded.
+        shared: What their worlds share.
+        limits: What bounds them.
+        reward_policy: Who sees rewards; None for the templates' and environments' own.
+        record: How steps are written; None for the environments' own.
+        local_hosts: Hosts that any row may open, of this machine and of private networks too.
+    """
+
+    def __init__(
+        self,
+        roster: Roster,
+        reaper: Reaper,
+        *,
+        store: Store,
+        shared: Shared,
+        limits: Limits,
+        reward_policy: str | None,
+        record: RecordMode | None,
+        local_hosts: Iterable[str],
+    ) -> None:
+        self._roster = roster
+        self._reaper = reaper
+        self._store = store
+        self._shared = shared
+        self._limits = limits
+        self._reward_policy = reward_policy
+        self._record: RecordMode | None = record
+        self._local_hosts = tuple(local_hosts)
+
+    def make(
+        self,
+        task: Task,
+        environment: Environment,
+        *,
+        caller: Caller,
+        count: Count,
+        job_id: str | None,
+        provisional: bool = False,
+        session_id: str | None = None,
+        record: RecordMode | None = None,
+    ) -> Session:
+        """Make a new session.
+
+        Raises:
+            IdTaken: Another one here has the id that was chosen.
+        """
+        own = environment.template_of(task).reward
+        policy = self._reward_policy or own or environment.reward or "on_submit"
+        session = Session(
+            environment,
+            task,
+            caller=caller,
+            store=self._store,
+            shared=self._shared,
+            limits=self._limits,
+            reward_policy=policy,
+            job_id=job_id,
+            provisional=provisional,
+            session_id=session_id,
+            start_key=count.key,
+            tries=count.tries,
+            local_hosts=self._local_hosts,
+            program=self._reaper.watch(),
+            record=record or self._record or environment.record or "durable",
+        )
+        if session_id is not None and session.secret_digest in self._roster:
+            raise IdTaken("Another session has this id; nothing was recorded.")
+        self._enter(session)
+        return session
+
+    def make_again(
+        self, environment: Environment, stored: StoredSession, caller: Caller
+    ) -> Session:
+        """Make the session that goes on with a record, which is this process's now."""
+        session = Session(
+            environment,
+            stored.trajectory.task,
+            caller=caller,
+            store=self._store,
+            shared=self._shared,
+            limits=self._limits,
+            reward_policy=stored.reward_policy,
+            job_id=stored.trajectory.job_id,
+            stored=stored,
+            local_hosts=self._local_hosts,
+            program=self._reaper.watch(),
+        )
+        self._enter(session)
+        return session
+
+    def _enter(self, session: Session) -> None:
+        self._roster.enter(session)
+        self._shared.contention.start()

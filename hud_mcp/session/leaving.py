@@ -1,0 +1,126 @@
+"""How a process leaves its sessions: to the next server where that can go on, else at their end."""
+
+import logging
+from collections.abc import Iterable
+from typing import Protocol
+
+import anyio
+
+from hud_mcp.errors import SessionTaken, StoreFailed
+from hud_mcp.grade import Cause, Outcome
+from hud_mcp.session.endings import Ending
+from hud_mcp.session.lifecycle import Lifecycle
+from hud_mcp.session.roster import Roster
+from hud_mcp.session.session import Session
+from hud_mcp.store import Store
+from hud_mcp.world import Shared
+
+__all__ = ["Leaving", "WayIn", "flush_end"]
+
+logger = logging.getLogger(__name__)
+
+_CLOSE_S = 1.8
+"""How long closing takes at the most: hosts kill a server some 2 s after they have left it."""
+_END_S = 1.2
+"""How much of it the sessions have to end, and to be recorded."""
+_FINISH_S = 0.5
+"""How much of that what runs has to come to its own end, before it is cut off."""
+_REST_S = 0.4
+"""How much what the worlds share has at least."""
+_STORE_S = 0.2
+"""How much the store has at least."""
+
+
+class WayIn(Protocol):
+    """A way into worlds beside the calls of their sessions."""
+
+    async def close(self) -> None:
+        """Let nobody in any more, and put out who is in. Again is no error."""
+        ...
+
+
+class Leaving:
+    """Closes what a process has, in order: ways in, sessions, what worlds share, the store.
+
+    Args:
+        roster: Who is here.
+        shared: What the worlds share.
+        lifecycle: Runs the shutdown hooks.
+        store: Where all is recorded.
+    """
+
+    def __init__(self, roster: Roster, shared: Shared, lifecycle: Lifecycle, store: Store) -> None:
+        self._roster = roster
+        self._shared = shared
+        self._lifecycle = lifecycle
+        self._store = store
+
+    async def close(self, ways_in: Iterable[WayIn]) -> None:
+        """Close everything, within a bound.
+
+        Args:
+            ways_in: Closed first.
+        """
+        deadline = anyio.current_time() + _CLOSE_S
+        with anyio.move_on_after(_FINISH_S, shield=True):
+            for way in ways_in:
+                await way.close()
+        left_s = deadline - _CLOSE_S + _END_S - anyio.current_time()
+        with anyio.move_on_after(max(_FINISH_S, left_s), shield=True):
+            await self._leave_all()
+        with anyio.move_on_after(max(_REST_S, deadline - anyio.current_time()), shield=True):
+            try:
+                await self._shared.close()
+            except ExceptionGroup:  # what was open with it is closed, and the rest goes on
+                logger.exception("a shared service could not be closed")
+            await self._lifecycle.stop()
+        with anyio.CancelScope(shield=True):
+            await self._store.close(within_s=max(_STORE_S, deadline - anyio.current_time()))
+
+    async def _leave_all(self) -> None:
+        async with anyio.create_task_group() as group:
+            for session in self._roster:
+                if not session.is_closed:
+                    group.start_soon(_leave, session)
+                elif session.owes:
+                    group.start_soon(flush_end, session)
+
+
+async def _leave(session: Session) -> None:
+    """Let a session go on in another process, where it can; else end it as lost."""
+    if session.state not in ("starting", "resuming"):
+        with anyio.move_on_after(_FINISH_S):
+            while session.busy and not session.is_over:  # noqa: ASYNC110  # half a second, once
+                await anyio.sleep(0.02)
+    if session.is_closed:
+        return
+    if session.state == "resuming":
+        await session.finish(Ending.left_to_record(), abort=True)
+        return
+    with anyio.move_on_after(_FINISH_S):
+        await session.catch_up()
+    await session.finish(_ending_of(session), abort=True)
+
+
+def _ending_of(session: Session) -> Ending:
+    """How a session ends here whose server stops."""
+    if session.provisional:
+        told = "The server was stopped before anybody acted on it."
+        return Ending(Outcome.EXPIRED, told=told, cause=Cause.OPERATOR)
+    if session.can_park:
+        return Ending.left_to_record()
+    why = "The server was stopped."
+    if session.is_behind:
+        why = (
+            "The server was stopped, and it cannot go on in another one: its agent used its "
+            "world directly, and there is no snapshot of what it did there last."
+        )
+    return Ending(Outcome.LOST, error=why, told=why)
+
+
+async def flush_end(session: Session) -> None:
+    """Write an end that could not be written when it came; it is tried again later."""
+    try:
+        await session.flush_end()
+    except (StoreFailed, SessionTaken) as exc:
+        logger.debug("%s", exc)

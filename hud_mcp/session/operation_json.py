@@ -1,0 +1,104 @@
+"""What an operation is given and gives, as JSON."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic_core import to_jsonable_python
+
+from hud_mcp.errors import InvalidTask, SessionEnded
+from hud_mcp.grade import Outcome
+from hud_mcp.observation import Look
+from hud_mcp.record.trajectory import Receipt
+from hud_mcp.session.measuring import FINAL_RESPONSE
+from hud_mcp.session.receipts import ended_text
+from hud_mcp.session.session import Session, Stepped
+from hud_mcp.task import RECORD_MODES, RecordMode
+
+__all__ = [
+    "Json",
+    "call_problem",
+    "graded_before",
+    "is_unused",
+    "read_look",
+    "read_record",
+    "read_text",
+    "tell_step",
+]
+
+Json = dict[str, Any]
+
+_LOOK = Look(image="png", max_edge_px=4096, max_image_bytes=8_000_000)
+"""What a program is shown: the screen as it is, without loss."""
+
+
+def is_unused(session: Session, params: Mapping[str, Any]) -> bool:
+    """Whether a template's session is as it began, and its caller has not begun anew yet."""
+    return session.task.prompt is None and not session.steps and params.get("unused") is True
+
+
+def call_problem(exc: ValueError) -> str:
+    """What is wrong with the form of a call, in words."""
+    if isinstance(exc, ValidationError):
+        return str(exc.errors(include_url=False)[0]["msg"]).removeprefix("Value error, ")
+    return str(exc)
+
+
+def graded_before(receipt: Receipt) -> Json:
+    """What an evaluation gave that was the session's end, in another process."""
+    if receipt.outcome is not Outcome.GRADED or receipt.template == "prompt":
+        raise SessionEnded(ended_text(receipt))
+    return {
+        "value": receipt.reward,
+        "results": [receipt.reward],
+        "reward": receipt.reward,
+        "grade": None,
+        "override": False,
+    }
+
+
+def tell_step(stepped: Stepped) -> Json:
+    """What a call on the world gave."""
+    result = stepped.result
+    info: Json = to_jsonable_python(result.info, fallback=str)
+    info.pop(FINAL_RESPONSE, None)  # it has a place of its own
+    if stepped.notes:
+        info["notes"] = list(stepped.notes)
+    if stepped.error is not None:
+        info |= {"error": stepped.error, "performed": stepped.performed}
+    return {
+        "observation": result.observation.model_dump(mode="json"),
+        "reward": result.reward,
+        "terminated": result.terminated,
+        "truncated": result.truncated,
+        "info": info,
+    }
+
+
+def read_look(params: Mapping[str, Any], session: Session) -> Look:
+    """What to observe; of a world without a screen, no picture."""
+    given = params.get("look")
+    try:
+        look = Look.model_validate({**_LOOK.model_dump(), **(given or {})})
+    except (ValidationError, TypeError) as exc:
+        raise InvalidTask(f"look: {exc}") from None
+    return look if session.environment.world.has_screen else look.model_copy(update={"image": None})
+
+
+def read_record(params: Mapping[str, Any]) -> RecordMode | None:
+    """How steps are to be written; None where nothing was given."""
+    given = params.get("record")
+    if given is None:
+        return None
+    if given not in RECORD_MODES:
+        modes = ", ".join(RECORD_MODES)
+        raise InvalidTask(f"record: expected one of {modes}, got {given!r:.60}.")
+    return given
+
+
+def read_text(params: Mapping[str, Any], name: str) -> str | None:
+    """A parameter that is text; None where it was not given."""
+    given = params.get(name)
+    if given is not None and not isinstance(given, str):
+        raise InvalidTask(f"{name}: expected text, got {type(given).__name__}.")
+    return given

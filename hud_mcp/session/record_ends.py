@@ -1,0 +1,100 @@
+"""The two ends of a session's record: how it begins, and the receipt that it ends with."""
+
+import logging
+
+from hud_mcp.errors import LimitReached, SessionTaken, StoreFailed
+from hud_mcp.record.trajectory import Receipt, utc_now
+from hud_mcp.session.endings import Ending
+from hud_mcp.session.journal import Journal
+from hud_mcp.session.life import SessionSpec
+from hud_mcp.session.log import take_rest
+from hud_mcp.session.receipts import make_receipt
+from hud_mcp.session.strain import Strain
+
+__all__ = ["RecordEnds"]
+
+logger = logging.getLogger(__name__)
+
+
+class RecordEnds:
+    """Writes the beginning and the end of one session.
+
+    Args:
+        spec: What it is made of.
+        journal: Writes them.
+        strain: What the machine's load did to it.
+    """
+
+    def __init__(self, spec: SessionSpec, journal: Journal, strain: Strain) -> None:
+        self._spec = spec
+        self._journal = journal
+        self._strain = strain
+
+    async def begin(self, prompt: str | None = None) -> None:
+        """Record that it has begun, once; with what it asks, where that is known by then.
+
+        Raises:
+            LimitReached, StoreFailed: As for `Journal.begin`.
+        """
+        spec = self._spec
+        await self._journal.begin(
+            spec.begun(prompt),
+            secret_digest=spec.secret_digest,
+            principal=spec.principal,
+            reward_policy=spec.reward_policy,
+            environment_digest=spec.environment.digest,
+            live_token=spec.live_token,
+            start_key=spec.start_key,
+            tries=spec.tries,
+        )
+
+    def log_rest(self, line: str | None) -> None:
+        """Log what it has printed since its last line's end, then one line more."""
+        if (rest := take_rest(self._spec.name)) is not None:
+            self._journal.log(rest)
+        if line is not None:
+            self._journal.log(line)
+
+    async def end(self, ending: Ending, answer: str | None, *, is_begun: bool) -> Receipt | None:
+        """Record how it ends; where that cannot be written, it is owed.
+
+        Args:
+            ending: How.
+            answer: What was submitted; None where nothing was.
+            is_begun: Whether its beginning is written for sure.
+
+        Returns:
+            The receipt that stands, or is owed; None where its beginning cannot be recorded:
+            nobody was told of it then, and nothing is to be ended.
+        """
+        try:
+            if not is_begun:
+                await self.begin()
+        except (StoreFailed, LimitReached) as exc:
+            logger.info("%s", exc)  # whoever starts it is told
+            return None
+        receipt = self._receipt(ending, answer)
+        if ending.error:
+            logger.warning("%s: %s", ending.outcome, ending.error)
+        try:
+            return await self._journal.end(receipt) or receipt
+        except (StoreFailed, SessionTaken) as exc:
+            logger.error("%s", exc)  # noqa: TRY400  # its text says everything
+        return receipt
+
+    def _receipt(self, ending: Ending, answer: str | None) -> Receipt:
+        spec = self._spec
+        return make_receipt(
+            ending,
+            trajectory=spec.trajectory_id,
+            environment=spec.environment.name,
+            environment_digest=spec.environment.digest,
+            task=spec.task,
+            answer=answer,
+            reward_policy=spec.reward_policy,
+            started_at=spec.started_at,
+            ended_at=utc_now(),
+            attempt=self._journal.attempt,
+            notes=(*self._journal.notes(), *self._strain.notes()),
+            strain=self._strain,
+        )

@@ -1,0 +1,110 @@
+"""Who is here: the sessions that this process runs, and those that ended lately."""
+
+from collections.abc import Iterator
+
+from hud_mcp.errors import SessionNotFound
+from hud_mcp.session.caller import Caller
+from hud_mcp.session.session import Session
+from hud_mcp.task import Task
+
+__all__ = ["Roster"]
+
+_REMEMBERED = 1024
+"""Ended sessions that are kept in memory; the store knows them all."""
+
+
+class Roster:
+    """Every session of the process, found by the digest of its id or by its caller."""
+
+    def __init__(self) -> None:
+        self._sessions: dict[str, Session] = {}
+        self._living: dict[str, Session] = {}  # and those that have ended since it was asked
+        self._failed: set[Session] = set()  # in starting; kept until they are closed
+
+    def __iter__(self) -> Iterator[Session]:
+        """All of them, those that could not be started last; others may enter meanwhile."""
+        return iter([*self._sessions.values(), *self._failed])
+
+    def __len__(self) -> int:
+        """How many have begun."""
+        return len(self._sessions)
+
+    def __contains__(self, key: str) -> bool:
+        """Whether one has this digest."""
+        return key in self._sessions
+
+    def enter(self, session: Session) -> None:
+        """Add one; it takes the place of one that was let go of."""
+        self._sessions[session.secret_digest] = self._living[session.secret_digest] = session
+
+    def drop(self, session: Session) -> None:
+        """Take one out that could not be started; it is kept until it is closed."""
+        del self._sessions[session.secret_digest]
+        self._living.pop(session.secret_digest, None)
+        self._failed.add(session)
+
+    def get(self, key: str) -> Session | None:
+        """The session whose id has this digest; None where there is none."""
+        return self._sessions.get(key)
+
+    def of_record(self, trajectory_id: str) -> Session | None:
+        """The session with this record; None where there is none."""
+        every = self._sessions.values()
+        return next((s for s in every if s.trajectory_id == trajectory_id), None)
+
+    @property
+    def living_at_most(self) -> int:
+        """How many may live: no fewer than do."""
+        return len(self._living)
+
+    def living(self) -> list[Session]:
+        """Those that are not over, in the order in which they came."""
+        self._living = {key: s for key, s in self._living.items() if not s.is_over}
+        return list(self._living.values())
+
+    def held(self, caller: Caller) -> list[Session]:
+        """The sessions that this caller can be recognised to have started and that live."""
+        return [
+            s
+            for s in self._sessions.values()
+            if s.caller.is_same(caller) and caller.sees(s.secret_digest) and not s.is_over
+        ]
+
+    def untouched(self, task: Task, caller: Caller) -> Session | None:
+        """A session of this caller for the same task that nobody has acted on, or None."""
+        for session in self.held(caller):
+            if session.provisional and session.is_open and session.task == task:
+                return session
+        return None
+
+    def only(self, caller: Caller) -> Session:
+        """The session of a caller that names none; the last one where all are over.
+
+        Raises:
+            SessionNotFound: It has none or several, or cannot be told from others.
+        """
+        if caller.connection is None:
+            raise SessionNotFound(
+                "Pass `session`, the id that start_task returned: this connection does not "
+                "remember sessions."
+            )
+        mine = [s for s in self._sessions.values() if s.caller == caller]
+        living = [s for s in mine if not s.is_over or (s.is_let_go and not s.taken)]
+        if len(living) == 1:
+            return living[0]
+        if living:
+            raise SessionNotFound(
+                f"You hold {len(living)} sessions; pass `session` to say which one."
+            )
+        if mine:
+            return mine[-1]
+        raise SessionNotFound("No session yet. Call start_task first.")
+
+    def forget(self) -> bool:
+        """Forget those that ended long ago; return whether any goes on."""
+        self._failed = {s for s in self._failed if s.owes or not s.is_closed}
+        ended = [key for key, session in self._sessions.items() if session.is_over]
+        goes_on = len(ended) < len(self._sessions)
+        for key in ended[: max(0, len(ended) - _REMEMBERED)]:
+            del self._sessions[key]
+        return goes_on

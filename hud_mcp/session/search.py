@@ -1,0 +1,122 @@
+"""How a caller finds its session: here, or in the record, from where it is brought back first."""
+
+import anyio
+
+from hud_mcp.errors import SessionEnded, SessionNotFound, SessionResuming
+from hud_mcp.record.trajectory import Receipt
+from hud_mcp.session.adoption import Adoption
+from hud_mcp.session.caller import Caller
+from hud_mcp.session.receipts import digest, ended_text
+from hud_mcp.session.resume import Resumption
+from hud_mcp.session.roster import Roster
+from hud_mcp.session.session import RESUMING, Session
+from hud_mcp.session.turns import Turns
+from hud_mcp.store import Store
+
+__all__ = ["Search"]
+
+
+class Search:
+    """Finds sessions for those who may have them.
+
+    Args:
+        roster: Who is here.
+        store: Who is not.
+        resumption: Brings a session back.
+        adoption: Looks after the others that earlier servers left, once one of them is asked for.
+    """
+
+    def __init__(
+        self, roster: Roster, store: Store, resumption: Resumption, adoption: Adoption
+    ) -> None:
+        self._roster = roster
+        self._store = store
+        self._resumption = resumption
+        self._adoption = adoption
+        self._turns = Turns[Session | Receipt]()
+
+    async def find(
+        self, session_id: str | None, caller: Caller, *, wait_s: float | None = None
+    ) -> Session | Receipt:
+        """Return a caller's session; the arguments and errors are those of `Sessions.find`."""
+        if session_id:
+            key = digest(session_id)
+        else:
+            key = caller.session or self._roster.only(caller).secret_digest
+        if not caller.sees(key):
+            raise _not_found(caller)
+        found = self._usable(key, caller) or await self._bring_back(key, caller, wait_s)
+        if session_id and isinstance(found, Session):
+            found.know(session_id)
+        return found
+
+    async def current(self, session: Session) -> Session | Receipt:
+        """Return what goes on in a session's place; raises as `Sessions.current` does."""
+        key, caller = session.secret_digest, session.caller
+        here = self._usable(key, caller)
+        if here is not None:
+            return here
+        found = await self._bring_back(key, caller, None)
+        if isinstance(found, Session):
+            found.know(session.id)
+        return found
+
+    async def adopt(self, trajectory_id: str) -> Session:
+        """Go on with a session, by its record's id; raises as `Sessions.adopt` does."""
+        self._adoption.watch()
+        found = await self._resumption.bring_back(trajectory_id, connection=None)
+        if isinstance(found, Receipt):
+            raise SessionEnded(ended_text(found))
+        return found
+
+    def here(self, session_id: str | None, caller: Caller) -> Session | None:
+        """Return a caller's session, if this process runs it or ended it; else None."""
+        key = digest(session_id) if session_id else caller.session
+        if key is None or not caller.sees(key):
+            return None
+        session = self._usable(key, caller)
+        if session is not None:
+            session.know(session.id or session_id or "")
+        return session
+
+    def _usable(self, key: str, caller: Caller) -> Session | None:
+        """A session that can be used at once; None where it must be waited for, or is not here."""
+        session = self._roster.get(key)
+        if session is None or session.caller.principal != caller.principal:
+            return None
+        if session.is_let_go:
+            return session if self._resumption.is_stopped else None
+        # Nobody overtakes those who wait for it.
+        waits = self._turns.waits_for((key, caller.principal))
+        return None if waits or session.state == "resuming" else session
+
+    async def _bring_back(
+        self, key: str, caller: Caller, wait_s: float | None
+    ) -> Session | Receipt:
+        try:
+            with anyio.fail_after(wait_s):
+                return await self._turns.take(
+                    (key, caller.principal), lambda: self._look_up(key, caller)
+                )
+        except TimeoutError:
+            raise SessionResuming(RESUMING) from None
+
+    async def _look_up(self, key: str, caller: Caller) -> Session | Receipt:
+        """Look a session up in the store, and bring it back if it goes on."""
+        stored = await self._store.find_session(key, principal=caller.principal)
+        if stored is None:
+            raise _not_found(caller)
+        trajectory_id, receipt = stored
+        if receipt is not None:
+            return receipt
+        self._adoption.watch()
+        return await self._resumption.bring_back(trajectory_id, connection=caller.connection)
+
+
+def _not_found(caller: Caller) -> SessionNotFound:
+    if caller.is_agent:
+        return SessionNotFound("There is no such session. Leave `session` out: you have just one.")
+    return SessionNotFound(
+        "There is no such session. Pass the `session` that start_task returned, or call "
+        "start_task to begin a new one."
+    )

@@ -1,0 +1,53 @@
+"""Tables, statements and migrations: all that uses SQLAlchemy, which loads here and nowhere else.
+
+Functions take an open connection, on the thread of whoever reads or writes. `schema.py` declares
+the tables and `columns.py` their types, `engine.py` opens and migrates a database. `statements.py`
+gives the driver what every call writes; the other statements are in `writing.py`, `sessions.py`,
+`servers.py`, `jobs.py`, `plans.py` and `reading.py`. `damage.py` names the rows that cannot be
+read. Each module loads when it is first used.
+"""
+
+from typing import TYPE_CHECKING
+
+from hud_mcp.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from sqlalchemy.exc import IntegrityError, SQLAlchemyError
+
+    from hud_mcp.store.sql import (
+        engine,
+        jobs,
+        plans,
+        reading,
+        servers,
+        sessions,
+        statements,
+        writing,
+    )
+else:
+    __getattr__ = lazy_names(
+        __name__,
+        "hud_mcp.store.sql.engine",
+        "hud_mcp.store.sql.jobs",
+        "hud_mcp.store.sql.plans",
+        "hud_mcp.store.sql.reading",
+        "hud_mcp.store.sql.servers",
+        "hud_mcp.store.sql.sessions",
+        "hud_mcp.store.sql.statements",
+        "hud_mcp.store.sql.writing",
+        "sqlalchemy.exc:IntegrityError",
+        "sqlalchemy.exc:SQLAlchemyError",
+    )
+
+__all__ = [
+    "IntegrityError",
+    "SQLAlchemyError",
+    "engine",
+    "jobs",
+    "plans",
+    "reading",
+    "servers",
+    "sessions",
+    "statements",
+    "writing",
+]

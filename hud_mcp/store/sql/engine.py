@@ -1,0 +1,299 @@
+"""Opening a database: how SQLite is set up, what version the tables have, and migrating them."""
+
+import errno
+import logging
+import os
+import sqlite3
+import time
+from collections.abc import Set as AbstractSet
+from pathlib import Path
+from typing import Any, cast
+
+from sqlalchemy import Connection, Engine, Inspector, create_engine, event, inspect, make_url
+from sqlalchemy.exc import ArgumentError, NoSuchModuleError, OperationalError, SQLAlchemyError
+
+from hud_mcp.errors import StoreFailed
+from hud_mcp.lazy import libraries
+from hud_mcp.store.json_text import to_json
+from hud_mcp.store.private import is_open_to_others, make_private_file, make_private_folder
+from hud_mcp.store.sql import schema
+from hud_mcp.store.sql.schema import VERSION
+
+__all__ = ["check_file", "concerns_all", "open_engine", "passes", "remedy", "why"]
+
+logger = logging.getLogger(__name__)
+
+_BUSY_S = 15
+"""How long a commit waits for another process's lock on a SQLite file."""
+
+_CONNECT_S = 10
+"""How long a database is waited for that does not answer."""
+
+_OPENING_LOCK = 4_873_120
+"""The advisory lock of PostgreSQL under which the tables are made or changed."""
+
+
+def open_engine(url: str, path: Path | None) -> Engine:
+    """Open a database, and make or migrate its tables.
+
+    Args:
+        url: Its SQLAlchemy URL.
+        path: The file, where it is SQLite's.
+
+    Raises:
+        StoreFailed: The URL is none, or the store was written by a newer version; that one
+            stays as it is.
+    """
+    if path is not None:
+        make_private_folder(path.parent)
+        # SQLite gives its -wal and -shm the mode of the file itself.
+        if not make_private_file(path) and is_open_to_others(path):
+            logger.warning("others on this machine may read %s; chmod 600 keeps it yours", path)
+    elif url.startswith(("sqlite:", "sqlite+pysqlite:")):
+        raise StoreFailed(
+            "The store cannot be opened: a database in memory keeps nothing. Give a file's path."
+        )
+    try:
+        options = {} if path else {"pool_pre_ping": True}
+        engine = create_engine(
+            url,
+            hide_parameters=True,
+            json_serializer=to_json,
+            connect_args=_connect_args(url),
+            **options,
+        )
+    except (ArgumentError, NoSuchModuleError, ImportError) as exc:
+        raise StoreFailed(
+            f"The store cannot be opened: {why(exc)}. Give a file's path, or a URL such as "
+            "postgresql+psycopg://user@host/database (install hud-mcp[postgresql])."
+        ) from exc
+    if path is not None:
+
+        @event.listens_for(engine, "connect")
+        def _configure(connection: Any, record: Any) -> None:
+            _use_wal(connection)
+            for pragma in ("synchronous=FULL", "foreign_keys=ON"):
+                connection.execute(f"PRAGMA {pragma}")
+            record.info["file"] = (path, path.stat())
+
+    try:
+        _prepare_tables(engine)
+    except BaseException:
+        engine.dispose()
+        raise
+    return engine
+
+
+class _FileGone(OSError):
+    """The file that a connection writes to is not the one that is in its place."""
+
+
+def check_file(connection: Connection) -> None:
+    """See to it that what a transaction writes can be read.
+
+    Raises:
+        OSError: SQLite's file was deleted, moved or replaced. It would write on without an error,
+            into a file that nobody can open.
+    """
+    if connection.dialect.name != "sqlite":
+        return
+    path, opened = connection.info["file"]
+    try:
+        is_there = os.path.samestat(path.stat(), opened)
+    except FileNotFoundError:
+        is_there = False
+    if not is_there:
+        raise _FileGone(errno.ENOENT, "its file was deleted, moved or replaced")
+
+
+def why(error: Exception) -> str:
+    """What went wrong, without the place, which is for the log."""
+    if _is_unreachable(error):
+        return "the database cannot be reached"
+    original = getattr(error, "orig", None) or error
+    if isinstance(original, OSError) and original.strerror:
+        return original.strerror  # without the path
+    return str(original).strip().splitlines()[0] if str(original).strip() else repr(original)
+
+
+def remedy(error: Exception) -> str:
+    """What to do about it, before the call is made again."""
+    if _is_locked(error):
+        return "let the process that holds its lock finish, or end it"
+    if _is_unreachable(error):
+        return "start the database, or correct the store's URL"
+    if isinstance(error, _FileGone):
+        return "put it back, or start the server again"
+    if isinstance(getattr(error, "orig", None) or error, UnicodeError):
+        return "leave out the halves of characters, which no encoding has"
+    return "free space or make it writable"
+
+
+def concerns_all(error: Exception) -> bool:
+    """Whether every other write would fail for the same reason, perhaps after as long a wait."""
+    return _is_locked(error) or _is_unreachable(error)
+
+
+def passes(error: Exception) -> bool:
+    """Whether the same transaction may well succeed at once.
+
+    It was chosen to end a deadlock, or the database was started again under it.
+    """
+    original = getattr(error, "orig", None)
+    if getattr(original, "sqlstate", None) in {"40001", "40P01"}:
+        return True
+    return bool(getattr(error, "connection_invalidated", False))
+
+
+def _is_locked(error: Exception) -> bool:
+    original = getattr(error, "orig", None)
+    if not isinstance(original, sqlite3.OperationalError):
+        return False
+    primary = (getattr(original, "sqlite_errorcode", None) or 0) & 0xFF
+    return primary in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+
+
+def _is_unreachable(error: Exception) -> bool:
+    """Whether no connection could be made to a database that is a server."""
+    if not isinstance(error, OperationalError) or error.statement is not None:
+        return False
+    return hasattr(error.orig, "sqlstate")
+
+
+def _connect_args(url: str) -> dict[str, Any]:
+    """What a driver is told beyond the URL, which has the last word."""
+    parsed = make_url(url)
+    name, value = {
+        "sqlite": ("timeout", _BUSY_S),
+        "postgresql": ("connect_timeout", _CONNECT_S),
+    }.get(parsed.get_backend_name(), ("", 0))
+    return {name: value} if name and name not in parsed.query else {}
+
+
+def _use_wal(connection: Any) -> None:
+    """Switch to WAL; SQLite itself does not wait while another process does the same."""
+    give_up_s = time.monotonic() + _BUSY_S
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+        except sqlite3.OperationalError as exc:
+            if exc.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > give_up_s:
+                raise
+            time.sleep(0.02)
+        else:
+            return
+
+
+def _prepare_tables(engine: Engine) -> None:
+    with engine.connect() as connection:
+        version = _version(connection)
+        if version == VERSION:  # as nearly always; nothing is locked for it
+            _check_columns(connection)
+            return
+    sqlite = engine.dialect.name == "sqlite"
+    remakes = sqlite and version is not None
+    with engine.connect() as connection:
+        if remakes:  # a table that is made anew must not take the rows that refer to it with it
+            connection.exec_driver_sql("PRAGMA foreign_keys=OFF")
+        if sqlite:
+            # Of two processes that open a file at once, one waits here and finds it made.
+            connection.exec_driver_sql("BEGIN IMMEDIATE")
+        elif engine.dialect.name == "postgresql":
+            connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_OPENING_LOCK})")
+        _make_or_migrate(connection)
+        connection.commit()
+        if remakes:
+            connection.exec_driver_sql("PRAGMA foreign_keys=ON")
+
+
+def _make_or_migrate(connection: Connection) -> None:
+    version = _version(connection)
+    if version is None:
+        schema.metadata.create_all(connection)
+        connection.execute(schema.versions.insert().values(version=schema.VERSION))
+    elif version < schema.VERSION:
+        _migrate(connection, version)
+        connection.execute(schema.versions.update().values(version=schema.VERSION))
+    elif version > schema.VERSION:
+        raise StoreFailed(
+            f"The store has version {version}, this program reads up to {schema.VERSION}; "
+            "update hud-mcp, or name another store with --store."
+        )
+
+
+def _version(connection: Connection) -> int | None:
+    """The version of the tables; None where there are none.
+
+    Raises:
+        StoreFailed: The database has tables of these names that are another program's; or it is
+            a store that has lost its version.
+    """
+    inspector = inspect(connection)
+    taken = set(schema.metadata.tables) & set(inspector.get_table_names())
+    if not taken:
+        return None
+    rows: list[Any] = []
+    if "versions" in taken:
+        rows = list(connection.exec_driver_sql("SELECT * FROM versions").fetchmany(2))
+    if len(rows) != 1 or len(rows[0]) != 1 or not isinstance(rows[0][0], int):
+        if _is_ours(inspector, taken):
+            raise _damaged("no version")
+        raise StoreFailed(
+            f"The store cannot be opened: the database has tables of another program "
+            f"({', '.join(sorted(taken))}). Give hud-mcp a database of its own."
+        )
+    return cast("int", rows[0][0])
+
+
+def _check_columns(connection: Connection) -> None:
+    """See to it that every table and column is there that this version has.
+
+    Raises:
+        StoreFailed: One is missing; the text names it.
+    """
+    found = inspect(connection).get_multi_columns(filter_names=list(schema.metadata.tables))
+    there = {name: {column["name"] for column in of} for (_, name), of in found.items()}
+    missing: list[str] = []
+    for name, table in schema.metadata.tables.items():
+        if name not in there:
+            missing.append(f"table {name}")
+        else:
+            missing += [f"column {c}" for c in table.columns if c.name not in there[name]]
+    if missing:
+        raise _damaged(f"no {' and no '.join(missing[:3])}")
+
+
+def _is_ours(inspector: Inspector, taken: AbstractSet[str]) -> bool:
+    """Whether sessions, steps and jobs are there as every version has had them."""
+    if not {"sessions", "steps", "jobs"} <= taken:
+        return False
+    columns = {column["name"] for column in inspector.get_columns("sessions")}
+    return {"secret_digest", "receipt", "principal"} <= columns
+
+
+def _damaged(lacks: str) -> StoreFailed:
+    return StoreFailed(
+        f"The store is damaged: it has {lacks}. Restore it from a copy, or name another store "
+        "with --store. It was left as it is."
+    )
+
+
+def _migrate(connection: Connection, version: int) -> None:
+    """Run the revisions after a version.
+
+    Raises:
+        StoreFailed: One failed; the transaction is to be rolled back.
+    """
+    config = libraries.AlembicConfig()
+    # Alembic reads a percent sign as the beginning of a variable.
+    folder = str(Path(__file__).parent / "migrations").replace("%", "%%")
+    config.set_main_option("script_location", folder)
+    config.attributes["connection"] = connection
+    try:
+        libraries.alembic_command.stamp(config, f"{version:04d}")
+        libraries.alembic_command.upgrade(config, "head")
+    except (SQLAlchemyError, libraries.CommandError) as exc:
+        raise StoreFailed(
+            f"The store of version {version} could not be brought up to date: {why(exc)}. It is "
+            "as it was; mend it, or name another store with --store."
+        ) from exc

@@ -1,0 +1,233 @@
+"""Trajectories as the tables hold them, read as values. Each function takes an open connection."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import ValidationError
+from sqlalchemy import Connection, Row, Select, func, select
+
+from hud_mcp.errors import SourceNotFound, did_you_mean
+from hud_mcp.record.trajectory import Receipt, Trajectory, TrajectoryStep, TrajectorySummary
+from hud_mcp.store.characters import printable
+from hud_mcp.store.sql.damage import UNKNOWN, damage, first_fault, read_value, sound_json
+from hud_mcp.store.sql.plans import is_foreign
+from hud_mcp.store.sql.schema import jobs, logs, sessions, steps
+from hud_mcp.task import Task
+
+__all__ = [
+    "find_id",
+    "load_lines",
+    "load_steps",
+    "load_summaries",
+    "load_trajectories",
+    "read_receipt",
+    "session_row",
+    "trajectory_ids",
+]
+
+_PLURALS = {"job": "jobs", "trajectory": "trajectories"}
+_SHOWN_IDS = 5
+"""How many ids an error names."""
+
+
+def session_row(connection: Connection, trajectory_id: str) -> Row[Any] | None:
+    """A session's row by the record's id."""
+    return connection.execute(select(sessions).where(sessions.c.id == trajectory_id)).one_or_none()
+
+
+def load_lines(connection: Connection, trajectory_id: str, after: int) -> list[tuple[int, str]]:
+    """The lines of a session's log that were written after another, with their numbers."""
+    query = select(logs).where(logs.c.session_id == trajectory_id, logs.c.id > after)
+    rows = connection.execute(query.order_by(logs.c.id))
+    return [(row.id, _line(row)) for row in rows]
+
+
+def load_summaries(
+    connection: Connection,
+    *,
+    job_id: str | None = None,
+    live_token: str | None = None,
+    task_id: str | None = None,
+    newest_first: bool = False,
+    limit: int | None = None,
+) -> list[TrajectorySummary]:
+    """Trajectories without their steps, in the order in which they began."""
+    # Numbered from 0 without gaps: the last one is found without reading the others.
+    last = select(func.max(steps.c.step)).where(steps.c.session_id == sessions.c.id)
+    count = func.coalesce(last.scalar_subquery() + 1, 0)
+    started = sessions.c.started_at
+    query = select(sessions, count.label("step_count"), is_foreign().label("foreign")).order_by(
+        *((started.desc(), sessions.c.id.desc()) if newest_first else (started, sessions.c.id))
+    )
+    if live_token is not None:
+        query = query.where(sessions.c.live_token == live_token)
+    elif task_id is not None:
+        query = query.where(
+            sound_json(connection, sessions.c.task)["id"].as_string() == printable(task_id)
+        )
+    else:
+        query = query.where(
+            sessions.c.job_id.is_(None) if job_id is None else sessions.c.job_id == job_id
+        )
+    return [_summary(row) for row in connection.execute(query.limit(limit))]
+
+
+def trajectory_ids(connection: Connection, job_id: str, *, foreign: bool = False) -> list[str]:
+    """The ids of a job's trajectories, or of those foreign to it, in the order they began."""
+    query = select(sessions.c.id).where(
+        sessions.c.job_id == job_id, is_foreign() if foreign else ~is_foreign()
+    )
+    return list(connection.execute(query.order_by(sessions.c.started_at, sessions.c.id)).scalars())
+
+
+def find_id(
+    connection: Connection, kind: Literal["job", "trajectory"], text: str, *, try_next: str
+) -> str:
+    """The whole id that a text stands for: it is the id, or begins no other one.
+
+    Raises:
+        SourceNotFound: There is none, or there are several; the text names them.
+    """
+    id_, at = (
+        (jobs.c.id, jobs.c.created_at) if kind == "job" else (sessions.c.id, sessions.c.started_at)
+    )
+    text = printable(text)
+    newest = select(id_).order_by(at.desc()).limit(1000)
+    begun = newest.where(id_.startswith(text, autoescape=True))
+    # SQLite's LIKE does not tell small letters from capitals.
+    found = [i for i in connection.execute(begun).scalars() if i.startswith(text)]
+    if text in found or len(found) == 1:
+        return text if text in found else found[0]
+    if found and text:
+        shown = ", ".join(found[:_SHOWN_IDS]) + (", …" if len(found) > _SHOWN_IDS else "")
+        raise SourceNotFound(
+            f"{text!r} begins the ids of {len(found)} {_PLURALS[kind]}: {shown}. Give more of it."
+        )
+    hint = did_you_mean(text, connection.execute(newest).scalars())
+    raise SourceNotFound(f"The store has no {kind} {text!r}.{hint} {try_next}")
+
+
+def load_steps(
+    connection: Connection, screenshots: Path, trajectory_id: str, start: int, stop: int | None
+) -> list[TrajectoryStep]:
+    """The steps from `start` up to but not including `stop`."""
+    query = select(steps).where(steps.c.session_id == trajectory_id, steps.c.step >= start)
+    if stop is not None:
+        query = query.where(steps.c.step < stop)
+    rows = connection.execute(query.order_by(steps.c.step))
+    return [_read_step(row, screenshots) for row in rows]
+
+
+def load_trajectories(
+    connection: Connection,
+    screenshots: Path,
+    *,
+    ids: Sequence[str] | None = None,
+    job_id: str | None = None,
+) -> list[Trajectory]:
+    """Whole records, in the order in which they began."""
+    wanted = sessions.c.job_id == job_id if ids is None else sessions.c.id.in_(list(ids))
+    query = select(sessions, is_foreign().label("foreign"))
+    rows = connection.execute(query.where(wanted).order_by(sessions.c.started_at)).all()
+    step_rows: dict[str, list[TrajectoryStep]] = {row.id: [] for row in rows}
+    lines: dict[str, list[str]] = {row.id: [] for row in rows}
+    chosen: Select[Any] = select(sessions.c.id).where(wanted)
+    query = select(steps).where(steps.c.session_id.in_(chosen)).order_by(steps.c.step)
+    for row in connection.execute(query):
+        step_rows[row.session_id].append(_read_step(row, screenshots))
+    query = select(logs).where(logs.c.session_id.in_(chosen)).order_by(logs.c.at, logs.c.id)
+    for row in connection.execute(query):
+        lines[row.session_id].append(_line(row))
+    return [_read_trajectory(row, step_rows[row.id], lines[row.id]) for row in rows]
+
+
+def read_task(row: Row[Any]) -> Task:
+    """The task of a session's row.
+
+    Raises:
+        DamagedRecord: It is not what was written.
+    """
+    return read_value(Task, row.task, f"the task of {row.id}")
+
+
+def read_receipt(row: Row[Any]) -> Receipt | None:
+    """The receipt in a session's row.
+
+    Raises:
+        StoreFailed: It is damaged.
+    """
+    return (
+        None
+        if row.receipt is None
+        else read_value(Receipt, row.receipt, f"the receipt of {row.id}")
+    )
+
+
+def _line(row: Row[Any]) -> str:
+    if not isinstance(row.at, datetime):
+        raise damage(f"log line {row.id} of {row.session_id}", f"at: {row.at.why}")
+    return f"{row.at:%H:%M:%S} {row.text}"
+
+
+def _read_step(row: Row[Any], screenshots: Path) -> TrajectoryStep:
+    step = read_value(TrajectoryStep, row.row, f"step {row.step} of {row.session_id}")
+    if step.screenshot is None:
+        return step
+    url = (screenshots / step.screenshot.name).resolve().as_uri()
+    return step.model_copy(update={"observation_url": url})
+
+
+def _read_trajectory(row: Row[Any], steps: list[TrajectoryStep], lines: list[str]) -> Trajectory:
+    fields = {
+        "id": row.id,
+        "job_id": row.job_id,
+        "environment": row.environment,
+        "environment_version": row.environment_version,
+        "task": read_task(row),
+        "context": row.context,
+        "seed": row.seed,
+        "prompt": row.prompt,
+        "steps": tuple(steps),
+        "logs": "\n".join(lines) or None,
+        "receipt": read_receipt(row),
+        "started_at": row.started_at,
+        "ended_at": row.ended_at,
+        "record": row.record or "durable",
+        "foreign": bool(row.foreign),
+    }
+    return read_value(Trajectory, fields, f"session {row.id}")
+
+
+def _summary(row: Row[Any]) -> TrajectorySummary:
+    """A row in short; where it is damaged, all that can still be read of it."""
+    fields = {
+        "id": row.id,
+        "job_id": row.job_id,
+        "environment": row.environment,
+        "task": row.task,
+        "context": row.context,
+        "seed": row.seed,
+        "step_count": row.step_count,
+        "receipt": row.receipt,
+        "reward_policy": row.reward_policy,
+        "answered": row.answered_at is not None,
+        "live_token": row.live_token,
+        "started_at": row.started_at,
+        "ended_at": row.ended_at,
+        "foreign": bool(row.foreign),
+    }
+    try:
+        return TrajectorySummary.model_validate(fields)
+    except ValidationError as exc:
+        bad = {error["loc"][0] for error in exc.errors(include_url=False)}
+        said = str(damage(f"session {row.id}", first_fault(exc)))
+    instead = {
+        "environment": "?",
+        "task": Task(id=row.id, env="?", template="?"),
+        "reward_policy": "hidden",
+        "started_at": UNKNOWN,
+    }
+    sound = {name: value for name, value in fields.items() if name not in bad}
+    return TrajectorySummary.model_validate({**instead, **sound, "damage": said})

@@ -1,0 +1,146 @@
+"""The store's tables. Importing this loads SQLAlchemy; only an opened store does.
+
+A change here needs a revision in `migrations/versions/` and a higher `VERSION`; a test
+compares what the revisions make with what is declared.
+"""
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+    text,
+)
+
+from hud_mcp.store.sql.columns import Id, Json, Utc
+
+__all__ = [
+    "VERSION",
+    "job_runs",
+    "job_tasks",
+    "jobs",
+    "logs",
+    "metadata",
+    "servers",
+    "sessions",
+    "snapshots",
+    "steps",
+    "versions",
+]
+
+VERSION = 4
+"""Of the tables' form, and the number of the newest revision; a store of a newer one is refused."""
+
+metadata = MetaData()
+
+versions = Table("versions", metadata, Column("version", Integer, primary_key=True))
+
+servers = Table(
+    "servers",
+    metadata,
+    Column("id", Id(64), primary_key=True),
+    Column("machine", String(64), nullable=False),  # since it was started
+    Column("started_at", Utc, nullable=False),
+    Column("beat_at", Utc, nullable=False),  # its last sign of life, by the database's clock
+    Column("beat_s", Float(53), nullable=False),  # the same, by its machine's monotonic clock
+)
+
+jobs = Table(
+    "jobs",
+    metadata,
+    Column("id", Id(64), primary_key=True),
+    Column("created_at", Utc, nullable=False),
+    Column("row", Json, nullable=False),  # the Job
+    Column("planned", Boolean),  # whether only runs of its plan count; none of before there were
+)
+
+job_tasks = Table(
+    "job_tasks",
+    metadata,
+    Column("job_id", Id(64), ForeignKey("jobs.id"), primary_key=True),
+    Column("position", Integer, primary_key=True),
+    Column("row", Json, nullable=False),  # the Task
+)
+
+job_runs = Table(
+    "job_runs",
+    metadata,
+    Column("job_id", Id(64), ForeignKey("jobs.id"), primary_key=True),
+    Column("run", Id(64), primary_key=True),  # the SHA-256 of a session's id, before it begins
+)
+
+sessions = Table(
+    "sessions",
+    metadata,
+    Column("id", Id(64), primary_key=True),  # the trajectory's id; public
+    Column("secret_digest", Id(64), nullable=False),  # the SHA-256 of the session id
+    Column("job_id", Id(64), ForeignKey("jobs.id")),
+    Column("principal", String(512)),
+    Column("environment", String(64), nullable=False),
+    Column("environment_version", String(64), nullable=False),
+    Column("environment_digest", String(64)),
+    Column("task", Json, nullable=False),
+    Column("context", Json, nullable=False),
+    Column("seed", BigInteger),
+    Column("prompt", Text),
+    Column("reward_policy", String(16)),
+    Column("start_key", Id(64)),  # of whose start of what in which job it is
+    Column("attempt", Integer),  # and the how manieth, from 1
+    Column("record", String(16)),  # how its steps are written; none of before there was a choice
+    Column("unflushed", Boolean),  # whether its agent may have been told of steps that are not here
+    Column("live_token", Id(64)),  # opens the live page, and nothing else
+    Column("owner", Id(64)),  # the server that runs it, or ended it; none where it waits
+    Column("answered_at", Utc),
+    Column("released_at", Utc),  # when its last server let go of it
+    Column("receipt", Json),
+    Column("started_at", Utc, nullable=False),
+    Column("ended_at", Utc),
+    UniqueConstraint("secret_digest", name="sessions_secret"),
+    UniqueConstraint("live_token", name="sessions_live"),
+    # A list is in the order of start, and all that go on are found among many that have ended.
+    Index("sessions_job", "job_id", "started_at", "id"),
+    Index("sessions_start", "start_key", "attempt"),
+    Index(
+        "sessions_going_on",
+        "owner",
+        sqlite_where=text("ended_at IS NULL"),
+        postgresql_where=text("ended_at IS NULL"),
+    ),
+)
+
+steps = Table(
+    "steps",
+    metadata,
+    Column("session_id", Id(64), ForeignKey("sessions.id"), primary_key=True),
+    Column("step", Integer, primary_key=True),
+    Column("row", Json, nullable=False),  # the TrajectoryStep
+)
+
+snapshots = Table(
+    "snapshots",
+    metadata,
+    Column("session_id", Id(64), ForeignKey("sessions.id"), primary_key=True),
+    Column("step", Integer, nullable=False),  # after which it was taken
+    Column("data", LargeBinary, nullable=False),
+)
+
+logs = Table(
+    "logs",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=True),
+    Column("session_id", Id(64), ForeignKey("sessions.id"), nullable=False),
+    Column("line", Integer),  # its number in the session's own log; none where others added it
+    Column("at", Utc, nullable=False),
+    Column("text", Text, nullable=False),
+    UniqueConstraint("session_id", "line", name="logs_line"),
+    Index("logs_session", "session_id"),
+)

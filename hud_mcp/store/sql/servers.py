@@ -1,0 +1,117 @@
+"""The rows of server processes: entered, kept alive and taken out. Over an open connection."""
+
+import hashlib
+import platform
+import time
+import uuid
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Row, func, literal, select
+
+from hud_mcp.record.trajectory import utc_now
+from hud_mcp.store.sql.schema import servers, sessions
+
+__all__ = [
+    "beat",
+    "find_server",
+    "insert_server",
+    "let_go",
+    "list_others",
+    "look_alone",
+    "machine",
+    "silent_s",
+    "take_free",
+]
+
+_BURYING_LOCK = 4_873_121
+"""The advisory lock of PostgreSQL under which servers are looked at: one looks at a time."""
+
+
+def insert_server(connection: Connection, server_id: str) -> None:
+    """Enter a server, alive now."""
+    connection.execute(
+        servers.insert().values(
+            id=server_id,
+            machine=machine(),
+            started_at=utc_now(),
+            beat_at=_db_now(connection),
+            beat_s=time.monotonic(),
+        )
+    )
+
+
+def beat(connection: Connection, server_id: str) -> bool:
+    """Give a server's sign of life; return whether it is entered."""
+    values = {"beat_at": _db_now(connection), "beat_s": time.monotonic()}
+    mine = servers.update().where(servers.c.id == server_id)
+    return connection.execute(mine.values(**values)).rowcount > 0
+
+
+def find_server(connection: Connection, server_id: str) -> Row[Any] | None:
+    """A server's row; None where it is not entered."""
+    return connection.execute(select(servers).where(servers.c.id == server_id)).one_or_none()
+
+
+def list_others(connection: Connection, server_id: str) -> Sequence[str]:
+    """The ids of all other servers that are entered."""
+    others = select(servers.c.id).where(servers.c.id != server_id).order_by(servers.c.id)
+    return connection.execute(others).scalars().all()
+
+
+def let_go(connection: Connection, server_id: str, at: datetime) -> None:
+    """Let go of every session that a server runs, and take its entry out."""
+    going_on = (sessions.c.owner == server_id, sessions.c.ended_at.is_(None))
+    connection.execute(sessions.update().where(*going_on).values(owner=None, released_at=at))
+    connection.execute(servers.delete().where(servers.c.id == server_id))
+
+
+def take_free(connection: Connection, server_id: str, trajectory_id: str) -> bool:
+    """Make a session a server's that goes on and has no owner; return whether it is now."""
+    free = sessions.update().where(
+        sessions.c.id == trajectory_id, sessions.c.ended_at.is_(None), sessions.c.owner.is_(None)
+    )
+    return connection.execute(free.values(owner=server_id)).rowcount == 1
+
+
+def silent_s(connection: Connection, server: Row[Any]) -> float:
+    """How long ago a server gave its last sign of life, as far as it could give one."""
+    now = connection.execute(select(_db_now(connection))).scalar_one()
+    silent_s = (now - server.beat_at).total_seconds()
+    if server.machine == machine():
+        silent_s = time.monotonic() - server.beat_s
+    if connection.dialect.name == "postgresql":
+        # While the database was down, nobody could write one.
+        start = func.pg_postmaster_start_time(type_=servers.c.beat_at.type)
+        up: timedelta = now - connection.execute(select(start)).scalar_one()
+        silent_s = min(silent_s, up.total_seconds())
+    return silent_s
+
+
+def look_alone(connection: Connection) -> None:
+    """Let one server at a time look at the others' lock files, for to look at one is to hold it.
+
+    SQLite has one writer anyway.
+    """
+    if connection.dialect.name == "postgresql":
+        connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_BURYING_LOCK})")
+
+
+@cache
+def machine() -> str:
+    """This machine since it was started: its processes share a monotonic clock."""
+    try:
+        name = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii")
+    except OSError:
+        name = f"{platform.node()} {uuid.getnode()}"
+    return hashlib.sha256(name.encode()).hexdigest()[:32]
+
+
+def _db_now(connection: Connection) -> ColumnElement[Any]:
+    """The time by which signs of life from other machines are compared: one clock for all."""
+    if connection.dialect.name == "postgresql":
+        return func.clock_timestamp(type_=servers.c.beat_at.type)
+    return literal(utc_now(), servers.c.beat_at.type)

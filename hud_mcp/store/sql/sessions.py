@@ -1,0 +1,94 @@
+"""Sessions that a new server resumes, as the tables hold them. Over an open connection."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, Row, func, select
+
+from hud_mcp.store.sql.reading import load_trajectories, session_row
+from hud_mcp.store.sql.schema import logs, sessions, snapshots
+from hud_mcp.store.stored_session import StoredSession, WaitingSession
+
+__all__ = [
+    "list_owners",
+    "list_waiting",
+    "load_session",
+    "session_by_secret",
+]
+
+
+def load_session(
+    connection: Connection, screenshots: Path, trajectory_id: str
+) -> StoredSession | None:
+    """What is needed to go on with a session; None where there is none of this id."""
+    row = session_row(connection, trajectory_id)
+    if row is None:
+        return None
+    found = load_trajectories(connection, screenshots, ids=[trajectory_id])
+    step, data = _snapshot(connection, trajectory_id)
+    return StoredSession(
+        trajectory=found[0],
+        principal=row.principal,
+        secret_digest=row.secret_digest,
+        reward_policy=row.reward_policy or "hidden",
+        environment_digest=row.environment_digest or "",
+        live_token=row.live_token,
+        snapshot=data,
+        snapshot_step=step,
+        lines=_count_lines(connection, trajectory_id),
+        attempt=row.attempt,
+        unflushed=bool(row.unflushed),
+    )
+
+
+def session_by_secret(connection: Connection, secret_digest: str) -> Row[Any] | None:
+    """A session's row by the hash of its id."""
+    return connection.execute(
+        select(sessions).where(sessions.c.secret_digest == secret_digest)
+    ).one_or_none()
+
+
+def list_owners(connection: Connection) -> Sequence[str]:
+    """The ids of the servers that own a session which goes on."""
+    going_on = (sessions.c.ended_at.is_(None), sessions.c.owner.is_not(None))
+    return connection.execute(select(sessions.c.owner).where(*going_on).distinct()).scalars().all()
+
+
+def list_waiting(connection: Connection, environments: Sequence[str]) -> list[WaitingSession]:
+    """The sessions of some environments that go on and that no server owns, oldest first."""
+    waiting = select(sessions).where(
+        sessions.c.ended_at.is_(None),
+        sessions.c.owner.is_(None),
+        sessions.c.environment.in_(list(environments)),
+    )
+    return [_waiting(row) for row in connection.execute(waiting.order_by(sessions.c.started_at))]
+
+
+def _snapshot(connection: Connection, trajectory_id: str) -> tuple[int, bytes | None]:
+    """A session's last snapshot and the step after which it was taken; (-1, None) without one."""
+    row = connection.execute(
+        select(snapshots.c.step, snapshots.c.data).where(snapshots.c.session_id == trajectory_id)
+    ).one_or_none()
+    return (-1, None) if row is None else (row.step, row.data)
+
+
+def _count_lines(connection: Connection, trajectory_id: str) -> int:
+    """How many lines a session's own log has."""
+    last = connection.execute(
+        select(func.max(logs.c.line)).where(logs.c.session_id == trajectory_id)
+    ).scalar_one()
+    return 0 if last is None else last + 1
+
+
+def _waiting(row: Row[Any]) -> WaitingSession:
+    return WaitingSession(
+        trajectory_id=row.id,
+        environment=row.environment,
+        principal=row.principal,
+        has_prompt=row.prompt is not None,
+        answered=row.answered_at is not None,
+        since=row.released_at or row.started_at,
+        started_at=row.started_at,
+        unflushed=bool(row.unflushed),
+    )

@@ -1,0 +1,39 @@
+"""Our selector engines, which run in the world of Playwright's own scripts."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from playwright.async_api import Playwright
+
+__all__ = ["NEAR", "TARGET", "register_engines"]
+
+NEAR = "hudnear"
+"""The name in selectors of the engine that has a large page read near its view; see `near.js`."""
+
+TARGET = "hudtarget"
+"""The name of the one that shows what it matches to the page's tracker, by the tracker's key.
+
+A handle of an element would do the same, but Playwright puts 300 KB of script into a document's
+own world before it makes the first one there, which takes 40 ms.
+"""
+
+_NEAR = Path(__file__).with_name("near.js").read_text()
+
+_TARGET = """(() => {
+  const show = (element, key) => {
+    element.dispatchEvent(new Event(`${key}target`, { composed: true }));
+    return element;
+  };
+  return { query: show, queryAll: (element, key) => [show(element, key)] };
+})()"""
+
+
+async def register_engines(playwright: "Playwright") -> None:
+    """Give them to every page that is opened from now on. Once for each driver.
+
+    Raises:
+        Error: Playwright's.
+    """
+    await playwright.selectors.register(NEAR, _NEAR, content_script=True)
+    await playwright.selectors.register(TARGET, _TARGET, content_script=True)

@@ -1,0 +1,173 @@
+"""What pages say of themselves when they are asked from outside of their scripts."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from hud_mcp.errors import ActionFailed
+from hud_mcp.worlds.browser.accessibility import read_accessible
+from hud_mcp.worlds.browser.calls import Calls
+from hud_mcp.worlds.browser.devtools import is_end
+from hud_mcp.worlds.browser.hits import matching
+from hud_mcp.worlds.browser.slot import Slot
+from hud_mcp.worlds.browser.tab import Tab
+
+if TYPE_CHECKING:
+    from playwright.async_api import ElementHandle, Frame
+
+__all__ = ["PageReader", "complete_cookie"]
+
+_MOST_ELEMENTS = 100
+
+
+class PageReader:
+    """What graders and setups ask of the page that is shown.
+
+    Args:
+        slot: The session's context.
+        calls: What each question is asked in.
+    """
+
+    def __init__(self, slot: Slot, calls: Calls) -> None:
+        self._slot = slot
+        self._calls = calls
+        self._tabs = calls.tabs
+
+    async def accessible_text(self) -> str:
+        """What the page tells a screen reader: a line for each element, with its role and name.
+
+        Chromium's own tree, of the page and its frames. No script answers in its place; a page
+        can still be made to show, and to name, anything, as for `text`.
+
+        Raises:
+            BrokenByAgent: The agent's page does not answer.
+            EnvironmentFailed: The browser is gone.
+        """
+
+        async def read(tab: Tab) -> str:
+            return await read_accessible(await tab.cdp())
+
+        return await self._calls.ask(read)
+
+    async def text(self) -> str:
+        """The words that the page shows, as `innerText` has them.
+
+        They are what the page says of itself. A script of the page writes any there, an agent
+        may open any page that has them, and a DevTools client changes both: believe them of what
+        an agent should see, and `state` or `verifier` of what it has done.
+
+        Raises:
+            BrokenByAgent: The agent's page does not answer.
+            EnvironmentFailed: The browser is gone.
+        """
+
+        async def read(tab: Tab) -> str:
+            return await _words_of(tab.page.main_frame)
+
+        return await self._calls.ask(read)
+
+    async def words(self) -> str:
+        """The words that the page and its frames show, a frame after the other.
+
+        Read from outside of their scripts, as `text` is.
+
+        Raises:
+            ActionFailed: They did not say in time.
+            EnvironmentFailed: The browser is gone.
+        """
+
+        async def read(tab: Tab) -> str:
+            return "\n".join([await _words_of(frame) for frame in tab.page.frames])
+
+        return await self._calls.ask(read)
+
+    async def texts_of(self, selector: str) -> list[str]:
+        """The text of each element that a selector matches, of the first hundred.
+
+        Read from outside of the page's scripts: what they override deceives nobody.
+
+        Raises:
+            ActionFailed: It is no selector, or the page did not answer in time.
+            EnvironmentFailed: The browser is gone.
+        """
+
+        async def read(tab: Tab) -> list[str]:
+            found = await tab.page.query_selector_all(selector)
+            return [await _text_of(element) for element in found[:_MOST_ELEMENTS]]
+
+        return await self._calls.ask(read)
+
+    async def matching(self, selector: str, targets: Sequence[str]) -> list[bool]:
+        """Whether a selector matches each of what actions hit, as their effects say it.
+
+        Raises:
+            ActionFailed: It is no selector.
+            EnvironmentFailed: The browser is gone.
+        """
+        browser = self._slot.context.browser
+        if not targets or browser is None:
+            return [False] * len(targets)
+        async with self._calls.working():
+            return await matching(browser, selector, targets)
+
+    async def wait_for(self, selector: str, seconds: float) -> None:
+        """Wait until an element that a selector matches can be seen.
+
+        Raises:
+            ActionFailed: None was to be seen in time.
+            EnvironmentFailed: The browser is gone.
+        """
+        from playwright.async_api import TimeoutError as TooLate  # noqa: PLC0415  # loads on use
+
+        async with self._calls.working(seconds + self._calls.act_bound_s):
+            tab = await self._tabs.ensure_open()
+            try:
+                await tab.page.wait_for_selector(selector, timeout=seconds * 1000)
+            except TooLate as exc:
+                raise ActionFailed(
+                    f"{selector!r} was not to be seen within {seconds:g} s."
+                ) from exc
+
+
+def complete_cookie(cookie: dict[str, Any], url: str) -> Any:
+    """A cookie with what it is of.
+
+    Args:
+        cookie: Its fields, as Playwright takes them.
+        url: The page's, which it is of where it does not say.
+
+    Raises:
+        ActionFailed: It lacks a name or a value, or there is no page that it could be of.
+    """
+    if not all(isinstance(cookie.get(name), str) for name in ("name", "value")):
+        raise ActionFailed("A cookie has a 'name' and a 'value', which are texts.")
+    if cookie.get("url") or cookie.get("domain"):
+        return cookie if cookie.get("url") else {"path": "/", **cookie}
+    if not url.startswith(("http://", "https://")):
+        raise ActionFailed(
+            f"The cookie {cookie['name']!r} is of no page. Open one first, or give a 'url'."
+        )
+    return {**cookie, "url": url}
+
+
+async def _text_of(element: "ElementHandle") -> str:
+    from playwright.async_api import Error  # noqa: PLC0415  # loads on use
+
+    try:
+        return await element.inner_text()
+    except Error as exc:
+        if is_end(exc):
+            raise
+        return await element.text_content() or ""  # of a drawing, or gone meanwhile
+
+
+async def _words_of(frame: "Frame") -> str:
+    """What a document shows, asked from outside of its scripts; nothing of one that went away."""
+    from playwright.async_api import Error  # noqa: PLC0415  # loads on use
+
+    try:
+        body = await frame.query_selector("body")
+        return await body.inner_text() if body is not None else ""
+    except Error as exc:
+        if is_end(exc) or not frame.is_detached():
+            raise
+        return ""

@@ -1,0 +1,176 @@
+"""One isolated context of the browser: opened, given to a session, cleared or closed."""
+
+import asyncio
+import logging
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING
+
+import anyio
+
+from hud_mcp.worlds.browser.clipboard import Clipboard
+from hud_mcp.worlds.browser.crashes import Crashes
+from hud_mcp.worlds.browser.devtools import attach, send
+from hud_mcp.worlds.browser.options import SlotOptions
+from hud_mcp.worlds.browser.proxy import SessionProxy
+from hud_mcp.worlds.browser.settle import TRACKER_SCRIPT
+
+if TYPE_CHECKING:
+    from playwright.async_api import Browser, BrowserContext, CDPSession, Page
+
+__all__ = ["Slot"]
+
+logger = logging.getLogger(__name__)
+
+OPEN_BOUND_S = 20.0
+CLOSE_BOUND_S = 5.0
+CLEAR_BOUND_S = 5.0
+
+_BYPASS = "<-loopback>"
+"""Chromium reaches loopback addresses past its proxy but for this; nothing else is reached so.
+
+Source: net/docs/proxy.md, "Proxy bypass rules".
+"""
+
+
+class Slot:
+    """One isolated context with a blank page and its own proxy, before a session has it."""
+
+    def __init__(
+        self,
+        proxy: SessionProxy,
+        context: "BrowserContext",
+        page: "Page",
+        cdp: "CDPSession",
+        options: SlotOptions,
+    ) -> None:
+        self.proxy = proxy
+        self.options = options
+        self.context = context
+        self.page = page
+        self.cdp = cdp
+        self.crashes: Crashes | None = None
+        self.clipboard = Clipboard()
+        self.crashed = False
+        self._scripts = AsyncExitStack()
+        page.on("crash", self._on_crash)
+
+    @property
+    def usable(self) -> bool:
+        """Whether its page is alive."""
+        return not self.crashed and not self.page.is_closed()
+
+    def _on_crash(self, _page: "Page") -> None:
+        self.crashed = True
+
+    @classmethod
+    async def open(cls, browser: "Browser", options: SlotOptions) -> "Slot":
+        """Open a proxy, a context that has it as its proxy, and a page.
+
+        If this call fails or is cancelled, nothing stays open.
+        """
+        proxy = SessionProxy()
+        context: BrowserContext | None = None
+        try:
+            with anyio.fail_after(OPEN_BOUND_S):
+                await proxy.open()
+                context = await _new_context(browser, proxy, options)
+                await context.add_init_script(TRACKER_SCRIPT)
+                clipboard = Clipboard()
+                await clipboard.install(context)
+                page = await context.new_page()
+                cdp = await attach(page, options.scale, options.font_scale)
+        except BaseException:
+            with anyio.CancelScope(shield=True):
+                await _release(proxy, context)
+            raise
+        slot = cls(proxy, context, page, cdp, options)
+        slot.clipboard = clipboard
+        return slot
+
+    async def add_script(self, script: str) -> None:
+        """Run a script in every document, before the page's own, until the slot is cleared.
+
+        Raises:
+            Error: Playwright's.
+        """
+        await self._scripts.enter_async_context(await self.context.add_init_script(script))
+
+    async def clear(self) -> bool:
+        """Take away all that a session left, and have a blank page; False where that failed.
+
+        Cookies, storage of every kind, service workers, caches, permissions, the clipboard, the
+        history, other pages and the session's scripts are gone then. A page that does not let
+        itself be left makes it fail.
+        """
+        from playwright.async_api import Error  # noqa: PLC0415  # loads on use
+
+        try:
+            with anyio.fail_after(CLEAR_BOUND_S):
+                if self.usable:
+                    await self._clear()
+                return self.usable
+        except (Error, TimeoutError) as exc:
+            logger.info("A context was not cleared, and is closed: %s", exc)
+            return False
+
+    async def _clear(self) -> None:
+        for page in self.context.pages:
+            if page != self.page:
+                await page.close()
+        await self._scripts.aclose()
+        await self.page.goto("about:blank")  # nothing runs any more that could store something
+        # An origin that is none means all of them, and sessionStorage too.
+        everything = {"origin": "*", "storageTypes": "all"}
+        await asyncio.gather(
+            send(self.cdp, "Storage.clearDataForOrigin", everything),
+            send(self.cdp, "Page.resetNavigationHistory"),
+            self.page.evaluate("window.name = ''"),
+            self.context.clear_cookies(),
+            self._clear_permissions(),
+        )
+        if self.proxy.site is None or not self.proxy.site.leaves_cache:
+            await send(self.cdp, "Network.clearBrowserCache")
+        self.clipboard.items.clear()
+        self.proxy.clear()
+
+    async def _clear_permissions(self) -> None:
+        await self.context.clear_permissions()
+        await self.context.grant_permissions([])  # as it was opened: what is not given is denied
+
+    async def close(self) -> None:
+        """Close the context and the proxy, within seconds even where the browser is dead."""
+        with anyio.CancelScope(shield=True):
+            await _release(self.proxy, self.context)
+
+
+async def _new_context(
+    browser: "Browser", proxy: SessionProxy, options: SlotOptions
+) -> "BrowserContext":
+    # Cancelled half-way, Playwright would leave a context that nobody has.
+    with anyio.CancelScope(shield=True), anyio.fail_after(OPEN_BOUND_S):
+        return await browser.new_context(
+            viewport={"width": options.width, "height": options.height},
+            screen={"width": options.width, "height": options.height},
+            device_scale_factor=options.scale,
+            locale=options.locale,
+            timezone_id=options.timezone,
+            color_scheme="dark" if options.color_scheme == "dark" else "light",
+            reduced_motion="reduce" if options.reduced_motion == "reduce" else "no-preference",
+            accept_downloads=False,
+            permissions=[],
+            proxy={"server": proxy.address, "bypass": _BYPASS},
+        )
+    raise RuntimeError("nothing cancels a shielded scope")
+
+
+async def _release(proxy: SessionProxy, context: "BrowserContext | None") -> None:
+    from playwright.async_api import Error  # noqa: PLC0415  # loads on use
+
+    try:
+        if context is not None:
+            with anyio.move_on_after(CLOSE_BOUND_S):
+                await context.close()
+    except Error as exc:
+        logger.debug("The context had gone before it was closed: %s", exc)
+    finally:
+        await proxy.close()

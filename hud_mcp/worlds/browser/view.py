@@ -1,0 +1,102 @@
+"""What the agent sees of the page that is shown: its text, what changed in it, its picture."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from functools import partial
+
+from hud_mcp.observation import Look, Observation, Screenshot
+from hud_mcp.worlds.browser.commands import FIRST_ERROR
+from hud_mcp.worlds.browser.devtools import is_end
+from hud_mcp.worlds.browser.gather import gather
+from hud_mcp.worlds.browser.picture import take_picture
+from hud_mcp.worlds.browser.refs import Renumbered, highest_refs
+from hud_mcp.worlds.browser.settle import settle
+from hud_mcp.worlds.browser.snapshot import Snapshots
+from hud_mcp.worlds.browser.tab import Tab
+from hud_mcp.worlds.browser.tabs import Tabs
+from hud_mcp.worlds.browser.text import Reading, changes_between, new_refs, read_page, render
+
+__all__ = ["View"]
+
+
+class View:
+    """The agent's view of one session's pages.
+
+    Args:
+        tabs: The pages.
+        snapshots: Told what the agent has read.
+        renumbers: Whether other sessions may have had the pages before.
+
+    Attributes:
+        last: What the agent read last.
+        refused: Whether its last action was refused, so that it should learn of new refs.
+    """
+
+    def __init__(self, tabs: Tabs, snapshots: Snapshots, *, renumbers: bool = False) -> None:
+        self._renumbers = renumbers
+        self.last: Reading | None = None
+        self.refused = False
+        self._tabs = tabs
+        self._snapshots = snapshots
+
+    async def look(self, tab: Tab, look: Look) -> Observation:
+        """Read a page and take its picture, at once.
+
+        Raises:
+            Error: Playwright's, where the page is gone.
+        """
+        text: str | None = None
+        image: Screenshot | None = None
+
+        async def read() -> None:
+            nonlocal text
+            text = await self._read(tab, look)
+
+        async def picture() -> None:
+            nonlocal image
+            image = await take_picture(tab, look)
+
+        parts: list[Callable[[], Awaitable[None]]] = [read] if look.text else []
+        if look.image is not None:
+            parts.append(picture)
+        await gather(parts)
+        return Observation(text=text, image=image)
+
+    async def _read(self, tab: Tab, look: Look) -> str:
+        try:
+            reading = await self._read_settled(tab, look)
+        except TimeoutError:
+            return f"Page: {tab.page.url} does not respond. Wait, reload it, or go elsewhere."
+        if tab.status is not None and tab.status >= FIRST_ERROR:
+            reading = replace(reading, status=tab.status)
+        if self._renumbers and tab.refs is None and highest_refs(reading.lines):
+            tab.refs = Renumbered(reading.lines)
+        if (refs := tab.refs) is not None:
+            lines = tuple(refs.translate(line) for line in reading.lines)
+            reading = replace(reading, lines=lines)
+        self._snapshots.saw(reading)
+        tab.links = reading.links
+        notes = self._tabs.notes()
+        if self.refused and (told := new_refs(self.last, reading)):
+            notes.append(f"Note: {told}")
+        limit = look.max_text_chars
+        if look.changes:
+            text = changes_between(self.last, reading, notes, max_chars=limit)
+        else:
+            text = render(reading, notes, max_chars=limit)
+        self.last = reading
+        return text
+
+    async def _read_settled(self, tab: Tab, look: Look) -> Reading:
+        """Read a page; again where it went to another document meanwhile."""
+        from playwright.async_api import Error  # noqa: PLC0415  # loads on use
+
+        long = self.last is not None and self.last.long
+        read = partial(read_page, tab.page, max_chars=look.max_text_chars, long=long)
+        try:
+            return await read(patience=tab.patience())
+        except Error as exc:
+            if is_end(exc):
+                raise
+            await settle(tab, tab.mark())
+            return await read(patience=tab.patience())

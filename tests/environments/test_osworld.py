@@ -1,0 +1,188 @@
+"""Rows of OSWorld that a shell can do are prepared, worked on and graded by its own rules."""
+
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import anyio
+import orjson
+import pytest
+
+from hud_mcp import GymMakeException, gym
+from hud_mcp.loading.importers import osworld
+from hud_mcp.loading.importers.imported import import_published
+from hud_mcp.loading.provenance import why_not_runnable
+from hud_mcp.loading.source import load_environments
+from hud_mcp.task import Task
+
+pytestmark = pytest.mark.anyio
+
+CLICK = {"type": "execute", "parameters": {"command": ["python", "-c",
+    "import pyautogui; import time; pyautogui.click(960, 540); time.sleep(0.5);"]}}  # fmt: skip
+RENAME = {
+    "id": "1-rename",
+    "instruction": "Rename the folder 'plans' to 'pläne'.",
+    "config": [
+        {"type": "execute", "parameters": {
+            "command": "echo 'password' | sudo -S mkdir ~/Desktop/plans", "shell": True}},
+        {"type": "execute", "parameters": {
+            "command": ["python3", "-c", "open('/home/user/Desktop/plans/a b', 'w').write('x')"]}},
+        CLICK,
+    ],
+    "evaluator": {
+        "func": "exact_match",
+        "result": {"type": "vm_command_line", "shell": True,
+                   "command": "[ -f ~/Desktop/pläne/'a b' ] && echo yes || echo no"},
+        "expected": {"type": "rule", "rules": {"expected": "yes\n"}},
+    },
+}  # fmt: skip
+INFEASIBLE = {
+    "id": "2-infeasible",
+    "instruction": "Switch the moon off.",
+    "evaluator": {"func": "infeasible"},
+}
+SEVERAL = {
+    "id": "3-several",
+    "instruction": "Write settings and notes.",
+    "config": [],
+    "evaluator": {
+        "func": ["check_json_settings", "check_list"],
+        "conj": "and",
+        "result": [{"type": "vm_file", "path": "/home/user/settings.json"},
+                   {"type": "vm_file", "path": "~/notes.txt"}],
+        "expected": [{"type": "rule", "rules": {"expected": {"ü": 1}}},
+                     {"type": "rule", "rules": {"expect": ["^a+$"], "unexpect": ["z"]}}],
+    },
+}  # fmt: skip
+OTHERS = [
+    ({"config": [{"type": "launch", "parameters": {"command": ["gimp"]}}]}, "it needs a desktop"),
+    ({"config": [{"type": "download", "parameters": {"files": []}}]}, "it downloads files"),
+    ({"evaluator": {**RENAME["evaluator"], "func": "compare_zips"}}, "metric compare_zips"),
+    ({"evaluator": {**RENAME["evaluator"], "result": {"type": "vm_screen_size"}}}, "getter vm_s"),
+    ({"config": [{"type": "execute", "parameters": {"command": "gsettings set a b c"}}]},
+     "it needs a desktop \\(GNOME"),
+    ({"config": [{"type": "execute", "parameters": {"command": [
+        "python", "-c", "pyautogui.click(960, 540); pyautogui.write('ls')"]}}]}, "a desktop"),
+    ({"domain": "gimp"}, "it needs a desktop"),
+]  # fmt: skip
+
+
+def rows(folder: Path, *given: dict[str, object]) -> list[Task]:
+    """Rows as a user imports them from a file of his own."""
+    made = [{"domain": "os", "file_id": row["id"], **row} for row in given]
+    (folder / "osworld_examples.jsonl").write_bytes(b"\n".join(map(orjson.dumps, made)))
+    imported = import_published("OSWorld", place=folder)
+    assert imported is not None
+    return imported.tasks
+
+
+async def played(task: Task, command: str, answer: str) -> float:
+    """The reward of a task after one command and an answer."""
+    with anyio.fail_after(120):
+        env = await gym.make(task)
+        try:
+            if command:
+                await env.step([{"type": "custom", "action": "run", "args": {"command": command}}])
+            await env.step([{"type": "response", "text": answer}])
+            return await env.evaluate()
+        finally:
+            await env.close()
+
+
+@pytest.fixture(autouse=True)
+def apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A store of the test's own."""
+    monkeypatch.setenv("HUD_MCP_STORE", str(tmp_path / "store.sqlite3"))
+
+
+@pytest.mark.sandbox
+async def test_a_row_of_files_is_graded_in_a_copy_of_the_home(tmp_path: Path) -> None:
+    """Paths of the row hold as they are, spaces and letters beyond ASCII too."""
+    (task,) = rows(tmp_path, RENAME)
+    assert why_not_runnable(task) is None
+    assert await played(task, "mv /home/user/Desktop/plans ~/Desktop/pläne", "DONE") == 1.0
+    assert await played(task, "", "DONE") == 0.0
+    assert await played(task, "mv ~/Desktop/plans ~/Desktop/pläne", "FAIL") == 0.0
+
+
+@pytest.mark.sandbox
+async def test_an_infeasible_row_is_done_by_saying_so(tmp_path: Path) -> None:
+    """And by nothing else."""
+    (task,) = rows(tmp_path, INFEASIBLE)
+    assert await played(task, "", "FAIL") == 1.0
+    assert await played(task, "", "") == 0.0
+
+
+@pytest.mark.sandbox
+async def test_several_metrics_have_to_hold_at_once(tmp_path: Path) -> None:
+    """A file that is not there is 0, as is one metric of two that does not hold."""
+    (task,) = rows(tmp_path, SEVERAL)
+    right = """echo '{"ü": 1, "b": 2}' > ~/settings.json; printf 'b\\naaa\\n' > ~/notes.txt"""
+    assert await played(task, right, "DONE") == 1.0
+    assert await played(task, f"{right}; echo z >> ~/notes.txt", "DONE") == 0.0
+    assert await played(task, f"{right}; rm ~/notes.txt", "DONE") == 0.0
+
+
+@pytest.mark.parametrize(("change", "why"), OTHERS, ids=[why for _, why in OTHERS])
+async def test_a_row_that_a_shell_cannot_do_says_why(
+    tmp_path: Path, change: dict[str, object], why: str
+) -> None:
+    """It is imported like the others, and starting it says the same."""
+    (task,) = rows(tmp_path, {**RENAME, **change})
+    assert re.search(why, why_not_runnable(task) or "")
+    with anyio.fail_after(60), pytest.raises(GymMakeException, match=why):
+        await gym.make(task)
+
+
+def metric(name: str) -> Callable[..., float]:
+    """A metric by its name."""
+    load_environments(["osworld"])
+    return sys.modules["osworld_metrics"].METRICS[name]
+
+
+@pytest.mark.parametrize(
+    ("name", "result", "rules", "score"),
+    [
+        ("check_include_exclude", "a b", {"include": ["a"], "exclude": ["c"]}, 1.0),
+        ("check_include_exclude", "a c", {"include": ["a"], "exclude": ["c"]}, 0.0),
+        ("check_direct_json_object", "{'a': 1, 'b': 2}", {"expected": {"a": 1}}, 1.0),
+        ("check_direct_json_object", '{"a": 2}', {"expected": {"a": 1}}, 0.0),
+        ("check_direct_json_object", {"a": ["x", "y"]},
+         {"expected": {"a": ["x"]}, "expect_in_result": True}, 1.0),
+        ("check_direct_json_object", "nothing", {"expected": {"a": 1}}, 0.0),
+        ("is_in_list", ["x"], {"expected": "x"}, 1.0),
+        ("is_in_list", "only y", {"expected": "x"}, 0.0),
+        ("check_gnome_favorite_apps", "['b', 'a']\n", {"expected": ["a", "b"]}, 1.0),
+        ("check_gnome_favorite_apps", "['b']\n", {"expected": ["a", "b"]}, 0.0),
+        ("is_expected_url_pattern_match", {"url": "https://x.example/a?b"},
+         {"expected": [r"x\.example", "b$"]}, 1.0),
+        ("is_expected_url_pattern_match", "https://y.example", {"expected": [r"x\."]}, 0.0),
+        ("compare_text_file", b"a b\n", b"a b\n", 1.0),
+        ("compare_text_file", b"a b\n", b"a c\n", 0.0),
+        ("literal_match", "x", "x", 1.0),
+    ],
+)  # fmt: skip
+async def test_a_metric_scores_by_its_published_rule(
+    name: str, result: object, rules: object, score: float
+) -> None:
+    """On what is right, and on what is wrong."""
+    assert metric(name)(result, rules) == score
+
+
+async def test_metrics_without_rules_look_at_the_result_alone() -> None:
+    """A zone at +0000, and a scale above 1."""
+    status = "Local: x\nUniversal: x\nRTC: x\nTime zone: Etc/UTC (UTC, +0000)\n"
+    assert metric("is_utc_0")(status) == 1.0
+    assert metric("is_utc_0")(status.replace("+0000", "+0100")) == 0.0
+    assert metric("check_text_enlarged")("1.25\n") == 1.0
+    assert metric("check_text_enlarged")("1.0") == 0.0
+    assert metric("check_text_enlarged")("large") == 0.0
+    assert metric("literal_match")("X", "x", ignore_case=True) == 1.0
+    assert metric("compare_text_file")(b"a\tb\n", b"a b", ignore_blanks=True) == 1.0
+
+
+async def test_the_importer_names_what_the_environment_has() -> None:
+    """A metric that rows are said to run with is there."""
+    load_environments(["osworld"])
+    assert set(sys.modules["osworld_metrics"].METRICS) | {"infeasible"} == set(osworld.METRICS)

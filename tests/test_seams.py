@@ -1,0 +1,313 @@
+"""What a function loads while it runs is listed here, each with its reason.
+
+Everything else is imported where a module begins, or comes through a seam: a module whose names
+load when each is first used. The checker reads sources; the tests below run it on the library and
+its environments, and on small trees, to show that what breaks a rule would be seen.
+"""
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import hud_mcp
+
+ROOT = Path(hud_mcp.__file__).parent.parent
+
+IN_FUNCTIONS = {
+    (
+        "environment.environment",
+        "hud_mcp.worlds.shell.workspace",
+    ): "env.workspace, which is HUD's, makes the world a shell, which lies above",
+    (
+        "environment.loading",
+        "hud_mcp.loading.source",
+    ): "load_environment is HUD's name for what loads this module's package",
+    ("record.job", "hud_mcp.rollout"): "run_job, which is HUD's, loads what runs",
+    ("record.job", "hud_mcp.store"): "a job that is asked for by its id is in a store",
+    ("task", "hud_mcp.rollout"): "Task.run, which is HUD's, loads what runs",
+    ("task", "hud_mcp.taskset"): "and is of a taskset of one, which lies above",
+    ("taskset", "hud_mcp.rollout"): "Taskset.run, which is HUD's, loads what runs",
+}
+"""By module and what a function of it imports: why it does. All of these point upward."""
+
+SEAMS = {
+    "carl.features": "three of ConfigSpace's classes under CARL's names",
+    "carl.libraries": "ConfigSpace, Gymnasium and NumPy",
+    "channel": "the server of the channel, which a declaration that is to be served names",
+    "channel.endpoints.libraries": "asyncssh, websockets, msgpack, NumPy and Gymnasium's spaces",
+    "cli.surfaces": "the surfaces: a mistake in an option is told before they load",
+    "env.surfaces": "live pages, bridges and a user's own gym, which few environments have",
+    "environment": "a workspace is a world's declaration, which lies above",
+    "lazy.libraries": "what several rooms use: the SDK's client, Pillow, Alembic and extras",
+    "show.export.libraries": "Pillow and pyarrow",
+    "store.sql": "SQLAlchemy, which loads on the thread that reads or writes first",
+    "worlds.gymnasium.libraries": "Gymnasium, NumPy and Pillow",
+}
+"""Modules whose names load when each is first used, and what waits there."""
+
+AT_ONCE = {
+    "carl.context.context_space": "CARL's path of the same names, imported for what they load",
+}
+"""Modules that take names from a seam as they begin, and why they need not wait."""
+
+UNSPLIT = "worlds.browser."
+"""Modules that are being split, and load Playwright in functions until then."""
+
+MOST_OWN = 10
+"""Function-local imports of the library's own modules stay below this."""
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """What a function loads.
+
+    Attributes:
+        module: Whose function, by its dotted name.
+        line: Where.
+        target: The module that is loaded.
+    """
+
+    module: str
+    line: int
+    target: str
+
+
+def modules_of(root: Path) -> Iterator[tuple[str, Path]]:
+    """Every module of the library without the package's name, and every environment's file."""
+    for path in sorted((root / "hud_mcp").rglob("*.py")):
+        parts = path.relative_to(root / "hud_mcp").with_suffix("").parts
+        yield ".".join(parts[:-1] if parts[-1] == "__init__" else parts), path
+    for path in sorted((root / "environments").rglob("*.py")):
+        yield ".".join(path.relative_to(root).with_suffix("").parts), path
+
+
+def loaded_in_functions(module: str, tree: ast.Module) -> Iterator[Loaded]:
+    """Imports in functions, by a statement or by a call that names a module."""
+
+    def walk(node: ast.AST, *, inside: bool) -> Iterator[Loaded]:
+        if inside:
+            for target in targets_of(node):
+                yield Loaded(module, getattr(node, "lineno", 0), target)
+        is_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        for child in ast.iter_child_nodes(node):
+            yield from walk(child, inside=inside or is_function)
+
+    return walk(tree, inside=False)
+
+
+def targets_of(node: ast.AST) -> list[str]:
+    """The modules that one statement or call loads."""
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    if isinstance(node, ast.ImportFrom):
+        return ["." * node.level + (node.module or "")]
+    if isinstance(node, ast.Call) and node.args:
+        called = ast.unparse(node.func).rpartition(".")[2]
+        given = node.args[0]
+        named = isinstance(given, ast.Constant) and isinstance(given.value, str)
+        if called in ("import_module", "__import__") and named:
+            return [given.value]
+    return []
+
+
+def lazily_given(tree: ast.Module) -> dict[str, str] | None:
+    """The names that a seam loads, each with its reference; None where a module is no seam."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "lazy_names":
+            references = [ast.literal_eval(each) for each in node.args[1:]]
+            found = {each.replace(":", ".").rpartition(".")[2]: each for each in references}
+            return found | {each.arg or "": ast.literal_eval(each.value) for each in node.keywords}
+    return None
+
+
+def typed_names(tree: ast.Module) -> dict[str, str]:
+    """What type checkers are told of names: their references, or `Any`."""
+    found: dict[str, str] = {}
+    for node in tree.body:
+        if not (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"):
+            continue
+        for each in node.body:
+            if isinstance(each, ast.Import):
+                found |= {alias.asname or alias.name: alias.name for alias in each.names}
+            elif isinstance(each, ast.ImportFrom):
+                found |= {a.asname or a.name: f"{each.module}:{a.name}" for a in each.names}
+            elif isinstance(each, ast.AnnAssign) and ast.unparse(each.annotation) == "Any":
+                found[ast.unparse(each.target)] = "Any"
+    return found
+
+
+def exported(tree: ast.Module) -> set[str]:
+    """What `__all__` lists."""
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+            return set(ast.literal_eval(node.value))
+    return set()
+
+
+def is_same(reference: str, told: str) -> bool:
+    """Whether a seam loads what type checkers are told; a module may be told as a name in one."""
+    return told in ("Any", reference) or told.replace(":", ".") == reference
+
+
+def seam_faults(tree: ast.Module, given: dict[str, str]) -> Iterator[str]:
+    """Where a seam gives something else than it tells type checkers."""
+    told = typed_names(tree)
+    for name, reference in given.items():
+        if name not in told or not is_same(reference, told[name]):
+            yield f"{name} is {reference}, and type checkers are told {told.get(name, 'nothing')}"
+    for name in exported(tree) & set(told) - set(given):
+        yield f"type checkers are told of {name}, and it does not load"
+
+
+def loads_at_once(tree: ast.Module, seams: dict[str, dict[str, str]]) -> Iterator[str]:
+    """Where names of a seam are imported as a module begins, so that nothing waits."""
+    for node in tree.body:
+        if isinstance(node, ast.ImportFrom) and (node.module or "") in seams:
+            for alias in node.names:
+                if alias.name in seams[node.module or ""]:
+                    yield f"{node.lineno}: {alias.name} of {node.module} loads at once"
+
+
+def faults(
+    root: Path, in_functions: dict[tuple[str, str], str], seams: dict[str, str]
+) -> list[str]:
+    """Everything in a tree that breaks a rule, with its file."""
+    found: list[str] = []
+    trees = {name: (path, ast.parse(path.read_text())) for name, path in modules_of(root)}
+    given = {name: names for name, (_, tree) in trees.items() if (names := lazily_given(tree))}
+    used: set[tuple[str, str]] = set()
+    for name, (path, tree) in trees.items():
+        where = path.relative_to(root)
+        for each in loaded_in_functions(name, tree):
+            if name.startswith(UNSPLIT):
+                continue
+            used.add((name, each.target))
+            if (name, each.target) not in in_functions:
+                found.append(f"{where}:{each.line}: a function loads {each.target}")
+        if name in given:
+            found += [f"{where}: {text}" for text in seam_faults(tree, given[name])]
+            if name not in seams:
+                found.append(f"{where}: a seam that is not listed")
+        if name in AT_ONCE:
+            continue
+        lazy = {f"hud_mcp.{seam}": names for seam, names in given.items()}
+        found += [f"{where}:{text}" for text in loads_at_once(tree, lazy)]
+    found += [f"{module} loads no {target}" for module, target in set(in_functions) - used]
+    return found + [f"{name} is no seam" for name in set(seams) - set(given)]
+
+
+def test_the_library_loads_in_functions_only_what_is_listed() -> None:
+    """And each entry of the lists is still needed."""
+    assert faults(ROOT, IN_FUNCTIONS, SEAMS) == []
+
+
+def test_few_functions_load_modules_of_the_library_itself() -> None:
+    """The list stays short, so that an exception remains one."""
+    own = [target for _, target in IN_FUNCTIONS if target.startswith((".", "hud_mcp"))]
+    assert len(own) < MOST_OWN
+
+
+@pytest.mark.parametrize("seam", sorted(SEAMS))
+def test_every_name_of_a_seam_is_what_its_home_holds(seam: str) -> None:
+    """No reference is misspelt, for each is loaded here."""
+    module = import_module(f"hud_mcp.{seam}")
+    given = lazily_given(ast.parse(Path(module.__file__ or "").read_text()))
+    assert given
+    for name, reference in given.items():
+        home, _, attribute = reference.partition(":")
+        held = import_module(home)
+        assert getattr(module, name) is (getattr(held, attribute) if attribute else held)
+        assert name in vars(module), "it is asked for once"
+
+
+def test_a_seam_refuses_a_name_that_it_does_not_give() -> None:
+    """As any module does."""
+    surfaces = import_module("hud_mcp.cli.surfaces")
+    with pytest.raises(AttributeError, match=r"'hud_mcp.cli.surfaces' has no attribute 'Chanel'"):
+        _ = surfaces.Chanel
+
+
+SEAM = """
+from typing import TYPE_CHECKING
+from hud_mcp.lazy import lazy_names
+if TYPE_CHECKING:
+    from json import loads
+    from os import path
+    from re import Pattern as Sought
+else:
+    __getattr__ = lazy_names(__name__, "json:loads", "os.path", Sought="re:Pattern")
+__all__ = ["Sought", "loads", "path"]
+"""
+
+
+def grow(root: Path, name: str, text: str) -> Path:
+    """A tree with a seam, and one more file."""
+    for path, content in {"hud_mcp/seam.py": SEAM, f"hud_mcp/{name}": text}.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(content)
+    return root
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import json\nfrom hud_mcp import seam\n\ndef f():\n    return seam.loads('1')",
+        "if 1:\n    import json\nclass A:\n    import re",
+        "def f(name):\n    return import_module(name)",
+    ],
+)
+def test_a_tree_that_loads_as_it_begins_has_no_faults(tmp_path: Path, text: str) -> None:
+    """The checker does not cry wolf."""
+    assert faults(grow(tmp_path, "room.py", text), {}, {"seam": "for the test"}) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("def f():\n    import json", "room.py:2: a function loads json"),
+        ("async def f():\n    from json import loads", "room.py:2: a function loads json"),
+        ("def f():\n    from . import tool", "room.py:2: a function loads ."),
+        ("def f():\n    from .tool import g", "room.py:2: a function loads .tool"),
+        ("class A:\n    def f(self):\n        import json", "room.py:3: a function loads json"),
+        ("def f():\n    if 1:\n        import json", "room.py:3: a function loads json"),
+        ("def f():\n    def g():\n        import json", "room.py:3: a function loads json"),
+        ("f = lambda: import_module('json')", "room.py:1: a function loads json"),
+        ("def f():\n    importlib.import_module('json')", "room.py:2: a function loads json"),
+        ("def f():\n    __import__('json')", "room.py:2: a function loads json"),
+        ("from hud_mcp.seam import loads", "room.py:1: loads of hud_mcp.seam loads at once"),
+    ],
+)
+def test_a_function_that_loads_is_seen(tmp_path: Path, text: str, said: str) -> None:
+    """Whatever the function, and however it loads."""
+    (found,) = faults(grow(tmp_path, "room.py", text), {}, {"seam": "for the test"})
+    assert found == f"hud_mcp/{said}"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        ('"os.path"', '"os.path", "re"', "re is re, and type checkers are told nothing"),
+        ('"re:Pattern"', '"re:Match"', "Sought is re:Match, and type checkers are told re:Pattern"),
+        ('"json:loads", ', "", "type checkers are told of loads, and it does not load"),
+    ],
+)
+def test_a_seam_that_gives_something_else_than_it_tells_is_seen(
+    tmp_path: Path, before: str, after: str, said: str
+) -> None:
+    """A type checker reads one list and the program another; they must agree."""
+    grow(tmp_path, "seam.py", SEAM.replace(before, after))
+    assert faults(tmp_path, {}, {"seam": "for the test"}) == [f"hud_mcp/seam.py: {said}"]
+
+
+def test_an_entry_that_has_outlived_its_reason_is_seen(tmp_path: Path) -> None:
+    """Of either list; and a seam that nobody listed."""
+    grow(tmp_path, "room.py", "")
+    assert faults(tmp_path, {("room", "json"): "once"}, {"room": "once"}) == [
+        "hud_mcp/seam.py: a seam that is not listed",
+        "room loads no json",
+        "room is no seam",
+    ]

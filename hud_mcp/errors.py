@@ -6,7 +6,7 @@ module owns the texts' common parts; it imports nothing of the package.
 
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
-from typing import Any, cast
+from typing import Any, NoReturn, cast
 
 __all__ = [
     "ActionFailed",
@@ -31,6 +31,7 @@ __all__ = [
     "OutOfStep",
     "OutputExists",
     "Replaced",
+    "ReplacedCall",
     "SessionBusy",
     "SessionEnded",
     "SessionNotFound",
@@ -188,6 +189,29 @@ class OutputExists(HudMcpError):
 
 class Replaced(HudMcpError):
     """HUD's SDK had this call; the text says what to use instead. Nothing was done."""
+
+
+class ReplacedCall:
+    """A method of HUD's SDK that a class of this package does not have.
+
+    Args:
+        instead: What to use, in a sentence.
+    """
+
+    def __init__(self, instead: str) -> None:
+        self._instead = instead
+        self._name = ""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = f"{owner.__name__}.{name}"
+
+    def __call__(self, *_args: Any, **_kwargs: Any) -> NoReturn:
+        """Say what to use.
+
+        Raises:
+            Replaced: Always.
+        """
+        raise Replaced(f"{self._name} was of HUD's cloud or of its older SDK. {self._instead}")
 
 
 class NotInstalled(HudMcpError):

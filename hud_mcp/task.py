@@ -14,7 +14,7 @@ from pydantic import Field, ValidationError, ValidationInfo, field_validator, mo
 
 from hud_mcp.action import Value
 from hud_mcp.call import FunctionConfig, read_calls, read_json_calls
-from hud_mcp.replaced import ReplacedCall
+from hud_mcp.errors import ReplacedCall
 from hud_mcp.types import CustomGym
 
 if TYPE_CHECKING:

@@ -8,10 +8,9 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-from hud_mcp.errors import InvalidTask, did_you_mean
+from hud_mcp.errors import InvalidTask, ReplacedCall, did_you_mean
 from hud_mcp.loading.json_lines import json_lines
 from hud_mcp.loading.rows import Rows, read_file, read_lines, write_file
-from hud_mcp.replaced import ReplacedCall
 from hud_mcp.task import Task
 
 if TYPE_CHECKING:

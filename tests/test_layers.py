@@ -29,7 +29,6 @@ LAYERS = (
         "call",
         "contention",
         "types",
-        "replaced",
         "observation",
         "context",
         "grade",

@@ -43,8 +43,10 @@ SEAMS = {
     "env.surfaces": "live pages, bridges and a user's own gym, which few environments have",
     "environment": "a workspace is a world's declaration, which lies above",
     "lazy.libraries": "what several rooms use: the SDK's client, Pillow, Alembic and extras",
+    "loading.libraries": "the importers of public sets, and pyarrow",
     "show.export.libraries": "Pillow and pyarrow",
     "store.sql": "SQLAlchemy, which loads on the thread that reads or writes first",
+    "worlds.browser.libraries": "Playwright, uvicorn, Starlette and websockets",
     "worlds.gymnasium.libraries": "Gymnasium, NumPy and Pillow",
 }
 """Modules whose names load when each is first used, and what waits there."""
@@ -53,9 +55,6 @@ AT_ONCE = {
     "carl.context.context_space": "CARL's path of the same names, imported for what they load",
 }
 """Modules that take names from a seam as they begin, and why they need not wait."""
-
-UNSPLIT = "worlds.browser."
-"""Modules that are being split, and load Playwright in functions until then."""
 
 MOST_OWN = 10
 """Function-local imports of the library's own modules stay below this."""
@@ -183,8 +182,6 @@ def faults(
     for name, (path, tree) in trees.items():
         where = path.relative_to(root)
         for each in loaded_in_functions(name, tree):
-            if name.startswith(UNSPLIT):
-                continue
             used.add((name, each.target))
             if (name, each.target) not in in_functions:
                 found.append(f"{where}:{each.line}: a function loads {each.target}")

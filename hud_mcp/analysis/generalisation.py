@@ -4,103 +4,38 @@ A feature's values are put into bins; each has a mean for each split, and no two
 one. This module reads runs in short and does no I/O.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from pydantic import Field
 
 from hud_mcp.action import Value
-from hud_mcp.analysis.bins import Cell, Shape, range_text, shape_of
+from hud_mcp.analysis.bins import Cell, Shape, shape_of
+from hud_mcp.analysis.context_rewards import Bin, FeatureRewards, Gap, SplitRewards
+from hud_mcp.analysis.context_table import (
+    TRAIN,
+    WITHOUT,
+    ContextTable,
+    ContextualRun,
+    CountedRun,
+    counted_runs,
+)
 from hud_mcp.analysis.intervals import (
     CONFIDENCE,
-    Column,
     Interval,
     difference_interval,
-    interval_text,
-    is_in_range,
 )
-from hud_mcp.analysis.statistics import (
-    Estimate,
-    Run,
-    choose_runs,
-    counting,
-    estimate_of,
-    outcome_class,
-)
-from hud_mcp.context import Scalar
 from hud_mcp.loading.provenance import (
     MOST_UNUSED,
     UnusedContexts,
-    clusters_of,
     context_name,
-    split_of,
 )
-from hud_mcp.outcome import Counts
 from hud_mcp.task import Task
 
-__all__ = [
-    "Bin",
-    "ContextualRun",
-    "FeatureRewards",
-    "Gap",
-    "Generalisation",
-    "SplitRewards",
-    "generalisation",
-]
-
-TRAIN = "train"
-"""The split that the others are compared with."""
-
-WITHOUT = ""
-"""The split of runs whose rows name none."""
+__all__ = ["Generalisation", "generalisation"]
 
 _NAMED = 12
 """Of contexts that no run used; the text counts the others."""
-
-
-class Bin(Value):
-    """The runs under a value of a feature, or under values of a range."""
-
-    label: str
-    low: float | None = Field(default=None, description="The smallest value in it; a number's.")
-    high: float | None = Field(default=None, description="The largest value in it.")
-    at: float | None = Field(default=None, description="The mean value in it.")
-    outside: bool = Field(description="Whether no training run has such a value.")
-    rewards: dict[str, Estimate] = Field(
-        description="By split, as `splits` calls them; those that have runs in it."
-    )
-
-
-class FeatureRewards(Value):
-    """Reward by the values of one feature."""
-
-    feature: str
-    numeric: bool
-    train_low: float | None = Field(default=None, description="The train range's lower end.")
-    train_high: float | None = Field(default=None, description="Its upper end.")
-    bins: tuple[Bin, ...]
-    left_out: int = Field(default=0, description="Values that were too many to be shown.")
-
-
-class SplitRewards(Value):
-    """The runs of one split."""
-
-    split: str = Field(description="`train`, another name, or empty where rows name none.")
-    mean: Estimate | None = Field(description="None where no run counts.")
-    given_up: int = Field(description="Runs that the agent gave up, which count as 0 in the mean.")
-    ungraded: int = Field(description="Runs without a reward, which are in no mean.")
-
-
-class Gap(Value):
-    """The mean reward of training less that of a split that was held out."""
-
-    split: str = Field(description="Which.")
-    value: float | None = Field(description="None where there is none; `reason` says why.")
-    low: float | None = Field(default=None, description="The interval's lower end, where known.")
-    high: float | None = Field(default=None, description="Its upper end.")
-    reason: str | None = Field(default=None, description="Why there is no interval, or no gap.")
-    tasks: int = Field(description="How many tasks have a part in it.")
 
 
 class Generalisation(Value):
@@ -130,20 +65,6 @@ class Generalisation(Value):
         return "\n".join(_text(self))
 
 
-class ContextualRun(Run, Protocol):
-    """A run with its row and its context; a `TrajectorySummary` is one."""
-
-    @property
-    def task(self) -> Task:
-        """The row."""
-        ...
-
-    @property
-    def context(self) -> Mapping[str, Any]:
-        """The features that the world was opened with."""
-        ...
-
-
 def generalisation(
     runs: Iterable[ContextualRun],
     *,
@@ -164,12 +85,12 @@ def generalisation(
         every context was used.
     """
     rows = list(tasks)
-    counted = _counted(runs, group, rows)
+    counted = counted_runs(runs, group, rows)
     features, splits = _varying(counted), _splits(counted)
     names, count = _unused(counted, rows, unused)
     if not features and set(splits) <= {WITHOUT} and not count:
         return None
-    table = _Table(counted)
+    table = ContextTable(counted)
     return Generalisation(
         confidence=CONFIDENCE,
         splits=tuple(_split(table, split) for split in splits),
@@ -180,60 +101,8 @@ def generalisation(
     )
 
 
-@dataclass(frozen=True)
-class _Run:
-    """A run that counts.
-
-    Attributes:
-        task: The task whose runs are not independent of each other.
-        split: Its row's.
-        named: What the row's context is called.
-        context: The features that the world had.
-        reward: What it counts as in a mean; None where it is in none.
-        is_given_up: Whether the agent ended it without an answer.
-    """
-
-    task: str
-    split: str
-    named: str | None
-    context: Mapping[str, Any]
-    reward: float | None
-    is_given_up: bool
-
-
-def _counted(runs: Iterable[ContextualRun], group: int, rows: Iterable[Task]) -> list[_Run]:
-    of_task: dict[str, list[ContextualRun]] = {}
-    for run in counting(runs):
-        of_task.setdefault(run.task_id, []).append(run)
-    chosen = [run for tries in of_task.values() for run in choose_runs(tries, group)[0]]
-    rewards = {run.id: run.reward for run in chosen if _is_graded(run)}
-    least = 0.0 if all(is_in_range(r) for r in rewards.values() if r is not None) else None
-    clusters = clusters_of([*rows, *(run.task for run in chosen)])
-    return [
-        _Run(
-            task=clusters.get(run.task_id, run.task_id),
-            split=split_of(run.task) or WITHOUT,
-            named=context_name(run.task),
-            context={
-                name: value
-                for name, value in (run.context or run.task.context).items()
-                if isinstance(value, Scalar)
-            },
-            reward=least
-            if (is_given_up := outcome_class(run).counts is Counts.RATES)
-            else rewards.get(run.id),
-            is_given_up=is_given_up,
-        )
-        for run in chosen
-    ]
-
-
-def _is_graded(run: Run) -> bool:
-    return outcome_class(run).counts is Counts.MEAN
-
-
 def _unused(
-    runs: Sequence[_Run], tasks: Iterable[Task], given: UnusedContexts | None
+    runs: Sequence[CountedRun], tasks: Iterable[Task], given: UnusedContexts | None
 ) -> tuple[tuple[str, ...], int]:
     used = {run.named for run in runs}
     waiting = dict.fromkeys(name for task in tasks if (name := context_name(task)) is not None)
@@ -242,7 +111,7 @@ def _unused(
     return (*names, *(given.names if given else ()))[:MOST_UNUSED], count
 
 
-def _varying(runs: Sequence[_Run]) -> list[str]:
+def _varying(runs: Sequence[CountedRun]) -> list[str]:
     """The features that have several values among the runs, in the order in which they came."""
     values: dict[str, set[Any]] = {}
     for run in runs:
@@ -251,39 +120,12 @@ def _varying(runs: Sequence[_Run]) -> list[str]:
     return [name for name, found in values.items() if len(found) > 1]
 
 
-def _splits(runs: Sequence[_Run]) -> list[str]:
+def _splits(runs: Sequence[CountedRun]) -> list[str]:
     found = dict.fromkeys(run.split for run in runs)
     return sorted(found, key=lambda split: (split != TRAIN, split == WITHOUT, split))
 
 
-class _Table:
-    """Means of many selections of the same runs, by task."""
-
-    def __init__(self, runs: Sequence[_Run]) -> None:
-        self.runs = runs
-        self._counting = [(run, run.reward) for run in runs if run.reward is not None]
-        tasks = dict.fromkeys(run.task for run, _ in self._counting)
-        self._place = {task: i for i, task in enumerate(tasks)}
-        # Where one reward lies outside, nothing bounds those of the others either.
-        self._in_range = all(is_in_range(reward) for _, reward in self._counting)
-
-    def column(self, wanted: Callable[[_Run], bool]) -> Column:
-        """The mean over some runs, by task."""
-        sums, weights = [0.0] * len(self._place), [0] * len(self._place)
-        for run, reward in self._counting:
-            if wanted(run):
-                place = self._place[run.task]
-                sums[place] += reward
-                weights[place] += 1
-        return Column(sums, weights, self._in_range)
-
-    def estimate(self, wanted: Callable[[_Run], bool]) -> Estimate | None:
-        """That mean, and how sure it is; None where no run is in it."""
-        column = self.column(wanted)
-        return estimate_of(column, int(sum(column.weights)))
-
-
-def _split(table: _Table, split: str) -> SplitRewards:
+def _split(table: ContextTable, split: str) -> SplitRewards:
     here = [run for run in table.runs if run.split == split]
     return SplitRewards(
         split=split,
@@ -293,7 +135,7 @@ def _split(table: _Table, split: str) -> SplitRewards:
     )
 
 
-def _gaps(table: _Table, splits: Sequence[str]) -> Iterable[Gap]:
+def _gaps(table: ContextTable, splits: Sequence[str]) -> Iterable[Gap]:
     if TRAIN not in splits:
         return
     train = table.column(lambda run: run.split == TRAIN)
@@ -324,7 +166,7 @@ def _gaps(table: _Table, splits: Sequence[str]) -> Iterable[Gap]:
         )
 
 
-def _feature(table: _Table, shape: Shape, splits: Sequence[str]) -> FeatureRewards:
+def _feature(table: ContextTable, shape: Shape, splits: Sequence[str]) -> FeatureRewards:
     low, high = shape.train_range or (None, None)
     return FeatureRewards(
         feature=shape.feature,
@@ -336,7 +178,7 @@ def _feature(table: _Table, shape: Shape, splits: Sequence[str]) -> FeatureRewar
     )
 
 
-def _bin(table: _Table, shape: Shape, cell: Cell, splits: Sequence[str]) -> Bin:
+def _bin(table: ContextTable, shape: Shape, cell: Cell, splits: Sequence[str]) -> Bin:
     found = {
         split: table.estimate(
             lambda run, s=split: run.split == s and shape.holds(cell, run.context)
@@ -353,7 +195,7 @@ def _bin(table: _Table, shape: Shape, cell: Cell, splits: Sequence[str]) -> Bin:
     )
 
 
-def _shape(name: str, runs: Sequence[_Run]) -> Shape:
+def _shape(name: str, runs: Sequence[CountedRun]) -> Shape:
     having = [run for run in runs if name in run.context]
     trained = [run.context[name] for run in having if run.split == TRAIN]
     is_split = bool(trained) and any(run.split not in (TRAIN, WITHOUT) for run in having)
@@ -365,9 +207,9 @@ def _text(found: Generalisation) -> Iterable[str]:
     for split in found.splits:
         name = split.split or ("all runs" if only else "no split")
         rest = f"; {split.ungraded} without a reward" if split.ungraded else ""
-        yield f"{name:<20}  {_told(split, found.confidence)}{rest}"
+        yield f"{name:<20}  {split.words(found.confidence)}{rest}"
     for gap in found.gaps:
-        yield f"{'gap to ' + gap.split:<20}  {_gap_text(gap, found.confidence)}"
+        yield f"{'gap to ' + gap.split:<20}  {gap.words(found.confidence)}"
     if found.unused_count:
         shown = found.unused[:_NAMED]
         more = found.unused_count - len(shown)
@@ -375,47 +217,4 @@ def _text(found: Generalisation) -> Iterable[str]:
         yield f"contexts that no run used: {', '.join(shown)}{others}"
     for feature in found.features:
         yield ""
-        yield from _feature_lines(feature, [split.split for split in found.splits])
-
-
-def _gap_text(gap: Gap, confidence: float) -> str:
-    if gap.value is None:
-        return f"none: {gap.reason}"
-    if gap.low is None or gap.high is None:
-        return f"{gap.value:+.3f} (no interval: {gap.reason})"
-    return f"{gap.value:+.3f} ({confidence:.0%}: {interval_text(gap.low, gap.high, sign='+')})"
-
-
-def _told(split: SplitRewards, confidence: float) -> str:
-    estimate = split.mean
-    if estimate is None:
-        return "none graded"
-    sure = f"no interval: {estimate.reason}"
-    if estimate.low is not None and estimate.high is not None:
-        sure = f"{confidence:.0%}: {interval_text(estimate.low, estimate.high)}"
-    given_up = f" and {split.given_up} given up, as 0" if split.given_up else ""
-    return f"{estimate.value:.3f} ({sure}) over {estimate.runs - split.given_up} graded{given_up}"
-
-
-def _feature_lines(feature: FeatureRewards, splits: Sequence[str]) -> Iterable[str]:
-    head = feature.feature
-    if feature.train_low is not None and feature.train_high is not None:
-        head += f", trained on {range_text(feature.train_low, feature.train_high)}"
-    yield head
-    width = max(len(b.label) for b in feature.bins)
-    names = {split: f"{split or 'no split'} " if len(splits) > 1 else "" for split in splits}
-    for one in feature.bins:
-        note = "  outside" if one.outside else ""
-        cells = [f"  {names[split]}{_short(one.rewards.get(split)):<30}" for split in splits]
-        yield f"  {one.label:>{width}}{''.join(cells)}{note}".rstrip()
-    if feature.left_out:
-        yield f"  {feature.left_out} more values"
-
-
-def _short(estimate: Estimate | None) -> str:
-    if estimate is None:
-        return "-"
-    interval = " [no interval]"
-    if estimate.low is not None and estimate.high is not None:
-        interval = f" [{interval_text(estimate.low, estimate.high, digits=2)}]"
-    return f"{estimate.value:.3f}{interval} n={estimate.runs}"
+        yield from feature.lines([split.split for split in found.splits])

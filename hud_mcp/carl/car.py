@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from hud_mcp.carl.environment import CARLEnv
-from hud_mcp.carl.private import adopt, private_class
+from hud_mcp.carl.isolation import adopt, private_class
 from hud_mcp.carl.quiet import load_box2d
 from hud_mcp.context import ContextFeature
 

@@ -26,7 +26,7 @@ from gymnasium.envs.classic_control.mountain_car import MountainCarEnv
 from gymnasium.envs.classic_control.pendulum import PendulumEnv
 
 from hud_mcp.carl.environment import CARLEnv
-from hud_mcp.carl.private import adopt, private_class
+from hud_mcp.carl.isolation import adopt, private_class
 from hud_mcp.context import Context, ContextFeature
 
 __all__ = [

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from hud_mcp.carl.environment import CARLEnv
-from hud_mcp.carl.private import adopt, private_class
+from hud_mcp.carl.isolation import adopt, private_class
 from hud_mcp.carl.quiet import load_box2d
 from hud_mcp.context import ContextFeature
 

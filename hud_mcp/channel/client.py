@@ -4,102 +4,25 @@ import asyncio
 import itertools
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any, cast
-from urllib.parse import unquote, urlsplit
 
-from hud_mcp.agents.agent import answer_text
+from hud_mcp.channel.failures import ChannelFailed, ChannelRefused
 from hud_mcp.channel.frames import FRAME_BYTES, BadFrame, FrameReader, encode_frame
+from hud_mcp.channel.place import Place, read_place
+from hud_mcp.channel.stream import CONNECT_S, REPLY_S, connect_to, open_stream, result_of
 from hud_mcp.channel.tunnel import splice
 from hud_mcp.errors import HudMcpError
 from hud_mcp.grade import Cause
 from hud_mcp.serving.listening import LOOPBACK, port_of
 from hud_mcp.session.caller import CAUSE, REASON
 from hud_mcp.session.credential import session_token
-from hud_mcp.session.receipts import digest
 
-__all__ = [
-    "ChannelClient",
-    "ChannelFailed",
-    "ChannelRefused",
-    "Place",
-    "open_stream",
-    "read_place",
-]
+__all__ = ["ChannelClient"]
 
-_CONNECT_S = 10.0
-_REPLY_S = 30.0
 _TASK_S = 900.0
 _CLOSE_S = 2.0
 _NO_METHOD = -32601
-
-
-class ChannelFailed(HudMcpError):
-    """The channel cannot be reached, or its server does not answer as one does."""
-
-
-class ChannelRefused(HudMcpError):
-    """The server answered with an error.
-
-    Attributes:
-        code: JSON-RPC's, or the server's own.
-        message: What the server said.
-        data: What else it said, for programs.
-    """
-
-    def __init__(
-        self, method: str, code: int, message: str, data: Mapping[str, Any] | None = None
-    ) -> None:
-        super().__init__(f"{method} was refused ({code}): {message}")
-        self.code = code
-        self.message = message
-        self.data: Mapping[str, Any] = data or {}
-
-    @property
-    def is_graded(self) -> bool:
-        """Whether it says that the session was graded, and with what."""
-        return isinstance(self.data.get("grade"), dict)
-
-    def grade_for(self, answer: Any) -> dict[str, Any] | None:
-        """The stored grade, where the session was graded for this answer; else None."""
-        was = self.data.get("answer_digest")
-        if not self.is_graded or was not in (None, digest(answer_text(answer))):
-            return None
-        return dict(self.data["grade"])
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where a channel is.
-
-    Attributes:
-        host: Its host.
-        port: Its port.
-        token: What it asks for, or None.
-    """
-
-    host: str
-    port: int
-    token: str | None = field(default=None, repr=False)
-
-    def __str__(self) -> str:
-        return f"tcp://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
-
-
-def read_place(url: str) -> Place:
-    """Read `tcp://[token@]host:port`.
-
-    Raises:
-        ChannelFailed: It is something else; the text does not repeat a token.
-    """
-    shown = url.rpartition("@")[2]
-    parts = urlsplit(url)
-    port = None
-    with suppress(ValueError):
-        port = parts.port
-    if parts.scheme != "tcp" or not parts.hostname or not port or parts.path not in ("", "/"):
-        raise ChannelFailed(f"{shown!r} is no channel; write tcp://host:port.")
-    return Place(parts.hostname, port, unquote(parts.username) if parts.username else None)
 
 
 class ChannelClient:
@@ -142,8 +65,8 @@ class ChannelClient:
         *,
         session_id: str | None = None,
         take_over: bool = False,
-        connect_s: float = _CONNECT_S,
-        reply_s: float = _REPLY_S,
+        connect_s: float = CONNECT_S,
+        reply_s: float = REPLY_S,
     ) -> AsyncGenerator["ChannelClient"]:
         """Connect, say hello, and leave at the end; what is held stays held.
 
@@ -160,7 +83,7 @@ class ChannelClient:
             ChannelRefused: The server knows no such session, or asks for a token.
         """
         place = read_place(place) if isinstance(place, str) else place
-        reader, writer = await _open(place, connect_s)
+        reader, writer = await connect_to(place, connect_s)
         client = cls(place, reader, writer)
         try:
             await client.hello(session_id, take_over=take_over, reply_s=reply_s)
@@ -173,7 +96,7 @@ class ChannelClient:
         session_id: str | None = None,
         *,
         take_over: bool = False,
-        reply_s: float = _REPLY_S,
+        reply_s: float = REPLY_S,
     ) -> None:
         """Identify the session; with an id, resume it.
 
@@ -237,7 +160,7 @@ class ChannelClient:
         Raises:
             ChannelFailed, ChannelRefused: It was not told.
         """
-        result = await self._call("tasks.list", {}, _REPLY_S)
+        result = await self._call("tasks.list", {}, REPLY_S)
         tasks = result.get("tasks")
         if not isinstance(tasks, list):
             raise ChannelFailed(f"{self.place} lists its tasks as {type(tasks).__name__}.")
@@ -283,7 +206,7 @@ class ChannelClient:
         said = {} if reason is None else {REASON: reason, CAUSE: cause.value}
         request_id = self._write("tasks.cancel", said if self.is_ours else {})
         async with self._lock:  # the call that is cut off is answered first
-            _result("tasks.cancel", await self._reply(request_id, _REPLY_S))
+            result_of("tasks.cancel", await self._reply(request_id, REPLY_S))
 
     async def bye(self) -> None:
         """End the session and what it holds.
@@ -291,7 +214,7 @@ class ChannelClient:
         Raises:
             ChannelFailed: The connection is gone.
         """
-        await self._call("bye", {}, _REPLY_S)
+        await self._call("bye", {}, REPLY_S)
 
     @property
     def is_closed(self) -> bool:
@@ -360,7 +283,7 @@ class ChannelClient:
             raise self.graded
         async with self._lock:
             frame = await self._reply(self._write(method, params), within_s)
-        return _result(method, frame)
+        return result_of(method, frame)
 
     async def _reply(self, request_id: int, within_s: float) -> dict[str, Any]:
         """Wait for the reply of one request; those of others are kept for them."""
@@ -401,67 +324,3 @@ class ChannelClient:
         if frame is None:
             raise ChannelFailed(f"{self.place} closed the connection and did not answer.")
         return frame
-
-
-async def open_stream(
-    place: Place, capability: str
-) -> tuple[tuple[asyncio.StreamReader, asyncio.StreamWriter], bytes]:
-    """Open a stream to a capability through a channel's port.
-
-    Returns:
-        The stream, and the bytes of it that came with the reply.
-
-    Raises:
-        ChannelFailed, ChannelRefused: It was not opened.
-    """
-    reader, writer = await _open(place, _CONNECT_S)
-    params = {"capability": capability}
-    if place.token is not None:
-        params["token"] = place.token
-    frames = FrameReader(reader)
-    try:
-        frame = {"jsonrpc": "2.0", "id": 1, "method": "tunnel.open", "params": params}
-        writer.write(encode_frame(frame))
-        async with asyncio.timeout(_REPLY_S):
-            reply = await frames.read()
-        _result("tunnel.open", reply or {})
-    except (TimeoutError, OSError, BadFrame) as exc:
-        writer.close()
-        raise ChannelFailed(f"{place} opened no stream to {capability!r}: {exc}.") from None
-    except BaseException:
-        writer.close()
-        raise
-    return (reader, writer), frames.rest
-
-
-async def _open(place: Place, within_s: float) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    try:
-        async with asyncio.timeout(within_s):
-            return await asyncio.open_connection(place.host, place.port)
-    except TimeoutError:
-        raise ChannelFailed(f"Nothing answers at {place} within {within_s:g} s.") from None
-    except OSError as exc:
-        raise ChannelFailed(
-            f"Nothing answers at {place}: {exc.strerror or exc}. Start a server there, or correct "
-            "the address."
-        ) from None
-
-
-def _result(method: str, frame: Mapping[str, Any]) -> dict[str, Any]:
-    """What a reply has for its request.
-
-    Raises:
-        ChannelRefused: An error.
-        ChannelFailed: Neither a result nor an error.
-    """
-    error, result = frame.get("error"), frame.get("result")
-    if isinstance(error, dict):
-        given = cast("dict[str, Any]", error)
-        code = given.get("code")
-        text = str(given.get("message") or "no reason was given")
-        data = given.get("data")
-        more = cast("dict[str, Any]", data) if isinstance(data, dict) else None
-        raise ChannelRefused(method, code if isinstance(code, int) else -32000, text, more)
-    if not isinstance(result, dict):
-        raise ChannelFailed(f"{method} was answered with {type(result).__name__}, not an object.")
-    return cast("dict[str, Any]", result)

@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from hud_mcp.action import Value
-from hud_mcp.analysis.statistics import PASS_REWARD
+from hud_mcp.analysis.pass_rates import PASS_REWARD
 from hud_mcp.checking.leaks import Leak, find_leaks
 from hud_mcp.checking.probes import Probe, has_oracle, read_probe
 from hud_mcp.checking.references import Candidate, candidates, choices

@@ -40,7 +40,7 @@ from hud_mcp.session.limits import Limits
 from hud_mcp.session.log import configure_logging
 from hud_mcp.show.web.report import write_report
 from hud_mcp.store import Store
-from hud_mcp.store.private import make_private_file, make_private_folder
+from hud_mcp.store.permissions import make_private_file, make_private_folder
 from hud_mcp.taskset import Taskset
 
 __all__ = ["command"]

@@ -8,14 +8,10 @@ import click
 from pydantic_core import to_json
 from rich.text import Text
 
-from hud_mcp.analysis.statistics import (
-    PASS_REWARD,
-    JobStatistics,
-    TaskStatistics,
-    counting,
-    job_statistics,
-    outcome_class,
-)
+from hud_mcp.analysis.pass_rates import PASS_REWARD
+from hud_mcp.analysis.statistics import JobStatistics, job_statistics
+from hud_mcp.analysis.task_statistics import TaskStatistics
+from hud_mcp.analysis.tries import counting, outcome_class
 from hud_mcp.cli.finite import FiniteFloat
 from hud_mcp.cli.output import cell, make_console, make_table, number, tone_style, when
 from hud_mcp.loading.provenance import clusters_of

@@ -8,7 +8,7 @@ from typing import Any
 import anyio.to_thread
 
 from hud_mcp.agents.command import command_name
-from hud_mcp.analysis.statistics import counting
+from hud_mcp.analysis.tries import counting
 from hud_mcp.cli.bridges import is_bridged
 from hud_mcp.cli.hosts import read_hosts
 from hud_mcp.cli.places import find_sources, lasting_source

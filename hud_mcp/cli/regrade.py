@@ -12,7 +12,7 @@ import orjson
 from rich.console import Console
 from rich.text import Text
 
-from hud_mcp.analysis.statistics import choose_runs, counting, outcome_class
+from hud_mcp.analysis.tries import choose_runs, counting, outcome_class
 from hud_mcp.cli.hosts import allow_option, read_hosts
 from hud_mcp.cli.output import cell, make_console, make_table
 from hud_mcp.cli.places import find_sources

@@ -7,13 +7,9 @@ from dataclasses import dataclass
 from rich.console import Console
 
 from hud_mcp.analysis.generalisation import Generalisation, generalisation
-from hud_mcp.analysis.statistics import (
-    JobStatistics,
-    TaskStatistics,
-    counting,
-    job_statistics,
-    outcome_class,
-)
+from hud_mcp.analysis.statistics import JobStatistics, job_statistics
+from hud_mcp.analysis.task_statistics import TaskStatistics
+from hud_mcp.analysis.tries import counting, outcome_class
 from hud_mcp.cli.output import cell, make_table, tone_style
 from hud_mcp.loading.provenance import clusters_of, recorded_unused
 from hud_mcp.outcome import NOT_BEGUN, Counts

@@ -10,7 +10,9 @@ from hud_mcp.lazy import lazy_names
 if TYPE_CHECKING:
     from hud_mcp.channel.bridge import bridge
     from hud_mcp.channel.bridge.published import offer_published_tools
-    from hud_mcp.channel.client import ChannelClient, ChannelRefused, Place, read_place
+    from hud_mcp.channel.client import ChannelClient
+    from hud_mcp.channel.failures import ChannelRefused
+    from hud_mcp.channel.place import Place, read_place
     from hud_mcp.channel.server import CHANNEL_LIMITS, Channel
     from hud_mcp.channel.server import serve as serve_channel
     from hud_mcp.loading.source import (
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
     from hud_mcp.show.web.live import live_routes
     from hud_mcp.show.web.viewer import viewer_app
     from hud_mcp.store import Store
-    from hud_mcp.store.private import is_open_to_others
+    from hud_mcp.store.permissions import is_open_to_others
     from hud_mcp.taskset import Taskset
 else:
     __getattr__ = lazy_names(
@@ -39,9 +41,9 @@ else:
         "hud_mcp.channel.bridge:bridge",
         "hud_mcp.channel.bridge.published:offer_published_tools",
         "hud_mcp.channel.client:ChannelClient",
-        "hud_mcp.channel.client:ChannelRefused",
-        "hud_mcp.channel.client:Place",
-        "hud_mcp.channel.client:read_place",
+        "hud_mcp.channel.failures:ChannelRefused",
+        "hud_mcp.channel.place:Place",
+        "hud_mcp.channel.place:read_place",
         "hud_mcp.channel.server:CHANNEL_LIMITS",
         "hud_mcp.channel.server:Channel",
         "hud_mcp.loading.source:declared_tasks",
@@ -61,7 +63,7 @@ else:
         "hud_mcp.show.web.live:live_routes",
         "hud_mcp.show.web.viewer:viewer_app",
         "hud_mcp.store:Store",
-        "hud_mcp.store.private:is_open_to_others",
+        "hud_mcp.store.permissions:is_open_to_others",
         "hud_mcp.taskset:Taskset",
         serve_channel="hud_mcp.channel.server:serve",
     )

@@ -6,7 +6,7 @@ import anyio
 import click
 from rich.text import Text
 
-from hud_mcp.analysis.statistics import outcome_class
+from hud_mcp.analysis.tries import outcome_class
 from hud_mcp.cli.output import cell, make_console, make_table, number, when
 from hud_mcp.session.log import configure_logging
 from hud_mcp.show.transcript import transcript

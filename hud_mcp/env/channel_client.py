@@ -4,7 +4,9 @@ from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from typing import Any
 
-from hud_mcp.channel.client import ChannelClient, ChannelFailed, ChannelRefused, Place
+from hud_mcp.channel.client import ChannelClient
+from hud_mcp.channel.failures import ChannelFailed, ChannelRefused
+from hud_mcp.channel.place import Place
 from hud_mcp.env.client import Client
 from hud_mcp.env.wire import raised, refused
 from hud_mcp.errors import EnvironmentFailed, SessionEnded

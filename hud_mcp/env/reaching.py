@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from hud_mcp.channel.client import read_place
+from hud_mcp.channel.place import read_place
 from hud_mcp.env import surfaces
 from hud_mcp.env.channel_client import OperatedChannel
 from hud_mcp.env.client import Client

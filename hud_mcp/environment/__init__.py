@@ -16,8 +16,8 @@ from hud_mcp.environment.arguments import (
     GradingArg,
     PromptArg,
 )
+from hud_mcp.environment.checks import REWARD_POLICIES
 from hud_mcp.environment.environment import (
-    REWARD_POLICIES,
     Environment,
     declared_environment,
 )

@@ -1,12 +1,24 @@
-"""What an environment may be called, and what it was once made with."""
+"""What an environment may be made with: its name, its world, its policies."""
 
 import warnings
 from collections.abc import Mapping
 from typing import Any
 
 from hud_mcp.errors import InvalidEnvironment
+from hud_mcp.task import RECORD_MODES
+from hud_mcp.world import WorldSpec
 
-__all__ = ["check_name", "check_v5_keywords"]
+__all__ = [
+    "REWARD_POLICIES",
+    "check_name",
+    "check_record_mode",
+    "check_reward_policy",
+    "check_v5_keywords",
+    "check_world",
+]
+
+REWARD_POLICIES = ("hidden", "on_submit", "per_step")
+"""Who sees the reward: nobody but the record, the agent at the end, the agent at each step."""
 
 _NAME_CHARS = 64
 _V5_KEYWORDS = frozenset(
@@ -53,4 +65,47 @@ def check_v5_keywords(given: Mapping[str, Any]) -> None:
             f"Environment() ignores {names}: HUD's environments take that no more since version 6.",
             DeprecationWarning,
             stacklevel=3,  # where the environment is made
+        )
+
+
+def check_world(world: Any, where: str) -> None:
+    """Refuse what declares no world.
+
+    Raises:
+        InvalidEnvironment: It is a class, or no declaration of a world.
+    """
+    if isinstance(world, type):
+        raise InvalidEnvironment(
+            f"{where}: world={world.__name__} is a class; write world={world.__name__}(…)."
+        )
+    if world is not None and not isinstance(world, WorldSpec):
+        raise InvalidEnvironment(
+            f"{where}: {world!r} is no world; give what declares one, such as Browser() or "
+            "Shell(). A world of your own is declared by a class that derives from WorldSpec."
+        )
+
+
+def check_reward_policy(reward: str | None, where: str) -> None:
+    """Refuse what is no reward policy.
+
+    Raises:
+        InvalidEnvironment: There is no such policy.
+    """
+    if reward is not None and reward not in REWARD_POLICIES:
+        raise InvalidEnvironment(
+            f"{where}: reward={reward!r} is not a reward policy; choose one of "
+            f"{', '.join(REWARD_POLICIES)}."
+        )
+
+
+def check_record_mode(record: str | None, where: str) -> None:
+    """Refuse what is no way to record.
+
+    Raises:
+        InvalidEnvironment: There is no such way.
+    """
+    if record is not None and record not in RECORD_MODES:
+        raise InvalidEnvironment(
+            f"{where}: record={record!r} is no way to record; choose one of "
+            f"{', '.join(RECORD_MODES)}."
         )

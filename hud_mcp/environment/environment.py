@@ -6,30 +6,32 @@ Nothing runs until a session opens a world. The names are the HUD SDK's.
 import hashlib
 import inspect
 import os
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakValueDictionary
 
-from hud_mcp.arguments import source_line
 from hud_mcp.capability import Capability
 from hud_mcp.context import ContextSpace
-from hud_mcp.environment.answers import ANSWER_FUNCTIONS
 from hud_mcp.environment.calls import CallTemplate, Witness, bind_calls, task_hosts
-from hud_mcp.environment.checks import check_name, check_v5_keywords
+from hud_mcp.environment.checks import (
+    check_name,
+    check_record_mode,
+    check_reward_policy,
+    check_v5_keywords,
+    check_world,
+)
+from hud_mcp.environment.declarations import Declarations
 from hud_mcp.errors import (
     CapabilityNotFound,
     InvalidEnvironment,
-    InvalidTask,
-    InvalidTemplate,
     did_you_mean,
 )
-from hud_mcp.function import Function, Phase, Use
+from hud_mcp.function import Phase
 from hud_mcp.loading.digest_inputs import imported_files
-from hud_mcp.task import RECORD_MODES, RecordMode, Task
+from hud_mcp.task import RecordMode, Task
 from hud_mcp.template import Template
-from hud_mcp.tool import Tool
 from hud_mcp.world import WorldSpec
 from hud_mcp.worlds.none import NoWorld
 
@@ -37,16 +39,12 @@ if TYPE_CHECKING:
     from hud_mcp.carl.selector import ContextSelector
     from hud_mcp.worlds.shell.workspace import Workspace
 
-__all__ = ["REWARD_POLICIES", "Environment", "declared_environment"]
-
-REWARD_POLICIES = ("hidden", "on_submit", "per_step")
-"""Who sees the reward: nobody but the record, the agent at the end, the agent at each step."""
+__all__ = ["Environment", "declared_environment"]
 
 HookT = TypeVar("HookT", bound=Callable[[], Awaitable[None]])
-ToolT = TypeVar("ToolT", bound=Callable[..., Awaitable[Any]])
 
 
-class Environment:
+class Environment(Declarations):
     """What exists in one environment.
 
     Args:
@@ -93,21 +91,17 @@ class Environment:
         where = f"{self.file}:{caller.f_lineno}" if caller else "unknown"
         check_v5_keywords(v5)
         check_name(name, where)
-        _check_reward_policy(reward, where)
-        _check_record_mode(record, where)
-        _check_world(world, where)
-        self.name = name
+        check_reward_policy(reward, where)
+        check_record_mode(record, where)
+        check_world(world, where)
+        super().__init__(name, world if world is not None else NoWorld())
         self.version = version
-        self.world: WorldSpec = world if world is not None else NoWorld()
         self.context_space = self.world.context_space | (contexts or ContextSpace())
         self.reward = reward
         self.record: RecordMode | None = record
         self.context_selector = context_selector
         self.seed = seed
         self._own_contexts = contexts or ContextSpace()
-        self._templates: dict[str, Template] = {}
-        self._tools: dict[str, Tool] = {}
-        self._functions: dict[str, Function] = {}
         self.capabilities: list[Capability] = []
         for capability in capabilities or ():
             self.add_capability(capability)
@@ -120,7 +114,6 @@ class Environment:
         self.workspace_name: str | None = None
         self.notes: tuple[str, ...] = ()
         """What agents are told of it beside its templates and tools, a line each."""
-        self._add_world_tools()
         if type(self) is Environment:  # what was read of a server is found by its address
             _declared[name] = self
 
@@ -128,27 +121,6 @@ class Environment:
     def folder(self) -> Path:
         """Where the environment's file is; its world's relative paths start there."""
         return self.file.resolve().parent if self.file.is_file() else Path.cwd()
-
-    @property
-    def templates(self) -> Mapping[str, Template]:
-        """Every template by its id."""
-        return self._templates
-
-    @property
-    def tasks(self) -> Mapping[str, Template]:
-        """The same, by HUD's name for it: a template mints tasks."""
-        return self._templates
-
-    @property
-    def tools(self) -> Mapping[str, Tool]:
-        """Every tool of its own by its name."""
-        return self._tools
-
-    @property
-    def functions(self) -> Mapping[str, Function]:
-        """What `setup` and `evaluate` of its tasks may name: its own, its world's, of answers."""
-        given = (*ANSWER_FUNCTIONS, *self.world.functions)
-        return {f.name: f for f in given} | self._functions
 
     @cached_property
     def digest(self) -> str:
@@ -167,119 +139,6 @@ class Environment:
             content = hashlib.sha256(path.read_bytes()).hexdigest()
             whole.update(f"{os.path.relpath(path, self.folder)} {content}\n".encode())
         return whole.hexdigest()
-
-    def template(
-        self,
-        *,
-        id: str | None = None,  # noqa: A002  # HUD's name
-        description: str = "",
-        input: Any = None,  # noqa: A002  # HUD's name
-        returns: Any = None,
-        reward: str | None = None,
-    ) -> Callable[[Callable[..., AsyncGenerator[Any, Any]]], Template]:
-        """Register a template: an async generator that yields a prompt, then a grade.
-
-        Args:
-            id: Its id; the function's name by default.
-            description: One line for people; the docstring's first by default.
-            input: A type that describes what the agent is given beside the prompt.
-            returns: A type; the answer then arrives as `Answer[T]`.
-            reward: Who sees the reward of its tasks: one of `REWARD_POLICIES`.
-
-        Raises:
-            InvalidTemplate: It cannot work, or the id is taken; the text names file and line.
-            InvalidEnvironment: There is no such reward policy.
-        """
-
-        def register(function: Callable[..., AsyncGenerator[Any, Any]]) -> Template:
-            _check_reward_policy(reward, source_line(function))
-            made = Template(
-                function,
-                env=self.name,
-                id=id,
-                description=description,
-                input=input,
-                returns=returns,
-                reward=reward,
-            )
-            self._add_template(made)
-            return made
-
-        return register
-
-    def tool(
-        self,
-        function: Callable[..., Awaitable[Any]] | None = None,
-        *,
-        name: str | None = None,
-        read_only: bool = False,
-        replayable: bool = True,
-    ) -> Any:
-        """Register an async function as a tool that agents may call; with or without options.
-
-        Args:
-            function: The function, where the decorator is used without parentheses.
-            name: The tool's name; the function's by default.
-            read_only: Tells clients that it changes nothing.
-            replayable: Whether it may be called again when a session is brought back after its
-                server has ended; False for what acts outside of the world, such as sending mail.
-
-        Raises:
-            InvalidEnvironment: It cannot be a tool, or the name is taken.
-        """
-
-        def register(function: ToolT) -> ToolT:
-            made = Tool(function, name=name, read_only=read_only, replayable=replayable)
-            if made.name in self._tools:
-                taken = self._tools[made.name].where
-                raise InvalidEnvironment(
-                    f"{made.where}: tool {made.name!r} is declared already, at {taken}."
-                )
-            self._check_worlds(made.arguments.world_types, made.where, f"tool {made.name!r}")
-            self._tools[made.name] = made
-            return function
-
-        return register if function is None else register(function)
-
-    def function(
-        self,
-        function: Callable[..., Awaitable[Any]] | None = None,
-        *,
-        name: str | None = None,
-        use: Use = "both",
-        weak: str | None = None,
-    ) -> Any:
-        """Register an async function that `setup` and `evaluate` of tasks may name.
-
-        Args:
-            function: The function, where the decorator is used without parentheses.
-            name: What tasks call it; the function's name by default.
-            use: Where it may be named: `setup`, `evaluate` or `both`.
-            weak: Why an agent can forge what it returns, in a sentence; None where it cannot.
-
-        Raises:
-            InvalidEnvironment: It cannot be one, or the name is taken.
-        """
-
-        def register(function: ToolT) -> ToolT:
-            made = Function(function, name=name, use=use, weak=weak)
-            if made.name in self.functions:
-                taken = self.functions[made.name].where
-                raise InvalidEnvironment(
-                    f"{made.where}: function {made.name!r} is declared already, at {taken}."
-                )
-            self._check_worlds(made.world_types, made.where, f"function {made.name!r}")
-            self._functions[made.name] = made
-            return function
-
-        return register if function is None else register(function)
-
-    def offer(self, tool: Tool) -> None:
-        """Offer a tool that was made elsewhere, such as one of a server that it publishes.
-
-        One of the same name is replaced.
-        """
-        self._tools[tool.name] = tool
 
     @property
     def has_hooks(self) -> bool:
@@ -373,7 +232,7 @@ class Environment:
         self.workspace_name = shell.published_as = name
         self.world = shell
         self.context_space = shell.context_space | self._own_contexts
-        self._add_world_tools()
+        self.add_world_tools()
         return shell
 
     async def start(self) -> None:
@@ -394,20 +253,6 @@ class Environment:
         self._started = False
         for hook in reversed(self._on_shutdown):
             await hook()
-
-    def find_template(self, template_id: str) -> Template:
-        """Return a template.
-
-        Raises:
-            InvalidTask: There is none of that id.
-        """
-        if template_id not in self._templates:
-            hint = did_you_mean(template_id, self._templates)
-            known = ", ".join(self._templates) or "none"
-            raise InvalidTask(
-                f"Environment {self.name!r} has no template {template_id!r}.{hint} It has: {known}."
-            )
-        return self._templates[template_id]
 
     def bind(self, task: Task) -> Task:
         """Check that a task can be started here, and return it; nothing runs.
@@ -486,34 +331,6 @@ class Environment:
             "capabilities": [{"name": c.name, "protocol": c.protocol} for c in self.capabilities],
         }
 
-    def _add_template(self, made: Template) -> None:
-        for other in self._templates.values():
-            if other.id == made.id:
-                raise InvalidTemplate(
-                    f"{made.where}: the id {made.id!r} is taken by the template at {other.where}; "
-                    "give this one another id."
-                )
-            if other.function.__name__ == made.function.__name__ and made.__name__ != "_":
-                raise InvalidTemplate(
-                    f"{made.where}: a template function {made.__name__!r} is declared already, at "
-                    f"{other.where}; the second hides the first, so rename one."
-                )
-        self._check_worlds(made.arguments.world_types, made.where, made.noun)
-        self._templates[made.id] = made
-
-    def _add_world_tools(self) -> None:
-        """Offer the tools that come with a kind of world."""
-        for tool in self.world.tools:
-            self._tools.setdefault(tool.name, tool)
-
-    def _check_worlds(self, asked: Mapping[str, type], where: str, noun: str) -> None:
-        for name, world_type in asked.items():
-            if not issubclass(self.world.world_type, world_type) and world_type.__name__ != "World":
-                raise InvalidTemplate(
-                    f"{where}: {noun} asks for a {world_type.__name__} in {name!r}, but "
-                    f"environment {self.name!r} opens a {self.world.world_type.__name__}."
-                )
-
 
 _declared: "WeakValueDictionary[str, Environment]" = WeakValueDictionary()
 
@@ -521,31 +338,3 @@ _declared: "WeakValueDictionary[str, Environment]" = WeakValueDictionary()
 def declared_environment(name: str) -> Environment | None:
     """The environment of a name that this process declared last, while it is there; or None."""
     return _declared.get(name)
-
-
-def _check_world(world: Any, where: str) -> None:
-    if isinstance(world, type):
-        raise InvalidEnvironment(
-            f"{where}: world={world.__name__} is a class; write world={world.__name__}(…)."
-        )
-    if world is not None and not isinstance(world, WorldSpec):
-        raise InvalidEnvironment(
-            f"{where}: {world!r} is no world; give what declares one, such as Browser() or "
-            "Shell(). A world of your own is declared by a class that derives from WorldSpec."
-        )
-
-
-def _check_reward_policy(reward: str | None, where: str) -> None:
-    if reward is not None and reward not in REWARD_POLICIES:
-        raise InvalidEnvironment(
-            f"{where}: reward={reward!r} is not a reward policy; choose one of "
-            f"{', '.join(REWARD_POLICIES)}."
-        )
-
-
-def _check_record_mode(record: str | None, where: str) -> None:
-    if record is not None and record not in RECORD_MODES:
-        raise InvalidEnvironment(
-            f"{where}: record={record!r} is no way to record; choose one of "
-            f"{', '.join(RECORD_MODES)}."
-        )

@@ -23,6 +23,7 @@ from hud_mcp.errors import (
     SourceNotFound,
     did_you_mean,
 )
+from hud_mcp.loading import libraries
 from hud_mcp.loading.importers.published import PUBLISHED, find_published
 from hud_mcp.task import Task
 
@@ -179,9 +180,10 @@ def find_taskset(name: str) -> Path:
 
 def _import(name: str) -> Path:
     """Import a public set into the cache. What that needs is loaded with the first of them."""
-    module = importlib.import_module("hud_mcp.loading.importers.imported")
-    path: Path = module.imported_file(name, module.import_published(name))
-    return path
+    done = libraries.import_published(name)
+    if done is None:
+        raise SourceNotFound(f"There is no public set {name!r}.")
+    return libraries.imported_file(name, done)
 
 
 def task_files(folder: Path) -> list[Path]:

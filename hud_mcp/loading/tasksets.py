@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 import anyio.to_thread
 
 from hud_mcp.errors import SourceNotFound
+from hud_mcp.loading import libraries
 from hud_mcp.loading.importers.published import Published, find_published
 from hud_mcp.loading.importers.rows import Choice
 from hud_mcp.loading.source import find_taskset
@@ -85,9 +86,7 @@ _ENDINGS = (".jsonl", ".json", ".py")
 
 
 def _imported(name: str, choice: Choice, *, refresh: bool, report: Report | None) -> Taskset:
-    from hud_mcp.loading.importers import imported as importing  # noqa: PLC0415  # the seam
-
-    done = importing.import_published(name, choice, refresh=refresh, report=report)
+    done = libraries.import_published(name, choice, refresh=refresh, report=report)
     if done is None:
         raise SourceNotFound(f"There is no public set {name!r}.")
     if report is not None:
@@ -98,8 +97,6 @@ def _imported(name: str, choice: Choice, *, refresh: bool, report: Report | None
 
 def _fetched(address: str, *, refresh: bool, report: Report | None) -> Path:
     """A file of tasks by its address."""
-    from hud_mcp.loading.importers.files import Cached  # noqa: PLC0415  # the seam
-
     base, _, name = address.rpartition("/")
     if not urlsplit(address).path.endswith(_ENDINGS[:2]):
         raise SourceNotFound(f"{address}: name the address of a .jsonl or a .json file.")
@@ -107,4 +104,6 @@ def _fetched(address: str, *, refresh: bool, report: Report | None) -> Path:
     published = Published(
         key=key, title=name, about="", base=base, page=address, licence="", parts="", importer=""
     )
-    return Cached(base, published, refresh=refresh, report=report).path(name.partition("?")[0])
+    return libraries.Cached(base, published, refresh=refresh, report=report).path(
+        name.partition("?")[0]
+    )

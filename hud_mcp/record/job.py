@@ -15,7 +15,9 @@ import anyio.to_thread
 from pydantic import Field, PrivateAttr
 
 from hud_mcp.action import Value
-from hud_mcp.analysis.statistics import PASS_REWARD, JobStatistics, counting, job_statistics
+from hud_mcp.analysis.pass_rates import PASS_REWARD
+from hud_mcp.analysis.statistics import JobStatistics, job_statistics
+from hud_mcp.analysis.tries import counting
 from hud_mcp.errors import DamagedRecord, InvalidEnvironment
 from hud_mcp.loading.provenance import clusters_of
 from hud_mcp.record.trajectory import Trajectory, utc_now

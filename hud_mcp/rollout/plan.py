@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pydantic import Field, ValidationError
 
 from hud_mcp.action import Value
-from hud_mcp.analysis.statistics import counting, is_infrastructure, plan
+from hud_mcp.analysis.tries import counting, is_infrastructure, plan
 from hud_mcp.errors import HudMcpError
 from hud_mcp.observation import DEFAULT_FORMAT, ImageFormat
 from hud_mcp.record.job import Job

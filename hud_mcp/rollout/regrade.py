@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import anyio
 
-from hud_mcp.analysis.statistics import outcome_class
+from hud_mcp.analysis.tries import outcome_class
 from hud_mcp.environment import Environment
 from hud_mcp.errors import HudMcpError, InvalidContext, InvalidTask
 from hud_mcp.grade import Outcome

@@ -15,7 +15,8 @@ from uuid import uuid4
 
 import anyio
 
-from hud_mcp.channel.client import ChannelClient, Place
+from hud_mcp.channel.client import ChannelClient
+from hud_mcp.channel.place import Place
 from hud_mcp.errors import HudMcpError, InvalidTask
 from hud_mcp.outcome import Cause
 from hud_mcp.record.job import Job

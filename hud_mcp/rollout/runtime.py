@@ -17,7 +17,7 @@ import anyio
 import anyio.abc
 from anyio.streams.text import TextReceiveStream
 
-from hud_mcp.channel.client import Place, read_place
+from hud_mcp.channel.place import Place, read_place
 from hud_mcp.channel.server import CHANNEL_LIMITS, Channel
 from hud_mcp.env.finding import find_environment
 from hud_mcp.environment import Environment

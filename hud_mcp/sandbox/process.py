@@ -76,7 +76,7 @@ class Process:
             self._exited.set()
 
 
-class Kept:
+class Excerpt:
     """The first half and the last of what comes.
 
     Args:
@@ -121,7 +121,7 @@ class Output:
         self, fd: int, *, kept_bytes: int, most_bytes: int, on_overflow: Callable[[], None]
     ) -> None:
         self._fd = fd
-        self._kept = Kept(kept_bytes)
+        self._kept = Excerpt(kept_bytes)
         self._most = most_bytes
         self._on_overflow = on_overflow
         self._loop = asyncio.get_running_loop()

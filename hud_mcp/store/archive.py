@@ -1,4 +1,4 @@
-"""What a record has to read: jobs, trajectories, their steps, lines and pictures."""
+"""What a record has to read: sessions, jobs, trajectories, their steps, lines and pictures."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -9,6 +9,7 @@ import anyio.to_thread
 from hud_mcp.errors import SourceNotFound
 from hud_mcp.record.job import Job
 from hud_mcp.record.trajectory import (
+    Receipt,
     ScreenshotRecord,
     Trajectory,
     TrajectoryStep,
@@ -16,7 +17,8 @@ from hud_mcp.record.trajectory import (
 )
 from hud_mcp.store import sql
 from hud_mcp.store.database import Database
-from hud_mcp.store.files import read_file
+from hud_mcp.store.screenshots import read_file
+from hud_mcp.store.stored_session import StoredSession
 from hud_mcp.task import Task
 
 if TYPE_CHECKING:
@@ -95,6 +97,64 @@ class Archive:
             StoreFailed: The store cannot be read.
         """
         return await self._database.read(lambda c: sql.reading.load_lines(c, trajectory_id, after))
+
+    async def load_session(self, trajectory_id: str) -> StoredSession:
+        """Return what is needed to go on with a session.
+
+        Raises:
+            SourceNotFound: There is no such session.
+            StoreFailed: The store cannot be read.
+        """
+        found = await self._database.read(
+            lambda c: sql.sessions.load_session(c, self.screenshots, trajectory_id)
+        )
+        if found is None:
+            raise no_trajectory(trajectory_id)
+        return found
+
+    async def find_session(
+        self, secret_digest: str, *, principal: str | None
+    ) -> tuple[str, Receipt | None] | None:
+        """Look a session up by the hash of its id.
+
+        Returns:
+            The trajectory's id and the receipt, which is None while it goes on; None where
+            no session of this principal has the id.
+
+        Raises:
+            StoreFailed: The store cannot be read.
+        """
+
+        def read(connection: "Connection") -> "tuple[str, Receipt | None] | None":
+            row = sql.sessions.session_by_secret(connection, secret_digest)
+            if row is None or row.principal != principal:
+                return None
+            return row.id, sql.reading.read_receipt(row)
+
+        return await self._database.read(read)
+
+    async def find_begun(self, secret_digest: str) -> tuple[str | None, Task] | None:
+        """Return who started a session, and which task, by the hash of its id; None without one.
+
+        Raises:
+            StoreFailed: The store cannot be read.
+        """
+
+        def read(connection: "Connection") -> tuple[str | None, Task] | None:
+            row = sql.sessions.session_by_secret(connection, secret_digest)
+            return None if row is None else (row.principal, sql.reading.read_task(row))
+
+        return await self._database.read(read)
+
+    async def check_tries(self, start_key: str, tries: int) -> None:
+        """Refuse a start too many before anything is opened for it.
+
+        Raises:
+            LimitReached: There are as many starts as there may be.
+            StoreFailed: The store cannot be read.
+        """
+        if self.exists:
+            await self._database.read(lambda c: sql.plans.check_tries(c, start_key, tries))
 
     async def list_runs(self, task_id: str, limit: int = 100) -> list[TrajectorySummary]:
         """Return the newest trajectories of a task, whatever their jobs, newest first.

@@ -18,14 +18,14 @@ from hud_mcp.observation import Screenshot
 from hud_mcp.record.job import Job
 from hud_mcp.record.trajectory import Receipt, ScreenshotRecord, Trajectory, TrajectoryStep, utc_now
 from hud_mcp.store import sql
-from hud_mcp.store.archive import Archive, no_trajectory
+from hud_mcp.store.archive import Archive
 from hud_mcp.store.changes import NewEnd, NewPrompt, NewSession, NewSteps, StepRow
 from hud_mcp.store.characters import storable
 from hud_mcp.store.database import Database, default_store_url
 from hud_mcp.store.json_text import to_json
 from hud_mcp.store.lease import LEASE_S
 from hud_mcp.store.soon import Soon
-from hud_mcp.store.stored_session import StoredSession, WaitingSession
+from hud_mcp.store.stored_session import WaitingSession
 from hud_mcp.task import RecordMode, Task
 
 if TYPE_CHECKING:
@@ -350,64 +350,6 @@ class Store(Archive):
         return await self._database.write(
             lambda c: self._database.lease.waiting_sessions(c, environments)
         )
-
-    async def load_session(self, trajectory_id: str) -> StoredSession:
-        """Return what is needed to go on with a session.
-
-        Raises:
-            SourceNotFound: There is no such session.
-            StoreFailed: The store cannot be read.
-        """
-        found = await self._database.read(
-            lambda c: sql.sessions.load_session(c, self.screenshots, trajectory_id)
-        )
-        if found is None:
-            raise no_trajectory(trajectory_id)
-        return found
-
-    async def check_tries(self, start_key: str, tries: int) -> None:
-        """Refuse a start too many before anything is opened for it.
-
-        Raises:
-            LimitReached: There are as many starts as there may be.
-            StoreFailed: The store cannot be read.
-        """
-        if self.exists:
-            await self._database.read(lambda c: sql.plans.check_tries(c, start_key, tries))
-
-    async def find_session(
-        self, secret_digest: str, *, principal: str | None
-    ) -> tuple[str, Receipt | None] | None:
-        """Look a session up by the hash of its id.
-
-        Returns:
-            The trajectory's id and the receipt, which is None while it goes on; None where
-            no session of this principal has the id.
-
-        Raises:
-            StoreFailed: The store cannot be read.
-        """
-
-        def read(connection: "Connection") -> "tuple[str, Receipt | None] | None":
-            row = sql.sessions.session_by_secret(connection, secret_digest)
-            if row is None or row.principal != principal:
-                return None
-            return row.id, sql.reading.read_receipt(row)
-
-        return await self._database.read(read)
-
-    async def find_begun(self, secret_digest: str) -> tuple[str | None, Task] | None:
-        """Return who started a session, and which task, by the hash of its id; None without one.
-
-        Raises:
-            StoreFailed: The store cannot be read.
-        """
-
-        def read(connection: "Connection") -> tuple[str | None, Task] | None:
-            row = sql.sessions.session_by_secret(connection, secret_digest)
-            return None if row is None else (row.principal, sql.reading.read_task(row))
-
-        return await self._database.read(read)
 
     async def close(self, *, within_s: float | None = None) -> None:
         """Finish what was accepted, let go of this server's sessions, then of the database.

@@ -17,8 +17,8 @@ import anyio.to_thread
 from hud_mcp.errors import HudMcpError, StoreFailed
 from hud_mcp.store import sql
 from hud_mcp.store.changes import Change, make_together
-from hud_mcp.store.files import save_file
 from hud_mcp.store.lease import Lease
+from hud_mcp.store.screenshots import save_file
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine

@@ -1,7 +1,6 @@
 """The contract: one test for each sentence of it."""
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -10,10 +9,7 @@ import anyio
 
 from hud_mcp.action import (
     ACTION_TYPES,
-    Action,
     ActionEffect,
-    CustomAction,
-    WaitAction,
 )
 from hud_mcp.errors import EnvironmentFailed, HudMcpError
 from hud_mcp.observation import Look, Observation
@@ -33,7 +29,8 @@ from hud_mcp.testing.checks import (
     restore,
     snapshot,
 )
-from hud_mcp.world import Opening, Restorable, Shared, World, WorldSpec
+from hud_mcp.testing.subject import Subject
+from hud_mcp.world import Opening, Restorable, World, WorldSpec
 
 __all__ = ["WorldContract"]
 
@@ -53,51 +50,11 @@ def _in_an_opening(check: Check) -> Callable[[Any], Awaitable[None]]:
     return test
 
 
-class WorldContract:
+class WorldContract(Subject):
     """What holds for every world. Override `make_spec`, and the samples as they apply.
 
     Its tests are asynchronous functions without arguments. Names of them stay as they are.
     """
-
-    @classmethod
-    def make_spec(cls) -> WorldSpec:
-        """The declaration whose worlds are tested."""
-        raise NotImplementedError
-
-    @classmethod
-    def make_opening(cls, shared: Shared) -> Opening:
-        """What worlds are opened with: a context, a folder."""
-        return Opening(shared=shared, seed=1)
-
-    @classmethod
-    def changing_actions(cls) -> Sequence[Action]:
-        """Actions that work in a new world, and after which it looks different."""
-        return ()
-
-    @classmethod
-    def kept_actions(cls) -> Sequence[Action]:
-        """Actions of which a snapshot keeps everything; of use where worlds are `Restorable`."""
-        return cls.changing_actions()
-
-    @classmethod
-    def refused_actions(cls) -> Sequence[Action]:
-        """Actions of types that the spec lists, which a new world must refuse."""
-        return ()
-
-    @classmethod
-    def css_size(cls) -> tuple[int, int] | None:
-        """Width and height of the screen in CSS pixels, or None where it is not known."""
-        return None
-
-    @asynccontextmanager
-    async def an_opening(self) -> AsyncGenerator[Opening]:
-        """An opening, whose shared services end with the test."""
-        shared = Shared()
-        try:
-            yield self.make_opening(shared)
-        finally:
-            with anyio.fail_after(CALL_BOUND_S, shield=True):
-                await shared.close()
 
     # The declaration.
 
@@ -126,7 +83,7 @@ class WorldContract:
         """`act` returns an `ActionEffect`, and the samples change what is seen."""
         async with self.a_world(opening) as world:
             before = await look_at(world)
-            for action in self._samples():
+            for action in self.samples():
                 with anyio.fail_after(CALL_BOUND_S):
                     expect_kind(await world.act(action), ActionEffect, "act()")
             if self.changing_actions():
@@ -150,10 +107,10 @@ class WorldContract:
         """What raises `ActionFailed` leaves the world as it was, and usable."""
         async with self.a_world(opening) as world:
             before = await look_at(world)
-            for action in self._refusals():
+            for action in self.refusals():
                 await refused(world, action)
                 expect(await look_at(world) == before, f"{action} was refused, but changed it")
-            for action in self._samples():
+            for action in self.samples():
                 await world.act(action)
 
     # Observing.
@@ -162,7 +119,7 @@ class WorldContract:
     async def test_looking_changes_nothing(self, opening: Opening) -> None:
         """Two observations without an action between them are equal."""
         async with self.a_world(opening) as world:
-            for actions in ((), self._samples()):
+            for actions in ((), self.samples()):
                 for action in actions:
                     await world.act(action)
                 first = await look_at(world)
@@ -215,11 +172,11 @@ class WorldContract:
         async with self.a_world(opening) as other:
             before = await look_at(other)
             async with self.a_world(opening) as world:
-                for action in self._samples():
+                for action in self.samples():
                     await world.act(action)
                 expect(await look_at(other) == before, "one world saw what happened in another")
             expect(await look_at(other) == before, "closing one world changed another")
-            for action in self._samples():
+            for action in self.samples():
                 await other.act(action)
 
     @_in_an_opening
@@ -229,7 +186,7 @@ class WorldContract:
 
         async def live() -> None:
             async with self.a_world(opening) as world:
-                for action in self._samples():
+                for action in self.samples():
                     await world.act(action)
                 ends.append(await look_at(world))
 
@@ -247,14 +204,14 @@ class WorldContract:
     async def test_a_replayable_world_comes_back_by_its_actions(self, opening: Opening) -> None:
         """Same seed, same context, same actions, same looks: the same observations."""
         if self.make_spec().replayable:
-            expect(await self._live(opening) == await self._live(opening), "the replay differs")
+            expect(await self.live(opening) == await self.live(opening), "the replay differs")
 
     @_in_an_opening
     async def test_a_replay_needs_no_seed(self, opening: Opening) -> None:
         """Where nobody chose a seed, a replayable world comes back as well."""
         unseeded = replace(opening, seed=None)
         if self.make_spec().replayable:
-            expect(await self._live(unseeded) == await self._live(unseeded), "the replay differs")
+            expect(await self.live(unseeded) == await self.live(unseeded), "the replay differs")
 
     @_in_an_opening
     async def test_a_snapshot_changes_nothing(self, opening: Opening) -> None:
@@ -262,7 +219,7 @@ class WorldContract:
         async with self.a_world(opening) as world, self.a_world(opening) as other:
             if not isinstance(world, Restorable):
                 return
-            for action in (None, *self._kept()):
+            for action in (None, *self.samples_kept()):
                 for acting in (world, other):
                     if action is not None:
                         await acting.act(action)
@@ -272,7 +229,7 @@ class WorldContract:
     @_in_an_opening
     async def test_a_restored_world_goes_on_as_it_was(self, opening: Opening) -> None:
         """After any action, a new world that takes the snapshot up shows and does the same."""
-        kept = self._kept()
+        kept = self.samples_kept()
         texts: list[str] = []
         snapshots: list[bytes] = []
         async with self.a_world(opening) as world:
@@ -318,7 +275,7 @@ class WorldContract:
             worlds.append(await self.make_spec().open(opening))
 
         async def act_on_it() -> None:
-            for action in self._samples():
+            for action in self.samples():
                 await worlds[0].act(action)
 
         async def observe_it() -> None:
@@ -336,12 +293,12 @@ class WorldContract:
         async with self.a_world(opening) as world:
             for delay_s in (0, 0.001, 0.005, 0.02):
                 with anyio.move_on_after(delay_s):
-                    for action in self._samples():
+                    for action in self.samples():
                         await world.act(action)
                     await world.observe(Look())
                     await anyio.sleep_forever()
             with anyio.fail_after(CALL_BOUND_S):
-                for action in self._samples():
+                for action in self.samples():
                     await world.act(action)
                 await world.observe(Look())
 
@@ -369,48 +326,6 @@ class WorldContract:
         world = await self.make_spec().open(opening)
         await world.close()
         calls: list[Callable[[], Awaitable[Any]]] = [lambda: world.observe(Look())]
-        calls += [lambda action=action: world.act(action) for action in self._samples()]
+        calls += [lambda action=action: world.act(action) for action in self.samples()]
         for call in calls:
             await fails(call, HudMcpError)
-
-    # What the checks are made of.
-
-    @asynccontextmanager
-    async def a_world(self, opening: Opening) -> AsyncGenerator[World]:
-        """A world of the spec, closed afterwards, within a bound."""
-        spec = self.make_spec()
-        context = spec.context_space.fill(opening.context)
-        with anyio.fail_after(2 * CALL_BOUND_S):
-            world = await spec.open(replace(opening, context=context))
-            try:
-                yield world
-            finally:
-                await world.close()
-
-    def _samples(self) -> Sequence[Action]:
-        waits = [WaitAction(time=1)] if "wait" in self.make_spec().actions else []
-        return [*waits, *self.changing_actions()]
-
-    def _kept(self) -> Sequence[Action]:
-        waits = [WaitAction(time=1)] if "wait" in self.make_spec().actions else []
-        return [*waits, *self.kept_actions()]
-
-    async def _live(self, opening: Opening) -> list[Any]:
-        """Act and look in a new world, in every way of looking; return what was seen."""
-        image = "png" if self.make_spec().has_screen else None
-        looks = (Look(), Look(changes=True), Look(text=False, image=image), Look(changes=True))
-        seen: list[Any] = []
-        async with self.a_world(opening) as world:
-            seen.append(await look_at(world))
-            for i, action in enumerate([*self._samples(), *self._samples()]):
-                effect = await world.act(action)
-                found = await observe(world, looks[i % len(looks)])
-                size = found.image and (found.image.width_px, found.image.height_px)
-                seen.append((effect, found.text, size))
-            seen.append(await look_at(world))
-        return seen
-
-    def _refusals(self) -> Sequence[Action]:
-        unknown = CustomAction(action="no such action")
-        own = [unknown] if "custom" in self.make_spec().actions else []
-        return [*own, *self.refused_actions()]

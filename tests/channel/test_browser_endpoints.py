@@ -13,7 +13,8 @@ from ssh_peer import published
 from waiting import until
 from wire import Served, process, served
 
-from hud_mcp.channel.client import ChannelClient, ChannelRefused
+from hud_mcp.channel.client import ChannelClient
+from hud_mcp.channel.failures import ChannelRefused
 from hud_mcp.loading.source import load_environments
 from hud_mcp.store import Store
 

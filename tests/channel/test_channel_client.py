@@ -9,14 +9,10 @@ import anyio
 import pytest
 from wire import Gate, Served
 
-from hud_mcp.channel.client import (
-    ChannelClient,
-    ChannelFailed,
-    ChannelRefused,
-    Place,
-    open_stream,
-    read_place,
-)
+from hud_mcp.channel.client import ChannelClient
+from hud_mcp.channel.failures import ChannelFailed, ChannelRefused
+from hud_mcp.channel.place import Place, read_place
+from hud_mcp.channel.stream import open_stream
 
 pytestmark = pytest.mark.anyio
 

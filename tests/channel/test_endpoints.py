@@ -20,7 +20,8 @@ from waiting import until
 from wire import Gate, Served, child_environment, process, served, wire
 
 from hud_mcp import Capability, Environment, Trajectory
-from hud_mcp.channel.client import ChannelClient, ChannelRefused
+from hud_mcp.channel.client import ChannelClient
+from hud_mcp.channel.failures import ChannelRefused
 from hud_mcp.loading.source import load_environments
 from hud_mcp.show.transcript import transcript_text
 from hud_mcp.store import Store

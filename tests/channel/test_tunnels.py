@@ -13,7 +13,10 @@ from waiting import until
 from wire import Wire, served, wire
 
 from hud_mcp import Capability, Environment
-from hud_mcp.channel.client import ChannelClient, ChannelRefused, Place, open_stream
+from hud_mcp.channel.client import ChannelClient
+from hud_mcp.channel.failures import ChannelRefused
+from hud_mcp.channel.place import Place
+from hud_mcp.channel.stream import open_stream
 
 pytestmark = pytest.mark.anyio
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hud_mcp.channel.client import Place
+from hud_mcp.channel.place import Place
 
 ENVIRONMENT = Path(__file__).resolve().parents[1] / "channel" / "environments" / "talk.py"
 

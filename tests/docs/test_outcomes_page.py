@@ -40,7 +40,7 @@ async def test_the_template_of_the_page_grades_what_there_is(
     *, broken: bool, reward: float
 ) -> None:
     """With a page that can be read, and with one that the agent broke."""
-    (program,) = PROGRAMS
+    program = PROGRAMS[0]
     names: dict[str, Any] = {"__name__": "page"}
     exec(compile(program, "page.py", "exec"), names)  # the page's own program
     template = names["env"].templates["write"]

@@ -22,7 +22,8 @@ from places import BENCH, PATIENCE_S, TOKEN, bench_task, serving, token_file
 from pydantic import TypeAdapter
 
 from hud_mcp import gym
-from hud_mcp.channel.client import ChannelClient, ChannelRefused
+from hud_mcp.channel.client import ChannelClient
+from hud_mcp.channel.failures import ChannelRefused
 from hud_mcp.errors import GymMakeException, OperatorRefused
 from hud_mcp.session.caller import CREDENTIAL, OPERATOR_TOKEN
 from hud_mcp.session.operations import OPERATIONS

@@ -13,7 +13,8 @@ import pytest
 
 import hud_mcp.channel
 from hud_mcp import Capability, Environment
-from hud_mcp.channel.client import ChannelClient, ChannelFailed
+from hud_mcp.channel.client import ChannelClient
+from hud_mcp.channel.failures import ChannelFailed
 from hud_mcp.environment.server import bind, serve
 
 pytestmark = pytest.mark.anyio

@@ -14,7 +14,7 @@ import pytest
 from hud_mcp.errors import BrokenByAgent, EnvironmentFailed, GraderFailed
 from hud_mcp.grade import SubScore
 from hud_mcp.graders import BashGrader, combine
-from hud_mcp.graders.bash import RunsCommands
+from hud_mcp.graders.shells import RunsCommands
 from hud_mcp.sandbox import SandboxLimits
 from hud_mcp.world import Opening, current_world
 from hud_mcp.worlds.shell import Shell, ShellWorld

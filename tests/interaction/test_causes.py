@@ -15,7 +15,7 @@ from peers import (
     stdio_peer,
 )
 
-from hud_mcp.analysis.statistics import outcome_class
+from hud_mcp.analysis.tries import outcome_class
 from hud_mcp.environment import Environment
 from hud_mcp.grade import Cause, Outcome, cause_of
 from hud_mcp.record.trajectory import Receipt, TrajectorySummary

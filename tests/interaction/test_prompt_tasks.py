@@ -29,7 +29,8 @@ from peers import (
 from phoenix import Phoenix, phoenix
 from runs import finish, query
 
-from hud_mcp.channel.client import ChannelClient, ChannelRefused
+from hud_mcp.channel.client import ChannelClient
+from hud_mcp.channel.failures import ChannelRefused
 
 pytestmark = pytest.mark.anyio
 

@@ -7,7 +7,9 @@ import anyio
 import pytest
 
 from hud_mcp import Environment, Job, LocalRuntime, Run, SubprocessRuntime, Taskset, gym, run_job
-from hud_mcp.channel.client import ChannelClient, ChannelRefused, Place
+from hud_mcp.channel.client import ChannelClient
+from hud_mcp.channel.failures import ChannelRefused
+from hud_mcp.channel.place import Place
 from hud_mcp.loading.source import load_environments
 from hud_mcp.store import Store
 

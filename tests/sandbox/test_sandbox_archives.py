@@ -73,28 +73,30 @@ async def test_a_folder_comes_back_exactly_as_it_was(open_sandbox: OpenSandbox) 
     """Names of any bytes, paths of 30,000, holes, hard links, rights that were taken, and times."""
     first, second, third = await open_sandbox(), await open_sandbox(), await open_sandbox()
     await python(first, STRANGE)
-    packed = await first.pack(most_bytes=MIB)
+    packed = await first.folder.pack(most_bytes=MIB)
     assert packed.skipped == ()
-    await second.unpack(packed.data)
+    await second.folder.unpack(packed.data)
     assert (await second.usage()).disk_bytes < 3 * MIB, "holes take no room"
-    again = await second.pack(most_bytes=MIB)
+    again = await second.folder.pack(most_bytes=MIB)
     assert again.data == packed.data, "packing it changed nothing, and unpacking it nothing"
-    await third.unpack(again.data)
+    await third.folder.unpack(again.data)
     told = await python(third, TELL)
     assert told == await python(first, TELL)
     assert told.count("b'down'") == 1
     assert "b'middle" in told
-    await first.unpack(packed.data)
-    assert (await first.pack(most_bytes=MIB)).data == packed.data, "nothing of before is left"
+    await first.folder.unpack(packed.data)
+    assert (await first.folder.pack(most_bytes=MIB)).data == packed.data, (
+        "nothing of before is left"
+    )
 
 
 async def test_a_folder_that_nobody_may_enter_is_packed_as_it_is(sandbox: Sandbox) -> None:
     """Its own rights are lent while it is packed, and come back with it."""
     await sandbox.run("mkdir a; echo 1 > a/b; chmod 0 /workspace")
-    packed = await sandbox.pack(most_bytes=MIB)
+    packed = await sandbox.folder.pack(most_bytes=MIB)
     closed = await sandbox.run("stat -c %a /workspace", cwd=None)
     assert closed.text == "0\n"
-    await sandbox.unpack(packed.data)
+    await sandbox.folder.unpack(packed.data)
     assert (await sandbox.run("stat -c %a /workspace", cwd=None)).text == "0\n"
     assert (await sandbox.run("chmod 755 /workspace; cat /workspace/a/b", cwd=None)).text == "1\n"
 
@@ -106,7 +108,7 @@ async def test_what_belongs_to_processes_is_named_and_not_missed(sandbox: Sandbo
         "import os, socket; os.mkfifo('a pipe'); socket.socket(socket.AF_UNIX).bind('a.sock'); "
         "os.mkdir('d'); socket.socket(socket.AF_UNIX).bind(b'd/\\xff'); open('f', 'w')",
     )
-    packed = await sandbox.pack(most_bytes=MIB)
+    packed = await sandbox.folder.pack(most_bytes=MIB)
     assert [str(each) for each in packed.skipped] == [
         "a pipe (a pipe)",
         "a.sock (a socket)",
@@ -119,7 +121,7 @@ async def test_what_belongs_to_processes_is_named_and_not_missed(sandbox: Sandbo
 async def test_many_things_that_cannot_be_kept_are_counted(sandbox: Sandbox) -> None:
     """The report of them has a bound, however long their names are."""
     await sandbox.run("for i in $(seq 2000); do echo p$i$(printf %0240d 0); done | xargs mkfifo")
-    packed = await sandbox.pack(most_bytes=MIB)
+    packed = await sandbox.folder.pack(most_bytes=MIB)
     assert len(packed.skipped) == 51
     assert str(packed.skipped[-1]) == "1950 more (not named here)"
 
@@ -144,7 +146,7 @@ while True:
     with anyio.fail_after(60):
         for _each in range(12):
             try:
-                packed = await sandbox.pack(most_bytes=MIB)
+                packed = await sandbox.folder.pack(most_bytes=MIB)
             except SnapshotFailed:
                 continue
             kept += not packed.lost
@@ -164,11 +166,11 @@ async def test_a_tar_that_leads_out_of_the_folder_is_refused(open_sandbox: OpenS
     for name, through in (("../tmp/x", ""), ("/tmp/x", ""), ("l/x", "/tmp"), ("l/../../tmp/x", "")):
         sandbox = await open_sandbox()
         with pytest.raises(EnvironmentFailed, match="could not be unpacked"):
-            await sandbox.unpack(tar_of(name, through))
+            await sandbox.folder.unpack(tar_of(name, through))
         assert (await sandbox.run("ls -A /tmp")).text == ""
     sandbox = await open_sandbox()
     with pytest.raises(EnvironmentFailed, match="could not be unpacked"):
-        await sandbox.unpack(tar_of("h", "", hard="../etc/passwd"))
+        await sandbox.folder.unpack(tar_of("h", "", hard="../etc/passwd"))
 
 
 async def test_an_agent_that_kills_everything_costs_a_snapshot_at_most(sandbox: Sandbox) -> None:
@@ -179,7 +181,7 @@ async def test_an_agent_that_kills_everything_costs_a_snapshot_at_most(sandbox: 
         with anyio.fail_after(60):
             said = ""
             try:
-                assert (await sandbox.pack(most_bytes=64 * MIB)).lost == ()
+                assert (await sandbox.folder.pack(most_bytes=64 * MIB)).lost == ()
             except SnapshotFailed as exc:
                 said = str(exc)
             assert not said or "signal 9" in said or "within" in said
@@ -191,8 +193,8 @@ async def test_files_with_holes_as_large_as_a_thousand_folders_are_packed(sandbo
     """400 GB of nothing takes no time, and no room."""
     await sandbox.run("for i in $(seq 1000); do truncate -s 400M f$i; done")
     with anyio.fail_after(20):
-        packed = await sandbox.pack(most_bytes=MIB)
-        await sandbox.unpack(packed.data)
+        packed = await sandbox.folder.pack(most_bytes=MIB)
+        await sandbox.folder.unpack(packed.data)
     assert (await sandbox.files.stat("f1000")).size == 400 * MIB
 
 
@@ -208,9 +210,9 @@ async def test_what_is_mounted_in_the_folder_is_not_packed_and_stays(
     sandbox = await Sandbox.open(SandboxOptions(readonly=readable))
     try:
         await sandbox.run("echo 1 > f")
-        packed = await sandbox.pack(most_bytes=MIB)
+        packed = await sandbox.folder.pack(most_bytes=MIB)
         assert names_in(packed.data) == {".", "f"}
-        await sandbox.unpack(packed.data)
+        await sandbox.folder.unpack(packed.data)
         assert (await sandbox.run('cat f; test -n "$(ls data)" && echo stays')).text == "1\nstays\n"
     finally:
         await sandbox.close()
@@ -225,7 +227,7 @@ async def test_a_folder_of_100000_in_each_other_is_packed_or_refused_in_time(
     await python(sandbox, deep)
     with anyio.fail_after(60):
         try:
-            lost = (await sandbox.pack(most_bytes=MIB)).lost
+            lost = (await sandbox.folder.pack(most_bytes=MIB)).lost
             assert [each.why for each in lost] == ["too deep in other folders"]
         except LimitReached:
             pass

@@ -96,7 +96,7 @@ async def test_no_process_inside_is_root_to_the_machine(sandbox: Sandbox) -> Non
     places = {"/workspace", "/tmp", "/dev/shm", "/dev/pts", "/proc"}
     assert writable <= places | devices, "the kernel's settings, above all, are read-only"
     await said(sandbox, "sleep 60 & echo")
-    mine = psutil.Process(sandbox.keeper_pid).children(recursive=True)
+    mine = psutil.Process(sandbox.supervisor_pid).children(recursive=True)
     assert len(mine) == 2
     assert all(each.uids().real != 0 for each in mine)
 
@@ -362,7 +362,7 @@ async def test_nothing_is_left_when_a_sandbox_is_closed(open_sandbox: OpenSandbo
             "nohup sleep 71 >/dev/null 2>&1 & setsid sleep 71 & "
             "(trap '' TERM HUP INT; sleep 71) >/dev/null 2>&1 & (setsid bash -c 'sleep 71 &') &",
         )
-        first = psutil.Process(sandbox.keeper_pid)
+        first = psutil.Process(sandbox.supervisor_pid)
         inside = await until(partial(children, first, 4))
         await sandbox.close()
         _gone, alive = psutil.wait_procs([first, *inside], timeout=5)

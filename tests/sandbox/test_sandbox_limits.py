@@ -133,7 +133,7 @@ async def test_a_fork_bomb_comes_to_its_bound(open_sandbox: OpenSandbox, bomb: s
     async def count() -> None:
         nonlocal most
         while True:
-            most = max(most, len(psutil.Process(sandbox.keeper_pid).children(recursive=True)))
+            most = max(most, len(psutil.Process(sandbox.supervisor_pid).children(recursive=True)))
             await anyio.sleep(0.05)
 
     async with anyio.create_task_group() as group:
@@ -145,7 +145,7 @@ async def test_a_fork_bomb_comes_to_its_bound(open_sandbox: OpenSandbox, bomb: s
     assert most <= 40 + 2
     await sandbox.end_processes()
     await lives(sandbox)
-    assert len(psutil.Process(sandbox.keeper_pid).children(recursive=True)) <= 2
+    assert len(psutil.Process(sandbox.supervisor_pid).children(recursive=True)) <= 2
 
 
 async def test_memory_of_one_process_is_bounded(open_sandbox: OpenSandbox) -> None:
@@ -238,7 +238,7 @@ async def test_a_folder_that_is_too_large_is_not_packed(sandbox: Sandbox) -> Non
     """The error says so, and the folder is as it was."""
     await sandbox.run("head -c 3M /dev/urandom > big")
     with pytest.raises(LimitReached, match="more than 1048576 bytes when it is packed"):
-        await sandbox.pack(most_bytes=MIB)
+        await sandbox.folder.pack(most_bytes=MIB)
     assert (await sandbox.files.stat("big")).size == 3 * MIB
     await lives(sandbox)
 
@@ -250,7 +250,7 @@ async def test_a_folder_is_packed_while_limits_are_reached(open_sandbox: OpenSan
     reaching = "i=0; echo up; while :; do : > f$((i++)); done"
     for _each in range(2):
         made = asyncio.ensure_future(sandbox.run(reaching))
-        packed = (await sandbox.pack(most_bytes=64 * MIB)).data
+        packed = (await sandbox.folder.pack(most_bytes=64 * MIB)).data
         assert len(packed) > 48 * MIB
         assert (await made).reason == "more than 500 files were made"
         assert (await sandbox.run("rm f*")).code == 0
@@ -261,9 +261,9 @@ async def test_a_snapshot_that_does_not_fit_fails(open_sandbox: OpenSandbox) -> 
     """The reason is the system's."""
     large, small = await open_sandbox(), await open_sandbox(disk_bytes=MIB)
     await large.run("head -c 3M /dev/urandom > big")
-    data = (await large.pack(most_bytes=10 * MIB)).data
+    data = (await large.folder.pack(most_bytes=10 * MIB)).data
     with pytest.raises(EnvironmentFailed, match="could not be unpacked: No space left on device"):
-        await small.unpack(data)
+        await small.folder.unpack(data)
 
 
 async def test_deep_and_closed_folders_are_packed_and_removed(sandbox: Sandbox) -> None:
@@ -273,9 +273,9 @@ async def test_deep_and_closed_folders_are_packed_and_removed(sandbox: Sandbox) 
         "echo y > closed/f; chmod 000 closed/f closed; mkfifo pipe; "
         "ln -s nowhere link; touch -d @7 f"
     )
-    packed = await sandbox.pack(most_bytes=MIB)
-    await sandbox.unpack(packed.data)
-    assert (await sandbox.pack(most_bytes=MIB)).data == packed.data
+    packed = await sandbox.folder.pack(most_bytes=MIB)
+    await sandbox.folder.unpack(packed.data)
+    assert (await sandbox.folder.pack(most_bytes=MIB)).data == packed.data
     assert (await sandbox.files.stat("closed")).mode & 0o777 == 0
     assert await sandbox.files.target("link") == "nowhere"
     assert (await sandbox.files.stat("f")).modified == 7

@@ -163,7 +163,9 @@ async def test_a_root_that_its_agent_has_replaced_is_put_back_and_nothing_else_i
             with suppress(OSError):
                 await sandbox.files.write("seed.txt", b"mine")
             with suppress(SnapshotFailed):
-                assert b"kept" not in gzip.decompress((await sandbox.pack(most_bytes=MIB)).data)
+                assert b"kept" not in gzip.decompress(
+                    (await sandbox.folder.pack(most_bytes=MIB)).data
+                )
             assert (await sandbox.run("echo lives", cwd=None)).text == "lives\n"
         finally:
             await sandbox.close()

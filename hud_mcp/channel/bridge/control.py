@@ -14,13 +14,10 @@ from typing import Any, cast
 from urllib.parse import urlsplit
 
 from hud_mcp.channel.bridge.origin import Origin
-from hud_mcp.channel.client import (
-    ChannelClient,
-    ChannelFailed,
-    ChannelRefused,
-    Place,
-    open_stream,
-)
+from hud_mcp.channel.client import ChannelClient
+from hud_mcp.channel.failures import ChannelFailed, ChannelRefused
+from hud_mcp.channel.place import Place
+from hud_mcp.channel.stream import open_stream
 from hud_mcp.errors import EnvironmentFailed, GradingFailed
 
 __all__ = ["Control", "SessionGone"]

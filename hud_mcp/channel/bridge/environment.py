@@ -24,8 +24,9 @@ from hud_mcp.channel.bridge.rows import listed_tasks
 from hud_mcp.channel.bridge.shell import shell_problem
 from hud_mcp.channel.bridge.template import BridgedTemplate
 from hud_mcp.channel.bridge.tools import shell_tools
-from hud_mcp.channel.bridge.world import Binding, BridgeSpec, BridgeWorld, Uses
-from hud_mcp.channel.client import ChannelFailed
+from hud_mcp.channel.bridge.uses import Binding, Uses
+from hud_mcp.channel.bridge.world import BridgeSpec, BridgeWorld
+from hud_mcp.channel.failures import ChannelFailed
 from hud_mcp.core_tools import CORE_TOOLS
 from hud_mcp.environment import Environment
 from hud_mcp.errors import EnvironmentFailed, InvalidEnvironment, sole_cause
@@ -33,7 +34,7 @@ from hud_mcp.tool import Tool
 from hud_mcp.worlds.browser.commands import SCHEMAS as BROWSER_SCHEMAS
 from hud_mcp.worlds.browser.remote import REMOTE_ACTIONS
 from hud_mcp.worlds.desktop import DESKTOP_ACTIONS
-from hud_mcp.worlds.shell.commands import SCHEMAS as SHELL_SCHEMAS
+from hud_mcp.worlds.shell.actions import SCHEMAS as SHELL_SCHEMAS
 
 __all__ = ["BridgedEnvironment", "bridge"]
 

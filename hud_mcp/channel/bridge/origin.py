@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from hud_mcp.channel.bridge.child import Child
 from hud_mcp.channel.bridge.rows import read_rows
-from hud_mcp.channel.client import Place, read_place
+from hud_mcp.channel.place import Place, read_place
 from hud_mcp.errors import EnvironmentFailed, InvalidEnvironment, SourceNotFound
 
 __all__ = ["Address", "Origin", "Spawned", "read_origin"]

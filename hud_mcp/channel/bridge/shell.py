@@ -18,9 +18,9 @@ from hud_mcp.channel.bridge.control import Control
 from hud_mcp.errors import ActionFailed, EnvironmentFailed, NotInstalled
 from hud_mcp.lazy import libraries
 from hud_mcp.sandbox import Entry, FileInfo
-from hud_mcp.sandbox.process import shell_status
-from hud_mcp.worlds.shell.commands import replace_text
-from hud_mcp.worlds.shell.world import CommandResult
+from hud_mcp.sandbox.process import Excerpt, shell_status
+from hud_mcp.worlds.shell.actions import replace_text
+from hud_mcp.worlds.shell.command_result import CommandResult
 
 if TYPE_CHECKING:
     import asyncssh
@@ -199,7 +199,7 @@ class RemoteShell:
     ) -> tuple[int, bytes, str | None]:
         """Run a command; where `errors` is given, stderr goes there and not into the output."""
         asyncssh = _asyncssh()
-        kept = _Kept(most_bytes)
+        written = Excerpt(most_bytes)
         stopped: str | None = None
         process: Any = None
         try:
@@ -210,7 +210,7 @@ class RemoteShell:
                     stderr=asyncssh.PIPE if errors is not None else asyncssh.STDOUT,
                     encoding=None,
                 )
-                reading = [_collect(process.stdout, kept.add)]
+                reading = [_collect(process.stdout, written.add)]
                 if errors is not None:
                     reading.append(_collect(process.stderr, _bounded(errors)))
                 if stdin:
@@ -228,33 +228,7 @@ class RemoteShell:
         code: int | None = process.returncode
         if stopped is None and code is None:
             raise asyncssh.ConnectionLost("the command ended without an exit status")
-        return -signal.SIGTERM if code is None else code, kept.data, stopped
-
-
-class _Kept:
-    """The beginning and the end of an output."""
-
-    def __init__(self, most_bytes: int) -> None:
-        self._half = most_bytes // 2
-        self._head = bytearray()
-        self._tail = bytearray()
-        self._dropped = 0
-
-    def add(self, chunk: bytes) -> None:
-        room = self._half - len(self._head)
-        self._head += chunk[:room] if room > 0 else b""
-        self._tail += chunk[max(room, 0) :]
-        over = len(self._tail) - self._half
-        if over > 0:
-            self._dropped += over
-            del self._tail[:over]
-
-    @property
-    def data(self) -> bytes:
-        if not self._dropped:
-            return bytes(self._head + self._tail)
-        note = f"\n… {self._dropped} bytes left out …\n".encode()
-        return bytes(self._head) + note + bytes(self._tail)
+        return -signal.SIGTERM if code is None else code, written.taken(), stopped
 
 
 def _bounded(into: bytearray) -> Any:

@@ -3,7 +3,7 @@
 from hud_mcp.channel.bridge.shell import RemoteShell
 from hud_mcp.channel.bridge.world import BridgeWorld
 from hud_mcp.tool import Tool
-from hud_mcp.worlds.shell.commands import read_part, shorten
+from hud_mcp.worlds.shell.actions import read_part, shorten
 
 __all__ = ["shell_tools"]
 

@@ -1,82 +1,31 @@
 """The world of a bridged session: a HUD session, and what its capabilities let an agent do."""
 
 import asyncio
-import json
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import anyio
 
 from hud_mcp.action import Action, ActionEffect, CustomAction, WaitAction
 from hud_mcp.channel.bridge.control import Control
+from hud_mcp.channel.bridge.handle import Handle
 from hud_mcp.channel.bridge.origin import Origin
 from hud_mcp.channel.bridge.proxy import ToolServer
+from hud_mcp.channel.bridge.readable_prompt import readable_prompt
 from hud_mcp.channel.bridge.shell import RemoteShell
+from hud_mcp.channel.bridge.uses import Binding, Screen, Service, ServiceT, Uses
 from hud_mcp.clipping import clip_text
 from hud_mcp.errors import ActionFailed, EnvironmentFailed, HudMcpError, sole_cause
 from hud_mcp.observation import Look, Observation
-from hud_mcp.world import Opening, Shared, WorldSpec
-from hud_mcp.worlds.shell.commands import run_action
+from hud_mcp.world import Opening, WorldSpec
+from hud_mcp.worlds.shell.actions import run_action
 
-__all__ = ["Binding", "BridgeSpec", "BridgeWorld", "Screen", "Uses"]
+__all__ = ["BridgeSpec", "BridgeWorld"]
 
-_FORM = 1
 _CLOSE_S = 1.0
 _SHOWN_ENTRIES = 60
-_ROLES = ("user", "assistant", "system")
-
-Binding = Mapping[str, Any]
-"""A capability as the wire has it: name, protocol, url, params."""
-
 T = TypeVar("T")
-
-
-class Service(Protocol):
-    """A connection to a capability."""
-
-    @property
-    def is_open(self) -> bool: ...
-
-    async def close(self) -> None: ...
-
-
-class Screen(Service, Protocol):
-    """What `step`, `act` and `screenshot` work on."""
-
-    async def act(self, action: Action) -> ActionEffect: ...  # noqa: D102
-
-    async def observe(self, look: Look) -> Observation: ...  # noqa: D102
-
-    def remembered(self) -> dict[str, Any]: ...  # noqa: D102
-
-    def remember(self, told: Mapping[str, Any]) -> None: ...  # noqa: D102
-
-
-ServiceT = TypeVar("ServiceT", bound=Service)
-OpenScreen = Callable[[Control, str, Binding, Shared], Awaitable[Screen]]
-
-
-@dataclass(frozen=True)
-class Uses:
-    """What of a HUD environment's capabilities is used, and for what.
-
-    Attributes:
-        screen: The name of the one that actions work on, or None.
-        open_screen: What connects to it.
-        actions: The action types that it takes.
-        custom: What `custom` takes: from a name to the JSON schema of its arguments.
-        shows: Whether there is a picture to see.
-        shells: The names of those that are shells.
-    """
-
-    screen: str | None = None
-    open_screen: OpenScreen | None = None
-    actions: frozenset[str] = frozenset({"wait"})
-    custom: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    shows: bool = False
-    shells: tuple[str, ...] = ()
 
 
 class BridgeSpec(WorldSpec):
@@ -106,55 +55,25 @@ class BridgeSpec(WorldSpec):
         Raises:
             EnvironmentFailed: The HUD server cannot be reached, or has dropped the session.
         """
-        held = None if opening.handle is None else _Held.read(opening.handle)
+        handle = None if opening.handle is None else Handle.read(opening.handle)
         control = await Control.open(
-            self._origin, session_id=held.session if held else None, log=opening.log
+            self._origin, session_id=handle.session if handle else None, log=opening.log
         )
-        return BridgeWorld(control, self._uses, opening, held)
-
-
-@dataclass
-class _Held:
-    """What a HUD session is found by again, and what it asked.
-
-    Attributes:
-        session: The HUD server's id of it.
-        prompt: What its task asks, as it was yielded.
-        overrides: What its task says of capabilities.
-        screen: What the screen needs to know.
-    """
-
-    session: str
-    prompt: Any
-    overrides: dict[str, Any] = field(default_factory=dict[str, Any])
-    screen: dict[str, Any] = field(default_factory=dict[str, Any])
-
-    def written(self) -> bytes:
-        return json.dumps({"form": _FORM, **vars(self)}).encode()
-
-    @classmethod
-    def read(cls, data: bytes) -> "_Held":
-        try:
-            fields: dict[str, Any] = json.loads(data)
-            form = fields.pop("form")
-            held = cls(**fields)
-        except (ValueError, TypeError, KeyError, AttributeError):
-            form = held = None
-        if form != _FORM or held is None:
-            raise EnvironmentFailed("What the HUD session is found by is damaged.")
-        return held
+        return BridgeWorld(control, self._uses, opening, handle)
 
 
 class BridgeWorld:
     """One session's HUD session. Made by `BridgeSpec.open`."""
 
-    def __init__(self, control: Control, uses: Uses, opening: Opening, held: _Held | None) -> None:
+    def __init__(
+        self, control: Control, uses: Uses, opening: Opening, handle: Handle | None
+    ) -> None:
         self._control = control
         self._uses = uses
         self._shared = opening.shared
         self._log = opening.log
-        self._held = held
-        self._taken_up = held is not None
+        self._handle = handle
+        self._taken_up = handle is not None
         self._services: dict[str, Service] = {}
         self._last = ""
         self._keeps = False
@@ -169,13 +88,13 @@ class BridgeWorld:
         Raises:
             EnvironmentFailed: It was not started.
         """
-        if self._held is None:
+        if self._handle is None:
             frame = await self._control.start(task_id, args)
             bindings = frame.get("bindings")
             overrides = cast("dict[str, Any]", bindings) if isinstance(bindings, dict) else {}
-            prompt = _readable(frame.get("prompt"))
-            self._held = _Held(self._control.session_id, prompt, overrides)
-        return {"prompt": self._held.prompt}
+            prompt = readable_prompt(frame.get("prompt"))
+            self._handle = Handle(self._control.session_id, prompt, overrides)
+        return {"prompt": self._handle.prompt}
 
     async def grade(self, answer: str) -> dict[str, Any]:
         """Submit the answer, and return the grade as the wire has it.
@@ -270,12 +189,12 @@ class BridgeWorld:
         Raises:
             EnvironmentFailed: No task runs in it.
         """
-        if self._held is None:
+        if self._handle is None:
             raise EnvironmentFailed("No task was started in this HUD session.")
         screen = self._services.get(self._uses.screen or "")
         if screen is not None:
-            self._held.screen = cast("Screen", screen).remembered()
-        return self._held.written()
+            self._handle.screen = cast("Screen", screen).remembered()
+        return self._handle.written()
 
     async def restore(self, data: bytes) -> None:
         """See to it that this is the session that `snapshot` was taken of.
@@ -283,10 +202,10 @@ class BridgeWorld:
         Raises:
             EnvironmentFailed: It is another one.
         """
-        held = _Held.read(data)
-        if not self._taken_up or held.session != self._control.session_id:
+        handle = Handle.read(data)
+        if not self._taken_up or handle.session != self._control.session_id:
             raise EnvironmentFailed("This is another HUD session than the one that was left.")
-        self._held = held
+        self._handle = handle
 
     async def close(self) -> None:
         """Disconnect, and end the HUD session unless it is to be kept. Twice is no error."""
@@ -309,8 +228,8 @@ class BridgeWorld:
 
         async def open_it(control: Control, name: str, binding: Binding) -> Screen:
             screen = await opens(control, name, binding, self._shared)
-            if self._held is not None and self._held.screen:
-                screen.remember(self._held.screen)
+            if self._handle is not None and self._handle.screen:
+                screen.remember(self._handle.screen)
             return screen
 
         return await self._with(name, open_it, do)
@@ -339,7 +258,7 @@ class BridgeWorld:
         binding = self._control.bindings.get(name)
         if binding is None:
             raise ActionFailed(f"The HUD environment publishes no {name!r} in this session.")
-        override = (self._held.overrides if self._held else {}).get(name)
+        override = (self._handle.overrides if self._handle else {}).get(name)
         if not isinstance(override, dict):
             return binding
         return {**binding, "params": {**binding["params"], **override}}
@@ -383,36 +302,3 @@ async def _folder(shell: RemoteShell) -> str:
     if len(entries) > _SHOWN_ENTRIES:
         lines.append(f"… {len(entries) - _SHOWN_ENTRIES} more; list them with a command.")
     return "\n".join(lines)
-
-
-def _readable(prompt: Any) -> Any:
-    """A prompt whose every part is text: what else it has is described or written as JSON."""
-    if prompt is None:
-        return ""
-    if isinstance(prompt, str):
-        return prompt
-    if not isinstance(prompt, list):
-        return json.dumps(prompt, ensure_ascii=False)
-    messages: list[Any] = []
-    for item in cast("list[Any]", prompt):
-        if isinstance(item, dict) and "content" in item:
-            message = cast("dict[str, Any]", item)
-            role = message.get("role") if message.get("role") in _ROLES else "user"
-            messages.append({"role": role, "content": _content_text(message["content"])})
-        else:
-            messages.append(item if isinstance(item, str) else json.dumps(item))
-    return messages or ""
-
-
-def _content_text(content: Any) -> str:
-    if isinstance(content, str):
-        return content
-    if isinstance(content, list):
-        return "\n".join(_content_text(part) for part in cast("list[Any]", content))
-    if isinstance(content, dict):
-        part = cast("dict[str, Any]", content)
-        if isinstance(part.get("text"), str):
-            return part["text"]
-        if "data" in part:
-            return f"[{part.get('type', 'data')}: {part.get('mimeType', 'of an unknown kind')}]"
-    return json.dumps(content, ensure_ascii=False)

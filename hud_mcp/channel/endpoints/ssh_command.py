@@ -17,7 +17,7 @@ import asyncssh
 from hud_mcp.errors import HudMcpError
 from hud_mcp.sandbox import Process, Sandbox
 from hud_mcp.sandbox.descriptors import readable, write_all
-from hud_mcp.sandbox.process import Kept, shell_status
+from hud_mcp.sandbox.process import Excerpt, shell_status
 
 __all__ = ["Channel", "SshCommand"]
 
@@ -106,7 +106,7 @@ class SshCommand:
     def __init__(self, channel: Channel, sandbox: Sandbox) -> None:
         self._channel = channel
         self._sandbox = sandbox
-        self._written = Kept(_RECORDED_BYTES)
+        self._written = Excerpt(_RECORDED_BYTES)
         self._process: Process | None = None
 
     @property

@@ -2,13 +2,13 @@
 
 import io
 from collections.abc import Iterable, Mapping
-from importlib import import_module
 from pathlib import PurePosixPath
 from typing import Any, cast
 
 import orjson
 
 from hud_mcp.errors import InvalidTask, SourceNotFound
+from hud_mcp.loading import libraries
 from hud_mcp.loading.importers.download import NotPublished
 from hud_mcp.loading.importers.files import Files, keep_file
 from hud_mcp.loading.importers.rows import Choice, row, row_id
@@ -78,8 +78,7 @@ def _rows(files: Files, split: str) -> Iterable[Mapping[str, Any]]:
 
 
 def _from_parquet(data: bytes) -> list[Mapping[str, Any]]:
-    parquet: Any = import_module("pyarrow.parquet")  # an extra
-    return parquet.read_table(io.BytesIO(data)).to_pylist()
+    return libraries.parquet.read_table(io.BytesIO(data)).to_pylist()
 
 
 def _task(files: Files, raw: Mapping[str, Any], split: str, choice: Choice) -> Task:

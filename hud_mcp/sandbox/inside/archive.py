@@ -14,7 +14,9 @@ import tarfile
 import zlib
 from typing import TYPE_CHECKING, Any
 
-from .tree import Descent, Item, Skip, open_folder, walk
+from .descent import Descent
+from .lending import open_folder
+from .tree import Item, Skip, walk
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -16,9 +16,11 @@ from .archive import pack, unpack
 from .beneath import adopt_orphans, hide, open_beneath
 from .files import Files, Reply
 from .gather import gather
+from .lending import open_root
 from .processes import Processes
+from .removal import remove_all
 from .scan import scan
-from .tree import Skip, open_root, remove_all
+from .tree import Skip
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -17,14 +17,15 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Mount, Route, Router
 from starlette.types import Receive, Scope, Send
 
-from hud_mcp.analysis.statistics import outcome_class
+from hud_mcp.analysis.tries import outcome_class
 from hud_mcp.clipping import clip_and_count
 from hud_mcp.errors import StoreFailed
 from hud_mcp.record.trajectory import ScreenshotRecord, TrajectoryStep, TrajectorySummary, live_url
-from hud_mcp.show.web.answers import asset_route, html_answer, not_found, picture_answer
 from hud_mcp.show.web.auth import Gate, Hosts
 from hud_mcp.show.web.pages import live_page
-from hud_mcp.show.web.record import Json, StepRows, encode
+from hud_mcp.show.web.responses import asset_route, html_answer, not_found, picture_answer
+from hud_mcp.show.web.steps import StepRows
+from hud_mcp.show.web.values import Json, encode
 from hud_mcp.store import Store
 
 __all__ = ["live_routes", "live_url"]

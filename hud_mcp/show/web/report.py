@@ -17,10 +17,13 @@ import anyio.to_thread
 from hud_mcp.errors import DamagedRecord
 from hud_mcp.record.job import Job
 from hud_mcp.record.trajectory import ScreenshotRecord, Trajectory, TrajectorySummary
+from hud_mcp.show.web.jobs import job_data
 from hud_mcp.show.web.pages import report_page
-from hud_mcp.show.web.record import Json, StepRows, damaged_detail, detail, is_hash, job_data
+from hud_mcp.show.web.steps import StepRows
+from hud_mcp.show.web.trajectories import damaged_detail, detail
+from hud_mcp.show.web.values import Json, is_hash
 from hud_mcp.store import Store
-from hud_mcp.store.private import make_private_file, make_private_folder
+from hud_mcp.store.permissions import make_private_file, make_private_folder
 from hud_mcp.task import Task
 
 __all__ = ["render_report", "report_data", "write_report"]

@@ -18,19 +18,14 @@ from hud_mcp.clipping import clip_and_count
 from hud_mcp.errors import SourceNotFound, StoreFailed
 from hud_mcp.record.job import Job
 from hud_mcp.record.trajectory import Trajectory, TrajectorySummary
-from hud_mcp.show.web.answers import html_answer, json_answer, picture_answer
 from hud_mcp.show.web.auth import Gate, Hosts
+from hud_mcp.show.web.jobs import expected_rewards, job_data
 from hud_mcp.show.web.live import live_routes
 from hud_mcp.show.web.pages import viewer_page
-from hud_mcp.show.web.record import (
-    Json,
-    StepRows,
-    detail,
-    encode,
-    expected_rewards,
-    job_data,
-    trajectory_row,
-)
+from hud_mcp.show.web.responses import html_answer, json_answer, picture_answer
+from hud_mcp.show.web.steps import StepRows
+from hud_mcp.show.web.trajectories import detail, trajectory_row
+from hud_mcp.show.web.values import Json, encode
 from hud_mcp.store import Store
 from hud_mcp.task import Task
 

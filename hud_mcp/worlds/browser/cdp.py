@@ -31,6 +31,7 @@ from weakref import WeakKeyDictionary
 
 from hud_mcp.capability import Capability
 from hud_mcp.errors import HudMcpError
+from hud_mcp.worlds.browser import libraries
 from hud_mcp.worlds.browser.cdp_connection import CdpConnection, list_pages
 from hud_mcp.worlds.browser.cdp_wire import DevToolsError, parse, write
 from hud_mcp.worlds.browser.world import BrowserWorld
@@ -134,11 +135,9 @@ class CdpServer:
         Raises:
             OSError: It cannot be listened on.
         """
-        from websockets.asyncio.server import serve  # noqa: PLC0415  # loads on use
-
         server = cls()
         server._host = f"[{host}]" if ":" in host else host
-        server._server = await serve(
+        server._server = await libraries.serve_websockets(
             server._serve,
             host,
             port,
@@ -277,8 +276,6 @@ class _Client:
 
     async def run(self, world: BrowserWorld, target_id: str | None) -> None:
         """Carry messages between the client and the browser until one of them leaves."""
-        from websockets.exceptions import ConnectionClosed  # noqa: PLC0415  # loads on use
-
         context = world.page.context
         context.on("close", self._on_browser_end)
         writer = asyncio.get_running_loop().create_task(self._write())
@@ -292,7 +289,7 @@ class _Client:
                     await self._socket.close(1007, "Expected a JSON object for each message.")
                     break
                 await connection.take(message)
-        except ConnectionClosed:
+        except libraries.ConnectionClosed:
             logger.debug("a client has left without a farewell")
         except DevToolsError as exc:
             await self._socket.close(1011, str(exc)[:120])
@@ -334,8 +331,6 @@ class _Client:
         self._filled.set()
 
     async def _write(self) -> None:
-        from websockets.exceptions import ConnectionClosed  # noqa: PLC0415  # loads on use
-
         try:
             while not self._over:
                 await self._filled.wait()
@@ -345,7 +340,7 @@ class _Client:
                     await self._socket.send(text)
                     self._out_chars -= len(text)
             await self._socket.close(1001, self._over)
-        except ConnectionClosed:
+        except libraries.ConnectionClosed:
             return  # whoever reads from it learns it too
 
 

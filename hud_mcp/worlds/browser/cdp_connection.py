@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
+from hud_mcp.worlds.browser import libraries
 from hud_mcp.worlds.browser.cdp_browser import PlayedBrowser, check_flat
 from hud_mcp.worlds.browser.cdp_rules import EVENT_DOMAINS, Refused, Rules
 from hud_mcp.worlds.browser.cdp_wire import LOST, Attachment, DevToolsError, Reply, Wire, open_pipe
@@ -269,24 +270,20 @@ async def _shown(world: BrowserWorld) -> dict[str, Any]:
     Raises:
         DevToolsError: The browser is gone.
     """
-    from playwright.async_api import Error  # noqa: PLC0415  # loads on use
-
     page = world.page
     try:
         if page.is_closed():
             page = await page.context.new_page()
-    except Error as exc:
+    except libraries.PlaywrightError as exc:
         raise DevToolsError("The session's browser is closed.") from exc
     return await _target_info(page)
 
 
 async def _target_info(page: "Page") -> dict[str, Any]:
-    from playwright.async_api import Error  # noqa: PLC0415  # loads on use
-
     cdp = await open_pipe(page.context.new_cdp_session(page))
     try:
         info = await send(cdp, "Target.getTargetInfo")
         await cdp.detach()
-    except Error as exc:
+    except libraries.PlaywrightError as exc:
         raise DevToolsError("The session's page is closed.") from exc
     return info["targetInfo"]

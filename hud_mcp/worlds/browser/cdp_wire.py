@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
+from hud_mcp.worlds.browser import libraries
 from hud_mcp.worlds.browser.devtools import send
 
 if TYPE_CHECKING:
@@ -144,14 +145,12 @@ class Wire:
         Raises:
             DevToolsError: It refuses, or does not answer in time.
         """
-        from playwright.async_api import Error  # noqa: PLC0415  # loads on use
-
         try:
             async with asyncio.timeout(REQUEST_BOUND_S):
                 return await send(self._pipe, method, dict(params or {}))
         except TimeoutError:
             raise DevToolsError("The browser did not answer in time.") from None
-        except Error as exc:
+        except libraries.PlaywrightError as exc:
             text = exc.message.partition("\n")[0]
             raise DevToolsError(text.partition("): ")[2] or text) from exc
 
@@ -281,15 +280,13 @@ async def open_pipe(opening: Coroutine[Any, Any, "CDPSession"]) -> "CDPSession":
     Raises:
         DevToolsError: What it is for has gone.
     """
-    from playwright.async_api import Error  # noqa: PLC0415  # loads on use
-
     task = asyncio.ensure_future(opening)
     try:
         return await asyncio.shield(task)
     except asyncio.CancelledError:
         task.add_done_callback(_abandon)
         raise
-    except Error as exc:
+    except libraries.PlaywrightError as exc:
         raise DevToolsError("The session's browser is closed.") from exc
 
 
@@ -305,11 +302,9 @@ def _abandon(opened: "asyncio.Task[CDPSession]") -> None:
 
 async def close_pipe(pipe: "CDPSession") -> None:
     """End a session of Playwright's, if what it is for is still there."""
-    from playwright.async_api import Error  # noqa: PLC0415  # loads on use
-
     try:
         await pipe.detach()
-    except Error:
+    except libraries.PlaywrightError:
         return  # what it was for has gone, and it too
 
 

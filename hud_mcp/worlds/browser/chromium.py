@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 
 from hud_mcp.errors import EnvironmentFailed
+from hud_mcp.worlds.browser import libraries
 from hud_mcp.worlds.browser.crashes import Crashes
 from hud_mcp.worlds.browser.driver import missing_library, start_driver
 from hud_mcp.worlds.browser.options import SlotOptions
@@ -146,14 +147,12 @@ class Chromium:
 
         If this call fails or is cancelled, nothing keeps running.
         """
-        from playwright.async_api import Error  # noqa: PLC0415  # loads on use
-
         arguments = [*_ARGUMENTS, *extra]
         playwright = await start_driver()
         try:
             with anyio.fail_after(LAUNCH_BOUND_S):
                 browser = await _launch(playwright, executable, arguments)
-        except (Error, TimeoutError) as exc:
+        except (libraries.PlaywrightError, TimeoutError) as exc:
             with anyio.move_on_after(CLOSE_BOUND_S, shield=True):
                 await playwright.stop()
             raise EnvironmentFailed(
@@ -169,7 +168,7 @@ class Chromium:
         try:
             with anyio.fail_after(CLOSE_BOUND_S):
                 await chromium.crashes.watch(browser)
-        except (Error, TimeoutError) as exc:
+        except (libraries.PlaywrightError, TimeoutError) as exc:
             logger.info("Crashes of pages are not told apart: %s", _reason(exc))
         except BaseException:
             await chromium.close()
@@ -186,14 +185,12 @@ class Chromium:
         if self._closed:
             return
         self._closed = True
-        from playwright.async_api import Error  # noqa: PLC0415  # loads on use
-
         with anyio.CancelScope(shield=True):
             await self.reserve.close()
             try:
                 with anyio.move_on_after(CLOSE_BOUND_S):
                     await self._browser.close()
-            except Error as exc:
+            except libraries.PlaywrightError as exc:
                 logger.info("The browser had gone before it was closed: %s", _reason(exc))
             with anyio.move_on_after(CLOSE_BOUND_S):
                 await self._playwright.stop()
@@ -201,7 +198,6 @@ class Chromium:
 
 async def _launch(playwright: "Playwright", executable: str | None, arguments: list[str]) -> Any:
     """Launch with the sandbox where it can work, and without it where it turns out not to."""
-    from playwright.async_api import Error  # noqa: PLC0415  # loads on use
 
     async def launch(*, sandbox: bool) -> "Browser":
         return await playwright.chromium.launch(
@@ -218,7 +214,7 @@ async def _launch(playwright: "Playwright", executable: str | None, arguments: l
     if problem is None:
         try:
             return await launch(sandbox=True)
-        except Error as exc:
+        except libraries.PlaywrightError as exc:
             if "sandbox" not in str(exc).lower():
                 raise
             problem = "it failed to start with it"

@@ -9,6 +9,7 @@ import anyio
 
 from hud_mcp.egress import AllowList
 from hud_mcp.errors import ActionFailed, did_you_mean
+from hud_mcp.worlds.browser import libraries
 from hud_mcp.worlds.browser.devtools import is_end, send
 from hud_mcp.worlds.browser.proxy import LOADED_URL, SITE_HOST, SITE_URL
 from hud_mcp.worlds.browser.settle import NAVIGATION_BOUND_S, settle
@@ -177,15 +178,13 @@ class Commands:
         Raises:
             ActionFailed: It did not arrive, or not whole; the text says which.
         """
-        from playwright.async_api import Error  # noqa: PLC0415  # loads on use
-
         self._tabs.refused.clear()
         host = urlsplit(address).hostname or ""
         response: Response | None = None
         began = anyio.current_time()
         try:
             response = await _go(page, address, self._bound_ms())
-        except Error as exc:
+        except libraries.PlaywrightError as exc:
             if is_end(exc):
                 raise
             if "Download is starting" in exc.message:
@@ -283,8 +282,6 @@ class Commands:
     async def _select_option(
         self, values: Any, ref: str | None = None, selector: str | None = None
     ) -> None:
-        from playwright.async_api import Error  # noqa: PLC0415  # loads on use
-
         if (ref is None) == (selector is None):
             raise ActionFailed("'select_option' needs a ref or a selector, and values.")
         wanted = [str(v) for v in (values if isinstance(values, list) else [values])]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]  # JSON
@@ -302,7 +299,7 @@ class Commands:
             raise ActionFailed(f"{called!r} has no option {unknown[0]!r}. It has {labels}.")
         try:
             await element.select_option(wanted, timeout=SELECT_BOUND_MS * tab.patience())
-        except Error as exc:
+        except libraries.PlaywrightError as exc:
             raise ActionFailed(f"{called!r} is disabled or hidden: it was not set.") from exc
 
 
@@ -312,12 +309,10 @@ async def _go(page: "Page", address: str, bound_ms: float) -> "Response | None":
     Raises:
         Error: Playwright's.
     """
-    from playwright.async_api import Error  # noqa: PLC0415  # loads on use
-
     for _attempt in range(MAX_INTERRUPTIONS):
         try:
             return await page.goto(address, wait_until="commit", timeout=bound_ms)
-        except Error as exc:
+        except libraries.PlaywrightError as exc:
             if "interrupted by another navigation" not in exc.message:
                 raise
     return await page.goto(address, wait_until="commit", timeout=bound_ms)
@@ -329,17 +324,14 @@ async def whole(page: "Page", bound_ms: float) -> None:
     Raises:
         ActionFailed: It is still on its way.
     """
-    from playwright.async_api import Error  # noqa: PLC0415  # loads on use
-    from playwright.async_api import TimeoutError as TooLate  # noqa: PLC0415  # loads on use
-
     try:
         await page.wait_for_load_state("domcontentloaded", timeout=max(1.0, bound_ms))
-    except TooLate as exc:
+    except libraries.PlaywrightTimeout as exc:
         raise ActionFailed(
             f"{page.url} is still loading after {NAVIGATION_BOUND_MS / 1000:g} s: a part of its "
             "document is there. Wait, and look again."
         ) from exc
-    except Error as exc:
+    except libraries.PlaywrightError as exc:
         if is_end(exc):
             raise
 

@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from hud_mcp.worlds.browser import libraries
 from hud_mcp.worlds.browser.devtools import is_end
 
 if TYPE_CHECKING:
@@ -109,14 +110,12 @@ def name_links(lines: Sequence[str]) -> tuple[list[str], dict[str, str]]:
 
 
 async def _ask(page: "Page", ref: str) -> tuple[bool, str] | None:
-    from playwright.async_api import Error  # noqa: PLC0415  # loads on use
-
     try:
         element = await page.query_selector(f"aria-ref={ref}")
         if element is None:
             return None
         answer: Any = await element.evaluate(f"element => ({_ASK})([element])")
-    except Error as exc:
+    except libraries.PlaywrightError as exc:
         if is_end(exc):
             raise
         return None

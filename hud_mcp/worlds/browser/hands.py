@@ -11,6 +11,7 @@ import anyio
 
 from hud_mcp.action import Action, ClickAction, DragAction, Point, TypeAction, WaitAction
 from hud_mcp.errors import ActionFailed
+from hud_mcp.worlds.browser import libraries
 from hud_mcp.worlds.browser.devtools import send
 from hud_mcp.worlds.browser.keys import is_in_layout, playwright_keys, split_chords
 from hud_mcp.worlds.browser.settle import TRACKER
@@ -257,8 +258,6 @@ async def _type_into(tab: Tab, element: "ElementHandle", text: str) -> bool:
     Raises:
         ActionFailed: The page takes the focus away each time; nothing was typed.
     """
-    from playwright.async_api import Error  # noqa: PLC0415  # loads on use
-
     kind: str = await element.evaluate(_TYPED_KIND)
     if kind not in _TYPED or (kind == "number" and not _NUMBER.fullmatch(text)):
         return False
@@ -269,7 +268,7 @@ async def _type_into(tab: Tab, element: "ElementHandle", text: str) -> bool:
             await element.evaluate(_GUARD_KEYS, TRACKER)
             try:
                 await element.select_text(timeout=FILL_BOUND_MS * tab.patience())
-            except Error:
+            except libraries.PlaywrightError:
                 return False  # filling it says what is wrong with it
             await tab.page.keyboard.type(text)
         finally:
@@ -283,11 +282,9 @@ async def _type_into(tab: Tab, element: "ElementHandle", text: str) -> bool:
 
 async def _fill(tab: Tab, element: "ElementHandle", text: str) -> bool:
     """Replace what a field holds; False where it is focused but cannot be filled."""
-    from playwright.async_api import Error  # noqa: PLC0415  # loads on use
-
     try:
         await element.fill(text, timeout=FILL_BOUND_MS * tab.patience())
-    except Error as exc:
+    except libraries.PlaywrightError as exc:
         if state := _STATE.search(exc.message):
             raise ActionFailed(f"The field is {state[1]}: it takes no text now.") from exc
         kind, _ = await _kind_and_value(element)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 
 from hud_mcp.errors import ActionFailed
+from hud_mcp.worlds.browser import libraries
 from hud_mcp.worlds.browser.devtools import is_end, send
 from hud_mcp.worlds.browser.tab import Tab
 
@@ -64,13 +65,11 @@ async def write_down(tab: Tab, place: tuple[float, float] | None) -> str | None:
         tab: The page.
         place: In CSS pixels; None for the focus.
     """
-    from playwright.async_api import Error  # noqa: PLC0415  # loads on use
-
     said: Any = None
     try:
         with anyio.move_on_after(HIT_BOUND_S * tab.patience()):
             said = await _ask(await tab.cdp(), place)
-    except Error as exc:
+    except libraries.PlaywrightError as exc:
         if is_end(exc):
             raise
         return None  # the document goes away meanwhile
@@ -88,8 +87,6 @@ async def matching(browser: "Browser", selector: str, targets: Sequence[str]) ->
     Raises:
         ActionFailed: It is no selector.
     """
-    from playwright.async_api import Error  # noqa: PLC0415  # loads on use
-
     context = await _open_context(browser)
     try:
         page = await context.new_page()
@@ -98,7 +95,7 @@ async def matching(browser: "Browser", selector: str, targets: Sequence[str]) ->
             if target not in known:
                 known[target] = await _matches(page, selector, json.loads(target))
         return [known[target] for target in targets]
-    except Error as exc:
+    except libraries.PlaywrightError as exc:
         if is_end(exc):
             raise
         reason = exc.message.partition(": ")[2].partition("\n")[0] or exc.message
@@ -110,8 +107,6 @@ async def matching(browser: "Browser", selector: str, targets: Sequence[str]) ->
 
 async def answers(browser: "Browser", bound_s: float = ANSWER_BOUND_S) -> bool:
     """Whether a new page of a browser answers as one should: else the machine is to blame."""
-    from playwright.async_api import Error  # noqa: PLC0415  # loads on use
-
     with anyio.move_on_after(bound_s):
         try:
             context = await _open_context(browser)
@@ -121,7 +116,7 @@ async def answers(browser: "Browser", bound_s: float = ANSWER_BOUND_S) -> bool:
             finally:
                 with anyio.move_on_after(CLOSE_BOUND_S, shield=True):
                     await context.close()
-        except (Error, TimeoutError):
+        except (libraries.PlaywrightError, TimeoutError):
             return False
     return False
 

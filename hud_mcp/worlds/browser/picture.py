@@ -6,6 +6,7 @@ from typing import Any
 import anyio
 
 from hud_mcp.observation import Look, Screenshot
+from hud_mcp.worlds.browser import libraries
 from hud_mcp.worlds.browser.devtools import is_end, send
 from hud_mcp.worlds.browser.tab import Tab
 
@@ -27,12 +28,10 @@ async def take_picture(tab: Tab, look: Look) -> Screenshot | None:
     options: dict[str, Any] = {"format": look.image or "png", "optimizeForSpeed": True}
     if look.image == "jpeg":
         options["quality"] = look.quality
-    from playwright.async_api import Error  # noqa: PLC0415  # loads on use
-
     with anyio.move_on_after(PICTURE_BOUND_S * tab.patience()):
         try:
             taken = await send(await tab.cdp(), "Page.captureScreenshot", options)
-        except Error as exc:
+        except libraries.PlaywrightError as exc:
             if is_end(exc):
                 raise
             return None  # the page goes away, or crashes

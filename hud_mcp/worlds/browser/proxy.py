@@ -25,6 +25,7 @@ from urllib.parse import unquote, urlsplit
 import anyio
 
 from hud_mcp.egress import HEAD_BYTES, AllowList, Gateway
+from hud_mcp.worlds.browser import libraries
 from hud_mcp.worlds.browser.site import Site
 
 if TYPE_CHECKING:
@@ -102,17 +103,14 @@ class SessionProxy:
 
     async def open(self) -> None:
         """Listen. If this fails or is cancelled, nothing stays open."""
-        from uvicorn import Config  # noqa: PLC0415  # a third of the import time of a server
-        from uvicorn.server import ServerState  # noqa: PLC0415
-
         # h11, because a proxy sees absolute addresses and CONNECT, which it hands on as they
         # are. Only the protocol of uvicorn is used: its `Server` owns signals, and takes 0.1 s
         # to stop.
-        config = Config(
+        config = libraries.Config(
             self, http="h11", ws="none", lifespan="off", log_config=None, access_log=False
         )
         config.load()
-        self._connections = connections = ServerState()
+        self._connections = connections = libraries.ServerState()
         protocol: Any = config.http_protocol_class
         try:
             self._socket.bind(("127.0.0.1", 0))
@@ -183,9 +181,6 @@ class SessionProxy:
                 raise  # else its connection is gone, and nobody is to be told
 
     async def _respond(self, scope: "Scope", receive: "Receive") -> "Response":
-        from starlette.requests import Request  # noqa: PLC0415  # lazy
-        from starlette.responses import PlainTextResponse  # noqa: PLC0415  # lazy
-
         target = scope["raw_path"].decode("latin-1")
         if not target.startswith("/"):  # a proxy's request: an absolute address, or host:port
             parts = urlsplit(target if "://" in target else f"//{target}")
@@ -199,20 +194,20 @@ class SessionProxy:
             return self._refuse(_header(scope, b"host") + target)
         path = unquote(target)
         if self.site is None:
-            return PlainTextResponse("This browser has no site of its own.", 404)
+            return libraries.PlainTextResponse("This browser has no site of its own.", 404)
         # What follows reads paths; it shall not see the address in place of one.
         scope = {**scope, "path": path, "raw_path": target.encode("latin-1")}
-        response = await self.site.respond(Request(scope, receive), path, self.changed_by_get)
+        response = await self.site.respond(
+            libraries.Request(scope, receive), path, self.changed_by_get
+        )
         return self._number(response, scope, target)
 
     def _load(self, target: str) -> "Response":
-        from starlette.responses import HTMLResponse, PlainTextResponse  # noqa: PLC0415  # lazy
-
         number = target.removeprefix("/")
         if not number.isdecimal() or not 0 < int(number) <= len(self._loaded):
-            return PlainTextResponse("The task brings no such document along.", 404)
+            return libraries.PlainTextResponse("The task brings no such document along.", 404)
         headers = {"cache-control": "no-store"}
-        return HTMLResponse(self._loaded[int(number) - 1], headers=headers)
+        return libraries.HTMLResponse(self._loaded[int(number) - 1], headers=headers)
 
     def _number(self, response: "Response", scope: "Scope", target: str) -> "Response":
         if _header(scope, b"sec-fetch-dest") in _DOCUMENTS:
@@ -240,10 +235,8 @@ class SessionProxy:
         return host in (self.address.removeprefix("http://"), SITE_HOST)
 
     def _refuse(self, address: str) -> "Response":
-        from starlette.responses import PlainTextResponse  # noqa: PLC0415  # lazy
-
         self.on_refused(address, _NOT_LISTED)
-        return PlainTextResponse(
+        return libraries.PlainTextResponse(
             f"{address} may not be reached from here. The allow-list is {self._allow}.",
             403,
             headers={"cache-control": "no-store"},

@@ -14,6 +14,7 @@ from hud_mcp.action import INPUT_TYPES
 from hud_mcp.egress import AllowList
 from hud_mcp.errors import EnvironmentFailed
 from hud_mcp.world import Shared
+from hud_mcp.worlds.browser import libraries
 from hud_mcp.worlds.browser.devtools import attach, send
 from hud_mcp.worlds.browser.driver import start_driver
 from hud_mcp.worlds.browser.options import SlotOptions
@@ -82,8 +83,6 @@ async def attach_browser(
 
     If this call fails or is cancelled, no connection stays open.
     """
-    from playwright.async_api import Error  # noqa: PLC0415  # loads on use
-
     driver = await shared.get("driver for browsers of others", _Driver.start)
     browser: Browser | None = None
     try:
@@ -100,7 +99,7 @@ async def attach_browser(
     except BaseException as exc:
         if browser is not None:
             await _detach(browser)
-        if isinstance(exc, Error | TimeoutError):
+        if isinstance(exc, libraries.PlaywrightError | TimeoutError):
             reason = (str(exc).partition("\n")[0] or "it took too long")[:200]
             raise EnvironmentFailed(f"The browser cannot be attached to: {reason}") from exc
         raise
@@ -182,12 +181,10 @@ def _options(page: "Page") -> SlotOptions:
 
 async def _detach(browser: "Browser") -> None:
     """Close the connection; over it, closing a browser leaves it running."""
-    from playwright.async_api import Error  # noqa: PLC0415  # loads on use
-
     try:
         with anyio.move_on_after(LEAVE_BOUND_S, shield=True):
             await browser.close()
-    except Error as exc:
+    except libraries.PlaywrightError as exc:
         logger.debug("the browser had gone before it was left: %s", exc)
 
 

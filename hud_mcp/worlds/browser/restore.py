@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import anyio
 
+from hud_mcp.worlds.browser import libraries
 from hud_mcp.worlds.browser.devtools import is_end, send
 from hud_mcp.worlds.browser.hands import Hands
 from hud_mcp.worlds.browser.proxy import SessionProxy
@@ -157,13 +158,11 @@ def become(old: dict[str, Any], new: Mapping[str, Any]) -> None:
 
 
 async def _read(tab: Tab, look: KeptLook) -> Reading | None:
-    from playwright.async_api import Error  # noqa: PLC0415  # loads on use
-
     try:
         return await read_page(
             tab.page, max_chars=look.limit, long=look.long, patience=tab.patience()
         )
-    except (Error, TimeoutError):
+    except (libraries.PlaywrightError, TimeoutError):
         return None  # it goes elsewhere, or hangs: the next look tells
 
 
@@ -217,8 +216,6 @@ async def _lay_history(tab: Tab, was: KeptTab, visited: set[str]) -> None:
 
 async def _load(tab: Tab, was: KeptTab) -> list[str]:
     """Load the page that was shown; return what the agent has to know of it."""
-    from playwright.async_api import Error  # noqa: PLC0415  # loads on use
-
     url = was.urls[was.index]
     if origin_of(url) is None:
         return [] if url == "about:blank" else [f"The page {url[:200]} cannot be opened again."]
@@ -231,7 +228,7 @@ async def _load(tab: Tab, was: KeptTab) -> list[str]:
         before = was.frames[0].status if was.frames else 0
         if status >= 400 and status != before:  # noqa: PLR2004  # HTTP's first status of errors
             problems.append(f"The page {url[:200]} did not open again: HTTP status {status}.")
-    except Error as exc:
+    except libraries.PlaywrightError as exc:
         if is_end(exc) and not tab.closed:
             raise
         reason = exc.message.partition(": ")[2].partition("\n")[0] or exc.message
@@ -267,8 +264,6 @@ async def _fill(tab: Tab, was: KeptTab) -> None:
 
 async def _lead(tab: Tab, frame: "Frame", kept: KeptFrame) -> None:
     """Have a frame show the document that it showed, with its storage where that is apart."""
-    from playwright.async_api import Error  # noqa: PLC0415  # loads on use
-
     if not kept.place:
         return
     mark = tab.mark()
@@ -281,7 +276,7 @@ async def _lead(tab: Tab, frame: "Frame", kept: KeptFrame) -> None:
             await frame.evaluate("() => location.reload()")
             await settle(tab, mark)
             await frame.wait_for_load_state("load", timeout=FRAME_BOUND_MS * tab.patience())
-    except Error:
+    except libraries.PlaywrightError:
         return  # what it shows now is all there is
 
 
@@ -296,23 +291,19 @@ def _at(frame: "Frame", place: Sequence[int]) -> "Frame | None":
 
 async def _refill(tab: Tab, frame: "Frame", text: str, part: str) -> Any:
     """Run a part of `refill.js`; None where the document cannot do it."""
-    from playwright.async_api import Error  # noqa: PLC0415  # loads on use
-
     try:
         with anyio.move_on_after(FRAME_BOUND_MS * tab.patience() / 1000):
             return await frame.evaluate(_REFILL, [TRACKER, text, part])
-    except Error:
+    except libraries.PlaywrightError:
         pass  # it has gone, or the page keeps scripts from their work
     return None
 
 
 async def _type_anew(tab: Tab, frame: "Frame", text: str) -> None:
     """Put a text into the focused field as a person does, so that leaving it is a change."""
-    from playwright.async_api import Error  # noqa: PLC0415  # loads on use
-
     try:
         element = await focused_element(frame)
         if element is not None:
             await element.fill(text, timeout=FRAME_BOUND_MS * tab.patience())
-    except Error:
+    except libraries.PlaywrightError:
         return  # it takes no text now

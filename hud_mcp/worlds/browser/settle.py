@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Literal
 
 import anyio
 
+from hud_mcp.worlds.browser import libraries
+
 if TYPE_CHECKING:
     from hud_mcp.worlds.browser.tab import Tab
 
@@ -84,20 +86,16 @@ async def _until_quiet(tab: "Tab", mark: int, end: float, *, stays: bool, late: 
 
 async def _ask(tab: "Tab", bound_s: float, *, stays: bool, late: bool) -> Outcome:
     """Ask the document whether it is quiet; it answers when it is, or at the bound."""
-    from playwright.async_api import Error  # noqa: PLC0415  # loads on use
-
     with anyio.move_on_after(bound_s + EVALUATE_BOUND_S * tab.patience()):
         try:
             return await tab.page.evaluate(_QUIET, [bound_s * 1000, stays, late, tab.ignored])
-        except Error:
+        except libraries.PlaywrightError:
             return "gone"  # its document was replaced while it answered, or the tab closed
     return "hung"
 
 
 async def _arrive(tab: "Tab", mark: int, *, leaving: bool) -> bool:
     """Wait until the document that is on its way is there; False where none came."""
-    from playwright.async_api import Error  # noqa: PLC0415  # loads on use
-
     slack_s, patience = LATENCIES * tab.latency_s, tab.patience()
     arrive_s = NAVIGATION_BOUND_S * patience + slack_s
     end = anyio.current_time() + arrive_s
@@ -109,6 +107,6 @@ async def _arrive(tab: "Tab", mark: int, *, leaving: bool) -> bool:
         await tab.page.wait_for_load_state("domcontentloaded", timeout=arrive_s * 1000)
         load_s = LOAD_BOUND_S * patience + slack_s
         await tab.page.wait_for_load_state("load", timeout=load_s * 1000)
-    except Error:
+    except libraries.PlaywrightError:
         return True  # slow, or replaced again, or closed: the next look at it tells
     return not leaving or tab.loaded_since(mark)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import anyio
 
+from hud_mcp.worlds.browser import libraries
 from hud_mcp.worlds.browser.proxy import SITE_HOST
 
 if TYPE_CHECKING:
@@ -25,13 +26,12 @@ async def slow_down(context: "BrowserContext", latency_s: float) -> None:
         context: Playwright's.
         latency_s: How long each request is held.
     """
-    from playwright.async_api import Error  # noqa: PLC0415  # loads on use
 
     async def hold(route: "Route") -> None:
         await anyio.sleep(latency_s)
         try:
             await route.continue_()
-        except Error:
+        except libraries.PlaywrightError:
             return  # its page has gone meanwhile, and nobody waits for it
 
     await context.route(_ELSEWHERE, hold)

@@ -14,9 +14,10 @@ from hud_mcp.errors import EnvironmentFailed, HudMcpError, InvalidEnvironment, d
 from hud_mcp.world import Opening, WorldSpec
 from hud_mcp.worlds.gymnasium import libraries
 from hud_mcp.worlds.gymnasium.actions import ActionForm
+from hud_mcp.worlds.gymnasium.episode import Episode
 from hud_mcp.worlds.gymnasium.known import Known, known, most_steps
 from hud_mcp.worlds.gymnasium.thread import OwnThread
-from hud_mcp.worlds.gymnasium.world import Episode, GymnasiumWorld, close_env, drawing
+from hud_mcp.worlds.gymnasium.world import GymnasiumWorld, close_env, drawing
 
 __all__ = ["Gymnasium"]
 

@@ -2,7 +2,6 @@
 
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
@@ -13,6 +12,7 @@ from hud_mcp.errors import ActionFailed, EnvironmentFailed, did_you_mean
 from hud_mcp.observation import DEFAULT_FORMAT, Look, Observation, Screenshot, encode_picture
 from hud_mcp.worlds.gymnasium import libraries
 from hud_mcp.worlds.gymnasium.actions import ActionForm
+from hud_mcp.worlds.gymnasium.episode import Episode
 from hud_mcp.worlds.gymnasium.known import Known, most_steps
 from hud_mcp.worlds.gymnasium.thread import OwnThread
 from hud_mcp.worlds.gymnasium.words import in_words, plain
@@ -20,7 +20,7 @@ from hud_mcp.worlds.gymnasium.words import in_words, plain
 if TYPE_CHECKING:
     import gymnasium
 
-__all__ = ["MOST_ACTIONS", "Episode", "GymnasiumWorld", "drawing"]
+__all__ = ["MOST_ACTIONS", "GymnasiumWorld", "drawing"]
 
 T = TypeVar("T")
 
@@ -33,40 +33,6 @@ _CLOSE_BOUND_S = 5.0
 drawing = threading.RLock()
 """Held while an environment draws or closes: pygame has one state for the whole process, and
 Gymnasium's environments end it when one of them closes."""
-
-
-@dataclass
-class Episode:
-    """What has happened since the last reset.
-
-    Attributes:
-        seen: The last observation, as the environment returned it.
-        info: The last info.
-        rewards: The reward of each step.
-        terminated: Whether the episode reached its end.
-        truncated: Whether it was cut off by a limit.
-    """
-
-    seen: Any
-    info: dict[str, Any]
-    rewards: list[float] = field(default_factory=list[float])
-    terminated: bool = False
-    truncated: bool = False
-
-    @property
-    def steps(self) -> int:
-        """How many steps were taken."""
-        return len(self.rewards)
-
-    @property
-    def total(self) -> float:
-        """The return: the sum of the rewards."""
-        return sum(self.rewards)
-
-    @property
-    def over(self) -> bool:
-        """Whether it has ended, either way."""
-        return self.terminated or self.truncated
 
 
 class _Halt:

@@ -16,7 +16,7 @@ from hud_mcp.function import Function
 from hud_mcp.sandbox import Isolation, Sandbox, SandboxLimits, SandboxOptions
 from hud_mcp.tool import Tool
 from hud_mcp.world import Opening, WorldSpec
-from hud_mcp.worlds.shell.commands import SCHEMAS
+from hud_mcp.worlds.shell.actions import SCHEMAS
 from hud_mcp.worlds.shell.functions import SHELL_FUNCTIONS
 from hud_mcp.worlds.shell.stage import Author
 from hud_mcp.worlds.shell.tools import SHELL_TOOLS
@@ -149,7 +149,7 @@ class Shell(WorldSpec):
                 f"The shell's folder {str(self._root)!r} has more than {most} bytes; raise "
                 "SandboxLimits(disk_bytes=…), or show it inside with readonly=."
             ) from exc
-        await sandbox.unpack(data, clear=False)
+        await sandbox.folder.unpack(data, clear=False)
 
 
 def _packed(source: Path, most_bytes: int) -> bytes:

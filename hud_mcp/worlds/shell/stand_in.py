@@ -11,9 +11,10 @@ from typing import Any
 from hud_mcp.action import Action, ActionEffect
 from hud_mcp.errors import ActionFailed, BrokenByAgent
 from hud_mcp.observation import Look, Observation
+from hud_mcp.worlds.shell.command_result import CommandResult
 from hud_mcp.worlds.shell.refusals import broken_by_agent
 from hud_mcp.worlds.shell.verifier import Verifier, VerifierResult
-from hud_mcp.worlds.shell.world import CommandResult, ShellWorld
+from hud_mcp.worlds.shell.world import ShellWorld
 
 __all__ = ["StandIn", "StandInVerifier", "calls_of"]
 

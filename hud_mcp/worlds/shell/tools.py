@@ -4,7 +4,7 @@ Their docstrings are what a model reads.
 """
 
 from hud_mcp.tool import Tool
-from hud_mcp.worlds.shell.commands import read_part, shorten
+from hud_mcp.worlds.shell.actions import read_part, shorten
 from hud_mcp.worlds.shell.world import ShellWorld
 
 __all__ = ["SHELL_TOOLS"]

@@ -168,7 +168,7 @@ class FileTracker:
 
     async def _look(self) -> _Look:
         began = time.monotonic()
-        found = await self._world.sandbox.scan(leave_out=(*_LEFT_OUT, *self._ignored))
+        found = await self._world.sandbox.folder.scan(leave_out=(*_LEFT_OUT, *self._ignored))
         files: dict[str, _File] = {}
         left = _BUDGET_BYTES
         for path, (size, changed) in found.items():

@@ -231,7 +231,7 @@ async def open_verifier(
         options = _options(agents.options, stage, network=network)
         sandbox = await Sandbox.open(options)
         sandbox.files.also = (*agents.files.also, *map(str, agents.options.places))
-        await sandbox.unpack(sifted.archive, clear=False)
+        await sandbox.folder.unpack(sifted.archive, clear=False)
         env, renamed = {**_CLEAN, "PYTHONPATH": _SITE}, ()
         if options.isolation == "none":
             env = await _on_the_machine(env, sandbox, stage)
@@ -253,7 +253,7 @@ async def _gathered(agents: Sandbox, named: Mapping[str, str]) -> bytes:
     limits = agents.limits
     was_held = await agents.hold()
     try:
-        code, packed = await agents.gather(
+        code, packed = await agents.folder.gather(
             list(named.items()), most_bytes=limits.disk_bytes, most_files=limits.files
         )
     finally:

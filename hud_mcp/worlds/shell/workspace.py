@@ -110,7 +110,7 @@ class Workspace(Shell):
         self.published_as: str | None = None
         self.endpoints = (
             "hud_mcp.channel.endpoints.ssh:publish",
-            *(("hud_mcp.channel.endpoints.files:publish",) if hud.track_files else ()),
+            *(("hud_mcp.channel.endpoints.file_tracking:publish",) if hud.track_files else ()),
         )
         if root is not None:
             self._check_root(guest_path)

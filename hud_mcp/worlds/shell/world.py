@@ -5,7 +5,7 @@ import errno
 import posixpath
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -13,17 +13,19 @@ import anyio
 
 from hud_mcp.action import Action, ActionEffect, CustomAction, WaitAction
 from hud_mcp.clipping import clip_text
-from hud_mcp.errors import ActionFailed, BrokenByAgent, EnvironmentFailed, SnapshotFailed
+from hud_mcp.errors import ActionFailed, BrokenByAgent, EnvironmentFailed
 from hud_mcp.observation import Look, Observation
-from hud_mcp.sandbox import Entry, Finished, Packed, Sandbox
+from hud_mcp.sandbox import Entry, Finished, Sandbox
 from hud_mcp.sandbox.bubblewrap import GUEST_ROOT
-from hud_mcp.worlds.shell.commands import one_line, replace_text, run_action
+from hud_mcp.worlds.shell.actions import one_line, replace_text, run_action
+from hud_mcp.worlds.shell.command_result import CommandResult
+from hud_mcp.worlds.shell.folder_listing import folder_lines
 from hud_mcp.worlds.shell.refusals import is_agents, refusal
-from hud_mcp.worlds.shell.snapshot import missed, read_snapshot, write_snapshot
+from hud_mcp.worlds.shell.snapshots import FolderSnapshots
 from hud_mcp.worlds.shell.stage import Author
 from hud_mcp.worlds.shell.verifier import Verifier, open_verifier
 
-__all__ = ["CommandResult", "ShellWorld"]
+__all__ = ["ShellWorld"]
 
 T = TypeVar("T")
 
@@ -31,33 +33,6 @@ MOST_READ_BYTES = 1024 * 1024
 """The longest file that is read or edited as text."""
 
 _SHOWN_ENTRIES = 60
-_NAMED = 5
-
-
-@dataclass(frozen=True)
-class CommandResult:
-    """How a command ended.
-
-    Attributes:
-        exit_code: 0 for success; as shells tell it, 128 and the signal's number where one ended
-            it: 137 for what was killed.
-        output: What it wrote, on both streams; the middle is left out where it was long.
-        stopped: Why it was stopped from outside, or None.
-    """
-
-    exit_code: int
-    output: str
-    stopped: str | None = None
-
-    def __str__(self) -> str:
-        """The output and, where it was no success, how it ended."""
-        if self.stopped is not None:
-            end = f"[stopped: {self.stopped}]"
-        elif self.exit_code == 0:
-            end = "" if self.output else "[exit code 0, no output]"
-        else:
-            end = f"[exit code {self.exit_code}]"
-        return "\n".join(part for part in (self.output.rstrip("\n"), end) if part)
 
 
 class ShellWorld:
@@ -75,11 +50,8 @@ class ShellWorld:
         self._sandbox = sandbox
         self._author = author or Author()
         self._at_close: list[Callable[[], Awaitable[None]]] = []
-        self._most_snapshot_bytes = most_snapshot_bytes
+        self._snapshots = FolderSnapshots(sandbox, most_bytes=most_snapshot_bytes)
         self._last = ""
-        self._packed: Packed | None = None
-        self._left_out: tuple[str, ...] = ()
-        self._came_back = ""
         self._closed = False
         self._broken = ""
 
@@ -101,7 +73,7 @@ class ShellWorld:
 
         Else the next snapshot may be an older one.
         """
-        self._packed = None
+        self._snapshots.expire()
 
     @property
     def root(self) -> str:
@@ -136,7 +108,7 @@ class ShellWorld:
         """
         self._check_command(command, timeout_s)
         self._check_path(cwd)
-        self._packed = None
+        self._snapshots.expire()
         finished = await self._doing(
             self.sandbox.run(command, timeout_s=timeout_s, stdin=stdin.encode(), cwd=cwd, env=env),
             cwd,
@@ -204,7 +176,7 @@ class ShellWorld:
                 no room left.
         """
         self._check_path(path)
-        self._packed = None
+        self._snapshots.expire()
         data = content.encode() if isinstance(content, str) else content
         most = self.sandbox.files.most_bytes
         if len(data) > most:
@@ -308,7 +280,7 @@ class ShellWorld:
         """
         self._check_usable()
         if isinstance(action, WaitAction):
-            self._packed = None
+            self._snapshots.expire()
             await anyio.sleep(action.time / 1000)
             return ActionEffect()
         if isinstance(action, CustomAction):
@@ -330,8 +302,8 @@ class ShellWorld:
         lines = await self._folder_lines()
         if self._last:
             lines.append(self._last)
-        if self._came_back:
-            lines.append(self._came_back)
+        if self._snapshots.notice:
+            lines.append(self._snapshots.notice)
         return Observation(text=clip_text("\n".join(lines), look.max_text_chars))
 
     async def _folder_lines(self) -> "builtins.list[str]":
@@ -342,16 +314,12 @@ class ShellWorld:
             entries, total = await self._doing(self.sandbox.files.entries(limit=_SHOWN_ENTRIES))
         except BrokenByAgent as exc:
             return [f"Folder {name}: not to be listed. {exc}"]
-        lines = [f"Folder {name}: {f'{total} entries' if total else 'empty'}"]
-        lines += [_entry_line(entry) for entry in entries]
-        if total > len(entries):
-            lines.append(f"… {total - len(entries)} more; list them with a command.")
-        return lines
+        return folder_lines(name, entries, total)
 
     @property
     def left_out(self) -> Sequence[str]:
         """What the last snapshot did not have, or the last restore did not bring back."""
-        return self._left_out
+        return self._snapshots.left_out
 
     async def snapshot(self) -> bytes:
         """The folder as a compressed tar, for `restore`.
@@ -365,27 +333,8 @@ class ShellWorld:
             SnapshotFailed: Something in the folder cannot be kept, or not in time. Nothing changed.
             EnvironmentFailed: The sandbox has ended.
         """
-        sandbox = self.sandbox
-        try:
-            usage = await sandbox.usage()
-        except OSError as exc:
-            raise SnapshotFailed(f"What runs cannot be told: {exc.strerror or exc}.") from exc
-        goes_on = bool(usage.processes)
-        packed = None if goes_on else self._packed
-        if packed is None:
-            packed = await sandbox.pack(most_bytes=self._most_snapshot_bytes)
-            self._packed = None if goes_on else packed  # what goes on may change it yet
-        if packed.lost:
-            named = ", ".join(map(str, packed.lost[:_NAMED]))
-            raise SnapshotFailed(f"The folder {self.root} has what cannot be kept: {named}.")
-        self._left_out = tuple(map(str, packed.skipped))
-        fields = {
-            "last": self._last,
-            "left_out": self._left_out,
-            "processes": usage.processes,
-            "elsewhere": usage.elsewhere,
-        }
-        return write_snapshot(packed.data, fields)
+        self._check_usable()
+        return await self._snapshots.take(self._last)
 
     async def restore(self, data: bytes) -> None:
         """Make the folder what it was at a snapshot; what is in it now is removed.
@@ -396,21 +345,12 @@ class ShellWorld:
             EnvironmentFailed: The data is no snapshot of a shell, or there is no room for it. The
                 folder may then have a part of it: only `close` may be called.
         """
+        self._check_usable()
         try:
-            fields, packed = read_snapshot(data)
-            await self.sandbox.end_processes()
-            await self.sandbox.unpack(packed)
+            self._last = await self._snapshots.restore(data)
         except BaseException as exc:
             self._broken = f"The folder was not restored: {exc or 'it was interrupted.'}"
             raise
-        # Not to be taken for a pack of what is there now: what was left out is not.
-        self._packed, self._last = Packed(packed), str(fields["last"])
-        self._left_out = missed(fields)
-        if self._left_out:
-            self._came_back = (
-                "The server ended and another one brought this folder back, without "
-                f"{', '.join(self._left_out)}."
-            )
 
     async def close(self) -> None:
         """End everything that runs and remove every file. Closing twice is no error."""
@@ -457,11 +397,3 @@ def _ending(finished: Finished) -> str:
     if finished.reason is not None:
         return f"stopped: {finished.reason}"
     return f"exit code {finished.code}"
-
-
-def _entry_line(entry: Entry) -> str:
-    name = entry.name.encode("utf-8", "replace").decode()
-    name = "".join(sign if sign.isprintable() else "?" for sign in name)
-    if entry.info.is_folder:
-        return f"  {name}/"
-    return f"  {name}@" if entry.info.is_link else f"  {name}  {entry.info.size} bytes"

@@ -18,7 +18,8 @@ from recorded import BROWSER, Run, Seen, opened, receipt, served, shot, step
 from starlette.routing import Router
 
 from hud_mcp.action import ACTION_CLASSES, ACTION_TYPES, Point, Targeted, parse_action
-from hud_mcp.analysis.statistics import job_statistics, plan
+from hud_mcp.analysis.statistics import job_statistics
+from hud_mcp.analysis.tries import plan
 from hud_mcp.outcome import OUTCOMES, Cause, Counts, Outcome, cause_of
 from hud_mcp.record.trajectory import live_url
 from hud_mcp.session.receipts import ended_how

@@ -186,7 +186,7 @@ async def test_a_sandbox_that_is_killed_from_outside_is_the_machine_s(
 ) -> None:
     """Everything says that the environment failed, and nothing that the agent did it."""
     shell = await open_shell()
-    os.kill(shell.sandbox.keeper_pid, signal.SIGKILL)
+    os.kill(shell.sandbox.supervisor_pid, signal.SIGKILL)
     await until(lambda: not shell._sandbox.alive)  # the property of the world raises then
     for attempt in (shell.run("true"), shell.read("f"), shell.snapshot(), text(shell)):
         with pytest.raises(EnvironmentFailed, match="has ended"):

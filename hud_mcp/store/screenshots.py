@@ -6,7 +6,7 @@ import os
 import tempfile
 from pathlib import Path
 
-from hud_mcp.store.private import make_private_folder
+from hud_mcp.store.permissions import make_private_folder
 
 __all__ = ["read_file", "save_file"]
 

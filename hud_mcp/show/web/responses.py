@@ -10,7 +10,7 @@ from starlette.routing import Route
 
 from hud_mcp.record.trajectory import ScreenshotRecord
 from hud_mcp.show.web.pages import ASSETS, read_asset
-from hud_mcp.show.web.record import encode
+from hud_mcp.show.web.values import encode
 from hud_mcp.store import Store
 
 __all__ = ["asset_route", "html_answer", "json_answer", "not_found", "picture_answer"]

@@ -9,13 +9,15 @@ import anyio
 from hud_mcp.sandbox.bubblewrap import Launch
 from hud_mcp.sandbox.descriptors import readable
 
-__all__ = ["end_keeper", "start_keeper"]
+__all__ = ["end_supervisor", "start_supervisor"]
 
 _END_S = 3.0
 
 
-def start_keeper(launch: Launch, control: socket.socket, errors: int) -> "subprocess.Popen[bytes]":
-    """Start a keeper; asyncio's own way would take a thread for each."""
+def start_supervisor(
+    launch: Launch, control: socket.socket, errors: int
+) -> "subprocess.Popen[bytes]":
+    """Start a supervisor; asyncio's own way would take a thread for each."""
     return subprocess.Popen(  # noqa: S603  # a command that is made here
         launch.argv,
         stdin=control.fileno(),
@@ -31,17 +33,17 @@ def start_keeper(launch: Launch, control: socket.socket, errors: int) -> "subpro
     )
 
 
-async def end_keeper(keeper: "subprocess.Popen[bytes]") -> None:
-    """Wait for a keeper that was told to end; one that does not is killed."""
-    if keeper.poll() is not None:
+async def end_supervisor(supervisor: "subprocess.Popen[bytes]") -> None:
+    """Wait for a supervisor that was told to end; one that does not is killed."""
+    if supervisor.poll() is not None:
         return
-    ending = os.pidfd_open(keeper.pid)
+    ending = os.pidfd_open(supervisor.pid)
     try:
         with anyio.move_on_after(_END_S):
             await readable(ending)
-        if keeper.poll() is None:
-            keeper.kill()
+        if supervisor.poll() is None:
+            supervisor.kill()
             await readable(ending)
     finally:
         os.close(ending)
-    keeper.wait()
+    supervisor.wait()

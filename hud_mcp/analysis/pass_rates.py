@@ -1,0 +1,97 @@
+"""How often an agent passes with k tries, over tasks."""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from pydantic import Field
+
+from hud_mcp.action import Value
+from hud_mcp.analysis.estimate import Estimate, mean_over_tasks
+
+__all__ = [
+    "PASS_REWARD",
+    "PassRate",
+    "Scored",
+    "group_sizes",
+    "pass_at_k",
+    "pass_hat_k",
+    "pass_rate",
+]
+
+PASS_REWARD = 1 - 1e-6
+"""A reward from here on is a pass; below 1, as rewards are sums of weighted floats."""
+_EVERY_K = 8
+"""Up to this group size each k has a row; above, the powers of two and the size itself."""
+
+
+class PassRate(Value):
+    """How often the agent passes with k tries."""
+
+    k: int
+    pass_at_k: Estimate | None = Field(
+        description="At least one of k passes; None where no task has k scored runs."
+    )
+    pass_hat_k: Estimate | None = Field(description="Each of k passes (pass^k).")
+
+
+class Scored(NamedTuple):
+    """What the scored runs of one task amount to.
+
+    Attributes:
+        cluster: The name of what is independent of others: the task's, or that of several tasks.
+        scored: How many runs passed or did not.
+        passed: How many of them passed.
+    """
+
+    cluster: str
+    scored: int
+    passed: int
+
+
+def pass_at_k(runs: int, passed: int, k: int) -> float:
+    """Estimate, without bias, the chance that at least one of k runs passes.
+
+    Chen et al., "Evaluating Large Language Models Trained on Code", 2021, arXiv 2107.03374,
+    equation 1.
+
+    Args:
+        runs: How many there were; k or more.
+        passed: How many of them passed.
+        k: How many tries.
+    """
+    return 1 - math.comb(runs - passed, k) / math.comb(runs, k)
+
+
+def pass_hat_k(runs: int, passed: int, k: int) -> float:
+    """Estimate, without bias, the chance that each of k runs passes.
+
+    Yao et al., "τ-bench: A Benchmark for Tool-Agent-User Interaction in Real-World Domains",
+    2024, arXiv 2406.12045.
+
+    Args:
+        runs: How many there were; k or more.
+        passed: How many of them passed.
+        k: How many tries.
+    """
+    return math.comb(passed, k) / math.comb(runs, k)
+
+
+def group_sizes(group: int) -> list[int]:
+    """The numbers of tries that have a row, where each task has so many runs."""
+    if group <= _EVERY_K:
+        return list(range(1, group + 1))
+    powers = [2**i for i in range(group.bit_length()) if 2**i < group]
+    return [*powers, group]
+
+
+def pass_rate(tasks: Sequence[Scored], k: int, *, intervals: bool) -> PassRate:
+    """How often k tries pass, over the tasks that have k scored runs; each counts the same."""
+    having = [task for task in tasks if task.scored >= k]
+
+    def mean(estimator: Callable[[int, int, int], float]) -> Estimate | None:
+        parts = [(task.cluster, estimator(task.scored, task.passed, k), 1) for task in having]
+        return mean_over_tasks(parts, sum(task.scored for task in having), intervals=intervals)
+
+    at = mean(pass_at_k)
+    return PassRate(k=k, pass_at_k=at, pass_hat_k=at if k == 1 else mean(pass_hat_k))

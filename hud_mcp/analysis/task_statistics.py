@@ -1,0 +1,54 @@
+"""What the runs of one task amount to."""
+
+import math
+from collections.abc import Sequence
+
+from pydantic import Field
+
+from hud_mcp.action import Value
+from hud_mcp.analysis.tries import Run, is_infrastructure, outcome_class
+from hud_mcp.outcome import (
+    Counts,
+)
+
+__all__ = ["TaskStatistics", "task_statistics"]
+
+
+class TaskStatistics(Value):
+    """What the runs of one task amount to."""
+
+    task: str
+    mean: float | None = Field(description="The mean reward of its graded runs that count.")
+    graded: int = Field(description="How many those are.")
+    scored: int = Field(description="Runs that passed or did not: all but infrastructure's.")
+    passed: int
+    runs: tuple[str, ...] = Field(description="Ids of the runs that count, oldest first.")
+    earlier: tuple[str, ...] = Field(description="Ids of earlier tries, which do not.")
+    not_begun: int = Field(description="Runs that were never started.")
+
+
+def task_statistics(
+    task_id: str, counted: Sequence[Run], earlier: Sequence[Run], group: int, threshold: float
+) -> tuple[TaskStatistics, list[float]]:
+    """Compute a task's figures; return its rewards beside them.
+
+    Args:
+        task_id: The task.
+        counted: Its runs that count, oldest first.
+        earlier: Its earlier tries, which do not.
+        group: How many runs it is to have.
+        threshold: The reward from which on a run passes.
+    """
+    graded = [run.reward for run in counted if outcome_class(run).counts is Counts.MEAN]
+    rewards = [reward for reward in graded if reward is not None]
+    row = TaskStatistics(
+        task=task_id,
+        mean=math.fsum(rewards) / len(rewards) if rewards else None,
+        graded=len(rewards),
+        scored=sum(not is_infrastructure(run) for run in counted),
+        passed=sum(reward >= threshold for reward in rewards),
+        runs=tuple(run.id for run in counted),
+        earlier=tuple(run.id for run in earlier),
+        not_begun=group - len(counted),
+    )
+    return row, rewards

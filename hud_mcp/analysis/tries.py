@@ -1,0 +1,112 @@
+"""The tries of a task, in short, and which of them count.
+
+This module owns which runs of a task count and which are run again; nothing here does I/O.
+"""
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Protocol, TypeVar
+
+from hud_mcp.outcome import (
+    Cause,
+    Counts,
+    Outcome,
+    OutcomeClass,
+    class_of,
+)
+
+__all__ = ["Run", "choose_runs", "counting", "is_infrastructure", "outcome_class", "plan"]
+
+
+class Run(Protocol):
+    """One try of a task, in short; a `TrajectorySummary` is one."""
+
+    @property
+    def id(self) -> str:
+        """The trajectory's id."""
+        ...
+
+    @property
+    def task_id(self) -> str:
+        """The task's id."""
+        ...
+
+    @property
+    def outcome(self) -> Outcome | None:
+        """How it ended; None while it goes on."""
+        ...
+
+    @property
+    def cause(self) -> Cause | None:
+        """Whose doing its end was; None while it goes on."""
+        ...
+
+    @property
+    def reward(self) -> float | None:
+        """None unless it was graded."""
+        ...
+
+    @property
+    def started_at(self) -> datetime:
+        """When it began."""
+        ...
+
+
+RunT = TypeVar("RunT", bound=Run)
+
+
+def outcome_class(run: Run) -> OutcomeClass:
+    """The class that a run is counted in."""
+    return class_of(run.outcome, run.cause, run.reward)
+
+
+def counting(runs: Iterable[RunT]) -> list[RunT]:
+    """The runs that count at all: not those that are foreign to the plan of their job."""
+    return [run for run in runs if not getattr(run, "foreign", False)]
+
+
+def is_infrastructure(run: Run) -> bool:
+    """Whether a run says nothing of the agent: it broke, was lost, or has no end."""
+    return outcome_class(run).counts is Counts.NOWHERE
+
+
+def choose_runs(runs: Iterable[RunT], group: int) -> tuple[list[RunT], list[RunT]]:
+    """Tell which runs of one task count.
+
+    Those are the newest ones, as many as the group has, that are not infrastructure's
+    failures; only where these are too few, the newest of those failures.
+
+    Args:
+        runs: All of one task, in any order.
+        group: How many count at most.
+
+    Returns:
+        The runs that count and the earlier tries, each with the oldest first.
+    """
+    oldest_first = sorted(runs, key=lambda run: (run.started_at, run.id))
+    newest_first = oldest_first[::-1]
+    by_rank = sorted(newest_first, key=is_infrastructure)  # which keeps that order
+    counted = {run.id for run in by_rank[:group]}
+    return (
+        [run for run in oldest_first if run.id in counted],
+        [run for run in oldest_first if run.id not in counted],
+    )
+
+
+def plan(task_ids: Iterable[str], runs: Iterable[Run], group: int) -> dict[str, int]:
+    """Tell how many runs each task still needs, so that none of its runs is to be tried again.
+
+    Args:
+        task_ids: The tasks that the job is to run, in order.
+        runs: What has begun so far, of these and of other tasks.
+        group: How many runs each task is to have.
+
+    Returns:
+        The number by the task's id, in the order of the tasks; tasks that need none are not
+        in it.
+    """
+    missing = dict.fromkeys(task_ids, group)
+    for run in counting(runs):
+        if run.task_id in missing and not outcome_class(run).tried_again:
+            missing[run.task_id] -= 1
+    return {task_id: number for task_id, number in missing.items() if number > 0}

@@ -1,0 +1,215 @@
+"""What an environment declares: its templates, its tools, its functions."""
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from typing import Any, TypeVar
+
+from hud_mcp.arguments import source_line
+from hud_mcp.environment.answers import ANSWER_FUNCTIONS
+from hud_mcp.environment.checks import check_reward_policy
+from hud_mcp.errors import (
+    InvalidEnvironment,
+    InvalidTask,
+    InvalidTemplate,
+    did_you_mean,
+)
+from hud_mcp.function import Function, Use
+from hud_mcp.template import Template
+from hud_mcp.tool import Tool
+from hud_mcp.world import WorldSpec
+
+__all__ = ["Declarations"]
+
+ToolT = TypeVar("ToolT", bound=Callable[..., Awaitable[Any]])
+
+
+class Declarations:
+    """What an environment offers its agents and its tasks, as its author declared it.
+
+    Args:
+        name: The environment's name.
+        world: The kind of world that its sessions open; its own tools are offered too.
+    """
+
+    def __init__(self, name: str, world: WorldSpec) -> None:
+        self.name = name
+        self.world = world
+        self._templates: dict[str, Template] = {}
+        self._tools: dict[str, Tool] = {}
+        self._functions: dict[str, Function] = {}
+        self.add_world_tools()
+
+    @property
+    def templates(self) -> Mapping[str, Template]:
+        """Every template by its id."""
+        return self._templates
+
+    @property
+    def tasks(self) -> Mapping[str, Template]:
+        """The same, by HUD's name for it: a template mints tasks."""
+        return self._templates
+
+    @property
+    def tools(self) -> Mapping[str, Tool]:
+        """Every tool of its own by its name."""
+        return self._tools
+
+    @property
+    def functions(self) -> Mapping[str, Function]:
+        """What `setup` and `evaluate` of its tasks may name: its own, its world's, of answers."""
+        given = (*ANSWER_FUNCTIONS, *self.world.functions)
+        return {f.name: f for f in given} | self._functions
+
+    def template(
+        self,
+        *,
+        id: str | None = None,  # noqa: A002  # HUD's name
+        description: str = "",
+        input: Any = None,  # noqa: A002  # HUD's name
+        returns: Any = None,
+        reward: str | None = None,
+    ) -> Callable[[Callable[..., AsyncGenerator[Any, Any]]], Template]:
+        """Register a template: an async generator that yields a prompt, then a grade.
+
+        Args:
+            id: Its id; the function's name by default.
+            description: One line for people; the docstring's first by default.
+            input: A type that describes what the agent is given beside the prompt.
+            returns: A type; the answer then arrives as `Answer[T]`.
+            reward: Who sees the reward of its tasks: one of `REWARD_POLICIES`.
+
+        Raises:
+            InvalidTemplate: It cannot work, or the id is taken; the text names file and line.
+            InvalidEnvironment: There is no such reward policy.
+        """
+
+        def register(function: Callable[..., AsyncGenerator[Any, Any]]) -> Template:
+            check_reward_policy(reward, source_line(function))
+            made = Template(
+                function,
+                env=self.name,
+                id=id,
+                description=description,
+                input=input,
+                returns=returns,
+                reward=reward,
+            )
+            self._add_template(made)
+            return made
+
+        return register
+
+    def tool(
+        self,
+        function: Callable[..., Awaitable[Any]] | None = None,
+        *,
+        name: str | None = None,
+        read_only: bool = False,
+        replayable: bool = True,
+    ) -> Any:
+        """Register an async function as a tool that agents may call; with or without options.
+
+        Args:
+            function: The function, where the decorator is used without parentheses.
+            name: The tool's name; the function's by default.
+            read_only: Tells clients that it changes nothing.
+            replayable: Whether it may be called again when a session is brought back after its
+                server has ended; False for what acts outside of the world, such as sending mail.
+
+        Raises:
+            InvalidEnvironment: It cannot be a tool, or the name is taken.
+        """
+
+        def register(function: ToolT) -> ToolT:
+            made = Tool(function, name=name, read_only=read_only, replayable=replayable)
+            if made.name in self._tools:
+                taken = self._tools[made.name].where
+                raise InvalidEnvironment(
+                    f"{made.where}: tool {made.name!r} is declared already, at {taken}."
+                )
+            self._check_worlds(made.arguments.world_types, made.where, f"tool {made.name!r}")
+            self._tools[made.name] = made
+            return function
+
+        return register if function is None else register(function)
+
+    def function(
+        self,
+        function: Callable[..., Awaitable[Any]] | None = None,
+        *,
+        name: str | None = None,
+        use: Use = "both",
+        weak: str | None = None,
+    ) -> Any:
+        """Register an async function that `setup` and `evaluate` of tasks may name.
+
+        Args:
+            function: The function, where the decorator is used without parentheses.
+            name: What tasks call it; the function's name by default.
+            use: Where it may be named: `setup`, `evaluate` or `both`.
+            weak: Why an agent can forge what it returns, in a sentence; None where it cannot.
+
+        Raises:
+            InvalidEnvironment: It cannot be one, or the name is taken.
+        """
+
+        def register(function: ToolT) -> ToolT:
+            made = Function(function, name=name, use=use, weak=weak)
+            if made.name in self.functions:
+                taken = self.functions[made.name].where
+                raise InvalidEnvironment(
+                    f"{made.where}: function {made.name!r} is declared already, at {taken}."
+                )
+            self._check_worlds(made.world_types, made.where, f"function {made.name!r}")
+            self._functions[made.name] = made
+            return function
+
+        return register if function is None else register(function)
+
+    def offer(self, tool: Tool) -> None:
+        """Offer a tool that was made elsewhere, such as one of a server that it publishes.
+
+        One of the same name is replaced.
+        """
+        self._tools[tool.name] = tool
+
+    def find_template(self, template_id: str) -> Template:
+        """Return a template.
+
+        Raises:
+            InvalidTask: There is none of that id.
+        """
+        if template_id not in self._templates:
+            hint = did_you_mean(template_id, self._templates)
+            known = ", ".join(self._templates) or "none"
+            raise InvalidTask(
+                f"Environment {self.name!r} has no template {template_id!r}.{hint} It has: {known}."
+            )
+        return self._templates[template_id]
+
+    def _add_template(self, made: Template) -> None:
+        for other in self._templates.values():
+            if other.id == made.id:
+                raise InvalidTemplate(
+                    f"{made.where}: the id {made.id!r} is taken by the template at {other.where}; "
+                    "give this one another id."
+                )
+            if other.function.__name__ == made.function.__name__ and made.__name__ != "_":
+                raise InvalidTemplate(
+                    f"{made.where}: a template function {made.__name__!r} is declared already, at "
+                    f"{other.where}; the second hides the first, so rename one."
+                )
+        self._check_worlds(made.arguments.world_types, made.where, made.noun)
+        self._templates[made.id] = made
+
+    def add_world_tools(self) -> None:
+        """Offer the tools that come with a kind of world."""
+        for tool in self.world.tools:
+            self._tools.setdefault(tool.name, tool)
+
+    def _check_worlds(self, asked: Mapping[str, type], where: str, noun: str) -> None:
+        for name, world_type in asked.items():
+            if not issubclass(self.world.world_type, world_type) and world_type.__name__ != "World":
+                raise InvalidTemplate(
+                    f"{where}: {noun} asks for a {world_type.__name__} in {name!r}, but "
+                    f"environment {self.name!r} opens a {self.world.world_type.__name__}."
+                )

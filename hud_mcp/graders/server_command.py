@@ -1,0 +1,176 @@
+"""A grader's command that runs beside the server, outside of any sandbox."""
+
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+import anyio
+import anyio.to_thread
+
+from hud_mcp.errors import GraderFailed
+from hud_mcp.sandbox.descriptors import readable
+from hud_mcp.sandbox.process import Output, shell_status
+
+__all__ = ["KEPT_BYTES", "run_on_server"]
+
+KEPT_BYTES = 64 * 1024
+"""Of each stream, the first half and the last."""
+_MOST_BYTES = 64 * 1024 * 1024
+"""What a command may write in all; with more it is stopped."""
+_END_S = 5.0
+"""How long a command that was killed may take to be gone."""
+_PASSED_ON = {
+    "HOME",
+    "LANG",
+    "LANGUAGE",
+    "LOGNAME",
+    "PATH",
+    "SHELL",
+    "TERM",
+    "TMPDIR",
+    "TZ",
+    "USER",
+}
+"""What a command outside of a sandbox gets of the server's environment, and each `LC_…`."""
+
+
+async def run_on_server(
+    command: str, cwd: str, timeout_s: float, env: Mapping[str, str] | None
+) -> dict[str, Any]:
+    """Run a line of bash as a process group of its own, beside the server.
+
+    Args:
+        command: The line.
+        cwd: A folder of this machine; empty for the server's own.
+        timeout_s: Longer than this it may not take.
+        env: More environment variables.
+
+    Returns:
+        What a `BashGrader` tells of it.
+
+    Raises:
+        GraderFailed: There is no bash, or no such folder.
+
+    If this call is cancelled, the command and what it started are killed.
+    """
+    bash = shutil.which(
+        "bash", path=f"/bin{os.pathsep}/usr/bin{os.pathsep}{os.environ.get('PATH', '')}"
+    )
+    if os.name != "posix" or bash is None:
+        raise GraderFailed(
+            "BashGrader finds no bash on this machine. Install it, or use a shell world."
+        )
+    if cwd and not await anyio.Path(cwd).is_dir():
+        raise GraderFailed(
+            f"BashGrader cannot run its command: {cwd!r} is no folder here. Name one."
+        )
+    running = _Running(bash, command, cwd or None, env)
+    try:
+        with anyio.move_on_after(timeout_s) as bound:
+            await running.wait()
+        stopped = (
+            f"it took longer than {timeout_s:g} s" if bound.cancelled_caught else running.stopped
+        )
+    finally:
+        running.kill()
+        with anyio.move_on_after(_END_S, shield=True):
+            await running.wait()
+        exit_code = running.exit_code
+        running.close()
+    return {
+        "exit_code": exit_code if stopped is None else None,
+        "stdout": running.out.taken().decode("utf-8", "replace"),
+        "stderr": running.err.taken().decode("utf-8", "replace"),
+        "timed_out": bound.cancelled_caught,
+        "ran_in": "server",
+        **({"stopped": stopped} if stopped is not None else {}),
+        **({"timeout": timeout_s} if bound.cancelled_caught else {}),
+    }
+
+
+class _Running:
+    """A command under way. Started at once: there is no moment at which it could be lost.
+
+    Raises:
+        GraderFailed: It could not be started.
+    """
+
+    def __init__(
+        self, bash: str, command: str, cwd: str | None, env: Mapping[str, str] | None
+    ) -> None:
+        self.stopped: str | None = None
+        out_read, out_write = os.pipe()
+        err_read, err_write = os.pipe()
+        try:
+            self._process = subprocess.Popen(  # noqa: S603  # the author's own command
+                [bash, "--noprofile", "--norc", "-c", command],
+                stdin=subprocess.DEVNULL,
+                stdout=out_write,
+                stderr=err_write,
+                cwd=cwd,
+                env={**_environment(), **(env or {})},
+                start_new_session=True,
+            )
+        except OSError as exc:
+            os.close(out_read)
+            os.close(err_read)
+            raise GraderFailed(f"BashGrader cannot start {bash}: {exc.strerror}.") from exc
+        finally:
+            os.close(out_write)
+            os.close(err_write)
+        self.out, self.err = self._collect(out_read), self._collect(err_read)
+
+    @property
+    def exit_code(self) -> int | None:
+        """How it ended, as shells tell it; None while it runs."""
+        code = self._process.poll()
+        return None if code is None else shell_status(code)
+
+    async def wait(self) -> None:
+        """Wait for the end of the command itself, not of what it left in the back.
+
+        Its number stays its own: until `kill` it is not taken off the list of processes.
+        """
+        if self._process.returncode is not None:
+            return
+        if hasattr(os, "pidfd_open"):
+            ending = os.pidfd_open(self._process.pid)
+            try:
+                await readable(ending)
+            finally:
+                os.close(ending)
+            return
+        # Without it, what the command left in the back is no longer found afterwards.
+        await anyio.to_thread.run_sync(self._process.wait, abandon_on_cancel=True)
+
+    def kill(self) -> None:
+        """End it, and everything in its process group. What it wrote until now is read."""
+        self._kill_group()
+        self.out.drain()
+        self.err.drain()
+
+    def close(self) -> None:
+        """Let go of what is left of it."""
+        self.out.close()
+        self.err.close()
+
+    def _collect(self, fd: int) -> Output:
+        return Output(fd, kept_bytes=KEPT_BYTES, most_bytes=_MOST_BYTES, on_overflow=self._overflow)
+
+    def _overflow(self) -> None:
+        self.stopped = f"it wrote more than {_MOST_BYTES} bytes"
+        self._kill_group()
+
+    def _kill_group(self) -> None:
+        if self._process.returncode is None:  # else its number may be another's by now
+            with suppress(ProcessLookupError, PermissionError):  # all of it has ended
+                os.killpg(self._process.pid, signal.SIGKILL)
+
+
+def _environment() -> dict[str, str]:
+    """What is passed on of the server's own environment."""
+    return {k: v for k, v in os.environ.items() if k in _PASSED_ON or k.startswith("LC_")}

@@ -1,0 +1,299 @@
+"""Commands in a sandbox: started, waited for, stopped, ended.
+
+asyncio is used directly, because descriptors and child processes are.
+"""
+
+import asyncio
+import contextlib
+import os
+import socket
+from collections.abc import Mapping, Sequence
+
+import anyio
+
+from hud_mcp.errors import EnvironmentFailed
+from hud_mcp.sandbox.descriptors import write_all
+from hud_mcp.sandbox.files import Files
+from hud_mcp.sandbox.limits import SandboxLimits
+from hud_mcp.sandbox.link import Link, Reply
+from hud_mcp.sandbox.process import Finished, Output, Process, shell_status
+
+__all__ = ["Commands", "feed"]
+
+_KILL_S = 2.0
+
+
+class Commands:
+    """The commands of one sandbox, as the host starts and ends them.
+
+    Args:
+        control: The host's end of the socket to the inside.
+        root: The folder that commands start in, as they name it.
+        limits: The sandbox's bounds.
+        env: What every command has in its environment.
+
+    Attributes:
+        root: The folder, as commands name it.
+        limits: The sandbox's bounds.
+        link: To the inside.
+        files: The folder's files.
+    """
+
+    def __init__(
+        self, control: socket.socket, *, root: str, limits: SandboxLimits, env: Mapping[str, str]
+    ) -> None:
+        self.root = root
+        self.limits = limits
+        self._env = dict(env)
+        self._running: dict[int, Process] = {}
+        self._gone: dict[int, tuple[int, str | None]] = {}
+        self._outputs: set[Output] = set()
+        self._tasks: set[asyncio.Future[None]] = set()
+        self.link = Link(control, on_event=self._on_event, on_end=self._on_end)
+        self.files = Files(self.link, root, most_bytes=limits.disk_bytes)
+
+    @property
+    def alive(self) -> bool:
+        """Whether commands can be run."""
+        return not self.link.ended.is_set()
+
+    async def run(
+        self,
+        command: str | Sequence[str],
+        *,
+        timeout_s: float | None = None,
+        stdin: bytes = b"",
+        cwd: str | None = "",
+        env: Mapping[str, str] | None = None,
+        apart: bool = False,
+    ) -> Finished:
+        """Run a command to its end, and return how it ended.
+
+        What it leaves running in the back goes on; what that writes is not kept.
+
+        Args:
+            command: A line for bash, or a program with its arguments.
+            timeout_s: Longer than this it may not take: then it and what it started is killed.
+                The limit's `command_s` is the most.
+            stdin: What it reads.
+            cwd: A folder, from the sandbox's own; None for `/`.
+            env: More environment variables.
+            apart: Whether what it writes as errors is kept apart.
+
+        Raises:
+            OSError: The folder is not there, or cannot be entered.
+            EnvironmentFailed: The sandbox has ended.
+
+        If this call is cancelled, the command and what it started are killed.
+        """
+        bound_s = min(timeout_s or self.limits.command_s, self.limits.command_s)
+        out_read, out_write = os.pipe()
+        in_read, in_write = os.pipe()
+        err_read, err_write = os.pipe() if apart else (-1, os.dup(out_write))
+        try:
+            process = await self.spawn(
+                command, stdio=(in_read, out_write, err_write), cwd=cwd, env=env
+            )
+        except BaseException:
+            for fd in (out_read, in_write, *([err_read] if apart else [])):
+                os.close(fd)
+            raise
+        finally:
+            for fd in (in_read, out_write, err_write):
+                os.close(fd)
+        output = self._collect(out_read, process)
+        errors = self._collect(err_read, process) if apart else None
+        feeding = feed(in_write, stdin)
+        try:
+            try:
+                async with asyncio.timeout(bound_s):
+                    code = await process.wait()
+            except TimeoutError:
+                await self.kill(process, f"it took longer than {bound_s:g} s")
+                code = await process.wait()
+        except BaseException:
+            with anyio.CancelScope(shield=True):
+                await self.kill(process, "the call was cancelled")
+            output.close()
+            if errors is not None:
+                errors.close()
+            raise
+        finally:
+            feeding.cancel()
+        output.drain()
+        if errors is None:
+            return Finished(shell_status(code), output.taken(), process.reason)
+        errors.drain()
+        return Finished(shell_status(code), output.taken(), process.reason, errors.taken())
+
+    async def spawn(
+        self,
+        command: str | Sequence[str],
+        *,
+        stdio: Sequence[int] = (),
+        cwd: str | None = "",
+        env: Mapping[str, str] | None = None,
+        terminal: tuple[int, int] | None = None,
+    ) -> Process:
+        """Start a command.
+
+        Args:
+            command: A line for bash, or a program with its arguments.
+            stdio: Its three standard descriptors, where it has no terminal; they stay open here.
+            cwd: A folder, from the sandbox's own; None for `/`.
+            env: More environment variables.
+            terminal: Rows and columns of a terminal of its own.
+
+        Raises:
+            OSError: The folder is not there, or cannot be entered.
+            EnvironmentFailed: The sandbox has ended.
+
+        If this call is cancelled, nothing was started, or it is killed.
+        """
+        argv = ["/bin/bash", "-c", command] if isinstance(command, str) else list(command)
+        asking = asyncio.ensure_future(
+            self.link.ask(
+                "spawn",
+                send=stdio,
+                argv=argv,
+                env={**self._env, **(env or {})},
+                cwd=None if cwd is None else self.files.relative(cwd),
+                size=terminal,
+            )
+        )
+        try:
+            reply, fds = await asyncio.shield(asking)
+        except asyncio.CancelledError:
+            with anyio.CancelScope(shield=True):
+                await self._take_back(asking)
+            raise
+        return self.started(int(reply["pid"]), fds[0] if fds else None)
+
+    async def signal(self, process: Process, number: int) -> None:
+        """Send a signal to a command's process group."""
+        if process.code is None:
+            await self.link.ask("signal", pid=process.pid, number=number)
+
+    async def kill(self, process: Process, reason: str) -> None:
+        """Kill a command and what it started, and return when it has ended.
+
+        Where that does not end it, everything inside is killed.
+        """
+        if process.code is not None or not self.alive:
+            return
+        process.reason = process.reason or reason
+        with contextlib.suppress(EnvironmentFailed):
+            await self.link.ask("kill", pid=process.pid, reason=reason)
+            with anyio.move_on_after(_KILL_S):
+                await process.wait()
+            if process.code is None:
+                await self.end_processes()
+
+    def drop_output(self, fd: int) -> None:
+        """Go on reading a pipe whose command has ended, so that what it left behind can write.
+
+        Args:
+            fd: The pipe's end, which belongs to the sandbox from now on.
+        """
+        output = Output(
+            fd, kept_bytes=2, most_bytes=self.limits.output_bytes, on_overflow=lambda: None
+        )
+        self.keep(output)
+
+    async def end_processes(self) -> None:
+        """Kill everything that runs inside, as before grading; files stay."""
+        await self.link.ask("end")
+
+    async def hold(self) -> bool:
+        """Stop everything that runs inside, until `release` or the next command.
+
+        Returns:
+            Whether it was stopped before.
+        """
+        reply, _ = await self.link.ask("hold")
+        return bool(reply["was"])
+
+    async def release(self) -> None:
+        """Let go on what `hold` has stopped."""
+        await self.link.ask("release")
+
+    def started(self, pid: int, terminal: int | None = None) -> Process:
+        """Take note of a process that the inside has started, and return it.
+
+        Args:
+            pid: Its number inside.
+            terminal: The host's side of its terminal, where it has one.
+        """
+        process = Process(pid, terminal)
+        if pid in self._gone:
+            process.exited(*self._gone.pop(pid))
+        else:
+            self._running[pid] = process
+        return process
+
+    def keep(self, output: Output) -> None:
+        """Close an output with the sandbox; those that have ended by now are forgotten."""
+        self._outputs = {each for each in self._outputs if not each.ended.is_set()} | {output}
+
+    def hang_up(self) -> None:
+        """End everything inside, and stop reading what it wrote. Doing so twice is no error."""
+        self.link.close()
+        for output in list(self._outputs):
+            output.close()
+
+    def _on_event(self, event: Reply) -> None:
+        if event.get("event") != "exit":
+            return
+        pid, code, reason = int(event["pid"]), int(event["code"]), event.get("reason")
+        process = self._running.pop(pid, None)
+        if process is None:
+            self._gone[pid] = (code, reason)
+        else:
+            process.exited(code, reason)
+
+    def _on_end(self) -> None:
+        for process in self._running.values():
+            process.exited(-9, "the sandbox has ended")
+        self._running.clear()
+
+    async def _take_back(self, asking: "asyncio.Future[tuple[Reply, list[int]]]") -> None:
+        """Kill what was asked for and is not wanted any more, once it has started."""
+        try:
+            reply, fds = await asking
+        except (OSError, EnvironmentFailed):
+            return  # it has not
+        process = self.started(int(reply["pid"]))
+        for fd in fds:
+            os.close(fd)
+        await self.kill(process, "the call was cancelled")
+
+    def _collect(self, fd: int, process: Process) -> Output:
+        """Read what a command writes, also after its end: what it left behind may write on."""
+
+        def overflow() -> None:
+            reason = f"it wrote more than {self.limits.output_bytes} bytes"
+            killing = asyncio.ensure_future(self.kill(process, reason))
+            self._tasks.add(killing)
+            killing.add_done_callback(self._tasks.discard)
+
+        output = Output(
+            fd,
+            kept_bytes=self.limits.shown_bytes,
+            most_bytes=self.limits.output_bytes,
+            on_overflow=overflow,
+        )
+        self.keep(output)
+        return output
+
+
+def feed(fd: int, data: bytes) -> "asyncio.Future[None]":
+    """Write to a pipe while somebody reads it, and close it."""
+    os.set_blocking(fd, False)
+    pouring = asyncio.ensure_future(_pour(fd, data))
+    pouring.add_done_callback(lambda _: os.close(fd))
+    return pouring
+
+
+async def _pour(fd: int, data: bytes) -> None:
+    with contextlib.suppress(BrokenPipeError):  # it may end without reading
+        await write_all(fd, data)

@@ -1,0 +1,203 @@
+"""The folder of a sandbox as a whole: packed, unpacked, listed, and copied from."""
+
+import errno
+import json
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import anyio
+
+from hud_mcp.errors import BrokenByAgent, EnvironmentFailed, LimitReached, SnapshotFailed
+from hud_mcp.sandbox.commands import Commands, feed
+from hud_mcp.sandbox.packed import Packed, read_report
+from hud_mcp.sandbox.process import Output, Process
+
+__all__ = ["Folder"]
+
+_PACK_S = 20.0
+"""How long packing may take: less than a step may, so that it is this that ends it."""
+_UNPACK_S = 30.0
+_REPORT_BYTES = 1 << 18
+_SCAN_BYTES = 64 * 1024 * 1024
+
+
+class Folder:
+    """The folder of one sandbox as a whole: packed, unpacked, listed, copied from.
+
+    Args:
+        commands: The sandbox's; they read and write the folder inside.
+    """
+
+    def __init__(self, commands: Commands) -> None:
+        self._commands = commands
+        self._root = commands.root
+
+    async def pack(self, *, most_bytes: int) -> Packed:
+        """The folder as a compressed tar: files, folders and links, with modes and times.
+
+        What cannot be kept is passed over, and named.
+
+        Args:
+            most_bytes: The most that the tar may have.
+
+        Raises:
+            LimitReached: It has more than `most_bytes`. The folder is as it was.
+            SnapshotFailed: It cannot be packed, or not in time. The folder is as it was.
+            EnvironmentFailed: The sandbox has ended.
+        """
+        report = os.memfd_create("hud-mcp")
+        try:
+            code, data = await self._stream("pack", most_bytes + 1, report, SnapshotFailed)
+            told = os.pread(report, _REPORT_BYTES, 0)
+        finally:
+            os.close(report)
+        if len(data) > most_bytes:
+            raise LimitReached(
+                f"The folder {self._root} has more than {most_bytes} bytes when it is packed, and "
+                "that is the limit. Remove what is not needed."
+            )
+        if code != 0:
+            raise SnapshotFailed(f"The folder {self._root} could not be packed: {_why(code)}.")
+        return Packed(data, read_report(told))
+
+    async def scan(self, *, leave_out: Sequence[str] = ()) -> dict[str, tuple[int, int]]:
+        """Every regular file in the folder by its path: its size, and when it changed in ns.
+
+        Args:
+            leave_out: Patterns of names that are passed over; those of folders end with a slash.
+
+        Raises:
+            BrokenByAgent: It cannot be read, or not in time.
+            EnvironmentFailed: The sandbox has ended.
+        """
+        code, data = await self._stream(
+            "scan",
+            _SCAN_BYTES,
+            None,
+            BrokenByAgent,
+            leave_out=list(leave_out),
+            most=self._commands.limits.files,
+        )
+        if code != 0 or len(data) > _SCAN_BYTES:
+            why = _why(code) if code else "it has too many files to be listed"
+            raise BrokenByAgent(f"The folder {self._root} could not be read: {why}.")
+        rows = (json.loads(line) for line in data.splitlines())
+        return {path: (int(size), int(changed)) for path, size, changed in rows}
+
+    async def gather(
+        self, wanted: Sequence[tuple[str, str]], *, most_bytes: int, most_files: int
+    ) -> tuple[int, bytes]:
+        """Named files and folders as a compressed tar, as `inside.gather` writes it.
+
+        Call `hold` before, else they may change meanwhile.
+
+        Args:
+            wanted: Pairs of a path in the folder, and the path that it gets.
+            most_bytes: With more than that, the tar ends and says so.
+            most_files: The same.
+
+        Returns:
+            0 and the tar; or the number of the error that stopped it, and what there is.
+
+        Raises:
+            BrokenByAgent: It cannot be read, or not in time.
+            EnvironmentFailed: The sandbox has ended.
+        """
+        return await self._stream(
+            "gather",
+            2 * most_bytes + _SCAN_BYTES,
+            None,
+            BrokenByAgent,
+            wanted=[list(pair) for pair in wanted],
+            most={"bytes": most_bytes, "files": most_files},
+        )
+
+    async def unpack(self, data: bytes, *, clear: bool = True) -> None:
+        """Put the content of a tar into the folder.
+
+        Args:
+            data: What `pack` gave, or any tar.
+            clear: Whether what is there is removed before.
+
+        Raises:
+            EnvironmentFailed: It is no tar, or there is no room; part of it may be there.
+        """
+        read, write = os.pipe()
+        try:
+            reply, _ = await self._commands.link.ask("unpack", send=[read], clear=clear)
+        except BaseException:
+            os.close(write)
+            raise
+        finally:
+            os.close(read)
+        process = self._commands.started(int(reply["pid"]))
+        feeding = feed(write, data)
+        try:
+            code = await self._ended(process)
+        finally:
+            feeding.cancel()
+        if not self._commands.alive:
+            raise EnvironmentFailed("The sandbox has ended. Start a new task.")
+        if code != 0:
+            raise EnvironmentFailed(f"The folder {self._root} could not be unpacked: {_why(code)}.")
+
+    async def _stream(
+        self,
+        op: str,
+        most_bytes: int,
+        report: int | None,
+        failure: type[SnapshotFailed | BrokenByAgent],
+        **fields: Any,
+    ) -> tuple[int, bytes]:
+        """Have something written about the folder; return how that ended, and what was written.
+
+        Raises:
+            SnapshotFailed, BrokenByAgent: As `failure` says: it could not begin, or took long.
+            EnvironmentFailed: The sandbox has ended.
+        """
+        read, write = os.pipe()
+        send = [write] if report is None else [write, report]
+        try:
+            reply, _ = await self._commands.link.ask(op, send=send, **fields)
+        except OSError as exc:
+            os.close(read)
+            raise failure(f"The folder {self._root}: {exc.strerror or exc}.") from exc
+        except BaseException:
+            os.close(read)
+            raise
+        finally:
+            os.close(write)
+        process = self._commands.started(int(reply["pid"]))
+        output = Output(
+            read, kept_bytes=2 * most_bytes + 2, most_bytes=most_bytes, on_overflow=lambda: None
+        )
+        self._commands.keep(output)
+        code: int | None = None
+        try:
+            with anyio.move_on_after(_PACK_S):
+                await output.ended.wait()
+                code = await process.wait()
+        finally:
+            output.close()
+            if code is None:
+                with anyio.CancelScope(shield=True):
+                    await self._commands.kill(process, "it took too long")
+        if not self._commands.alive:
+            raise EnvironmentFailed("The sandbox has ended. Start a new task.")
+        if code is None:
+            raise failure(f"The folder {self._root} could not be read within {_PACK_S:g} s.")
+        return code, output.taken()
+
+    async def _ended(self, process: Process) -> int:
+        with anyio.move_on_after(_UNPACK_S):
+            return await process.wait()
+        await self._commands.kill(process, "it took too long")
+        return await process.wait()
+
+
+def _why(code: int) -> str:
+    """Why work inside did not come to its end, by how its process ended."""
+    if code < 0:
+        return f"what runs in the sandbox stopped it (signal {-code})"
+    return os.strerror(code) if code in errno.errorcode else "it is not in order"

@@ -1,0 +1,126 @@
+"""What a trajectory's page shows of it but for its steps, and its row in a table."""
+
+import math
+from collections.abc import Mapping
+
+from hud_mcp.clipping import clip_json
+from hud_mcp.grade import SubScore, cause_of
+from hud_mcp.outcome import INTERRUPTED, OutcomeClass, class_of
+from hud_mcp.record.trajectory import (
+    Receipt,
+    Trajectory,
+    TrajectorySummary,
+)
+from hud_mcp.show.web.values import Json, finite, iso, seconds
+
+__all__ = ["damaged_detail", "detail", "trajectory_row"]
+
+
+def trajectory_row(
+    found: Trajectory | TrajectorySummary,
+    step_count: int,
+    expected: Mapping[str, float | None] | None = None,
+) -> Json:
+    """What a table shows of one trajectory.
+
+    Args:
+        found: Its record, whole or in short.
+        step_count: How many steps it has.
+        expected: The reward that each task should get, by its id; None where any will do.
+    """
+    task, ended = found.task, found.ended_at
+    reward = finite(found.reward)
+    wanted = finite((expected or {}).get(task.id))
+    met = reward is not None and wanted is not None and math.isclose(reward, wanted, abs_tol=1e-9)
+    return {
+        "id": found.id,
+        "task": task.id,
+        "description": task.title,
+        "environment": found.environment,
+        "template": task.template,
+        "outcome": _outcome(found),
+        "cause": found.cause,
+        "reward": reward,
+        "expected": wanted,
+        "surprise": wanted is not None and not met,
+        "started_at": iso(found.started_at),
+        "seconds": seconds(found.started_at, ended) if ended else None,
+        "step_count": step_count,
+        "earlier": False,
+        "foreign": found.foreign,
+        "damage": getattr(found, "damage", None),
+    }
+
+
+def detail(trajectory: Trajectory, expected: Mapping[str, float | None] | None = None) -> Json:
+    """What a trajectory's own page shows, but for its steps.
+
+    Args:
+        trajectory: Its record.
+        expected: The reward that each task should get, by its id; None where any will do.
+    """
+    receipt = trajectory.receipt
+    return {
+        **trajectory_row(trajectory, len(trajectory.steps), expected),
+        "job": trajectory.job_id,
+        "environment_version": trajectory.environment_version,
+        "seed": trajectory.seed if trajectory.seed is None else str(trajectory.seed),
+        "args": clip_json(trajectory.task.inputs),
+        "context": clip_json(trajectory.context),
+        "prompt": trajectory.prompt,
+        "logs": trajectory.logs,
+        "receipt": _receipt(receipt) if receipt else None,
+    }
+
+
+def damaged_detail(
+    found: TrajectorySummary, expected: Mapping[str, float | None] | None = None
+) -> Json:
+    """The same of a trajectory whose record is damaged: what is wrong stands in for its log."""
+    return {
+        **trajectory_row(found, found.step_count, expected),
+        "job": found.job_id,
+        "environment_version": None,
+        "seed": None,
+        "args": clip_json(found.task.args),
+        "context": clip_json(found.context),
+        "prompt": None,
+        "logs": found.damage,
+        "receipt": None,
+    }
+
+
+def _outcome(found: Trajectory | TrajectorySummary) -> OutcomeClass:
+    """How it ended, as the filter of outcomes has it."""
+    shown = class_of(found.outcome, found.cause, found.reward)
+    return shown if found.outcome is None or shown is INTERRUPTED else found.outcome
+
+
+def _receipt(receipt: Receipt) -> Json:
+    facts = {
+        "cause": cause_of(receipt.outcome, receipt.cause).value,
+        "reward policy": receipt.reward_policy,
+        "answer": receipt.answer_digest,
+        "task": receipt.task_digest,
+        "environment": receipt.environment_digest,
+        "hud-mcp": receipt.package_version,
+    }
+    if receipt.notes:
+        facts["notes"] = " ".join(receipt.notes)
+    return {
+        "subscores": [_subscore(s) for s in receipt.subscores],
+        "content": receipt.content,
+        "info": clip_json(receipt.info),
+        "error": receipt.error,
+        "facts": facts,
+    }
+
+
+def _subscore(score: SubScore) -> Json:
+    return {
+        "name": score.name,
+        "value": score.value,
+        "weight": score.weight,
+        "info": clip_json(score.info),
+        "children": [_subscore(child) for child in score.children],
+    }

@@ -1,0 +1,166 @@
+"""What a template asks: one or more messages, read from whatever an author yields."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+
+from pydantic_core import to_jsonable_python
+
+from hud_mcp.errors import InvalidTemplate
+
+__all__ = ["Prompt", "PromptMessage", "read_prompt"]
+
+_SHOWN_CHARS = 80
+_ROLES = ("user", "assistant", "system")
+
+
+@dataclass(frozen=True)
+class PromptMessage:
+    """One message of a prompt.
+
+    Attributes:
+        role: `user`, `assistant` or `system`.
+        text: What it says; parts that are no text are named in brackets.
+        original: The whole message as JSON, where it is more than a role and a text: clients of
+            the HUD control channel receive it as it was yielded.
+    """
+
+    role: str
+    text: str
+    original: Mapping[str, Any] | None = field(default=None, compare=False)
+
+    @property
+    def told(self) -> str:
+        """Its text for clients that know users and assistants alone, as MCP's do."""
+        return f"Instructions for this task:\n{self.text}" if self.role == "system" else self.text
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """What a template asks, as one or more messages.
+
+    Attributes:
+        messages: What is asked.
+        extra: What else a template yielded beside its `prompt`, as JSON; clients of the HUD
+            control channel receive it.
+    """
+
+    messages: tuple[PromptMessage, ...]
+    extra: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    @property
+    def text(self) -> str:
+        """All messages as one text; those of the system say that they are instructions."""
+        return "\n\n".join(message.told for message in self.messages)
+
+
+def read_prompt(value: Any, *, where: str) -> Prompt:
+    """Read what a template yielded first.
+
+    Args:
+        value: Text; a `Prompt`; a mapping with a `prompt`; or messages, each a text, or a mapping
+            or an object with a `role` and a `content`, as HUD's and MCP's messages have: a text,
+            a part, or a list of parts.
+        where: The template's file and line.
+
+    Raises:
+        InvalidTemplate: It is none of these; the text names a role or a part that is unknown.
+    """
+    shown = repr(value)[:_SHOWN_CHARS]
+    extra: dict[str, Any] = {}
+    if isinstance(value, Mapping) and "prompt" in value:
+        whole = cast("Mapping[str, Any]", value)
+        beside = {str(k): v for k, v in whole.items() if k != "prompt"}
+        extra = to_jsonable_python(beside, fallback=str)
+        value = whole["prompt"]
+    if isinstance(value, Prompt):
+        return replace(value, extra={**value.extra, **extra})
+    if isinstance(value, str):
+        return Prompt((PromptMessage("user", value),), extra)
+    items: list[Any] = (
+        list(cast("list[Any]", value)) if isinstance(value, list | tuple) else [value]
+    )
+    try:
+        messages = [_read_message(item) for item in items]
+    except ValueError as exc:
+        raise InvalidTemplate(f"{where}: the template's prompt has {exc}") from None
+    if not messages or any(m is None for m in messages):
+        raise InvalidTemplate(
+            f"{where}: the template yielded {shown} as its prompt; yield text, a list "
+            "of messages with a role and a content, or {'prompt': …}."
+        )
+    return Prompt(tuple(m for m in messages if m is not None), extra)
+
+
+def _read_message(item: Any) -> PromptMessage | None:
+    """A message; None where it is none.
+
+    Raises:
+        ValueError: It is one with a role or a part that is unknown; the text names it.
+    """
+    if isinstance(item, PromptMessage):
+        return item
+    if isinstance(item, str):
+        return PromptMessage("user", item)
+    role, content = _part_of(item, "role"), _part_of(item, "content")
+    if content is None:
+        return None
+    role = "user" if role is None else getattr(role, "value", role)
+    if role not in _ROLES:
+        raise ValueError(
+            f"a message of the role {role!r}; a role is one of {', '.join(_ROLES)}. Give the text "
+            "to the user where it is meant for the agent."
+        )
+    if isinstance(content, str):
+        plain = not (isinstance(item, Mapping) and set(cast("Any", item)) - {"role", "content"})
+        return PromptMessage(role, content, None if plain else _as_json(item))
+    parts: list[Any] = (
+        list(cast("list[Any]", content)) if isinstance(content, list | tuple) else [content]
+    )
+    text = "\n".join(_part_text(part) for part in parts)
+    return PromptMessage(role, text, {**_as_json(item), "role": role, "content": _as_json(content)})
+
+
+def _part_text(part: Any) -> str:
+    """What a part of a message says; a part that is no text, in brackets.
+
+    Raises:
+        ValueError: It is no part.
+    """
+    if isinstance(part, str):
+        return part
+    for holder in (part, _part_of(part, "resource")):
+        if isinstance(text := _part_of(holder, "text"), str):
+            return text
+    resource = _part_of(part, "resource") or part
+    kind = _part_of(part, "type")
+    where = _part_of(resource, "uri")
+    what = _part_of(resource, "mimeType") or _part_of(resource, "mime_type") or where
+    if not isinstance(kind, str) or not (what or _part_of(part, "image_url")):
+        raise ValueError(
+            f"a part {repr(part)[:_SHOWN_CHARS]}; a part is a text, or has a type and a text, or "
+            "is an image or a resource with its data."
+        )
+    named = f"{kind}, {what}" if what else kind
+    return f"[{named}: not shown as text]"
+
+
+def _part_of(item: Any, name: str) -> Any:
+    """A field of a mapping, or an attribute of any other object; None where there is none."""
+    if isinstance(item, Mapping):
+        return cast("Mapping[str, Any]", item).get(name)
+    return getattr(item, name, None)
+
+
+def _as_json(value: Any) -> Any:
+    """A message or its content as JSON, with the names that the wire has."""
+    if isinstance(value, list | tuple):
+        return [_as_json(each) for each in cast("list[Any]", value)]
+    made: Any = to_jsonable_python(value, by_alias=True, exclude_none=True, fallback=_fields_of)
+    return made
+
+
+def _fields_of(value: Any) -> Any:
+    """The fields of an object that is no model and no dataclass."""
+    fields: Mapping[str, Any] | None = getattr(value, "__dict__", None)
+    return str(value) if fields is None else dict(fields)

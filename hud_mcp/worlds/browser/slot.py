@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import anyio
 
+from hud_mcp.worlds.browser import libraries
 from hud_mcp.worlds.browser.clipboard import Clipboard
 from hud_mcp.worlds.browser.crashes import Crashes
 from hud_mcp.worlds.browser.devtools import attach, send
@@ -102,14 +103,12 @@ class Slot:
         history, other pages and the session's scripts are gone then. A page that does not let
         itself be left makes it fail.
         """
-        from playwright.async_api import Error  # noqa: PLC0415  # loads on use
-
         try:
             with anyio.fail_after(CLEAR_BOUND_S):
                 if self.usable:
                     await self._clear()
                 return self.usable
-        except (Error, TimeoutError) as exc:
+        except (libraries.PlaywrightError, TimeoutError) as exc:
             logger.info("A context was not cleared, and is closed: %s", exc)
             return False
 
@@ -164,13 +163,11 @@ async def _new_context(
 
 
 async def _release(proxy: SessionProxy, context: "BrowserContext | None") -> None:
-    from playwright.async_api import Error  # noqa: PLC0415  # loads on use
-
     try:
         if context is not None:
             with anyio.move_on_after(CLOSE_BOUND_S):
                 await context.close()
-    except Error as exc:
+    except libraries.PlaywrightError as exc:
         logger.debug("The context had gone before it was closed: %s", exc)
     finally:
         await proxy.close()

@@ -67,12 +67,6 @@ bench: $(STAMP)
 	$(BIN)/python benchmarks/stepping.py
 	$(BIN)/python benchmarks/contexts.py
 	$(BIN)/python benchmarks/tunnel.py
-	@if [ ! -x .venv-browsergym/bin/browsergym-ready ]; then \
-	  $(PYTHON) -m venv .venv-browsergym && \
-	  .venv-browsergym/bin/pip install --quiet --disable-pip-version-check browsergym-miniwob==0.14.3 && \
-	  ln -s python .venv-browsergym/bin/browsergym-ready; \
-	fi
-	$(BIN)/python benchmarks/miniwob.py --browsergym-python .venv-browsergym/bin/python
 	@if [ -x .venv-hud/bin/python ]; then \
 	  $(BIN)/python benchmarks/channel.py --hud-python .venv-hud/bin/python; \
 	else \
@@ -91,4 +85,4 @@ $(STAMP): pyproject.toml
 	@touch $(STAMP)
 
 clean:
-	rm -rf $(VENV) .venv-browsergym demo-report prove-report build dist .pytest_cache .ruff_cache
+	rm -rf $(VENV) demo-report prove-report build dist .pytest_cache .ruff_cache

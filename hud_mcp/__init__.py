@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from hud_mcp.graders.combination import combine, combine_all, combine_any
     from hud_mcp.graders.grader import Grader
     from hud_mcp.graders.judge import LLMJudgeGrader
+    from hud_mcp.graders.reasoning import ReasoningGymGrader
     from hud_mcp.graders.results import EvaluationResult
     from hud_mcp.graders.text import (
         contains,
@@ -113,6 +114,7 @@ _HOMES = {
     "graders.combination": "combine combine_all combine_any",
     "graders.grader": "Grader",
     "graders.judge": "LLMJudgeGrader",
+    "graders.reasoning": "ReasoningGymGrader",
     "graders.results": "EvaluationResult",
     "graders.text": "contains contains_all contains_any exact_match f1_score normalize "
     "numeric_match",
@@ -200,6 +202,7 @@ __all__ = [
     "PressAction",
     "Prompt",
     "PromptMessage",
+    "ReasoningGymGrader",
     "Receipt",
     "Response",
     "ResponseAction",

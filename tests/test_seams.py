@@ -56,9 +56,6 @@ AT_ONCE = {
 }
 """Modules that take names from a seam as they begin, and why they need not wait."""
 
-UNSPLIT = "worlds.browser."
-"""Modules that are being split, and load Playwright in functions until then."""
-
 MOST_OWN = 10
 """Function-local imports of the library's own modules stay below this."""
 
@@ -185,8 +182,6 @@ def faults(
     for name, (path, tree) in trees.items():
         where = path.relative_to(root)
         for each in loaded_in_functions(name, tree):
-            if name.startswith(UNSPLIT):
-                continue
             used.add((name, each.target))
             if (name, each.target) not in in_functions:
                 found.append(f"{where}:{each.line}: a function loads {each.target}")

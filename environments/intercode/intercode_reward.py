@@ -126,12 +126,13 @@ def beneath(files: Files, path: str) -> dict[str, str]:
 def similarity(one: str, other: str) -> float:
     """How like two texts are: the cosine of their words, weighed by how rare they are.
 
-    Words have two letters or more; without any, only equal texts are alike.
+    Words have two letters or more. Without any, only equal texts are alike, but for newlines at
+    their ends.
     """
     counts = [Counter(re.findall(r"\b\w\w+\b", text.lower())) for text in (one, other)]
     words = set(counts[0]) | set(counts[1])
     if not words:
-        return float(one == other)
+        return float(one.rstrip("\n") == other.rstrip("\n"))
     weights = {
         word: math.log(3 / (1 + sum(word in count for count in counts))) + 1 for word in words
     }

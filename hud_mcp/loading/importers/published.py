@@ -110,6 +110,17 @@ PUBLISHED = (
         parts="a file system: InterCode-bash-fs1",
         importer="intercode",
     ),
+    Published(
+        key="reasoning_gym",
+        title="ReasoningGym",
+        about="generated questions with verifiers",
+        base="",
+        page="the package reasoning-gym",
+        licence="Apache-2.0",
+        parts="a generator: ReasoningGym-leg_counting",
+        importer="reasoning",
+        extra="reasoning",
+    ),
 )
 """Each is read by a module of this folder."""
 

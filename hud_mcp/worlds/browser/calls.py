@@ -7,6 +7,7 @@ from typing import TypeVar
 import anyio
 
 from hud_mcp.errors import ActionFailed, BrokenByAgent, EnvironmentFailed
+from hud_mcp.worlds.browser import libraries
 from hud_mcp.worlds.browser.devtools import is_elsewhere, is_end
 from hud_mcp.worlds.browser.hits import ANSWER_BOUND_S, answers
 from hud_mcp.worlds.browser.reserve import Reserve
@@ -88,8 +89,6 @@ class Calls:
             ActionFailed: Playwright failed at it, or the page did not respond in time.
             EnvironmentFailed: The browser is gone, or the world is closed.
         """
-        from playwright.async_api import Error  # noqa: PLC0415  # loads on use
-
         self.check_usable()
         bound_s = self.act_bound_s if bound_s is None else bound_s
         with self.reserve.busy(), anyio.CancelScope() as scope:
@@ -99,7 +98,7 @@ class Calls:
                     yield
             except TimeoutError:
                 raise await self._hung(bound_s) from None
-            except Error as exc:
+            except libraries.PlaywrightError as exc:
                 await self._learn_of_end(exc)
                 raise ActionFailed(_cleaned(exc)) from exc
             else:
@@ -117,14 +116,12 @@ class Calls:
             ActionFailed: The same before the agent began, or it cannot be asked so.
             EnvironmentFailed: The browser is gone.
         """
-        from playwright.async_api import Error  # noqa: PLC0415  # loads on use
-
         async with self.working():
             for _attempt in range(_READS):
                 tab = await self.tabs.ensure_open()
                 try:
                     return await read(tab)
-                except Error as exc:
+                except libraries.PlaywrightError as exc:
                     if not is_elsewhere(exc):
                         raise
                 await settle(tab, tab.mark())

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import anyio
 
+from hud_mcp.worlds.browser import libraries
+
 if TYPE_CHECKING:
     from playwright.async_api import CDPSession, Page
 
@@ -114,23 +116,19 @@ async def end_page(page: "Page", patience: float, cdp: "CDPSession | None" = Non
         patience: How many times longer it may take now.
         cdp: A session on it, where there is one: a page in a loop takes no other.
     """
-    from playwright.async_api import Error  # noqa: PLC0415  # loads on use
-
     try:
         with anyio.move_on_after(KILL_BOUND_S * patience) as scope:
             page.on("crash", lambda _page: scope.cancel())  # what is dead answers no more
             await send(cdp or await page.context.new_cdp_session(page), "Page.crash")
-    except Error:
+    except libraries.PlaywrightError:
         pass  # it is gone, or never lived
     await close_page(page, patience)
 
 
 async def close_page(page: "Page", patience: float) -> None:
     """Close a page, whether it answers or not."""
-    from playwright.async_api import Error  # noqa: PLC0415  # loads on use
-
     try:
         with anyio.move_on_after(CLOSE_BOUND_S * patience):
             await page.close()
-    except Error:
+    except libraries.PlaywrightError:
         return  # it is gone

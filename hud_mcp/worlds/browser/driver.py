@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import anyio
 
 from hud_mcp.errors import EnvironmentFailed
+from hud_mcp.worlds.browser import libraries
 from hud_mcp.worlds.browser.engines import register_engines
 
 if TYPE_CHECKING:
@@ -54,10 +55,8 @@ async def start_driver() -> "Playwright":
 
 
 async def _start() -> "Playwright":
-    from playwright.async_api import async_playwright  # noqa: PLC0415  # loads on use
-
     with anyio.CancelScope(shield=True):
-        playwright = await async_playwright().start()
+        playwright = await libraries.async_playwright().start()
         await register_engines(playwright)
         return playwright
     raise RuntimeError("nothing cancels a shielded scope")

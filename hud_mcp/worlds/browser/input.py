@@ -24,6 +24,7 @@ from hud_mcp.action import (
     WaitAction,
 )
 from hud_mcp.errors import ActionFailed
+from hud_mcp.worlds.browser import libraries
 from hud_mcp.worlds.browser.commands import Commands
 from hud_mcp.worlds.browser.devtools import is_end
 from hud_mcp.worlds.browser.hands import Hands, gestures
@@ -182,14 +183,12 @@ class Input:
 
     async def _note_focus(self, tab: Tab, element: "ElementHandle | None") -> None:
         """Remember what takes the keys, once an element has been given the focus."""
-        from playwright.async_api import Error  # noqa: PLC0415  # loads on use
-
         if not self._names_targets:
             return
         if element is not None:
             try:
                 await element.focus()
-            except Error as exc:
+            except libraries.PlaywrightError as exc:
                 if is_end(exc):
                     raise
                 return  # typing into it says what is wrong with it

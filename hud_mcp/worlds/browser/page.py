@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from hud_mcp.errors import ActionFailed
+from hud_mcp.worlds.browser import libraries
 from hud_mcp.worlds.browser.accessibility import read_accessible
 from hud_mcp.worlds.browser.calls import Calls
 from hud_mcp.worlds.browser.devtools import is_end
@@ -116,13 +117,11 @@ class PageReader:
             ActionFailed: None was to be seen in time.
             EnvironmentFailed: The browser is gone.
         """
-        from playwright.async_api import TimeoutError as TooLate  # noqa: PLC0415  # loads on use
-
         async with self._calls.working(seconds + self._calls.act_bound_s):
             tab = await self._tabs.ensure_open()
             try:
                 await tab.page.wait_for_selector(selector, timeout=seconds * 1000)
-            except TooLate as exc:
+            except libraries.PlaywrightTimeout as exc:
                 raise ActionFailed(
                     f"{selector!r} was not to be seen within {seconds:g} s."
                 ) from exc
@@ -150,11 +149,9 @@ def complete_cookie(cookie: dict[str, Any], url: str) -> Any:
 
 
 async def _text_of(element: "ElementHandle") -> str:
-    from playwright.async_api import Error  # noqa: PLC0415  # loads on use
-
     try:
         return await element.inner_text()
-    except Error as exc:
+    except libraries.PlaywrightError as exc:
         if is_end(exc):
             raise
         return await element.text_content() or ""  # of a drawing, or gone meanwhile
@@ -162,12 +159,10 @@ async def _text_of(element: "ElementHandle") -> str:
 
 async def _words_of(frame: "Frame") -> str:
     """What a document shows, asked from outside of its scripts; nothing of one that went away."""
-    from playwright.async_api import Error  # noqa: PLC0415  # loads on use
-
     try:
         body = await frame.query_selector("body")
         return await body.inner_text() if body is not None else ""
-    except Error as exc:
+    except libraries.PlaywrightError as exc:
         if is_end(exc) or not frame.is_detached():
             raise
         return ""

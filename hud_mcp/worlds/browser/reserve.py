@@ -15,6 +15,7 @@ from typing import Any
 
 import anyio
 
+from hud_mcp.worlds.browser import libraries
 from hud_mcp.worlds.browser.options import SlotOptions
 from hud_mcp.worlds.browser.slot import Slot
 
@@ -194,11 +195,9 @@ class Reserve:
         return found
 
     async def _add(self, options: SlotOptions) -> bool:
-        from playwright.async_api import Error  # noqa: PLC0415  # loads on use
-
         try:
             slot = await self._prepare(options)
-        except (Error, OSError, TimeoutError) as exc:
+        except (libraries.PlaywrightError, OSError, TimeoutError) as exc:
             logger.info("No context in reserve: %s", exc)
             return False
         self._kinds.setdefault(options, _Kind()).ready.append(slot)

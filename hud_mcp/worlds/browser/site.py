@@ -17,6 +17,8 @@ from urllib.parse import parse_qs, parse_qsl
 import anyio
 import orjson
 
+from hud_mcp.worlds.browser import libraries
+
 if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
@@ -191,27 +193,21 @@ class Site:
         return self._caches and self._backend is None
 
     def _file(self, path: str, is_whole: bool, headers: Mapping[str, str]) -> "Response":  # noqa: FBT001  # called on a thread
-        from starlette.responses import (  # noqa: PLC0415  # lazy
-            FileResponse,
-            RedirectResponse,
-            Response,
-        )
-
         found = self._locate(path)
         if found is None:
             return _plain(404, f"There is no {path} on this site.")
         if found.is_dir():
             if not path.endswith("/"):
-                return RedirectResponse(path + "/", 308, headers=_NO_STORE)
+                return libraries.RedirectResponse(path + "/", 308, headers=_NO_STORE)
             found = self._locate(path + "index.html")
         if found is None or not found.is_file():
             return _plain(404, f"There is no {path} on this site.")
         mime = _MIME_TYPES.get(found.suffix.lower()) or guess_type(found.name)[0]
         known = found.stat()
-        file = FileResponse(found, media_type=mime, headers=headers, stat_result=known)
+        file = libraries.FileResponse(found, media_type=mime, headers=headers, stat_result=known)
         if not is_whole or known.st_size > MAX_READ_BYTES:
             return file
-        return Response(found.read_bytes(), headers=dict(file.headers))
+        return libraries.Response(found.read_bytes(), headers=dict(file.headers))
 
     def _locate(self, path: str) -> Path | None:
         """The file or folder under the root, wherever links lead; None outside of it."""
@@ -285,22 +281,18 @@ class Site:
 
 
 def _as_response(answer: Any, path: str) -> "Response":
-    from starlette.responses import JSONResponse, Response  # noqa: PLC0415  # lazy
-
     if answer is None:
-        return JSONResponse({"error": f"there is no {path}"}, 404, headers=_NO_STORE)
+        return libraries.JSONResponse({"error": f"there is no {path}"}, 404, headers=_NO_STORE)
     if not isinstance(answer, SiteResponse):
-        return JSONResponse(answer, headers=_NO_STORE)
+        return libraries.JSONResponse(answer, headers=_NO_STORE)
     headers = {**_NO_STORE, **answer.headers}
     if answer.text is None:
-        return JSONResponse(answer.json, answer.status, headers=headers)
+        return libraries.JSONResponse(answer.json, answer.status, headers=headers)
     named = any(name.lower() == "content-type" for name in answer.headers)
-    return Response(
+    return libraries.Response(
         answer.text, answer.status, headers=headers, media_type=None if named else "text/html"
     )
 
 
 def _plain(status: int, text: str) -> "Response":
-    from starlette.responses import PlainTextResponse  # noqa: PLC0415  # lazy
-
-    return PlainTextResponse(text, status, headers=_NO_STORE)
+    return libraries.PlainTextResponse(text, status, headers=_NO_STORE)

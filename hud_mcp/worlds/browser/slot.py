@@ -3,13 +3,14 @@
 import asyncio
 import logging
 from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import anyio
 
+from hud_mcp.worlds.browser import libraries
 from hud_mcp.worlds.browser.clipboard import Clipboard
 from hud_mcp.worlds.browser.crashes import Crashes
-from hud_mcp.worlds.browser.devtools import attach, send, target_of
+from hud_mcp.worlds.browser.devtools import attach, send
 from hud_mcp.worlds.browser.options import SlotOptions
 from hud_mcp.worlds.browser.proxy import SessionProxy
 from hud_mcp.worlds.browser.settle import TRACKER_SCRIPT
@@ -25,9 +26,6 @@ OPEN_BOUND_S = 20.0
 CLOSE_BOUND_S = 5.0
 CLEAR_BOUND_S = 5.0
 
-_NEWS = ("request", "response", "requestfinished", "requestfailed")
-"""What each session hears of. Playwright is asked for it once: by the slot, for all of them."""
-
 _BYPASS = "<-loopback>"
 """Chromium reaches loopback addresses past its proxy but for this; nothing else is reached so.
 
@@ -36,11 +34,7 @@ Source: net/docs/proxy.md, "Proxy bypass rules".
 
 
 class Slot:
-    """One isolated context with a blank page and its own proxy, before a session has it.
-
-    Attributes:
-        target_id: The id under which the browser knows the page; None where it was not asked.
-    """
+    """One isolated context with a blank page and its own proxy, before a session has it."""
 
     def __init__(
         self,
@@ -58,10 +52,7 @@ class Slot:
         self.crashes: Crashes | None = None
         self.clipboard = Clipboard()
         self.crashed = False
-        self.target_id: str | None = None
         self._scripts = AsyncExitStack()
-        for event in _NEWS:
-            _listen(page, event)
         page.on("crash", self._on_crash)
 
     @property
@@ -89,14 +80,12 @@ class Slot:
                 await clipboard.install(context)
                 page = await context.new_page()
                 cdp = await attach(page, options.scale, options.font_scale)
-                target_id = await target_of(cdp)
         except BaseException:
             with anyio.CancelScope(shield=True):
                 await _release(proxy, context)
             raise
         slot = cls(proxy, context, page, cdp, options)
         slot.clipboard = clipboard
-        slot.target_id = target_id
         return slot
 
     async def add_script(self, script: str) -> None:
@@ -114,14 +103,12 @@ class Slot:
         history, other pages and the session's scripts are gone then. A page that does not let
         itself be left makes it fail.
         """
-        from playwright.async_api import Error  # noqa: PLC0415  # loads on use
-
         try:
             with anyio.fail_after(CLEAR_BOUND_S):
                 if self.usable:
                     await self._clear()
                 return self.usable
-        except (Error, TimeoutError) as exc:
+        except (libraries.PlaywrightError, TimeoutError) as exc:
             logger.info("A context was not cleared, and is closed: %s", exc)
             return False
 
@@ -155,10 +142,6 @@ class Slot:
             await _release(self.proxy, self.context)
 
 
-def _listen(page: Any, event: str) -> None:
-    page.on(event, lambda _news: None)  # pyright: ignore[reportUnknownLambdaType]  # Playwright's
-
-
 async def _new_context(
     browser: "Browser", proxy: SessionProxy, options: SlotOptions
 ) -> "BrowserContext":
@@ -180,13 +163,11 @@ async def _new_context(
 
 
 async def _release(proxy: SessionProxy, context: "BrowserContext | None") -> None:
-    from playwright.async_api import Error  # noqa: PLC0415  # loads on use
-
     try:
         if context is not None:
             with anyio.move_on_after(CLOSE_BOUND_S):
                 await context.close()
-    except Error as exc:
+    except libraries.PlaywrightError as exc:
         logger.debug("The context had gone before it was closed: %s", exc)
     finally:
         await proxy.close()

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 import anyio
 
 from hud_mcp.errors import LimitReached
+from hud_mcp.worlds.browser import libraries
 from hud_mcp.worlds.browser.devtools import send
 from hud_mcp.worlds.browser.gather import gather
 from hud_mcp.worlds.browser.hands import Hands
@@ -257,7 +258,6 @@ def _kept_tab(page: _Page) -> KeptTab:
 
 async def _read_page(page: _Page) -> None:
     """Fill in a page's history and documents; one that is gone meanwhile stays blank."""
-    from playwright.async_api import Error  # noqa: PLC0415  # loads on use
 
     async def read_history() -> None:
         with anyio.move_on_after(DOCUMENT_BOUND_S * page.tab.patience()):
@@ -272,7 +272,7 @@ async def _read_page(page: _Page) -> None:
         patience = page.tab.patience()
         parts = [partial(_read_document, d, f, patience) for d, (_place, f) in asked]
         await gather([read_history, *parts])
-    except Error:
+    except libraries.PlaywrightError:
         if not page.tab.closed:
             raise
 
@@ -303,14 +303,12 @@ def _trim(urls: list[str], current: int) -> tuple[tuple[str, ...], int]:
 
 async def _read_document(document: _Document, frame: "Frame", patience: float) -> None:
     """Ask one document what it holds; what hangs or goes away keeps its address only."""
-    from playwright.async_api import Error  # noqa: PLC0415  # loads on use
-
     said: Any = None
     bound_s = FRAME_BOUND_S if document.frame.place else DOCUMENT_BOUND_S
     with anyio.move_on_after(bound_s * patience):
         try:
             said = await frame.evaluate(_KEEP, [TRACKER, MAX_CHARS])
-        except Error:
+        except libraries.PlaywrightError:
             return
     if not isinstance(said, dict):
         return

@@ -12,6 +12,7 @@ from hud_mcp.context import ContextFeature, ContextSpace
 from hud_mcp.egress import AllowList
 from hud_mcp.errors import ActionFailed, EnvironmentFailed, InvalidEnvironment, did_you_mean
 from hud_mcp.world import Opening, WorldSpec
+from hud_mcp.worlds.browser import libraries
 from hud_mcp.worlds.browser.chromium import Chromium, find_chromium
 from hud_mcp.worlds.browser.commands import SCHEMAS
 from hud_mcp.worlds.browser.devtools import is_end
@@ -271,8 +272,6 @@ class Browser(WorldSpec):
 
     async def _take(self, opening: Opening, options: SlotOptions) -> tuple[Chromium, Slot]:
         """Take a context of the process's browser; a new browser where the last one died."""
-        from playwright.async_api import Error  # noqa: PLC0415  # loads on use
-
         executable = find_chromium(self._executable)
         key = f"browser {executable} {self._arguments}"
         failure: Exception | None = None
@@ -283,7 +282,7 @@ class Browser(WorldSpec):
             if chromium.alive:
                 try:
                     return chromium, await chromium.reserve.take(options, self._owner(opening))
-                except (Error, OSError, TimeoutError) as exc:
+                except (libraries.PlaywrightError, OSError, TimeoutError) as exc:
                     failure = exc
                     if chromium.alive and not is_end(exc):
                         break

@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 import anyio
 
+from hud_mcp.worlds.browser import libraries
 from hud_mcp.worlds.browser.devtools import Listeners, attach, target_of
 from hud_mcp.worlds.browser.options import SlotOptions
 from hud_mcp.worlds.browser.refs import Refs
@@ -191,12 +192,10 @@ class Tab:
         self.stir()
 
     def _note_status(self, response: "Response") -> None:
-        from playwright.async_api import Error  # noqa: PLC0415  # loads on use
-
         try:
             if response.request.is_navigation_request() and response.frame.parent_frame is None:
                 self._answered = response.status
-        except Error:
+        except libraries.PlaywrightError:
             return  # of a service worker, or its frame went away
 
     def _on_navigated(self, frame: "Frame") -> None:

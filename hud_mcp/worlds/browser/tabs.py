@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 import anyio
 
+from hud_mcp.worlds.browser import libraries
 from hud_mcp.worlds.browser.devtools import Listeners, close_page, end_page
 from hud_mcp.worlds.browser.slot import Slot
 from hud_mcp.worlds.browser.snapshot_format import MAX_TABS
@@ -90,7 +91,6 @@ class Tabs:
         self._crashed_at = float("-inf")
         self._closing = False
         first = Tab(slot.page, self._options, self._latency_s, slot.cdp, patience=self._patience)
-        first.target_id = slot.target_id
         self._tabs: list[Tab] = []
         self._show(first)
         slot.proxy.on_refused = self._on_refused
@@ -149,15 +149,13 @@ class Tabs:
 
         It does not answer, or goes to one document after the other by itself.
         """
-        from playwright.async_api import Error  # noqa: PLC0415  # loads on use
-
         tab, why = self._current, "went on to other documents without end"
         if not tab.restless:
             why = "did not answer any more"
             try:
                 with anyio.move_on_after(ANSWER_BOUND_S * tab.patience()) as scope:
                     await tab.page.evaluate("1")
-            except Error:
+            except libraries.PlaywrightError:
                 return  # it goes away by itself
             if not scope.cancelled_caught:
                 return
@@ -275,8 +273,6 @@ class Tabs:
             self._current = self._tabs[-1]
 
     async def _on_dialog(self, dialog: "Dialog") -> None:
-        from playwright.async_api import Error  # noqa: PLC0415  # loads on use
-
         leaving = dialog.type == "beforeunload"
         if not self._count_dialog():
             return  # its page is being closed
@@ -289,7 +285,7 @@ class Tabs:
                 await dialog.accept(given if dialog.type == "prompt" else None)
             else:
                 await dialog.dismiss()
-        except Error:
+        except libraries.PlaywrightError:
             return  # the page is gone, and its dialog with it
         if leaving:
             self.note("The page asked whether to leave it; it was left.")

@@ -16,6 +16,7 @@ import anyio
 
 from hud_mcp.action import Point
 from hud_mcp.errors import ActionFailed
+from hud_mcp.worlds.browser import libraries
 from hud_mcp.worlds.browser.devtools import is_elsewhere, is_end
 from hud_mcp.worlds.browser.engines import TARGET
 from hud_mcp.worlds.browser.settle import TRACKER
@@ -128,11 +129,9 @@ async def find_element(tab: Tab, ref: str | None, selector: str | None) -> "Elem
     Raises:
         ActionFailed: There is none, or there are several.
     """
-    from playwright.async_api import Error  # noqa: PLC0415  # loads on use
-
     try:
         found = await tab.page.query_selector_all(_engine(tab, ref, selector))
-    except Error as exc:
+    except libraries.PlaywrightError as exc:
         if is_end(exc):
             raise
         if is_elsewhere(exc):
@@ -230,13 +229,11 @@ async def disarm(tab: Tab, frame: "Frame | None" = None) -> str | None:
         tab: The page.
         frame: The document that has the guard; None for the page's own.
     """
-    from playwright.async_api import Error  # noqa: PLC0415  # loads on use
-
     said: Any = None
     with anyio.move_on_after(DISARM_BOUND_S * tab.patience(), shield=True):
         try:
             said = await (frame or tab.page.main_frame).evaluate(DISARM)
-        except Error:
+        except libraries.PlaywrightError:
             return None  # its document went away: what was sent had an effect
     return said if isinstance(said, str) else None
 
@@ -261,15 +258,13 @@ async def _place_of(tab: Tab, ref: str | None, selector: str | None, kind: str) 
 async def _ask_for_place(
     tab: Tab, ref: str | None, selector: str | None, kind: str
 ) -> "tuple[dict[str, Any], Frame | None]":
-    from playwright.async_api import Error  # noqa: PLC0415  # loads on use
-
     options = [TRACKER, REACH_BOUND_S * 1000 * tab.patience(), kind]
     engine, found = _engine(tab, ref, selector), None
     try:  # without a handle, for what is one element of the page's own document
         shown = tab.page.locator(f"{engine} >> {TARGET}={TRACKER}")
         if not _CAPTURES.search(engine) and await shown.count() == 1:
             found = await tab.page.evaluate(_PLACE_SHOWN, options)
-    except Error:
+    except libraries.PlaywrightError:
         found = None
     if isinstance(found, dict) and not found.get("foreign"):  # pyright: ignore[reportUnknownMemberType]
         return found, None  # pyright: ignore[reportUnknownVariableType]  # JSON

@@ -5,6 +5,7 @@ from dataclasses import replace
 from functools import partial
 
 from hud_mcp.observation import Look, Observation, Screenshot
+from hud_mcp.worlds.browser import libraries
 from hud_mcp.worlds.browser.commands import FIRST_ERROR
 from hud_mcp.worlds.browser.devtools import is_end
 from hud_mcp.worlds.browser.gather import gather
@@ -89,13 +90,11 @@ class View:
 
     async def _read_settled(self, tab: Tab, look: Look) -> Reading:
         """Read a page; again where it went to another document meanwhile."""
-        from playwright.async_api import Error  # noqa: PLC0415  # loads on use
-
         long = self.last is not None and self.last.long
         read = partial(read_page, tab.page, max_chars=look.max_text_chars, long=long)
         try:
             return await read(patience=tab.patience())
-        except Error as exc:
+        except libraries.PlaywrightError as exc:
             if is_end(exc):
                 raise
             await settle(tab, tab.mark())

@@ -11,6 +11,7 @@ from hud_mcp.action import Action, ActionEffect, ScrollAction
 from hud_mcp.egress import AllowList
 from hud_mcp.errors import ActionFailed, EnvironmentFailed, HudMcpError, LimitReached
 from hud_mcp.observation import Look, Observation
+from hud_mcp.worlds.browser import libraries
 from hud_mcp.worlds.browser.calls import Calls
 from hud_mcp.worlds.browser.commands import Commands
 from hud_mcp.worlds.browser.hands import Hands, own_pauses_s
@@ -359,15 +360,13 @@ class BrowserWorld(PageReader):
 
     async def _leave_clear(self) -> bool:
         """Let go of what outlives a page; False where another session cannot have the context."""
-        from playwright.async_api import Error  # noqa: PLC0415  # loads on use
-
         if self._owner is None or self._calls.broken or self.entered_directly:
             return False
         try:
             with anyio.fail_after(LEAVE_BOUND_S):
                 await self._hands.let_go(self._tabs.current)
                 await self._tabs.set_offline(offline=False)
-        except (Error, TimeoutError):
+        except (libraries.PlaywrightError, TimeoutError):
             return False
         return True
 

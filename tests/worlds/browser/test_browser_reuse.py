@@ -41,7 +41,6 @@ LEAVE = """async () => {
     localStorage.late = sessionStorage.late = 'left';
     document.cookie = 'late=left';
   });
-  addEventListener('beforeunload', event => { event.preventDefault(); });
 }"""
 
 FOUND = """async () => {

@@ -1,0 +1,81 @@
+"""Answers to reasoning-gym's questions, scored by its own verifiers in a process of their own."""
+
+import json
+import subprocess
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import anyio
+
+from hud_mcp.errors import GraderFailed
+from hud_mcp.grade import SubScore
+from hud_mcp.graders.grader import Grader
+from hud_mcp.loading.importers.reasoning import process_command, process_environment
+
+__all__ = ["ReasoningGymGrader"]
+
+_SHOWN_CHARS = 400
+
+
+class ReasoningGymGrader(Grader):
+    """What reasoning-gym's verifier makes of an answer. The question is drawn again for it."""
+
+    name: ClassVar[str] = "ReasoningGymGrader"
+
+    @classmethod
+    async def compute_score(  # pyright: ignore[reportIncompatibleMethodOverride]  # each grader has parameters of its own
+        cls,
+        answer: str = "",
+        question: str = "",
+        drawn: Mapping[str, Any] | None = None,
+        *,
+        timeout_seconds: float = 120,
+    ) -> SubScore:
+        """Score one answer.
+
+        Args:
+            answer: What was submitted.
+            question: What was asked, which has to be what is drawn.
+            drawn: How it is drawn: the generator as `dataset`, its `seed`, how many it draws as
+                `size`, and which of them it is as `index`, from 0.
+            timeout_seconds: How long that may take.
+
+        Returns:
+            From 0 to 1. An answer that the verifier cannot read is 0.0, with the reason, where it
+            reads its own reference.
+
+        Raises:
+            GraderFailed: The verifier cannot be run, or the question is another one now.
+
+        If this call is cancelled, the process is killed.
+        """
+        request = {**(drawn or {}), "want": "score", "answer": answer.strip()}
+        with anyio.move_on_after(timeout_seconds) as bound:
+            done = await anyio.run_process(
+                process_command(),
+                input=json.dumps(request).encode(),
+                check=False,
+                stderr=subprocess.PIPE,
+                env=process_environment(),
+            )
+            return cls._scored(done.returncode, done.stdout, done.stderr, question)
+        if bound.cancelled_caught:
+            raise GraderFailed(f"reasoning-gym's verifier took longer than {timeout_seconds:g} s.")
+        raise GraderFailed("reasoning-gym's verifier was not run.")
+
+    @classmethod
+    def _scored(cls, code: int, out: bytes, errors: bytes, question: str) -> SubScore:
+        if code != 0:
+            said = errors.decode("utf-8", "replace").strip()[-_SHOWN_CHARS:]
+            raise GraderFailed(f"reasoning-gym's verifier failed: {said}")
+        reply: dict[str, Any] = json.loads(out)
+        if reply["question"] != question:
+            raise GraderFailed(
+                "reasoning-gym draws another question now than when the row was made: its version "
+                "has changed. Import the set again."
+            )
+        if "score" in reply:
+            return SubScore(name=cls.name, value=max(0.0, min(1.0, reply["score"])))
+        if not reply["sound"]:
+            raise GraderFailed(f"reasoning-gym's verifier fails by itself: {reply['why']}")
+        return SubScore(name=cls.name, value=0.0, info={"reason": reply["why"]})

@@ -357,8 +357,10 @@ class Connection:
             return False
         try:
             self._writer.write(fitting(frame))
-            async with asyncio.timeout(_WRITE_S):
-                await self._writer.drain()
+            transport = self._writer.transport
+            if transport.get_write_buffer_size() or transport.is_closing():
+                async with asyncio.timeout(_WRITE_S):
+                    await self._writer.drain()
         except (TimeoutError, OSError):
             self._writer.transport.abort()
             return False

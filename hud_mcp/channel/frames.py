@@ -129,6 +129,8 @@ class FrameReader:
             while not self._lines:
                 if not await self._more():
                     return None
+        if (line := self._lines.take()) is not None:  # nearly always: one timer a frame
+            return line
         async with asyncio.timeout(self._within_s):
             while (line := self._lines.take()) is None:
                 if not self._settle():

@@ -21,7 +21,7 @@ from hud_mcp.errors import (
 from hud_mcp.function import Function, History, Phase, Situation
 from hud_mcp.grade import Grade, SubScore, read_grade
 from hud_mcp.task import COMBINATIONS, PROMPT, Task
-from hud_mcp.template import Answer, Template
+from hud_mcp.template import Answer, AnswerType, Template
 
 __all__ = [
     "CallTemplate",
@@ -258,7 +258,7 @@ class CallTemplate(Template):
         self.returns_schema = None
         self.asks_at_once = not task.setup
         self.never_waits = False
-        self._returns = None
+        self._answers = AnswerType(None, where=self.where, noun=self.noun)
         self.reward = None
         self.oracle_function = None
         self.__doc__ = task.description

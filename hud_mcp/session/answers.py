@@ -1,5 +1,6 @@
 """How an answer is submitted: recorded with a look at the world, and only then handed over."""
 
+import asyncio
 from collections.abc import Callable
 
 from hud_mcp.environment import Environment
@@ -14,7 +15,7 @@ from hud_mcp.session.journal import Journal
 from hud_mcp.session.limits import Limits
 from hud_mcp.session.live_world import LiveWorld
 from hud_mcp.session.measuring import Measuring
-from hud_mcp.session.patience import within
+from hud_mcp.session.patience import done_now, within
 from hud_mcp.session.stepped import why
 
 __all__ = ["Answers"]
@@ -23,6 +24,8 @@ _LOOK_S = 5.0
 """How long a world may take to be looked at as it is answered: the answer does not wait longer."""
 _KEEP_S = 20.0
 """The same for its snapshot, which the grade does not need."""
+
+_NOT_SUBMITTED = "The answer was not submitted, because it cannot be recorded."
 
 
 class Answers:
@@ -87,6 +90,47 @@ class Answers:
         died = await self.look(draft, look, deliver_image=False)
         await self.submit(answer, draft, died=died)
 
+    @property
+    def is_ready(self) -> bool:
+        """Whether an answer can be recorded without a task: nothing of it waits its turn."""
+        return self._environment.world.looks_at_once and self._journal.is_idle
+
+    def submit_at_once(self, answer: str) -> "asyncio.Future[None]":
+        """Submit an answer while this is ready, in the turn of the caller.
+
+        Returns:
+            What ends once it is recorded and handed over, or with the error of `respond`. It
+            happens also where nobody waits for it.
+        """
+        actions = [{"type": "response", "text": answer}]
+        draft = self._attempts.begin("response", actions, Look()).draft
+        draft.see(done_now(self._world.observe(Look(), deliver_image=False)))
+        draft.answer()
+        told = asyncio.get_running_loop().create_future()
+        written = self._journal.hand_over(draft)
+        written.add_done_callback(lambda done: self._tell(told, done, draft, answer))
+        return told
+
+    def _tell(
+        self,
+        told: "asyncio.Future[None]",
+        written: "asyncio.Future[None]",
+        draft: Draft,
+        answer: str,
+    ) -> None:
+        """Hand an answer over that is recorded, and tell the caller, if it still waits."""
+        error = asyncio.CancelledError() if written.cancelled() else written.exception()
+        if error is None:
+            self._hand_over(answer, draft, died=False)
+        elif isinstance(error, StoreFailed):
+            error = StoreFailed(f"{_NOT_SUBMITTED} {error}")
+        if told.done():
+            return
+        if error is None:
+            told.set_result(None)
+        else:
+            told.set_exception(error)
+
     async def look(self, draft: Draft, look: Look, *, deliver_image: bool) -> bool:
         """Look at the world as it is answered, and keep its state: neither may stop the answer.
 
@@ -146,10 +190,11 @@ class Answers:
                 draft.fail("the answer was not submitted", interrupted=draft.interrupted)
                 self._journal.owe(draft)
                 done = " What came before it in this call was performed: do not repeat it."
-            raise StoreFailed(
-                "The answer was not submitted, because it cannot be recorded. "
-                f"{exc.__cause__}{done}"
-            ) from None
+            raise StoreFailed(f"{_NOT_SUBMITTED} {exc.__cause__}{done}") from None
+        self._hand_over(answer, draft, died=died)
+
+    def _hand_over(self, answer: str, draft: Draft, *, died: bool) -> None:
+        """Say that an answer is recorded: the template is resumed with it."""
         self._measuring.note_actions(draft.actions[draft.performed - 1 : draft.performed])
         self._post(
             Answered(

@@ -3,6 +3,8 @@
 Every call is recorded durably before it returns.
 """
 
+import asyncio
+import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import partial
@@ -183,17 +185,37 @@ class SessionCalls(SessionView):
         self._core.life.answers.check(answer, max_bytes)
         given = self._core.state.answer
         if given is None:
-            await self.enqueue(partial(self._respond, answer), self.limits.step_s, detached=True)
+            await self._submit(answer)
         elif given != answer:
             raise AlreadyAnswered(self._already_answered())
-        with anyio.move_on_after(wait_s):
-            await self.ended.wait()
+        if not self.ended.is_set():
+            with anyio.move_on_after(wait_s):
+                await self.ended.wait()
         if not self.ended.is_set():
             return None
         await self.flush_end()
         if self.receipt is None or self.receipt.outcome is not Outcome.GRADED:
             raise SessionEnded(self._over_text())
         return self.receipt
+
+    async def _submit(self, answer: str) -> None:
+        """Submit an answer: now where nothing waits before it, or of it; else in its turn."""
+        life = self._core.life
+        if not (self.is_open and life.submits_at_once):
+            await self.enqueue(partial(self._respond, answer), self.limits.step_s, detached=True)
+            return
+        self.touch()
+        if self.provisional:
+            self._core.post(Touched())
+        began_s, waited_s = self.touched_s, self._contention.waited_s
+        try:
+            await asyncio.shield(life.submit_at_once(answer))
+        except HudMcpError:
+            waited_s = self._contention.waited_s - waited_s
+            self._core.strain.note_refusal(waited_s, time.monotonic() - began_s)
+            raise
+        finally:
+            self.touch()
 
     async def _respond(self, answer: str) -> None:
         """Submit an answer, in its turn."""

@@ -119,6 +119,8 @@ class Catalogue:
                 found.context_selector.seed(seed)
             context = found.context_selector.select()
         seed = found.seed if seed is None else seed
+        if not context and seed is None:
+            return task
         return task.model_copy(update={"context": dict(context or {}), "seed": seed})
 
     def check(self, task: Task) -> Task:

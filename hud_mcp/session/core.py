@@ -15,6 +15,7 @@ import anyio
 
 from hud_mcp.errors import HudMcpError, SessionBusy, SessionTaken, StoreFailed, WorldDied
 from hud_mcp.grade import Outcome
+from hud_mcp.record.trajectory import Receipt
 from hud_mcp.session import effects as do
 from hud_mcp.session.deaths import DiedAgain
 from hud_mcp.session.durability import Durability
@@ -206,7 +207,7 @@ class Core:
             case do.Examine():
                 return partial(self._examine, effect)
             case do.Record():
-                return partial(self._record, effect)
+                return self._begin_record(effect)
             case _:
                 return self._resume
 
@@ -278,11 +279,30 @@ class Core:
                 )
             )
 
+    def _begin_record(self, effect: do.Record) -> Rest | None:
+        """Write how it ends, with no task where nothing has to wait for its turn."""
+        self.record.log_rest(effect.line)
+        begun = self._stored is not None or self.journal.has_begun
+        empty = self.life.world.is_empty and not effect.ending.parked
+        if not (empty and begun and self.journal.is_idle):
+            return partial(self._record, effect)
+        handed_over = False
+        try:
+            written = self.record.end_at_once(effect.ending, self.state.answer)
+            written.add_done_callback(self._recorded)
+            handed_over = True
+        finally:
+            if not handed_over:
+                self.post(Recorded(None, taken=self.journal.taken))
+        return None
+
+    def _recorded(self, written: "asyncio.Future[Receipt]") -> None:
+        self.post(Recorded(written.result(), taken=self.journal.taken))
+
     async def _record(self, effect: do.Record) -> None:
         """Write how it ends; whatever fails, everybody who waits is told."""
         receipt = None
         try:
-            self.record.log_rest(effect.line)
             if not effect.ending.parked:
                 receipt = await self.record.end(
                     effect.ending, self.state.answer, is_begun=self._stored is not None
@@ -322,7 +342,7 @@ class Core:
     async def _bring_back(self, stored: StoredSession, began_s: float) -> None:
         """Run the template to its prompt, and repeat or restore what the record has."""
         life, steps = self.life, stored.trajectory.steps
-        prompt = await asyncio.shield(life.driver.prompt)
+        prompt = await life.driver.ask()
         if prompt is None:  # it has its end
             return
         if stored.trajectory.prompt is None:  # nobody was told of it yet

@@ -134,6 +134,15 @@ class Driver:
         )
         self._task.add_done_callback(self._done)
 
+    async def ask(self) -> Prompt | None:
+        """What the template asks, once it does; None where it ended before it did."""
+        return self.prompt.result() if self.prompt.done() else await asyncio.shield(self.prompt)
+
+    @property
+    def is_at_once(self) -> bool:
+        """Whether its template waits for an answer, and is resumed in the turn of who gives it."""
+        return self._play is not None
+
     def submit(self, raw: str) -> None:
         """Resume the template with the answer; grading begins."""
         self._order(partial(self._grade_answer, raw))

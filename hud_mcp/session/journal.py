@@ -84,7 +84,7 @@ class Journal:
         self._lines: list[tuple[datetime, str]] = []
         self._line_count = lines
         self._receipt: Receipt | None = None
-        self._lock = anyio.Lock(fast_acquire=True)  # nearly always free: no turn of the loop
+        self._lock = asyncio.Lock()
         self._beginning: asyncio.Future[int] | None = None
         self._durability = durability or Durability()
         self._record: RecordMode = record
@@ -183,6 +183,65 @@ class Journal:
             await self.add(draft)
         except (StoreFailed, SessionTaken) as exc:
             logger.warning("%s", exc)
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether this journal has written the beginning."""
+        begun = self._beginning
+        if begun is None or not begun.done() or begun.cancelled():
+            return False
+        return begun.exception() is None
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is owed and nothing is being written: the next write needs no turn."""
+        writes = self._under_way is not None or self._lock.locked()
+        return self.is_written and not (writes or self.taken)
+
+    def hand_over(self, draft: Draft) -> "asyncio.Future[None]":
+        """Have the step that answers written, while the journal is idle, and wait for nothing.
+
+        Returns:
+            What ends once it is durable, or with the error; the step is withdrawn then. It is
+            this journal's: only callbacks are added to it.
+        """
+        self.owe(draft)
+        try:
+            self._under_way = self._store.write_steps(self._id, tuple(self._steps))
+        except BaseException:
+            self.withdraw()
+            raise
+        self._under_way.add_done_callback(self._handed_over)
+        return self._under_way
+
+    def _handed_over(self, done: "asyncio.Future[None]") -> None:
+        self._under_way = None
+        error = asyncio.CancelledError() if done.cancelled() else done.exception()
+        if error is None:
+            self._drop(1)
+        elif isinstance(error, SessionTaken):
+            self._give_up()
+        else:
+            self.withdraw()
+
+    def hand_over_end(self, receipt: Receipt) -> "asyncio.Future[Receipt]":
+        """Have the end written, while the journal is idle, and wait for nothing.
+
+        Returns:
+            What ends once it is durable, with the receipt that stands; or with the error. The end
+            is owed then.
+        """
+        self._receipt = receipt
+        ending = self._store.end_session(self._id, receipt)
+        ending.add_done_callback(self._handed_over_end)
+        return ending
+
+    def _handed_over_end(self, done: "asyncio.Future[Receipt]") -> None:
+        error = asyncio.CancelledError() if done.cancelled() else done.exception()
+        if error is None:
+            self._receipt = None
+        elif isinstance(error, SessionTaken):
+            self._give_up()
 
     def owe(self, draft: Draft) -> None:
         """Keep a step, to be written with the next one."""

@@ -214,3 +214,20 @@ class Life:
             contention=shared.contention,
             program=program,
         )
+
+    @property
+    def submits_at_once(self) -> bool:
+        """Whether an answer needs no task: its template waits for nothing, and nothing is busy."""
+        waits = self.commands.is_idle and not self.direct.under_way
+        return waits and self.driver.is_at_once and self.answers.is_ready
+
+    def submit_at_once(self, answer: str) -> "asyncio.Future[None]":
+        """Submit an answer that needs no task; raises and returns as `Answers.submit_at_once`."""
+        self.commands.hold()
+        try:
+            submitted = self.answers.submit_at_once(answer)
+        except BaseException:
+            self.commands.release()
+            raise
+        submitted.add_done_callback(lambda _done: self.commands.release())
+        return submitted

@@ -25,6 +25,8 @@ class Lifecycle:
         Raises:
             EnvironmentFailed: One failed; the next call begins with the first again.
         """
+        if id(environment) in self._started:
+            return
         async with self._starting:
             if id(environment) in self._started:
                 return

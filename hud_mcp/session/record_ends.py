@@ -1,5 +1,6 @@
 """The two ends of a session's record: how it begins, and the receipt that it ends with."""
 
+import asyncio
 import logging
 
 from hud_mcp.errors import LimitReached, SessionTaken, StoreFailed
@@ -81,6 +82,27 @@ class RecordEnds:
         except (StoreFailed, SessionTaken) as exc:
             logger.error("%s", exc)  # noqa: TRY400  # its text says everything
         return receipt
+
+    def end_at_once(self, ending: Ending, answer: str | None) -> "asyncio.Future[Receipt]":
+        """Record how it ends while its journal is idle, and wait for nothing.
+
+        Returns:
+            What gives the receipt that stands, or is owed.
+        """
+        receipt = self._receipt(ending, answer)
+        if ending.error:
+            logger.warning("%s: %s", ending.outcome, ending.error)
+        told: asyncio.Future[Receipt] = asyncio.get_running_loop().create_future()
+
+        def tell(written: "asyncio.Future[Receipt]") -> None:
+            error = None if written.cancelled() else written.exception()
+            if error is not None:
+                logger.error("%s", error)
+            stands = written.cancelled() or error is not None
+            told.set_result(receipt if stands else written.result())
+
+        self._journal.hand_over_end(receipt).add_done_callback(tell)
+        return told
 
     def _receipt(self, ending: Ending, answer: str | None) -> Receipt:
         spec = self._spec

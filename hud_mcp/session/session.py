@@ -184,7 +184,7 @@ class Session(SessionCalls):
         if not at_once:
             await core.record.begin()
         driven = core.post(Staged(core.life.number)).is_driven
-        prompt = await asyncio.shield(core.life.driver.prompt) if driven else None
+        prompt = await core.life.driver.ask() if driven else None
         if prompt is None:
             await self.ended.wait()
             raise EnvironmentFailed(self._why_not_started())

@@ -6,9 +6,9 @@ whether a world is dead, come inside the events.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from hud_mcp.grade import Outcome
 from hud_mcp.record.trajectory import Receipt
@@ -21,8 +21,7 @@ from hud_mcp.session.phase import SHOWN, Meets, Phase, SessionState
 __all__ = ["Decision", "State", "decide"]
 
 
-@dataclass(frozen=True, slots=True)
-class State:
+class State(NamedTuple):
     """What a session is.
 
     Attributes:
@@ -154,11 +153,11 @@ def _after_the_end(state: State, event: ev.Event) -> State:
     """An end is final; its world is closed afterwards, and its record may be another's."""
     match event:
         case ev.Closed():
-            return replace(state, is_closed=True)
+            return state._replace(is_closed=True)
         case ev.TakenOver():
-            return replace(state, taken=True)
+            return state._replace(taken=True)
         case ev.Recorded() if state.receipt is not None and event.receipt is not None:
-            return replace(state, receipt=event.receipt)  # what stood in the record before
+            return state._replace(receipt=event.receipt)  # what stood in the record before
         case _:
             return state
 
@@ -166,14 +165,14 @@ def _after_the_end(state: State, event: ev.Event) -> State:
 def _staged(state: State, _: ev.Staged) -> Decision:
     if state.is_driven or state.phase not in (Phase.STARTING, Phase.RESUMING):
         return state, ()
-    return replace(state, is_driven=True), (do.StartDriver(),)
+    return state._replace(is_driven=True), (do.StartDriver(),)
 
 
 def _asked(state: State, _: ev.Asked) -> Decision:
-    state = replace(state, is_asked=True)
+    state = state._replace(is_asked=True)
     if state.phase is not Phase.STARTING or not state.is_driven:  # it may be graded by now
         return state, ()
-    return replace(state, phase=Phase.OPEN), (do.StartCommands(),)
+    return state._replace(phase=Phase.OPEN), (do.StartCommands(),)
 
 
 def _claimed(state: State, _: ev.Claimed) -> Decision:
@@ -182,18 +181,18 @@ def _claimed(state: State, _: ev.Claimed) -> Decision:
 
 
 def _touched(state: State, _: ev.Touched) -> Decision:
-    return replace(state, provisional=False), ()
+    return state._replace(provisional=False), ()
 
 
 def _answered(state: State, event: ev.Answered) -> Decision:
     if state.answer is not None or state.phase in (Phase.STARTING, Phase.RESUMING):
         return state, ()
-    state = replace(state, answer=event.answer, answered_at=event.at)
+    state = state._replace(answer=event.answer, answered_at=event.at)
     if state.phase is not Phase.OPEN:  # it came too late, and the record has it
         return state, ()
     if event.died is not None and event.comes_back:
         return _lay_down(state, event.died)
-    return replace(state, phase=Phase.GRADING), (do.Submit(event.answer),)
+    return state._replace(phase=Phase.GRADING), (do.Submit(event.answer),)
 
 
 def _ended_itself(state: State, _: ev.EndedItself) -> Decision:
@@ -201,12 +200,12 @@ def _ended_itself(state: State, _: ev.EndedItself) -> Decision:
         case _ if not state.is_driven:
             return state, ()
         case Phase.STARTING:
-            return replace(state, phase=Phase.GRADING, has_ended_wait=True), (do.Proceed(),)
+            return state._replace(phase=Phase.GRADING, has_ended_wait=True), (do.Proceed(),)
         case Phase.OPEN:
-            state = replace(state, phase=Phase.GRADING, has_ended_wait=True)
+            state = state._replace(phase=Phase.GRADING, has_ended_wait=True)
             return state, (do.CutOff(), do.Proceed())
         case Phase.RESUMING:  # it may grade once its world is back
-            return replace(state, has_ended_wait=True), ()
+            return state._replace(has_ended_wait=True), ()
         case _:
             return state, ()
 
@@ -220,20 +219,20 @@ def _end_wanted(state: State, event: ev.EndWanted) -> Decision:
             return _abort(state, ending)
         case Phase.OPEN:
             answer = state.answer if event.answer is None else event.answer
-            state = replace(state, phase=Phase.ENDING, ending=ending, answer=answer)
+            state = state._replace(phase=Phase.ENDING, ending=ending, answer=answer)
             return state, (do.StopCommands(), *(at_once or (do.Dismiss(ending),)))
         case Phase.GRADING:
-            return replace(state, wanted=state.wanted or ending), (do.CutOff(), *at_once)
+            return state._replace(wanted=state.wanted or ending), (do.CutOff(), *at_once)
         case Phase.LAID_DOWN:
-            return replace(state, wanted=state.wanted or ending), at_once
+            return state._replace(wanted=state.wanted or ending), at_once
         case _:
             wanted = state.wanted or (ending if event.abort else None)
-            return replace(state, wanted=wanted), at_once
+            return state._replace(wanted=wanted), at_once
 
 
 def _taken_over(state: State, _: ev.TakenOver) -> Decision:
     left = ev.EndWanted(Ending.left_to_record(), abort=True)
-    return _end_wanted(replace(state, taken=True), left)
+    return _end_wanted(state._replace(taken=True), left)
 
 
 def _broke(state: State, event: ev.Broke) -> Decision:
@@ -241,7 +240,7 @@ def _broke(state: State, event: ev.Broke) -> Decision:
         return state, ()
     if event.ending is None:
         return _lay_down(state, event.reason)
-    state = replace(state, phase=Phase.ENDING, ending=event.ending)
+    state = state._replace(phase=Phase.ENDING, ending=event.ending)
     return state, (do.StopCommands(), do.Dismiss(event.ending))
 
 
@@ -252,7 +251,7 @@ def _rested(state: State, _: ev.Rested) -> Decision:
 def _finished(state: State, event: ev.Finished) -> Decision:
     if not state.is_driven:
         return state, ()
-    state = replace(state, is_driven=False)
+    state = state._replace(is_driven=False)
     if state.phase is Phase.LAID_DOWN:
         return state, (do.StopCommands(), *_close_life(state))
     ending, graded = event.ending, state.phase is Phase.GRADING
@@ -265,10 +264,10 @@ def _finished(state: State, event: ev.Finished) -> Decision:
         ending = None
     ending = ending or Ending(Outcome.LOST, error="cancelled", told="It was interrupted.")
     ending = _as_it_is(state, ending)
-    after = replace(state, phase=Phase.ENDING, ending=ending)
+    after = state._replace(phase=Phase.ENDING, ending=ending)
     if graded and ending.outcome is Outcome.ENVIRONMENT_FAILED:
         examine = do.Examine(ending.told)
-        after = replace(after, phase=Phase.EXAMINING, ending=replace(ending, cause=None))
+        after = after._replace(phase=Phase.EXAMINING, ending=replace(ending, cause=None))
         return after, (do.StopCommands(), examine)
     return after, (do.StopCommands(), _record(state, ending))
 
@@ -282,12 +281,12 @@ def _examined(state: State, event: ev.Examined) -> Decision:
     elif state.died_in_grading or event.died_before:
         ending = died_again(event.died) if event.has_changed else ending
     elif state.answered_at is not None and event.comes_back:
-        state = replace(state, phase=Phase.LAID_DOWN, died=event.died, ending=None)
-        state = replace(state, died_in_grading=True)
+        state = state._replace(phase=Phase.LAID_DOWN, died=event.died, ending=None)
+        state = state._replace(died_in_grading=True)
         notes = (do.Note(DIED_IN_GRADING), do.Note(f"its world died: {event.died}"))
         return state, (*notes, *_close_life(state))
     ending = _as_it_is(state, ending)
-    return replace(state, phase=Phase.ENDING, ending=ending), (_record(state, ending),)
+    return state._replace(phase=Phase.ENDING, ending=ending), (_record(state, ending),)
 
 
 def _recorded(state: State, event: ev.Recorded) -> Decision:
@@ -296,8 +295,7 @@ def _recorded(state: State, event: ev.Recorded) -> Decision:
         return state, ()
     taken = state.taken or event.taken
     parked = taken or ending.parked
-    state = replace(
-        state,
+    state = state._replace(
         phase=Phase.PARKED if parked else Phase.ENDED,
         receipt=None if parked else event.receipt,
         taken=taken,
@@ -315,9 +313,9 @@ def _closed(state: State, _: ev.Closed) -> Decision:
         return state, ()
     if state.wanted is not None:
         ending = _as_it_is(state, state.wanted)
-        return replace(state, phase=Phase.ENDING, ending=ending), (_record(state, ending),)
-    state = replace(state, phase=Phase.RESUMING, life=state.life + 1, is_back=False)
-    return replace(state, has_ended_wait=False), (do.Resume(),)
+        return state._replace(phase=Phase.ENDING, ending=ending), (_record(state, ending),)
+    state = state._replace(phase=Phase.RESUMING, life=state.life + 1, is_back=False)
+    return state._replace(has_ended_wait=False), (do.Resume(),)
 
 
 def _not_back(state: State, event: ev.NotBack) -> Decision:
@@ -327,28 +325,28 @@ def _not_back(state: State, event: ev.NotBack) -> Decision:
 def _resumed(state: State, event: ev.Resumed) -> Decision:
     if state.phase is not Phase.RESUMING or not state.is_driven:
         return state, ()
-    state = replace(state, died=None, is_back=True, is_asked=True)
+    state = state._replace(died=None, is_back=True, is_asked=True)
     answer = event.answer if state.answer is None else state.answer
     if answer is not None:
         at = state.answered_at if event.at is None else event.at
-        state = replace(state, phase=Phase.GRADING, answer=answer, answered_at=at)
+        state = state._replace(phase=Phase.GRADING, answer=answer, answered_at=at)
         return state, (do.Submit(answer),)
     if state.has_ended_wait:
-        return replace(state, phase=Phase.GRADING), (do.Proceed(),)
-    return replace(state, phase=Phase.OPEN), ()
+        return state._replace(phase=Phase.GRADING), (do.Proceed(),)
+    return state._replace(phase=Phase.OPEN), ()
 
 
 def _lay_down(state: State, reason: str) -> Decision:
     """Have what is left of the world closed, before it is brought back."""
     left = do.Dismiss(Ending.left_to_record())
-    after = replace(state, phase=Phase.LAID_DOWN, died=reason)
+    after = state._replace(phase=Phase.LAID_DOWN, died=reason)
     return after, (do.Note(f"its world died: {reason}"), do.StopCommands(), left)
 
 
 def _abort(state: State, ending: Ending) -> Decision:
     """End what is being started or resumed."""
     ending = _as_it_is(state, ending)
-    after = replace(state, phase=Phase.ENDING, ending=ending)
+    after = state._replace(phase=Phase.ENDING, ending=ending)
     if state.is_driven:
         return after, (do.CutOff(), do.Abort(ending))
     return after, (do.StopCommands(), _record(state, ending))

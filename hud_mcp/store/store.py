@@ -119,7 +119,7 @@ class Store(Archive):
 
     # Sessions: each of these checks that this server owns the session.
 
-    async def add_session(
+    def add_session(
         self,
         trajectory: Trajectory,
         *,
@@ -131,7 +131,7 @@ class Store(Archive):
         start_key: str = "",
         tries: int | None = None,
         record: RecordMode = "durable",
-    ) -> int:
+    ) -> "asyncio.Future[int]":
         """Record that a session begins, as this server's, with its prompt where that is known.
 
         Args:
@@ -146,7 +146,8 @@ class Store(Archive):
             record: How its steps are written.
 
         Returns:
-            The how manieth start it is, from 1.
+            What ends once it is durable, with the how manieth start it is, from 1; or with the
+            error. It is written also where nobody waits for it.
 
         Raises:
             IdTaken: Another session has its id. Nothing was written.
@@ -174,7 +175,7 @@ class Store(Archive):
             # Nothing of what is still to come.
             **dict.fromkeys(("answered_at", "released_at", "receipt", "ended_at")),
         }
-        return await self._database.write(NewSession(row, tries))
+        return self._database.write(NewSession(row, tries))
 
     async def set_prompt(self, trajectory_id: str, prompt: str) -> None:
         """Record what a session asks.
@@ -305,17 +306,18 @@ class Store(Archive):
             )
         )
 
-    async def end_session(self, trajectory_id: str, receipt: Receipt) -> Receipt:
+    def end_session(self, trajectory_id: str, receipt: Receipt) -> "asyncio.Future[Receipt]":
         """Record how a session ended, once: an end that is there already stays.
 
         Returns:
-            The receipt that stands.
+            What ends once it is durable, with the receipt that stands; or with the error. It is
+            written also where nobody waits for it.
 
         Raises:
             StoreFailed: Nothing was written. Calling again is safe.
             SessionTaken: Nothing was written; another server owns the session.
         """
-        return await self._database.write(NewEnd.of(trajectory_id, receipt))
+        return self._database.write(NewEnd.of(trajectory_id, receipt))
 
     async def release_session(self, trajectory_id: str, *, flushed: bool = False) -> None:
         """Let go of a session, so that another server can resume it.

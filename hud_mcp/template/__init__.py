@@ -4,8 +4,8 @@ Read `template` for the declaration, `prompt` for what one may ask, `answer` for
 and `syntax` for what its source tells before it runs.
 """
 
-from hud_mcp.template.answer import Answer
+from hud_mcp.template.answer import Answer, AnswerType
 from hud_mcp.template.prompt import Prompt, PromptMessage, read_prompt
 from hud_mcp.template.template import Oracle, Template
 
-__all__ = ["Answer", "Oracle", "Prompt", "PromptMessage", "Template", "read_prompt"]
+__all__ = ["Answer", "AnswerType", "Oracle", "Prompt", "PromptMessage", "Template", "read_prompt"]

@@ -38,6 +38,8 @@ class WorldSpec(ABC):
             and the same observations up to how pictures are drawn. No seed is a seed too.
         opens_nothing: Whether opening a world does nothing that could be lost: its session may
             be recorded after it was opened.
+        looks_at_once: Whether a look at a world waits for nothing and changes nothing: an answer
+            is then recorded in the turn of whoever gives it.
         runs_commands: Whether agents run commands of their own in it. Graders are then tried
             with what commands can forge (`hud-mcp check`).
         functions: What `setup` and `evaluate` of tasks may name beside the environment's own.
@@ -55,6 +57,7 @@ class WorldSpec(ABC):
     spaces: Mapping[str, Any] | None = None
     replayable: bool = False
     opens_nothing: bool = False
+    looks_at_once: bool = False
     runs_commands: bool = False
     functions: "tuple[Function, ...]" = ()
     tools: "tuple[Tool, ...]" = ()

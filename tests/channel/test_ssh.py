@@ -21,7 +21,7 @@ import pytest
 from waiting import until
 
 from hud_mcp.capability import Capability
-from hud_mcp.channel.endpoints.ssh_server import Admission, SshServer
+from hud_mcp.channel.endpoints.ssh_server import SshAccess, SshServer
 from hud_mcp.errors import EnvironmentFailed
 from hud_mcp.sandbox import Sandbox, SandboxLimits, SandboxOptions
 
@@ -65,7 +65,7 @@ async def opened(sandbox: Sandbox | None) -> AsyncIterator[Opened]:
     yield Opened(sandbox)
 
 
-def admit(server: SshServer, sandbox: Sandbox) -> Admission:
+def admit(server: SshServer, sandbox: Sandbox) -> SshAccess:
     """A way into a sandbox."""
     return server.admit(
         "shell", lambda _what: opened(sandbox), cwd=sandbox.root, isolation=sandbox.isolation
@@ -359,25 +359,23 @@ async def test_a_key_opens_its_own_session_alone(server: SshServer, machine: Non
 
 async def test_a_session_that_has_ended_lets_nobody_in(server: SshServer, sandbox: Sandbox) -> None:
     """Its connections are dropped, and its key opens nothing any more."""
-    admission = admit(server, sandbox)
-    connection = await connect(admission.capability)
+    access = admit(server, sandbox)
+    connection = await connect(access.capability)
     process = await connection.create_process("echo up; sleep 60")
     assert await process.stdout.readline() == "up\n"
     with anyio.fail_after(10):
-        await admission.close()
-        await admission.close()
+        await access.close()
+        await access.close()
         await connection.wait_closed()
         with pytest.raises(asyncssh.PermissionDenied):
-            await connect(admission.capability)
+            await connect(access.capability)
     await idle(sandbox)
 
 
 async def test_a_sandbox_that_is_not_there_is_told(server: SshServer) -> None:
     """As a text on standard error, and over sftp."""
-    admission = server.admit(
-        "shell", lambda _what: opened(None), cwd="/workspace", isolation="bwrap"
-    )
-    capability = admission.capability
+    access = server.admit("shell", lambda _what: opened(None), cwd="/workspace", isolation="bwrap")
+    capability = access.capability
     async with connect(capability) as connection:
         done = await connection.run("ls")
         assert (done.stderr, done.exit_status) == ("No task is in progress; start one.\n", 255)

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import contextvars
 import functools
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -14,12 +14,12 @@ import anyio.lowlevel
 import pytest
 
 from hud_mcp.environment import Environment
-from hud_mcp.errors import EnvironmentFailed, SessionEnded
+from hud_mcp.errors import AlreadyAnswered, EnvironmentFailed, SessionEnded, StoreFailed
 from hud_mcp.grade import Outcome
 from hud_mcp.session.caller import OPERATOR, Caller
 from hud_mcp.session.registry import Sessions
 from hud_mcp.session.session import Session
-from hud_mcp.store import Store
+from hud_mcp.store import NewStep, Store
 
 pytestmark = pytest.mark.anyio
 
@@ -251,3 +251,151 @@ def test_a_program_that_ends_without_closing_says_so(tmp_path: Path, template: s
         Outcome.LOST,
         "Its program ended without closing it.",
     )
+
+
+class Slow(Store):
+    """A store whose steps are written when a test says so, or not at all."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.asked = anyio.Event()
+        self.go_on: asyncio.Event | None = None
+        self.fails = False
+
+    def write_steps(
+        self, trajectory_id: str, steps: Sequence[NewStep], *, unflushed: bool | None = None
+    ) -> "asyncio.Future[None]":
+        """Write them once they may be."""
+        self.asked.set()
+        go_on, fails = self.go_on, self.fails
+
+        async def write() -> None:
+            if go_on is not None:
+                await go_on.wait()
+            if fails:
+                raise StoreFailed("The disk is full.")
+            await super(Slow, self).write_steps(trajectory_id, steps, unflushed=unflushed)
+
+        return asyncio.ensure_future(write())
+
+
+def calls() -> list[str]:
+    """The tasks that perform a session's calls, or carry out what follows."""
+    names = (task.get_name() for task in asyncio.all_tasks())
+    return [name for name in names if name.startswith(("commands", "session"))]
+
+
+@asynccontextmanager
+async def slow(folder: Path) -> AsyncIterator[tuple[Slow, Sessions]]:
+    """Sessions on a store that waits."""
+    store = Slow(folder / "store.sqlite3")
+    sessions = Sessions([words()], store=store)
+    try:
+        with anyio.fail_after(BOUND_S):
+            yield store, sessions
+    finally:
+        with anyio.fail_after(20):
+            await sessions.close()
+
+
+async def test_an_answer_of_it_is_recorded_and_graded_without_a_task(tmp_path: Path) -> None:
+    """While its step is written, no task of its session is there, and no grade is."""
+    async with slow(tmp_path) as (store, sessions):
+        session = await begin(sessions, "plain")
+        store.go_on = asyncio.Event()
+        async with anyio.create_task_group() as group:
+            group.start_soon(session.respond, "tea")
+            await store.asked.wait()
+            assert calls() == []
+            assert session.busy
+            assert session.receipt is None
+            assert session.state == "open"
+            store.go_on.set()
+        assert session.receipt is not None
+        assert session.receipt.reward == 1.0
+        record = await store.load_trajectory(session.trajectory_id)
+        assert record.receipt == session.receipt
+        assert [step.kind for step in record.steps] == ["response"]
+
+
+async def test_an_answer_whose_caller_leaves_while_it_is_written_is_graded(tmp_path: Path) -> None:
+    """What was handed to the store cannot be taken back, so it counts."""
+    async with slow(tmp_path) as (store, sessions):
+        session = await begin(sessions, "plain")
+        store.go_on = asyncio.Event()
+        async with anyio.create_task_group() as group:
+            group.start_soon(session.respond, "tea")
+            await store.asked.wait()
+            group.cancel_scope.cancel()
+        store.go_on.set()
+        await session.closed()
+        assert session.receipt is not None
+        assert session.receipt.reward == 1.0
+
+
+async def test_of_two_answers_at_once_the_first_is_graded(tmp_path: Path) -> None:
+    """The second waits for the first to be written, and is told that it is over."""
+    async with slow(tmp_path) as (store, sessions):
+        session = await begin(sessions, "plain")
+        store.go_on = asyncio.Event()
+        said: list[str] = []
+
+        async def second() -> None:
+            with pytest.raises((AlreadyAnswered, SessionEnded)) as caught:
+                await session.respond("coffee")
+            said.append(str(caught.value))
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(session.respond, "tea")
+            await store.asked.wait()
+            group.start_soon(second)
+            await anyio.lowlevel.checkpoint()
+            store.go_on.set()
+        assert len(said) == 1
+        record = await store.load_trajectory(session.trajectory_id)
+        assert [step.actions[0]["text"] for step in record.steps] == ["tea"]
+        assert record.receipt is not None
+        assert record.receipt.reward == 1.0
+
+
+async def test_an_answer_that_cannot_be_recorded_is_not_submitted(tmp_path: Path) -> None:
+    """Its caller is told, the session lives on, and the same or another answer is taken then."""
+    async with slow(tmp_path) as (store, sessions):
+        session = await begin(sessions, "plain")
+        store.fails = True
+        with pytest.raises(StoreFailed, match=r"was not submitted.*The disk is full"):
+            await session.respond("coffee")
+        assert session.state == "open"
+        await anyio.lowlevel.checkpoint()
+        assert not session.busy
+        store.fails = False
+        receipt = await session.respond("tea")
+        assert receipt is not None
+        assert receipt.reward == 1.0
+        record = await store.load_trajectory(session.trajectory_id)
+        assert [step.actions[0]["text"] for step in record.steps] == ["tea"]
+
+
+async def test_a_session_that_is_cancelled_while_its_answer_is_written_ends_so(
+    tmp_path: Path,
+) -> None:
+    """The record has the answer, and no grade; its caller is told how it ended."""
+    async with slow(tmp_path) as (store, sessions):
+        session = await begin(sessions, "plain")
+        store.go_on = asyncio.Event()
+
+        async def respond() -> None:
+            with pytest.raises(SessionEnded, match="cancelled"):
+                await session.respond("tea")
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(respond)
+            await store.asked.wait()
+            group.start_soon(session.cancel)
+            await anyio.lowlevel.checkpoint()
+            store.go_on.set()
+        record = await store.load_trajectory(session.trajectory_id)
+        assert record.receipt is not None
+        assert record.receipt.outcome is Outcome.CANCELLED
+        assert record.receipt.reward is None
+        assert len(record.steps) == 1

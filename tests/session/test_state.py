@@ -47,38 +47,38 @@ def receipt_of(ending: Ending) -> Receipt:
 MADE = State()
 STARTING = State(is_driven=True)
 OPEN = State(Phase.OPEN, is_driven=True, is_asked=True)
-GRADING = replace(OPEN, phase=Phase.GRADING, answer="4", answered_at=AT)
+GRADING = OPEN._replace(phase=Phase.GRADING, answer="4", answered_at=AT)
 STORED = State(Phase.RESUMING, is_back=False)
-LAID_DOWN = replace(OPEN, phase=Phase.LAID_DOWN, died="gone")
-ENDING = replace(OPEN, phase=Phase.ENDING, ending=CANCELLED)
-EXAMINED = replace(GRADING, phase=Phase.EXAMINING, ending=BROKEN, is_driven=False)
+LAID_DOWN = OPEN._replace(phase=Phase.LAID_DOWN, died="gone")
+ENDING = OPEN._replace(phase=Phase.ENDING, ending=CANCELLED)
+EXAMINED = GRADING._replace(phase=Phase.EXAMINING, ending=BROKEN, is_driven=False)
 
 STATES: dict[str, State] = {
     "made": MADE,
     "starting": STARTING,
     "open": OPEN,
     "grading": GRADING,
-    "own end": replace(OPEN, phase=Phase.GRADING, has_ended_wait=True),
-    "grading, aborted": replace(GRADING, wanted=CANCELLED),
+    "own end": OPEN._replace(phase=Phase.GRADING, has_ended_wait=True),
+    "grading, aborted": GRADING._replace(wanted=CANCELLED),
     "laid down": LAID_DOWN,
-    "laid down, ended": replace(LAID_DOWN, wanted=CANCELLED),
-    "laid down, answered": replace(LAID_DOWN, answer="4", answered_at=AT),
+    "laid down, ended": LAID_DOWN._replace(wanted=CANCELLED),
+    "laid down, answered": LAID_DOWN._replace(answer="4", answered_at=AT),
     "stored": STORED,
-    "resuming": replace(STORED, is_driven=True),
-    "resuming, own end": replace(STORED, is_driven=True, has_ended_wait=True),
-    "reviving": replace(OPEN, phase=Phase.RESUMING, life=1, is_back=False, died="gone"),
-    "reviving, answered": replace(GRADING, phase=Phase.RESUMING, life=1, is_back=False, died="x"),
+    "resuming": STORED._replace(is_driven=True),
+    "resuming, own end": STORED._replace(is_driven=True, has_ended_wait=True),
+    "reviving": OPEN._replace(phase=Phase.RESUMING, life=1, is_back=False, died="gone"),
+    "reviving, answered": GRADING._replace(phase=Phase.RESUMING, life=1, is_back=False, died="x"),
     "ending": ENDING,
-    "leaving": replace(ENDING, ending=LEFT),
-    "leaving, not back": replace(STORED, phase=Phase.ENDING, is_driven=True, ending=LEFT),
-    "left": replace(ENDING, is_driven=False, ending=LEFT),
-    "left, taken": replace(ENDING, is_driven=False, ending=LEFT, taken=True),
-    "graded": replace(GRADING, phase=Phase.ENDING, ending=GRADED, is_driven=False),
-    "laid down, closed": replace(LAID_DOWN, is_driven=False),
-    "laid down, ended, closed": replace(LAID_DOWN, is_driven=False, wanted=CANCELLED),
+    "leaving": ENDING._replace(ending=LEFT),
+    "leaving, not back": STORED._replace(phase=Phase.ENDING, is_driven=True, ending=LEFT),
+    "left": ENDING._replace(is_driven=False, ending=LEFT),
+    "left, taken": ENDING._replace(is_driven=False, ending=LEFT, taken=True),
+    "graded": GRADING._replace(phase=Phase.ENDING, ending=GRADED, is_driven=False),
+    "laid down, closed": LAID_DOWN._replace(is_driven=False),
+    "laid down, ended, closed": LAID_DOWN._replace(is_driven=False, wanted=CANCELLED),
     "examined": EXAMINED,
-    "examined, stopped": replace(EXAMINED, wanted=LEFT),
-    "examined again": replace(EXAMINED, died_in_grading=True),
+    "examined, stopped": EXAMINED._replace(wanted=LEFT),
+    "examined again": EXAMINED._replace(died_in_grading=True),
     "parked": State(Phase.PARKED, ending=LEFT),
     "ended": State(Phase.ENDED, ending=CANCELLED, receipt=receipt_of(CANCELLED)),
 }
@@ -421,7 +421,7 @@ def test_each_event_makes_of_each_state_what_the_table_says(state: str, event: s
 @pytest.mark.parametrize("state", STATES)
 def test_an_event_of_an_older_life_changes_nothing(state: str, event: str) -> None:
     """What is told of a world that is gone is of no account, whatever it is."""
-    before = replace(STATES[state], life=3)
+    before = STATES[state]._replace(life=3)
     assert decide(before, at_life(EVENTS[event], 2)) == (before, ())
 
 
@@ -454,7 +454,7 @@ def test_a_state_has_one_answer_to_each_question(state: str, meets: Meets, shown
 @pytest.mark.parametrize("lacks", ["is_asked", "provisional", "behind", "replay"])
 def test_another_server_may_take_only_what_it_can_go_on_with(lacks: str) -> None:
     """It was asked and acted on, its record is not behind, and its world can come back."""
-    state = replace(OPEN, is_asked=lacks != "is_asked", provisional=lacks == "provisional")
+    state = OPEN._replace(is_asked=lacks != "is_asked", provisional=lacks == "provisional")
     assert OPEN.may_be_taken(is_behind=False, can_come_back=True)
     assert not state.may_be_taken(is_behind=lacks == "behind", can_come_back=lacks != "replay")
 

@@ -13,7 +13,7 @@ from hud_mcp.channel.bridge.world import BridgeWorld
 from hud_mcp.errors import GradingFailed
 from hud_mcp.grade import Grade, SubScore
 from hud_mcp.session.thrown import PARKED, SessionOver
-from hud_mcp.template import Template
+from hud_mcp.template import AnswerType, Template
 
 __all__ = ["BridgedTemplate"]
 
@@ -42,7 +42,7 @@ class BridgedTemplate(Template):
         self.input_schema = _schema(entry.get("input"))
         self.returns_schema = _schema(entry.get("returns"))
         self.never_waits = self.asks_at_once = False  # its start is awaited on the other side
-        self._returns = None
+        self._answers = AnswerType(None, where=self.where, noun=self.noun)
         self.reward = None
         self.oracle_function = None
         self.__doc__ = self.description

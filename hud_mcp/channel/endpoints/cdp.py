@@ -1,4 +1,4 @@
-"""The way into a session's browser: `cdp/1.3` to its own pages."""
+"""Direct access to a session's browser: `cdp/1.3` to its own pages."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -59,8 +59,8 @@ class BrowserEndpoint:
         @asynccontextmanager
         async def use() -> AsyncGenerator[BrowserWorld]:
             session = await find_session()
-            async with session.reach(_PROTOCOL, {"client": "DevTools"}) as visit:
-                yield _browser(visit.world)
+            async with session.reach(_PROTOCOL, {"client": "DevTools"}) as access:
+                yield _browser(access.world)
 
         return self._opened.admit(self.name, find_world, use=use)
 

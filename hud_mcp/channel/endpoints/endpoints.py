@@ -1,6 +1,6 @@
-"""The ways into the worlds of a channel's sessions, beside its own calls.
+"""Direct access to the worlds of a channel's sessions, beside its own calls.
 
-A endpoint is one server for all sessions, on a loopback port that is reached through the channel's
+An endpoint is one server for all sessions, on a loopback port that is reached through the channel's
 own. It is opened when the first peer says hello, and what lets a session in is that session's
 alone: a key, or an address that cannot be guessed.
 """
@@ -35,7 +35,7 @@ class Endpoints:
         self._opening = asyncio.Lock()
         self._is_open = False
         self._closed = False
-        self._admissions: dict[HudSession, list[tuple[Endpoint, EndpointAccess]]] = {}
+        self._accesses: dict[HudSession, list[tuple[Endpoint, EndpointAccess]]] = {}
         self._closing: set[asyncio.Task[None]] = set()
 
     def check(self) -> None:
@@ -58,15 +58,15 @@ class Endpoints:
         """
         if not await self._open():
             return []
-        if held not in self._admissions:
+        if held not in self._accesses:
             find_session = partial(attend, held)
-            self._admissions[held] = [
+            self._accesses[held] = [
                 (endpoint, endpoint.admit(find_session)) for endpoint in self._endpoints
             ]
         taken = self._taken
         return [
-            admission.capability
-            for endpoint, admission in self._admissions[held]
+            access.capability
+            for endpoint, access in self._accesses[held]
             if endpoint.name not in taken
         ]
 
@@ -80,23 +80,23 @@ class Endpoints:
 
     def find(self, name: str) -> Capability | None:
         """What one session alone is given under a name of its own, which nobody else knows."""
-        for admitted in self._admissions.values():
-            for _door, admission in admitted:
-                if admission.capability.name == name:
-                    return admission.capability
+        for admitted in self._accesses.values():
+            for _endpoint, access in admitted:
+                if access.capability.name == name:
+                    return access.capability
         return None
 
     def dismiss(self, held: HudSession) -> None:
         """Let a HUD session in no more."""
-        for _door, admission in self._admissions.pop(held, ()):
-            task = asyncio.get_running_loop().create_task(admission.close())
+        for _endpoint, access in self._accesses.pop(held, ()):
+            task = asyncio.get_running_loop().create_task(access.close())
             self._closing.add(task)
             task.add_done_callback(self._closing.discard)
 
     async def close(self) -> None:
         """Close every endpoint, with whoever is in. Closing twice is no error."""
         self._closed = True
-        for held in list(self._admissions):
+        for held in list(self._accesses):
             self.dismiss(held)
         if self._closing:
             await asyncio.wait(self._closing, timeout=_CLOSE_S)

@@ -1,4 +1,4 @@
-"""The way to the changes of a session's files: `filetracking/1`, which HUD's rollouts record.
+"""Direct access to the changes of a session's files: `filetracking/1`, which HUD's rollouts record.
 
 Lines of JSON-RPC over TCP, a request and its reply; nothing is written to the folder. The
 protocol knows no key: what lets a session in is the capability's name, which nobody guesses.
@@ -59,15 +59,15 @@ class FilesEndpoint:
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
-        self._nobody: _Way | None = None
-        self._ways: set[_Way] = set()
+        self._nobody: _FilesAccess | None = None
+        self._accesses: set[_FilesAccess] = set()
 
     def check(self) -> None:
         """It can be opened anywhere."""
 
     async def open(self) -> None:
         """Take a port for the endpoint itself, which answers nobody."""
-        self._nobody = _Way(_NAME, self._workspace, _no_session, self._ways.discard)
+        self._nobody = _FilesAccess(_NAME, self._workspace, _no_session, self._accesses.discard)
 
     @property
     def address(self) -> Capability:
@@ -79,18 +79,18 @@ class FilesEndpoint:
     def admit(self, find_session: FindSession) -> EndpointAccess:
         """Take a port and a name for one session."""
         name = f"{_NAME}-{secrets.token_hex(16)}"
-        way = _Way(name, self._workspace, find_session, self._ways.discard)
-        self._ways.add(way)
-        return way
+        access = _FilesAccess(name, self._workspace, find_session, self._accesses.discard)
+        self._accesses.add(access)
+        return access
 
     async def close(self) -> None:
         """Listen no more. Closing twice is no error."""
-        for way in [*self._ways, *([self._nobody] if self._nobody else [])]:
-            await way.close()
+        for access in [*self._accesses, *([self._nobody] if self._nobody else [])]:
+            await access.close()
         self._nobody = None
 
 
-class _Way:
+class _FilesAccess:
     """One session's port. An `EndpointAccess`."""
 
     def __init__(
@@ -98,7 +98,7 @@ class _Way:
         name: str,
         workspace: Workspace,
         find_session: FindSession,
-        forget: Callable[["_Way"], None],
+        forget: Callable[["_FilesAccess"], None],
     ) -> None:
         self._find_session = find_session
         self._forget = forget

@@ -1,4 +1,4 @@
-"""The way into a Gymnasium world as a robot: `openpi/0`, so that HUD's policies can step it.
+"""Direct access to a Gymnasium world as to a robot: `openpi/0`, so that HUD's policies can step it.
 
 Each action is a step of the session, recorded as one that came over MCP; rewards stay here.
 """
@@ -77,7 +77,7 @@ class RobotEndpoint:
         self._spaces = spaces
         self._contract = contract
         self._server: Any = None
-        self._admitted: dict[str, _Way] = {}
+        self._accesses: dict[str, _RobotAccess] = {}
 
     def check(self) -> None:
         """Whether it can be opened is known already."""
@@ -105,9 +105,9 @@ class RobotEndpoint:
         """Make an address that nobody guesses, for one session."""
         path = f"/{secrets.token_urlsafe(24)}"
         find = cast("Callable[[], Awaitable[Session]]", find_session)  # it steps, as no other does
-        way = _Way(self._capability(path), find, lambda: self._admitted.pop(path, None))
-        self._admitted[path] = way
-        return way
+        access = _RobotAccess(self._capability(path), find, lambda: self._accesses.pop(path, None))
+        self._accesses[path] = access
+        return access
 
     async def close(self) -> None:
         """Listen no more. Closing twice is no error."""
@@ -123,24 +123,24 @@ class RobotEndpoint:
 
     def _let_in(self, connection: Any, request: Any) -> Any:
         """Refuse an unknown address, and a page in somebody's browser."""
-        if request.path not in self._admitted or "Origin" in request.headers:
+        if request.path not in self._accesses or "Origin" in request.headers:
             return connection.respond(404, "There is no such robot.\n")
         return None
 
     async def _serve(self, socket: Any) -> None:
-        way = self._admitted.get(socket.request.path)
-        if way is None:  # its session has ended since it was let in
+        access = self._accesses.get(socket.request.path)
+        if access is None:  # its session has ended since it was let in
             return
-        way.sockets.add(socket)
+        access.sockets.add(socket)
         try:
-            said = await self._converse(socket, way)
+            said = await self._converse(socket, access)
             await socket.send(said)  # a frame of text is an error, by the protocol
         except libraries.ConnectionClosed:
             logger.debug("a robot's peer has left")
         finally:
-            way.sockets.discard(socket)
+            access.sockets.discard(socket)
 
-    async def _converse(self, socket: Any, way: "_Way") -> str:
+    async def _converse(self, socket: Any, access: "_RobotAccess") -> str:
         """Step until the peer leaves, or until there is an error to tell."""
         try:
             await socket.send(pack({"claim_required": True}))
@@ -151,12 +151,12 @@ class RobotEndpoint:
                 return f"{_FIRST}, and did not come"
             if "claim" not in first:
                 return _FIRST
-            session = await way.find_session()
+            session = await access.find_session()
             stepped = await session.step((), Look(text=False, values=True), deliver_image=False)
             while True:
-                await socket.send(self._observation(way, session, stepped))
+                await socket.send(self._observation(access, session, stepped))
                 actions = self._actions(_message(await socket.recv()))
-                session = await way.find_session()
+                session = await access.find_session()
                 stepped = await _step(session, actions)
         except (HudMcpError, ValueError) as exc:
             return in_hud_words(str(exc))
@@ -177,17 +177,17 @@ class RobotEndpoint:
             raise ValueError(f"a frame has at most {_MOST_ACTIONS} actions")
         return [_plain(row, space) for row in rows]
 
-    def _observation(self, way: "_Way", session: Session, stepped: Stepped) -> bytes:
+    def _observation(self, access: "_RobotAccess", session: Session, stepped: Stepped) -> bytes:
         if stepped.error is not None:
             raise ActionFailed(stepped.error)
         space = libraries.space_from_json(self._spaces["observation"])
         seen = libraries.value_from_json(stepped.result.observation.values, space)
         if stepped.result.terminated or stepped.result.truncated:
-            way.ended = session.id
-        return pack({**dict(_numbers(seen)), "terminated": way.ended == session.id})
+            access.ended = session.id
+        return pack({**dict(_numbers(seen)), "terminated": access.ended == session.id})
 
 
-class _Way:
+class _RobotAccess:
     """One session's address. An `EndpointAccess`.
 
     Attributes:

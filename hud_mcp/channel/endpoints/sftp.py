@@ -24,7 +24,7 @@ from asyncssh.constants import (
     FXF_WRITE,
 )
 
-from hud_mcp.channel.endpoints.ssh_use import Enter, SftpUse
+from hud_mcp.channel.endpoints.ssh_use import OpenUse, SftpUse
 from hud_mcp.errors import HudMcpError
 from hud_mcp.sandbox import FileInfo, Sandbox
 
@@ -81,7 +81,7 @@ class SandboxFiles(asyncssh.SFTPServer):
     Args:
         channel: The session's channel.
         drained: Waits while the client does not read what was sent.
-        enter: Opens the sandbox, for as long as there is something to do.
+        open_use: Opens the sandbox, for as long as there is something to do.
         counted: Counts the open files of all sessions of this one's key.
         ended: Called with this session when it is over.
     """
@@ -90,12 +90,12 @@ class SandboxFiles(asyncssh.SFTPServer):
         self,
         channel: "asyncssh.SSHServerChannel[bytes]",
         drained: Callable[[], Awaitable[None]],
-        enter: Enter,
+        open_use: OpenUse,
         counted: OpenFiles,
         ended: Callable[["SandboxFiles"], None],
     ) -> None:
         super().__init__(channel)  # pyright: ignore[reportUnknownMemberType]  # partly typed
-        self._use = SftpUse(enter)
+        self._use = SftpUse(open_use)
         self._drained = drained
         self._reading = asyncio.Lock()
         self._counted = counted

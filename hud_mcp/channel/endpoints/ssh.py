@@ -1,4 +1,4 @@
-"""The way into a session's shell: `ssh/2` to its sandbox."""
+"""Direct access to a session's shell: `ssh/2` to its sandbox."""
 
 import importlib.util
 from collections.abc import AsyncGenerator, Mapping
@@ -74,10 +74,10 @@ class ShellEndpoint:
         """Make a key for one session."""
 
         @asynccontextmanager
-        async def enter(what: Mapping[str, Any]) -> AsyncGenerator[_ShellUse]:
+        async def open_use(what: Mapping[str, Any]) -> AsyncGenerator[_ShellUse]:
             session = await find_session()
-            async with session.reach(_PROTOCOL, what) as visit:
-                use = _ShellUse(visit)
+            async with session.reach(_PROTOCOL, what) as access:
+                use = _ShellUse(access)
                 try:
                     yield use
                 finally:
@@ -85,7 +85,7 @@ class ShellEndpoint:
 
         # Without isolation it is another folder for each task.
         cwd = GUEST_ROOT if self._isolation == "bwrap" else None
-        return self._opened.admit(self.name, enter, cwd=cwd, isolation=self._isolation)
+        return self._opened.admit(self.name, open_use, cwd=cwd, isolation=self._isolation)
 
     async def close(self) -> None:
         """Listen no more. Closing twice is no error."""
@@ -102,13 +102,13 @@ class ShellEndpoint:
 class _ShellUse:
     """One use of a shell's sandbox."""
 
-    def __init__(self, visit: DirectAccess) -> None:
-        self._visit = visit
+    def __init__(self, access: DirectAccess) -> None:
+        self._access = access
         self._world: ShellWorld | None = None
 
     @property
     def sandbox(self) -> Sandbox:
-        world = self._visit.world
+        world = self._access.world
         if not isinstance(world, ShellWorld):
             raise EnvironmentFailed("This session's world is no shell.")
         self._world = world
@@ -116,7 +116,7 @@ class _ShellUse:
         return world.sandbox
 
     def tell(self, text: str, **info: Any) -> None:
-        self._visit.tell(text, **info)
+        self._access.tell(text, **info)
 
     def leave(self) -> None:
         """Note that it is over."""

@@ -16,11 +16,11 @@ from asyncssh.constants import DISC_TOO_MANY_CONNECTIONS
 from hud_mcp.capability import Capability
 from hud_mcp.channel.endpoints.sftp import OpenFiles, SandboxFiles
 from hud_mcp.channel.endpoints.ssh_command import Channel, SshCommand
-from hud_mcp.channel.endpoints.ssh_use import Enter
+from hud_mcp.channel.endpoints.ssh_use import OpenUse
 from hud_mcp.channel.words import in_hud_words
 from hud_mcp.errors import HudMcpError, LimitReached, SessionEnded
 
-__all__ = ["Admission", "SshServer"]
+__all__ = ["SshAccess", "SshServer"]
 
 logger = logging.getLogger(__name__)
 
@@ -34,12 +34,12 @@ _MOST_CONNECTIONS = 16
 """Connections of a key at once."""
 
 
-class Admission:
+class SshAccess:
     """One session's way in. Made by `SshServer.admit`.
 
     Attributes:
         capability: What the agent is given: address, user and keys.
-        enter: Opens the sandbox for one use.
+        open_use: Opens the sandbox for one use.
         connections: Those of its key.
         sftp_sessions: Those of all of them.
         open_files: Counts what is open over sftp.
@@ -50,7 +50,7 @@ class Admission:
         server: "SshServer",
         user: str,
         key: asyncssh.SSHKey,
-        enter: Enter,
+        open_use: OpenUse,
         capability: Capability,
     ) -> None:
         self.capability = capability
@@ -60,7 +60,7 @@ class Admission:
         self.sftp_sessions: set[SandboxFiles] = set()
         self._server = server
         self._user = user
-        self.enter = enter
+        self.open_use = open_use
         self.open_files = OpenFiles()
 
     @contextlib.contextmanager
@@ -95,7 +95,7 @@ class SshServer:
     """One listening port for all sessions. Made by `open`."""
 
     def __init__(self) -> None:
-        self._admissions: dict[str, Admission] = {}
+        self._accesses: dict[str, SshAccess] = {}
         self._host_key = _new_key()
         self._acceptor: asyncssh.SSHAcceptor | None = None
         self._host = ""
@@ -116,7 +116,7 @@ class SshServer:
         server._acceptor = await asyncssh.listen(
             host,
             port,
-            server_factory=lambda: _Gatekeeper(server),
+            server_factory=lambda: _Authentication(server),
             server_host_keys=[server._host_key],
             encoding=None,
             line_editor=False,
@@ -143,16 +143,16 @@ class SshServer:
     def admit(
         self,
         name: str,
-        enter: Enter,
+        open_use: OpenUse,
         *,
         cwd: str | None,
         isolation: Literal["bwrap", "none"],
-    ) -> Admission:
+    ) -> SshAccess:
         """Make a key that opens a sandbox.
 
         Args:
             name: The capability's.
-            enter: Called for each command, and while files are used over sftp.
+            open_use: Called for each command, and while files are used over sftp.
             cwd: Where commands start, as they name it, where that is known.
             isolation: How they are confined.
         """
@@ -168,22 +168,22 @@ class SshServer:
             cwd=cwd,
             isolation=isolation,
         )
-        admission = Admission(self, user, key, enter, capability)
-        self._admissions[user] = admission
-        return admission
+        access = SshAccess(self, user, key, open_use, capability)
+        self._accesses[user] = access
+        return access
 
     def dismiss(self, user: str) -> None:
         """Forget a user."""
-        self._admissions.pop(user, None)
+        self._accesses.pop(user, None)
 
-    def find(self, user: str) -> Admission | None:
+    def find(self, user: str) -> SshAccess | None:
         """Who a user is, or None."""
-        return self._admissions.get(user)
+        return self._accesses.get(user)
 
     async def close(self) -> None:
         """Drop every connection, and listen no more. Closing twice is no error."""
-        for admission in list(self._admissions.values()):
-            await admission.close()
+        for access in list(self._accesses.values()):
+            await access.close()
         if self._acceptor is not None:
             self._acceptor.close()
             await self._acceptor.wait_closed()
@@ -195,41 +195,41 @@ class SshServer:
 
     def _has_room_for_files(self, channel: Channel) -> bool:
         """Whether one more sftp session may begin."""
-        admission = self.find(str(channel.channel.get_connection().get_extra_info("username")))
-        return admission is not None and len(admission.sftp_sessions) < _MOST_SFTP
+        access = self.find(str(channel.channel.get_connection().get_extra_info("username")))
+        return access is not None and len(access.sftp_sessions) < _MOST_SFTP
 
     def _serve_files(
         self, session: Channel, channel: asyncssh.SSHServerChannel[bytes]
     ) -> SandboxFiles:
-        admission = self._admission_of(channel.get_connection())
+        access = self._access_of(channel.get_connection())
         files = SandboxFiles(
             channel,
             session.drained,
-            admission.enter,
-            admission.open_files,
-            admission.sftp_sessions.discard,
+            access.open_use,
+            access.open_files,
+            access.sftp_sessions.discard,
         )
-        admission.sftp_sessions.add(files)
+        access.sftp_sessions.add(files)
         return files
 
     async def _serve(self, channel: Channel) -> None:
         """Run what one channel asks for, and tell how it ended."""
         try:
-            admission = self._admission_of(channel.channel.get_connection())
-            with admission.one_more():
-                async with admission.enter(_described(channel)) as visit:
-                    command = SshCommand(channel, visit.sandbox)
+            access = self._access_of(channel.channel.get_connection())
+            with access.one_more():
+                async with access.open_use(_described(channel)) as use:
+                    command = SshCommand(channel, use.sandbox)
                     try:
                         await command.run()
                     finally:
-                        visit.tell(command.written, exit_code=command.code)
+                        use.tell(command.written, exit_code=command.code)
                 command.tell_end()  # only now: what is told has been recorded
         except (HudMcpError, OSError) as exc:
             with contextlib.suppress(OSError, asyncssh.Error):
                 channel.stderr.write(f"{in_hud_words(str(exc))}\n".encode())
                 channel.exit(255)
 
-    def _admission_of(self, connection: Any) -> Admission:
+    def _access_of(self, connection: Any) -> SshAccess:
         found = self.find(connection.get_extra_info("username"))
         if found is None:
             raise SessionEnded("This session has ended.")
@@ -246,21 +246,21 @@ def _new_key() -> asyncssh.SSHKey:
     return asyncssh.generate_private_key(_ALGORITHM)  # pyright: ignore[reportUnknownMemberType]  # partly typed
 
 
-class _Gatekeeper(asyncssh.SSHServer):
+class _Authentication(asyncssh.SSHServer):
     """Lets a connection in by its user's own key."""
 
     def __init__(self, server: SshServer) -> None:
         self._server = server
         self._connection: asyncssh.SSHServerConnection | None = None
-        self._admission: Admission | None = None
+        self._access: SshAccess | None = None
 
     def connection_made(self, conn: asyncssh.SSHServerConnection) -> None:
         self._connection = conn
 
     def connection_lost(self, exc: Exception | None) -> None:
         del exc
-        if self._admission is not None and self._connection is not None:
-            self._admission.connections.discard(self._connection)
+        if self._access is not None and self._connection is not None:
+            self._access.connections.discard(self._connection)
 
     def session_requested(self) -> Channel:
         return self._server.serve_channel()
@@ -273,22 +273,20 @@ class _Gatekeeper(asyncssh.SSHServer):
         return True
 
     def validate_public_key(self, username: str, key: asyncssh.SSHKey) -> bool:
-        admission = self._server.find(username)
-        return admission is not None and secrets.compare_digest(
-            admission.public_data, key.public_data
-        )
+        access = self._server.find(username)
+        return access is not None and secrets.compare_digest(access.public_data, key.public_data)
 
     def auth_completed(self) -> None:
         connection = self._connection
         if connection is None:
             return
-        self._admission = self._server.find(connection.get_extra_info("username"))
-        if self._admission is None:  # dismissed meanwhile
+        self._access = self._server.find(connection.get_extra_info("username"))
+        if self._access is None:  # dismissed meanwhile
             connection.abort()
-        elif len(self._admission.connections) >= _MOST_CONNECTIONS:
+        elif len(self._access.connections) >= _MOST_CONNECTIONS:
             connection.disconnect(
                 DISC_TOO_MANY_CONNECTIONS,
                 f"{_MOST_CONNECTIONS} connections of this key are open; close one.",
             )
         else:
-            self._admission.connections.add(connection)
+            self._access.connections.add(connection)

@@ -12,7 +12,7 @@ from hud_mcp.channel.words import in_hud_words
 from hud_mcp.errors import HudMcpError
 from hud_mcp.sandbox import Sandbox
 
-__all__ = ["Enter", "SftpUse", "Use"]
+__all__ = ["OpenUse", "SftpUse", "Use"]
 
 logger = logging.getLogger(__name__)
 
@@ -38,7 +38,7 @@ class Use(Protocol):
         ...
 
 
-Enter = Callable[[Mapping[str, Any]], AbstractAsyncContextManager[Use]]
+OpenUse = Callable[[Mapping[str, Any]], AbstractAsyncContextManager[Use]]
 """Opens a sandbox for one use, which is described for the record; its end may take a moment.
 
 It raises a `HudMcpError`, whose text the agent is told, where there is no sandbox yet or any more.
@@ -49,11 +49,11 @@ class SftpUse:
     """The uses of a sandbox by one sftp session: from its first operation to its next pause.
 
     Args:
-        enter: Opens the sandbox.
+        open_use: Opens the sandbox.
     """
 
-    def __init__(self, enter: Enter) -> None:
-        self._enter = enter
+    def __init__(self, open_use: OpenUse) -> None:
+        self._open_use = open_use
         self._stack: AsyncExitStack | None = None
         self._use: Use | None = None
         self._changing = asyncio.Lock()
@@ -111,7 +111,7 @@ class SftpUse:
         async with self._changing:
             if self._use is None:
                 async with AsyncExitStack() as stack:
-                    self._use = await stack.enter_async_context(self._enter({"files": "sftp"}))
+                    self._use = await stack.enter_async_context(self._open_use({"files": "sftp"}))
                     self._stack = stack.pop_all()
             return self._use
 

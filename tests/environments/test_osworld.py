@@ -40,6 +40,9 @@ RENAME = {
 INFEASIBLE = {
     "id": "2-infeasible",
     "instruction": "Switch the moon off.",
+    "config": [
+        {"type": "execute", "parameters": {"command": "echo password | sudo -S su - charles"}}
+    ],
     "evaluator": {"func": "infeasible"},
 }
 SEVERAL = {

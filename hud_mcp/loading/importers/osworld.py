@@ -38,7 +38,7 @@ _DONE_WITHOUT = re.compile(r"pyautogui\.(click\(960, 540\)|hotkey\('ctrl', 'alt'
 _OTHER_INPUT = re.compile(r"pyautogui\.(write|press|typewrite|drag|moveTo|scroll)")
 _SCREEN = re.compile(r"pyautogui|xdotool|wmctrl|xdg-open|DISPLAY=")
 _DESKTOP = re.compile(r"gsettings|gnome|dbus|timedatectl|pactl|pulseaudio|gio trash|systemctl")
-_ROOT = re.compile(r"\b(useradd|adduser|usermod|passwd|chpasswd|apt|apt-get|snap|dpkg|su -)\b")
+_ROOT = re.compile(r"\b(useradd|adduser|usermod|passwd|chpasswd|apt|apt-get|snap|dpkg|su)\b")
 _SUDO = re.compile(r"echo\s+['\"]?password['\"]?\s*\|\s*sudo\s+-S\s+")
 
 

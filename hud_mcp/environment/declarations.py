@@ -32,7 +32,7 @@ class Declarations:
 
     def __init__(self, name: str, world: WorldSpec) -> None:
         self.name = name
-        self.world = world
+        self.world: WorldSpec = world
         self._templates: dict[str, Template] = {}
         self._tools: dict[str, Tool] = {}
         self._functions: dict[str, Function] = {}

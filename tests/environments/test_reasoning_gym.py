@@ -1,5 +1,8 @@
 """reasoning-gym's generators draw rows by a seed, and its verifiers score in their own process."""
 
+import sys
+from collections.abc import Sequence
+from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -14,9 +17,24 @@ pytestmark = pytest.mark.anyio
 HERE = find_spec("reasoning_gym") is not None
 
 
-@pytest.mark.skipif(HERE, reason="not on this machine: reasoning-gym is there")
-async def test_without_the_package_one_error_says_what_to_install() -> None:
+class WithoutIt:
+    """Finds what is installed, but for reasoning-gym."""
+
+    @staticmethod
+    def find_spec(
+        name: str, path: Sequence[str] | None = None, _: object = None
+    ) -> ModuleSpec | None:
+        """As Python's own finder does."""
+        return None if name == "reasoning_gym" else PathFinder.find_spec(name, path)
+
+
+async def test_without_the_package_one_error_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """By the extra's name."""
+    finders = [WithoutIt if each is PathFinder else each for each in sys.meta_path]
+    monkeypatch.setattr(sys, "meta_path", finders)
+    monkeypatch.delitem(sys.modules, "reasoning_gym", raising=False)
     with pytest.raises(NotInstalled, match=r"pip install 'hud-mcp\[reasoning\]'"):
         await load_taskset("ReasoningGym-leg_counting")
 

@@ -19,8 +19,8 @@ from hud_mcp.core_tools import CORE_TOOLS
 from hud_mcp.session.limits import Limits
 from hud_mcp.task import COMBINATIONS, Task
 
-OTHERS = {"--security-opt"}
-"""Options of other people's programs that prose names."""
+OTHERS = {"--security-opt", "--no-deps", "--browsergym-python"}
+"""Options of other people's programs and of this project's benchmarks that prose names."""
 
 
 def code(each: Page) -> list[str]:

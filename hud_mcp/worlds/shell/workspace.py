@@ -315,7 +315,9 @@ def _why_no_namespaces() -> str | None:
     """Why this machine makes no folder that a template sees; None where it does."""
     script = Path(sandbox_package.__file__ or "").parent / "outside.py"
     with tempfile.TemporaryDirectory() as place:
-        wanted = json.dumps({"places": [place], "size": 4096, "user": None, "through": None})
+        wanted = json.dumps(
+            {"places": [place], "parts": [], "size": 4096, "user": None, "through": None}
+        )
         return _why_not([sys.executable, "-I", "-S", str(script), wanted, find_bubblewrap()])
 
 

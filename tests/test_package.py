@@ -46,12 +46,18 @@ def test_shipped_environments_and_tasksets_are_found_in_an_installed_package(
     where, shipped, loaded, count = done.stdout.splitlines()
     assert where.startswith(str(wheel))
     assert shipped.split() == [
+        "agentbench-os",
         "browser",
+        "gaia",
         "hud-browser",
         "hud-shell",
+        "intercode",
         "letter_count",
         "miniwob",
+        "osworld",
         "qa",
+        "reasoning-gym",
+        "webvoyager",
     ]
     assert loaded.split() == ["letter_count", "browser"]
     assert int(count) >= 24

@@ -26,6 +26,14 @@ IN_FUNCTIONS = {
         "environment.loading",
         "hud_mcp.loading.source",
     ): "load_environment is HUD's name for what loads this module's package",
+    (
+        "loading.importers.reasoning_process",
+        "reasoning_gym",
+    ): "a process of its own, which first keeps what generators print from its answer",
+    (
+        "loading.importers.reasoning_process",
+        "reasoning_gym.factory",
+    ): "the same",
     ("record.job", "hud_mcp.rollout"): "run_job, which is HUD's, loads what runs",
     ("record.job", "hud_mcp.store"): "a job that is asked for by its id is in a store",
     ("task", "hud_mcp.rollout"): "Task.run, which is HUD's, loads what runs",

@@ -114,8 +114,8 @@ async def test_a_row_runs_on_a_local_copy_of_its_site(
             assert "The lamp costs 42.50 EUR." in (observation.text or "")
             await env.step([{"type": "response", "text": "42.50 EUR"}])
             await env.evaluate()
-            assert env.reward == 1.0
             await env.close()
+            assert env.reward == 1.0
             picture = server.asked[0].body["messages"][-1]["content"][1]["image_url"]["url"]
     kind, _, data = picture.partition(",")
     assert kind == "data:image/png;base64"

@@ -14,15 +14,21 @@ from hud_mcp.serving.signals import stop_signals
 pytestmark = pytest.mark.anyio
 
 BLOCKED = """
-import anyio, signal
+import anyio, signal, time
 from hud_mcp.serving.signals import stop_signals
 
 async def main():
     with stop_signals(lambda number: None, patience={patience}):
+        take = signal.getsignal(signal.SIGTERM)
+
+        def hear(number, frame):
+            take(number, frame)
+            print("heard", flush=True)
+
+        signal.signal(signal.SIGTERM, hear)
         print("up", flush=True)
         while True:
-            signal.pause()
-            print("heard", flush=True)
+            time.sleep(0.05)
 
 anyio.run(main)
 """

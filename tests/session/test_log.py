@@ -4,23 +4,13 @@ import contextvars
 import io
 import logging
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
 from hud_mcp.session.log import LineStream, configure_logging, current_log, current_name, take_rest
 
 logger = logging.getLogger("author")
-
-
-@pytest.fixture(autouse=True)
-def logging_as_before() -> Iterator[None]:
-    """Logging is the process's own; it is left as it was found."""
-    root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
-    yield
-    root.handlers[:] = handlers
-    root.setLevel(level)
 
 
 def in_session(name: str, lines: list[str], work: Callable[[], object]) -> None:

@@ -3,10 +3,11 @@
 # what is read is made by another process
 
 import asyncio
+from pathlib import Path
 
 import anyio
 import pytest
-from bridging import Bridged, HudServer, ending, graded, written
+from bridging import Bridged, HudServer, bridged, ending, graded, written
 from waiting import until
 
 from hud_mcp.errors import EnvironmentFailed, InvalidTask, SessionEnded
@@ -166,23 +167,21 @@ async def test_a_grading_that_fails_is_no_reward(asked: Bridged, where: str) -> 
     assert ("the key is 42" if where == "grade" else "no judge") in receipt.error
 
 
-async def test_a_grading_without_end_is_bounded(asked: Bridged, questions: HudServer) -> None:
+async def test_a_grading_without_end_is_bounded(tmp_path: Path, questions: HudServer) -> None:
     """A HUD task that grades for ever ends at the session's limit, without a reward."""
-    limits = asked.sessions.limits
-    asked.sessions.limits = limits.model_copy(update={"grade_s": 0.5})
-    session = await asked.start("slow", grading="never", tag="-long")
-    with pytest.raises(SessionEnded, match=r"longer than 0\.5 s"):
-        await graded(session, "x")
-    assert (await ending(session)).outcome is Outcome.GRADING_FAILED
+    async with bridged(questions.url, tmp_path / "bounded.sqlite3", grade_s=0.5) as asked:
+        session = await asked.start("slow", grading="never", tag="-long")
+        with pytest.raises(SessionEnded, match=r"longer than 0\.5 s"):
+            await graded(session, "x")
+        assert (await ending(session)).outcome is Outcome.GRADING_FAILED
     await written(questions.notes / "over-long")
 
 
-async def test_a_setup_without_end_is_bounded(asked: Bridged, questions: HudServer) -> None:
+async def test_a_setup_without_end_is_bounded(tmp_path: Path, questions: HudServer) -> None:
     """The same for a start, which is cancelled there."""
-    limits = asked.sessions.limits
-    asked.sessions.limits = limits.model_copy(update={"setup_s": 0.5})
-    with pytest.raises(EnvironmentFailed, match=r"longer than 0\.5 s"):
-        await asked.start("slow", setup="never", tag="-endless")
+    async with bridged(questions.url, tmp_path / "bounded.sqlite3", setup_s=0.5) as asked:
+        with pytest.raises(EnvironmentFailed, match=r"longer than 0\.5 s"):
+            await asked.start("slow", setup="never", tag="-endless")
     await written(questions.notes / "over-endless")
 
 

@@ -17,7 +17,7 @@ from recording import START, Recorded, shot
 from hud_mcp.errors import NotInstalled
 from hud_mcp.grade import Outcome
 from hud_mcp.observation import Screenshot
-from hud_mcp.show.export import export_parquet
+from hud_mcp.show.export import export_parquet, libraries
 from hud_mcp.show.export.columns import COLUMNS
 from hud_mcp.show.export.parquet import ROW_GROUP_BYTES, ROW_GROUP_ROWS
 
@@ -145,6 +145,7 @@ async def test_without_pyarrow_the_error_says_what_to_install(
 ) -> None:
     """And nothing is written."""
     await record.add()
+    monkeypatch.delitem(vars(libraries), "parquet", raising=False)  # another test's
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
     with pytest.raises(NotInstalled, match=r"hud-mcp\[parquet\]"):
         await export_parquet(record.store, "job-1", tmp_path / "out")

@@ -591,6 +591,7 @@ async def test_a_snapshot_costs_little(make: Make, monkeypatch: pytest.MonkeyPat
         world = await make("<h1>Quiet</h1>" + "<p>line</p>" * lines)
         await read(world)
         await snapshot(world)
+        await world._calls.reserve.until_filled()  # which asks for pages by the same connection
         driver: Any = world.page._impl_obj._connection
         send = driver.send_message_to_server
 

@@ -14,6 +14,7 @@ from hud_mcp.analysis.task_statistics import TaskStatistics
 from hud_mcp.analysis.tries import counting, outcome_class
 from hud_mcp.cli.finite import FiniteFloat
 from hud_mcp.cli.output import cell, make_console, make_table, number, tone_style, when
+from hud_mcp.loading.protocols import PROTOCOL, recorded_protocol
 from hud_mcp.loading.provenance import clusters_of
 from hud_mcp.outcome import NOT_BEGUN
 from hud_mcp.record.job import Job
@@ -206,7 +207,8 @@ def _print_job(job: Job, figures: JobStatistics, by_id: dict[str, TrajectorySumm
         console.print(f"\n{_PROOF.format(job.id)}\n", markup=False)
     else:
         for name, value in job.metadata.items():
-            console.print(cell(f"{name}: {value}", "dim"))
+            told = recorded_protocol(job.metadata) if name == PROTOCOL else None
+            console.print(cell(f"{name}: {value}" if told is None else str(told), "dim"))
         console.print(f"\n{figures}\n", markup=False)
     table = make_table("task", "reward", "outcome", "steps", "seconds", "trajectory",
                        right=("reward", "steps", "seconds"))  # fmt: skip

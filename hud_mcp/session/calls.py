@@ -36,7 +36,7 @@ from hud_mcp.session.events import Recorded, Touched
 from hud_mcp.session.life import SessionSpec
 from hud_mcp.session.phase import Meets, Phase
 from hud_mcp.session.receipts import DONE, NEXT, died_text
-from hud_mcp.session.repeats import AskedStep, out_of_step
+from hud_mcp.session.repeats import RepeatedStep, out_of_step
 from hud_mcp.session.stepped import Stepped
 from hud_mcp.session.view import SessionView
 from hud_mcp.store import Store
@@ -48,7 +48,7 @@ __all__ = ["RESUMING", "SessionCalls"]
 T = TypeVar("T")
 
 RESUMING = (
-    "The session is being brought back after its server ended, which takes a while. Nothing was "
+    "The session is being resumed after its server ended, which takes a while. Nothing was "
     "done; call again in some seconds with its id."
 )
 """What a caller is told who does not wait for that any longer."""
@@ -110,7 +110,7 @@ class SessionCalls(SessionView):
         await self.back()
         self._core.life.steps.check_actions(actions)
         shows = deliver_image and self.environment.world.has_screen
-        asked = AskedStep(kind, actions, look, shows)
+        asked = RepeatedStep(kind, actions, look, shows)
 
         async def run() -> Stepped:
             if after_step is not None and after_step != self.steps:
@@ -134,7 +134,7 @@ class SessionCalls(SessionView):
                 return await self._recall(asked, after_step)
             raise
 
-    async def _recall(self, asked: AskedStep, after_step: int) -> Stepped:
+    async def _recall(self, asked: RepeatedStep, after_step: int) -> Stepped:
         """What the last step gave, if it is this call's.
 
         Raises:
@@ -234,7 +234,7 @@ class SessionCalls(SessionView):
     async def reach(self, protocol: str, what: Mapping[str, Any]) -> AsyncGenerator[Access]:
         """Use the session's live world directly, while the block runs.
 
-        A world that is being brought back is waited for.
+        A world that is being resumed is waited for.
 
         What is done there is a step of the record, and durable when the block has been left.
         That the record is behind meanwhile is durable before the block is entered: where the
@@ -258,7 +258,7 @@ class SessionCalls(SessionView):
 
         Raises:
             SessionBusy, SessionEnded, AlreadyAnswered: As for `reach`; SessionBusy also while it
-                is being brought back, for which `back` waits.
+                is being resumed, for which `back` waits.
         """
         self._refuse_direct()
         return self._core.life.world.live
@@ -307,7 +307,7 @@ class SessionCalls(SessionView):
 
         Raises:
             SessionEnded, SessionResuming, AlreadyAnswered, SessionBusy: It was not done.
-            WorldDied: It was undone: the world died of it, and is brought back.
+            WorldDied: It was undone: the world died of it, and is resumed.
             EnvironmentFailed: The world broke, and the session has ended without a grade.
         """
         await self.back()

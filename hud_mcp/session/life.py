@@ -47,7 +47,7 @@ class SessionSpec:
         secret_digest: The SHA-256 of its own id.
         live_token: Of its live page.
         seed: For whatever its world draws at random.
-        replayable: Whether the same actions and looks bring back the same state.
+        replayable: Whether the same actions and looks give the same state again.
         started_at: When it began.
         start_key: By what the starts of its task are counted.
         tries: How many of them there may be; None for any number.

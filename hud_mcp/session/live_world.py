@@ -1,4 +1,4 @@
-"""A session's world: opened once, acted on and observed in turn, and brought back elsewhere.
+"""A session's world: opened once, acted on and observed in turn, and resumed elsewhere.
 
 Places are given to it, and told by it, in pixels of the picture that the agent was shown last,
 whatever the world's own are.
@@ -20,7 +20,7 @@ from hud_mcp.observation import Look, Observation, Screenshot, fit_screenshot
 from hud_mcp.session.deaths import kept
 from hud_mcp.session.durability import Durability
 from hud_mcp.session.pointer import Pointer, aimed
-from hud_mcp.session.replay import bring_back, can_come_back
+from hud_mcp.session.replay import can_resume, rebuild
 from hud_mcp.store.stored_session import StoredSession
 from hud_mcp.task import Task
 from hud_mcp.template import Template
@@ -61,7 +61,7 @@ class LiveWorld:
 
     Args:
         environment: Whose world it is.
-        replayable: Whether the same actions and looks bring back the same state.
+        replayable: Whether the same actions and looks give the same state again.
         log: Takes a line for the session's log.
         durability: Takes what is known of its snapshots.
 
@@ -271,7 +271,7 @@ class LiveWorld:
         return look
 
     async def snapshot(self, after: int) -> bytes | None:
-        """Return the state, if a replay could not bring it back; None where it could, or it fails.
+        """Return the state, if a replay could not give it again; None where it could, or it fails.
 
         Where it fails, the session goes on, and its record says what a restart would cost.
 
@@ -308,7 +308,7 @@ class LiveWorld:
 
     @property
     def replays(self) -> bool:
-        """Whether a replay of its record brings it back."""
+        """Whether a replay of its record gives its state again."""
         return self._replayable and self._tools_replay
 
     def note_tool(self, tool: Tool) -> None:
@@ -319,18 +319,18 @@ class LiveWorld:
         """Take into account that it is used directly: no replay does that again."""
         self._tools_replay = False
 
-    def can_come_back(self, steps: int, snapshot_step: int | None) -> bool:
+    def can_resume(self, steps: int, snapshot_step: int | None) -> bool:
         """Whether another server process could bring it to where it is now.
 
         Args:
             steps: How many steps were recorded, up to the last that may have changed it.
             snapshot_step: After which of them the last snapshot was taken; None without one.
         """
-        return can_come_back(
+        return can_resume(
             steps, snapshot_step, replayable=self._replayable, tools_replay=self._tools_replay
         )
 
-    async def come_back(self, stored: StoredSession) -> None:
+    async def resume(self, stored: StoredSession) -> None:
         """Bring it, freshly opened and after the template's setup, to its last recorded step.
 
         Raises:
@@ -338,7 +338,7 @@ class LiveWorld:
             EnvironmentFailed: The world broke.
         """
         steps = kept(stored.trajectory.steps)
-        await bring_back(
+        await rebuild(
             self.live,
             steps,
             self._environment.tools,

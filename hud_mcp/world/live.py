@@ -150,7 +150,7 @@ class Restorable(World, Protocol):
 
 @runtime_checkable
 class RestorableInPart(Restorable, Protocol):
-    """A world that names what its snapshots do not have, and what it was brought back without."""
+    """A world that names what its snapshots do not have, and what it was restored without."""
 
     @property
     def left_out(self) -> Sequence[str]:
@@ -178,7 +178,7 @@ class Mortal(World, Protocol):
 class Elsewhere(World, Protocol):
     """A world that lives outside of this process, and goes on there when the process ends.
 
-    Its setup is not run again when its session is brought back: `Opening.handle` is what it
+    Its setup is not run again when its session is resumed: `Opening.handle` is what it
     is found by.
     """
 

@@ -34,7 +34,7 @@ class WorldSpec(ABC):
         has_screen: Whether an observation may carry a picture.
         context_space: The features in which worlds of this kind may differ.
         spaces: The spaces of actions and observations as JSON, for programs; None without.
-        replayable: Whether the same context, seed, actions and looks bring back the same state,
+        replayable: Whether the same context, seed, actions and looks give the same state again,
             and the same observations up to how pictures are drawn. No seed is a seed too.
         opens_nothing: Whether opening a world does nothing that could be lost: its session may
             be recorded after it was opened.

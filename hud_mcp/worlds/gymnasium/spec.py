@@ -119,7 +119,7 @@ class Gymnasium(WorldSpec):
 
     @property
     def replayable(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]  # asked of it
-        """Whether the same context, seed and actions bring back the same state."""
+        """Whether the same context, seed and actions give the same state again."""
         return self._probe.replayable
 
     @property

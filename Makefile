@@ -3,14 +3,15 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
-# One for each core. More are a little quicker where most tests wait for another process.
-WORKERS ?= logical
+# Two for each core: most tests wait for another process.
+WORKERS ?= $(shell expr 2 '*' $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2))
 TESTS ?=
 STRESS ?=
 STEP ?= all
 STAMP := $(VENV)/.installed
 
-PYTEST = HUD_MCP_TEST_ALL=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+# The suite starts some hundred servers. Each would compile every module anew where bytecode is not kept.
+PYTEST = PYTHONDONTWRITEBYTECODE= HUD_MCP_TEST_ALL=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
 .PHONY: demo test lanes check peers prove bench stress fresh clean
 
@@ -66,6 +67,7 @@ bench: $(STAMP)
 	$(BIN)/python benchmarks/restart.py
 	$(BIN)/python benchmarks/stepping.py
 	$(BIN)/python benchmarks/contexts.py
+	$(BIN)/python benchmarks/tasksets.py
 	$(BIN)/python benchmarks/tunnel.py
 	@if [ -x .venv-hud/bin/python ]; then \
 	  $(BIN)/python benchmarks/channel.py --hud-python .venv-hud/bin/python; \

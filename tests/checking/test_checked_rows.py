@@ -88,6 +88,34 @@ def test_a_prompt_is_unproven_and_strict_fails_on_that(tmp_path: Path) -> None:
     assert "1 task: 0 proven, 1 unproven" in check(tmp_path, *words, "--strict", status=1)
 
 
+def test_a_split_is_proved_and_what_does_not_run_here_is_unproven(tmp_path: Path) -> None:
+    """A row that says so is not played; a split that nobody has is named with those there are."""
+
+    def row(name: str, split: str, **kept: str) -> dict[str, Any]:
+        made = {"name": "response", "arguments": {"answer": "Vaduz"}}
+        return {"env": "capitals", "id": "capital", "slug": name, "args": ARGS,
+                "validation": [made], "metadata": {"split": split, **kept}}  # fmt: skip
+
+    rows = [
+        row("near", "test"),
+        row("far", "test", not_runnable="it needs a desktop"),
+        row("other", "train"),
+    ]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(each) + "\n" for each in rows))
+    found = judged(tmp_path, "--split", "test", status=0)
+
+    assert {name: each["verdict"] for name, each in found.items()} == {
+        "near": "proven",
+        "far": "unproven",
+    }
+    assert found["far"]["reasons"] == ["It does not run here: it needs a desktop."]
+    assert found["far"]["probes"] == []
+    place = str(ENVIRONMENTS / "capitals.py")
+    words = ("rows.jsonl", "--env", place, "--split", "dev")
+    check(tmp_path, *words, status=1)
+    check(tmp_path, place, "--split", "test", status=2)
+
+
 @pytest.mark.parametrize(
     "words",
     [(), ("nowhere.jsonl",), ("no-such-source",), ("tcp://127.0.0.1:1",), ("--repeat", "0")],

@@ -238,6 +238,7 @@ CANNOT_START: list[tuple[tuple[str, ...], str]] = [
     (("--token-file", "nowhere.tokens"), "--token-file nowhere.tokens cannot be read"),
     (("--http", "127.0.0.1:0", "--token", "ann=short"), "at least 8 characters"),
     (("--taskset", "nowhere.jsonl"), "nowhere.jsonl"),
+    (("--taskset", "quickstart", "--split", "dev"), "quickstart has no split 'dev'"),
 ]
 
 

@@ -169,12 +169,25 @@ async def test_every_class_of_outcome_is_in_the_denominators(tmp_path: Path) -> 
     assert "The setup of template 'raises_in_setup' failed" in run.printed
 
 
-async def test_templates_without_an_oracle_are_named_before_anything_runs(tmp_path: Path) -> None:
-    """No server is started and no task is spent to find out that it cannot be solved."""
+async def test_tasks_without_an_oracle_are_left_out_and_named(tmp_path: Path) -> None:
+    """Those that have one run; the others are in no figure, and the job's page lists them."""
     rows: list[dict[str, object]] = [
         {"id": "good", "env": "board", "template": "collect"},
         {"id": "no-oracle", "env": "board", "template": "total"},
+        {"id": "asked", "prompt": "Say yes.", "evaluate": [["response_is", "yes"]]},
     ]
+    run = await evaluate(tmp_path, rows, "--agent", "oracle", "--env", BOARD, "--env", "qa")
+    assert run.status == 0, run.printed
+    assert list(run.records) == ["good"]
+    assert "over 1 graded of 1 run" in run.printed
+    assert "2 tasks are left out, and not counted:" in run.printed
+    assert "1  its template has no oracle: no-oracle" in run.printed
+    assert "1  a prompt has no oracle: asked" in run.printed
+
+
+async def test_templates_without_an_oracle_are_named_before_anything_runs(tmp_path: Path) -> None:
+    """No server is started and no task is spent to find out that none can be solved."""
+    rows: list[dict[str, object]] = [{"id": "no-oracle", "env": "board", "template": "total"}]
     run = await evaluate(tmp_path, rows, "--agent", "oracle", "--env", BOARD)
     assert run.status == 1
     assert "These templates have no oracle: total (" in run.printed

@@ -552,12 +552,18 @@ async def test_a_bad_row_stops_everything_with_its_file_line_and_field(
 
 
 async def test_files_of_every_kind_can_be_served_run_and_listed(tmp_path: Path) -> None:
-    """`serve --taskset`, `eval` and `tasks` take .json and .py as well, and both at once."""
+    """`serve --taskset`, `eval` and `tasks` take .json and .py as well, and both at once.
+
+    Of several sets, `--split` serves the rows of one split of each.
+    """
+    kept, other = ({"metadata": {"split": name}} for name in ("test", "train"))
     row = next(row for row in ROWS if row["id"] == "flat")
-    (tmp_path / "a.json").write_bytes(orjson.dumps({"tasks": [row]}))
+    rows = [{**row, **kept}, {**row, **other, "id": "other"}]
+    (tmp_path / "a.json").write_bytes(orjson.dumps({"tasks": rows}))
     (tmp_path / "b.py").write_text(
         "from hud_mcp import Task\n"
-        "t = Task(id='py', prompt='Say pear.', gym='asked', evaluate=('response_includes', 'pear'))"
+        "t = Task(id='py', prompt='Say pear.', gym='asked', evaluate=('response_includes', 'pear'),"
+        f" metadata={kept['metadata']})"
     )
     status, printed = await command(tmp_path, "eval", "b.py", "--env", ASKED, *answering("pear"))
     assert status == 0, printed
@@ -568,6 +574,7 @@ async def test_files_of_every_kind_can_be_served_run_and_listed(tmp_path: Path) 
     assert "Say plum." in done.stdout.decode()
     names = ("a.json", "b.py")
     options = [word for name in names for word in ("--taskset", str(tmp_path / name))]
+    options += ["--split", "test"]
     async with stdio_peer(tmp_path / "server", (ASKED,), *options) as peer:
         listed = await peer.ok("list_tasks")
         assert [t["id"] for t in listed.structured["tasks"]] == ["flat", "py"]

@@ -11,7 +11,7 @@ from hud_mcp.analysis.statistics import JobStatistics, job_statistics
 from hud_mcp.analysis.tries import counting
 from hud_mcp.clipping import clip_json
 from hud_mcp.loading.protocols import recorded_protocol
-from hud_mcp.loading.provenance import clusters_of, recorded_unused
+from hud_mcp.loading.provenance import clusters_of, recorded_left_out, recorded_unused
 from hud_mcp.outcome import outcome_classes
 from hud_mcp.record.job import Job
 from hud_mcp.record.trajectory import (
@@ -84,7 +84,7 @@ def job_data(
         "rewarded": mean.runs if mean else 0,
         "wanted": figures.wanted,
         "outcomes": _shown_outcomes(figures.outcomes),
-        "statistics": [] if job.is_proof else _figures(figures),
+        "statistics": [] if job.is_proof else [*_figures(figures), *_left_out(job)],
         "contexts": by_context.model_dump(mode="json") if by_context else None,
     }
 
@@ -124,6 +124,14 @@ def _figures(figures: JobStatistics) -> list[Json]:
     if figures.planned is False:
         told.append({"name": "unplanned", "value": "every session begun in it counts"})
     return told
+
+
+def _left_out(job: Job) -> list[Json]:
+    """How many tasks of the set are not in the plan, by why."""
+    return [
+        {"name": f"left out, not counted: {each.reason}", "value": each.count}
+        for each in recorded_left_out(job.metadata)
+    ]
 
 
 def _figure(name: str, estimate: Estimate) -> Json:

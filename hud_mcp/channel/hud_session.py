@@ -68,7 +68,7 @@ class HudSession:
 
     @property
     def stored(self) -> str | None:
-        """The id of the current task's session, where this process has yet to bring it back."""
+        """The id of the current task's session, where this process has yet to resume it."""
         return self._stored
 
     @property

@@ -29,10 +29,10 @@ from hud_mcp.errors import (
 from hud_mcp.grade import Cause, Outcome
 from hud_mcp.record.trajectory import Receipt
 from hud_mcp.session.cancellation import read_cancellation
-from hud_mcp.session.endings import Ending
 from hud_mcp.session.receipts import digest, ended_how, ended_text
 from hud_mcp.session.registry import Sessions
 from hud_mcp.session.session import Caller, Session
+from hud_mcp.session.session_end import SessionEnd
 from hud_mcp.task import Task
 
 __all__ = ["PRINCIPAL", "HudSessions", "NotHeld", "WaysIn"]
@@ -75,21 +75,21 @@ class HudSessions:
     Args:
         sessions: The registry.
         environment: The environment that the channel serves.
-        adopts: Whether a peer that names no session may take over the only parked one.
+        takes_parked: Whether a peer that names no session may take over the only parked one.
         ways_in: They are told of each session that is over for good, or that only the store
             knows from then on.
     """
 
     def __init__(
-        self, sessions: Sessions, environment: Environment, *, adopts: bool, ways_in: WaysIn
+        self, sessions: Sessions, environment: Environment, *, takes_parked: bool, ways_in: WaysIn
     ) -> None:
         self._sessions = sessions
         self._environment = environment
-        self._adopts = adopts
+        self._takes_parked = takes_parked
         self._ways_in = ways_in
         self._held: dict[str, HudSession] = {}
         self._caller = Caller(principal=PRINCIPAL)
-        self._adopting = anyio.Lock()
+        self._taking = anyio.Lock()
         self._sweep_at_s = 0.0
 
     def __len__(self) -> int:
@@ -142,7 +142,7 @@ class HudSessions:
 
         Raises:
             NotHeld: No task is held, or it is being started.
-            SessionEnded, SessionBusy: It has ended, or cannot be brought back here now.
+            SessionEnded, SessionBusy: It has ended, or cannot be resumed here now.
         """
         if held.starting.locked():
             raise NotHeld("The task is being started; wait for its prompt, then try again.")
@@ -231,12 +231,12 @@ class HudSessions:
         async with held.starting:
             pass  # one that is being started is graded, not another one in its place
         if held.session is None and held.stored is None and held.receipt is None:
-            if held.count or not self._adopts:
+            if held.count or not self._takes_parked:
                 raise NotHeld("no task in progress")
-            if not await self._adopt(held, answer):
+            if not await self._take_parked(held, answer):
                 raise NotHeld("no task in progress")
-        elif self._adopts and held.is_told:
-            await self._adopt(held)
+        elif self._takes_parked and held.is_told:
+            await self._take_parked(held)
         session = await self._current(held)
         if session is None:
             return _same_answer(held.receipt, answer)
@@ -264,11 +264,11 @@ class HudSessions:
             secret_digest=digest(held.task_id),
             store=self._sessions.store,
         )
-        ending = _cancelled(reason, cause)
+        end = _cancelled(reason, cause)
         if held.starting.locked() and (begun := self.begun(held)) is not None:
-            await begun.finish(ending, abort=True)
+            await begun.finish(end, abort=True)
         async with held.starting:
-            await self._end_current(held, ending)
+            await self._end_current(held, end)
             held.drop()
 
     def begun(self, held: HudSession) -> Session | None:
@@ -276,13 +276,13 @@ class HudSessions:
         found = self._sessions.here(held.task_id, self._caller)
         return None if found is None or found.is_closed else found
 
-    async def _end_current(self, held: HudSession, ending: Ending) -> None:
+    async def _end_current(self, held: HudSession, end: SessionEnd) -> None:
         try:
             session = await self._current(held)
         except HudMcpError:
-            return  # it cannot be brought back, or another server runs it
+            return  # it cannot be resumed, or another server runs it
         if session is not None and not session.is_over:
-            await session.finish(ending, abort=True)
+            await session.finish(end, abort=True)
 
     async def _current(self, held: HudSession) -> Session | None:
         """The session of the task that is held; None where it ended before this process began."""
@@ -295,7 +295,7 @@ class HudSessions:
             held.hold(found)
         return held.session
 
-    async def _adopt(self, held: HudSession, answer: str | None = None) -> bool:
+    async def _take_parked(self, held: HudSession, answer: str | None = None) -> bool:
         """Let a session hold what the only parked one holds; return whether there was one.
 
         Args:
@@ -305,7 +305,7 @@ class HudSessions:
         Raises:
             NotHeld: It is not clear which one is meant.
         """
-        async with self._adopting:
+        async with self._taking:
             parked = [h for h in self._held.values() if h.speaker is None and h.goes_on]
             known = {h.session.trajectory_id for h in parked if h.session is not None}
             waiting = [w for w in await self._waiting() if w not in known]
@@ -319,7 +319,7 @@ class HudSessions:
             if parked:
                 await self._take(held, parked[0])
             elif waiting:
-                held.hold(await self._sessions.adopt(waiting[0]))
+                held.hold(await self._sessions.resume(waiting[0]))
             return bool(parked or waiting)
 
     async def _take(self, held: HudSession, other: HudSession) -> None:
@@ -408,9 +408,9 @@ def _unknown(session_id: str, receipt: Receipt) -> str:
     return text if receipt.outcome is Outcome.GRADED else f"{text}: it {ended_how(receipt)}"
 
 
-def _cancelled(reason: str | None = None, cause: Cause = Cause.AGENT) -> Ending:
+def _cancelled(reason: str | None = None, cause: Cause = Cause.AGENT) -> SessionEnd:
     told = "It was cancelled by the client."
-    return Ending(Outcome.CANCELLED, error=reason, told=told, cause=cause)
+    return SessionEnd(Outcome.CANCELLED, error=reason, told=told, cause=cause)
 
 
 def _same_answer(receipt: Receipt | None, answer: str) -> Receipt:

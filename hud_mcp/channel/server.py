@@ -136,7 +136,7 @@ class Channel:
         held = HudSessions(
             self._sessions,
             self.environment,
-            adopts=loopback or self._token is not None,
+            takes_parked=loopback or self._token is not None,
             ways_in=self._endpoints,
         )
         self._service = Service(

@@ -46,7 +46,7 @@ class Registry:
     """
 
     def __init__(self, store: Store) -> None:
-        self.sessions = Sessions((), store=store, limits=LOCAL_LIMITS, adopts=False)
+        self.sessions = Sessions((), store=store, limits=LOCAL_LIMITS, resumes=False)
         self.closed = False
         self._lives = _lives(self)
         self._users = 0

@@ -291,7 +291,7 @@ class Environment(Declarations):
         return CallTemplate(task, self.functions, witness=witness)
 
     def replays(self, task: Task) -> bool:
-        """Whether the world of a task's session can be brought back by doing the same again.
+        """Whether the world of a task's session can be resumed by doing the same again.
 
         As its kind of world says; a task whose own row opens hosts may differ.
         """

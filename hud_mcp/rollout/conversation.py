@@ -155,7 +155,7 @@ class Conversation:
     async def _call(
         self, name: str, arguments: dict[str, Any], meta: dict[str, Any] | None, *, suspect: bool
     ) -> Reply:
-        """Call a tool; again where the session is still being brought back, which takes a while."""
+        """Call a tool; again where the session is still being resumed, which takes a while."""
         while True:
             reply = await self._server.call(name, arguments, meta, suspect=suspect)
             if reply.meta.get("hud-mcp/error") != SessionResuming.__name__:

@@ -28,7 +28,7 @@ from hud_mcp.session.deaths import kept
 from hud_mcp.session.measuring import FINAL_RESPONSE
 from hud_mcp.session.receipts import digest
 from hud_mcp.session.registry import Sessions
-from hud_mcp.session.replay import can_come_back, submitted_answer
+from hud_mcp.session.replay import can_resume, submitted_answer
 from hud_mcp.session.session import Caller, Session
 from hud_mcp.store import Store
 from hud_mcp.store.characters import storable
@@ -178,7 +178,7 @@ class Regrader:
         held: StoredSession,
         steps: Sequence[TrajectoryStep],
     ) -> tuple[Receipt | None, str | None]:
-        """Record the copy as a session that waits for its grade, and go on with it.
+        """Record the copy as a session that waits for its grade, and resume it.
 
         Returns:
             How it ended, and what it asked.
@@ -272,7 +272,7 @@ def _why_not(environment: Environment, held: StoredSession) -> str | None:
     snapshot_step = held.snapshot_step if held.snapshot is not None else None
     changed = max((step.index + 1 for step in steps if step.changes_world), default=0)
     last = changed if acted or direct else 0
-    if can_come_back(
+    if can_resume(
         last,
         snapshot_step,
         replayable=environment.replays(held.trajectory.task),

@@ -105,7 +105,7 @@ class Draft:
         self.info[FINAL_RESPONSE] = answer
 
     def undo(self, *, was_dead: bool) -> None:
-        """Note that the world died, and is brought back: nothing of the call stands.
+        """Note that the world died, and is resumed: nothing of the call stands.
 
         Args:
             was_dead: Whether it had died before the call began.

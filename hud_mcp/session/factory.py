@@ -4,8 +4,8 @@ from collections.abc import Iterable
 
 from hud_mcp.environment import Environment
 from hud_mcp.errors import IdTaken
-from hud_mcp.session.admission import Count
 from hud_mcp.session.caller import Caller
+from hud_mcp.session.capacity import Count
 from hud_mcp.session.limits import Limits
 from hud_mcp.session.reaper import Reaper
 from hud_mcp.session.roster import Roster
@@ -97,7 +97,7 @@ class SessionFactory:
     def make_again(
         self, environment: Environment, stored: StoredSession, caller: Caller
     ) -> Session:
-        """Make the session that goes on with a record, which is this process's now."""
+        """Make the session that resumes a record, which is this process's now."""
         session = Session(
             environment,
             stored.trajectory.task,

@@ -8,10 +8,10 @@ import anyio
 
 from hud_mcp.errors import SessionTaken, StoreFailed
 from hud_mcp.grade import Cause, Outcome
-from hud_mcp.session.endings import Ending
 from hud_mcp.session.lifecycle import Lifecycle
 from hud_mcp.session.roster import Roster
 from hud_mcp.session.session import Session
+from hud_mcp.session.session_end import SessionEnd
 from hud_mcp.store import Store
 from hud_mcp.world import Shared
 
@@ -95,27 +95,27 @@ async def _leave(session: Session) -> None:
     if session.is_closed:
         return
     if session.state == "resuming":
-        await session.finish(Ending.left_to_record(), abort=True)
+        await session.finish(SessionEnd.left_to_record(), abort=True)
         return
     with anyio.move_on_after(_FINISH_S):
         await session.catch_up()
     await session.finish(_ending_of(session), abort=True)
 
 
-def _ending_of(session: Session) -> Ending:
+def _ending_of(session: Session) -> SessionEnd:
     """How a session ends here whose server stops."""
     if session.provisional:
         told = "The server was stopped before anybody acted on it."
-        return Ending(Outcome.EXPIRED, told=told, cause=Cause.OPERATOR)
+        return SessionEnd(Outcome.EXPIRED, told=told, cause=Cause.OPERATOR)
     if session.can_park:
-        return Ending.left_to_record()
+        return SessionEnd.left_to_record()
     why = "The server was stopped."
     if session.is_behind:
         why = (
             "The server was stopped, and it cannot go on in another one: its agent used its "
             "world directly, and there is no snapshot of what it did there last."
         )
-    return Ending(Outcome.LOST, error=why, told=why)
+    return SessionEnd(Outcome.LOST, error=why, told=why)
 
 
 async def flush_end(session: Session) -> None:

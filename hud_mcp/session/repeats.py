@@ -14,11 +14,11 @@ from hud_mcp.session.journal import StepKind
 from hud_mcp.session.stepped import Stepped
 from hud_mcp.store import Store
 
-__all__ = ["AskedStep", "out_of_step"]
+__all__ = ["RepeatedStep", "out_of_step"]
 
 
 @dataclass(frozen=True)
-class AskedStep:
+class RepeatedStep:
     """What a call asks for.
 
     Attributes:

@@ -177,11 +177,11 @@ class SessionView:
 
     @property
     def can_park(self) -> bool:
-        """Whether another server process could go on with it."""
+        """Whether another server process could resume it."""
         journal, world = self._core.journal, self._core.life.world
         return self._core.state.may_be_taken(
             is_behind=journal.is_behind,
-            can_come_back=world.can_come_back(journal.changed, journal.snapshot_step),
+            can_resume=world.can_resume(journal.changed, journal.snapshot_step),
         )
 
     @property
@@ -194,7 +194,7 @@ class SessionView:
         await self._core.until(lambda state: state.is_closed)
 
     async def back(self) -> None:
-        """Wait until the world has been brought back, where it has died and is being."""
+        """Wait until the world has been resumed, where it has died."""
         if self._core.state.is_coming_back:
             await self._core.until(lambda state: not state.is_coming_back)
 

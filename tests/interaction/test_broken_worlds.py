@@ -107,7 +107,7 @@ async def test_a_page_that_crashes_disturbs_its_own_session_alone(tmp_path: Path
         await save(first, "tea")
         await crash(first)
         await save(other, "rice")
-        with pytest.raises(WorldDied, match=r"crashed\. It has been brought back"):
+        with pytest.raises(WorldDied, match=r"crashed\. It has been restored"):
             await first.step((), LOOK)
         seen = await first.step((), LOOK)
         assert "saved" in (seen.result.observation.text or "")

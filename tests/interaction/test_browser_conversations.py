@@ -104,7 +104,7 @@ async def test_sessions_go_on_whose_browser_was_killed(tmp_path: Path) -> None:
             said.append(await peer.error("act", session=held[1].session, type="wait", time=1))
             for text in said:
                 assert "The world of this session died: The browser ended unexpectedly." in text
-                assert "It has been brought back to how it was after the last reply." in text
+                assert "It has been restored to how it was after the last reply." in text
             assert "Nothing of this call was done" in said[1]
             assert "Order number 1: tea." in (await peer.ok("step", session=held[0].session)).text
             assert "Order number 1: rice." in await send_order(peer, held[1], "rice")

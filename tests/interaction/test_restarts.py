@@ -354,7 +354,7 @@ async def test_a_session_that_another_living_server_runs_is_left_to_it(tmp_path:
 
 @pytest.mark.parametrize(
     ("template", "why"),
-    [("forgets", "asks something else now"), ("cannot_open_twice", "could not be brought back")],
+    [("forgets", "asks something else now"), ("cannot_open_twice", "could not be resumed")],
 )
 async def test_what_cannot_come_back_is_lost_with_the_reason(
     tmp_path: Path, template: str, why: str

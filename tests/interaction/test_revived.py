@@ -123,7 +123,7 @@ async def test_work_and_its_answer_in_one_instant_after_a_death_are_graded_whole
 
 @each_world
 async def test_calls_of_several_connections_wait_for_the_world(tmp_path: Path, world: str) -> None:
-    """Over HTTP: one begins the bringing back, the others come while it is under way."""
+    """Over HTTP: one begins the resuming, the others come while it is under way."""
     work, gate = WORKS[world], Gate(tmp_path, "g")
     replies: dict[str, dict[str, Any]] = {}
 

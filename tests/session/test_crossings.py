@@ -29,11 +29,11 @@ from hud_mcp.grade import Cause, Grade, Outcome
 from hud_mcp.observation import Look, Observation
 from hud_mcp.record.values import Receipt
 from hud_mcp.session.caller import OPERATOR, Caller
-from hud_mcp.session.endings import Ending
 from hud_mcp.session.limits import Limits
 from hud_mcp.session.operations import Operations
 from hud_mcp.session.registry import Sessions
 from hud_mcp.session.session import Session
+from hud_mcp.session.session_end import SessionEnd
 from hud_mcp.session.turns import Turns
 from hud_mcp.store import Store
 from hud_mcp.world import Opening
@@ -446,7 +446,7 @@ async def test_a_store_that_cannot_be_read_costs_an_accepted_answer_nothing(
     assert spec.graded == ["done"]
 
 
-# While a world is brought back.
+# While a world is resumed.
 
 
 async def test_an_operator_s_evaluation_meanwhile_grades_the_answer_that_was_kept(
@@ -564,7 +564,7 @@ async def test_a_cancel_that_comes_too_late_says_that_the_session_goes_on(tmp_pa
     """It waits in its record by then: nobody is told that it is cancelled."""
     async with serving(tmp_path / "s.sqlite3", pads(PadSpec(Moments()))) as sessions:
         session = await begin(sessions)
-        await session.finish(Ending(Outcome.LOST, parked=True), abort=True)
+        await session.finish(SessionEnd(Outcome.LOST, parked=True), abort=True)
         with pytest.raises(SessionEnded, match="waits in its record"):
             await session.cancel()
 

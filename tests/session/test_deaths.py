@@ -205,7 +205,7 @@ async def test_a_world_that_dies_once_is_back_as_it_was_and_the_call_is_undone(
         with pytest.raises(WorldDied) as refused:
             await add(session, 2, "drop")
         said = str(refused.value)
-        assert "The world of this session died: The slate fell. It has been brought back" in said
+        assert "The world of this session died: The slate fell. It has been restored" in said
         assert "What this call did is undone" in said
         assert session.state == "open"
         assert await add(session, 2, "drop") == "[1, 2]"
@@ -241,7 +241,7 @@ async def test_a_world_that_dies_again_of_the_same_action_is_the_agents_doing(
 async def test_the_second_death_is_counted_from_the_record_in_another_server(
     tmp_path: Path,
 ) -> None:
-    """A server that goes on with the session between the two deaths knows of the first."""
+    """A server that resumes the session between the two deaths knows of the first."""
     async with registry(tmp_path, Faults(act=always("drop"))) as sessions:
         session = await begin(sessions)
         session_id = session.id
@@ -304,7 +304,7 @@ async def test_a_replay_that_an_earlier_action_kills_is_the_machines(tmp_path: P
         await add(session, 1, "mine")
         await add(session, 2)
         session.reachable_world().broken = "The slate blew up."  # type: ignore[attr-defined]
-        with pytest.raises(EnvironmentFailed, match="could not be brought back"):
+        with pytest.raises(EnvironmentFailed, match="could not be resumed"):
             await add(session, 3)
         receipt = session.receipt
         assert receipt is not None

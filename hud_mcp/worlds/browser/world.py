@@ -324,7 +324,7 @@ class BrowserWorld(PageReader):
             raise LimitReached(f"No snapshot: {exc} The session goes on.") from exc
 
     async def restore(self, data: bytes) -> None:
-        """Take up what `snapshot` returned. What could not be brought back is told as notes.
+        """Take up what `snapshot` returned. What could not be restored is told as notes.
 
         Raises:
             EnvironmentFailed: The bytes are damaged or of another form, or the browser fails.

@@ -112,6 +112,16 @@ PUBLISHED = (
         importer="intercode",
     ),
     Published(
+        key="webarena",
+        title="WebArena",
+        about="tasks on web sites that you host",
+        base=f"{_RAW}/web-arena-x/webarena/f62e0b99bc7d9e0cd996d0cf5ebb2225780ec279",
+        page="config_files/test.raw.json of github.com/web-arena-x/webarena",
+        licence="Apache-2.0",
+        parts="a site: WebArena-shopping",
+        importer="webarena",
+    ),
+    Published(
         key="reasoning_gym",
         title="ReasoningGym",
         about="generated questions with verifiers",

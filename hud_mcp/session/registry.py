@@ -9,7 +9,7 @@ from hud_mcp.session.caller import Caller
 from hud_mcp.session.capacity import Capacity
 from hud_mcp.session.catalogue import Catalogue
 from hud_mcp.session.factory import SessionFactory
-from hud_mcp.session.leaving import Leaving, WayIn
+from hud_mcp.session.leaving import Leaving, OpenEndpoints
 from hud_mcp.session.lifecycle import Lifecycle
 from hud_mcp.session.limits import Limits
 from hud_mcp.session.reaper import Reaper
@@ -235,18 +235,18 @@ class Sessions:
         """
         return await self._search.resume(trajectory_id)
 
-    async def close(self, ways_in: Iterable[WayIn] = ()) -> None:
+    async def close(self, endpoints: Iterable[OpenEndpoints] = ()) -> None:
         """Leave every session to the next server, within a bound, then close what worlds share.
 
         What runs has a moment to come to its end. A session that no other process could bring
         back ends as lost; one that was only offered, and never acted on, as expired.
 
         Args:
-            ways_in: What lets in to the worlds beside the calls of their sessions: closed first.
+            endpoints: What leads to the worlds beside the calls of their sessions: closed first.
         """
         self._capacity.close()
         self._resumption.stop()
         self._sweep.stop()
         self._reaper.stop()
         self._shared.contention.stop()
-        await self._leaving.close(ways_in)
+        await self._leaving.close(endpoints)

@@ -30,7 +30,7 @@ class Unreachable(SourceNotFound):
     """The place cannot be reached, or breaks off each time. What came is kept for the next call."""
 
 
-class _Refused(SourceNotFound):
+class _TokenNeeded(SourceNotFound):
     """The place wants to know who asks."""
 
 
@@ -128,7 +128,7 @@ class Download:
         if status in (_OK, _PARTIAL):
             return
         if status in _REFUSED:
-            raise _Refused(f"{self.url} refuses (status {status}). {self.refused}")
+            raise _TokenNeeded(f"{self.url} refuses (status {status}). {self.refused}")
         if status in _GONE:
             raise NotPublished(f"There is no {self.url} (status {status}).")
         if status in _TRY_AGAIN:

@@ -52,7 +52,6 @@ class Sessions:
         roster: Who is here.
         held, untouched: The roster's.
         here: The search's.
-        live_base: Where the live pages of sessions are served, or None.
 
     Raises:
         InvalidTask: A listed task names an environment, a template or an argument that is
@@ -85,7 +84,7 @@ class Sessions:
         self.reward_policy = reward_policy
         self.job_id = job_id
         self.record: RecordMode | None = record
-        self.live_base: str | None = None
+        self._live_base: str | None = None
         self._lifecycle, self._shared, self.roster = Lifecycle(), Shared(), Roster()
         roster = self.roster
         self.held, self.untouched = roster.held, roster.untouched
@@ -125,6 +124,19 @@ class Sessions:
         Without it, that begins with the first session.
         """
         self._sweep.begin()
+
+    @property
+    def live_base(self) -> str | None:
+        """Where the live pages of sessions are served, or None."""
+        return self._live_base
+
+    def serve_live_at(self, base: str) -> None:
+        """Say where the live pages of sessions are served from now on.
+
+        Args:
+            base: The address that they begin with.
+        """
+        self._live_base = base
 
     async def initialize(self, environment: Environment) -> None:
         """Run an environment's initialize hooks, once in the life of the process.

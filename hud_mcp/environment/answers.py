@@ -44,6 +44,11 @@ async def gaia_match(answer: Answer[str], truth: Text) -> float:
     return compared.gaia_match(answer.raw, str(truth))
 
 
+async def gaia_final_answer(answer: Answer[str], truth: Text) -> float:
+    """1.0 where GAIA's scorer takes what follows the last `FINAL ANSWER:` for right."""
+    return compared.gaia_match(answer.raw.rpartition("FINAL ANSWER:")[2].strip(), str(truth))
+
+
 async def not_runnable(reason: str) -> None:
     """Refuse to start the task, for a reason: rows of a public set that do not run here."""
     raise InvalidTask(f"This task does not run here: {reason}.")
@@ -52,7 +57,14 @@ async def not_runnable(reason: str) -> None:
 ANSWER_FUNCTIONS = (
     *(
         Function(each, use="evaluate")
-        for each in (response_includes, response_is, response_match, numeric_match, gaia_match)
+        for each in (
+            response_includes,
+            response_is,
+            response_match,
+            numeric_match,
+            gaia_match,
+            gaia_final_answer,
+        )
     ),
     Function(not_runnable, use="setup"),
 )

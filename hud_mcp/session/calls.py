@@ -121,8 +121,12 @@ class SessionCalls(SessionView):
                 actions, look, kind, deliver_image=deliver_image
             )
 
+        def runs_now() -> bool:
+            repeats = after_step is not None and after_step != self.steps
+            return self.is_open and not repeats and self._core.life.acts_now(actions, look)
+
         try:
-            return await self.enqueue(run, self.limits.step_s)
+            return await self.enqueue(run, self.limits.step_s, now=runs_now)
         except (SessionEnded, AlreadyAnswered):
             if after_step is None or self.is_let_go or after_step == self.steps:
                 raise
@@ -286,7 +290,12 @@ class SessionCalls(SessionView):
             self._core.post(Recorded(stands))
 
     async def enqueue(
-        self, run: Callable[[], Awaitable[T]], limit_s: float, *, detached: bool = False
+        self,
+        run: Callable[[], Awaitable[T]],
+        limit_s: float,
+        *,
+        detached: bool = False,
+        now: Callable[[], bool] = lambda: False,
     ) -> T:
         """Do something with the world after the calls that wait, and return what that returns.
 
@@ -294,6 +303,7 @@ class SessionCalls(SessionView):
             run: What is done.
             limit_s: How long it may take.
             detached: Whether it goes on where the caller is cancelled.
+            now: Whether it can be done in the caller's task, with no limit.
 
         Raises:
             SessionEnded, SessionResuming, AlreadyAnswered, SessionBusy: It was not done.
@@ -308,7 +318,10 @@ class SessionCalls(SessionView):
         began_s, waited_s = self.touched_s, self._contention.waited_s
         life, refused = self._core.life.number, True
         try:
-            result = await self._core.call(run, limit_s, detached=detached)
+            if now():
+                result = await self._core.call_now(run)
+            else:
+                result = await self._core.call(run, limit_s, detached=detached)
             refused = isinstance(result, Stepped) and result.error is not None
         except CallCutOff:
             raise SessionEnded(self._over_text()) from None

@@ -147,6 +147,10 @@ class Core:
         attempt = partial(self.life.attempts.make, run)
         return await self.life.commands.call(attempt, limit_s, detached=detached)
 
+    async def call_now(self, run: Callable[[], Awaitable[T]]) -> T:
+        """Make a call while none waits; raises as `Commands.call_now` does."""
+        return await self.life.commands.call_now(partial(self.life.attempts.make, run))
+
     def stage(self) -> None:
         """Make what the world is opened with.
 

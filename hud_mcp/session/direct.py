@@ -187,8 +187,8 @@ class DirectAccess:
             )
 
     async def take(self) -> bytes | None:
-        """A snapshot of the world that nobody disturbs; None where there is none such."""
-        if self._open:
+        """A snapshot of the world that nobody disturbs; None where there is none."""
+        if self._open or self._world.replays:
             return None
         begun, began_s = self._begun, time.monotonic()
         data: bytes | None = None

@@ -1,12 +1,14 @@
 """One life of a session's world: what is made anew for each, and used for one alone."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from hud_mcp.action import Action, ResponseAction
 from hud_mcp.environment import Environment
 from hud_mcp.environment.calls import task_hosts
+from hud_mcp.observation import Look
 from hud_mcp.record.trajectory import Trajectory
 from hud_mcp.session.answers import Answers
 from hud_mcp.session.attempts import Attempts
@@ -214,6 +216,13 @@ class Life:
             contention=shared.contention,
             program=program,
         )
+
+    def acts_now(self, actions: Sequence[Action], look: Look) -> bool:
+        """Whether a step needs no task: its world says that it is short, and nothing is busy."""
+        if not self.commands.is_idle or self.direct.under_way:
+            return False
+        answers = any(isinstance(action, ResponseAction) for action in actions)
+        return not answers and self.world.acts_now(actions, look)
 
     @property
     def submits_at_once(self) -> bool:

@@ -28,6 +28,7 @@ from hud_mcp.template_process import TemplateProcess
 from hud_mcp.tool import Tool
 from hud_mcp.world import (
     ActsAtOnce,
+    ActsNow,
     Elsewhere,
     Mortal,
     Opening,
@@ -192,6 +193,18 @@ class LiveWorld:
             except HudMcpError as exc:
                 self._log(f"what the agent left running was not stopped: {exc}")
 
+    def acts_now(self, actions: Sequence[Action], look: Look) -> bool:
+        """Whether actions, a look after them and what is kept of it wait for nothing now.
+
+        Args:
+            actions: None of them an answer, or aimed at where the pointer is.
+            look: What is observed then.
+        """
+        world = self._world
+        if not (self._environment.world.is_quick and self.replays and _is(world, ActsNow)):
+            return False
+        return cast("ActsNow", world).acts_now(actions, self._recorded(look))
+
     async def act(self, actions: Sequence[Action], keep: Callable[[ActionEffect], None]) -> None:
         """Perform actions until the episode ends, in one go where the world can.
 
@@ -234,11 +247,7 @@ class LiveWorld:
         Raises:
             EnvironmentFailed: The world broke.
         """
-        if not self._environment.world.has_screen:
-            look = look.model_copy(update={"image": None})
-        elif look.image is None:
-            look = look.model_copy(update={"image": "jpeg", "quality": _RECORD_QUALITY})
-        seen = await self.live.observe(look)
+        seen = await self.live.observe(self._recorded(look))
         text = None if seen.text is None else clip_text(seen.text, look.max_text_chars)
         image = seen.image
         if image is None:
@@ -252,6 +261,14 @@ class LiveWorld:
             self.scale = image.scale
         self.latest = image
         return Observation(text=text, image=image, values=seen.values)
+
+    def _recorded(self, look: Look) -> Look:
+        """A look with the picture that the record has, where there is a screen."""
+        if not self._environment.world.has_screen:
+            return look if look.image is None else look.model_copy(update={"image": None})
+        if look.image is None:
+            return look.model_copy(update={"image": "jpeg", "quality": _RECORD_QUALITY})
+        return look
 
     async def snapshot(self, after: int) -> bytes | None:
         """Return the state, if a replay could not give it again; None where it could, or it fails.

@@ -12,6 +12,7 @@ from hud_mcp.observation import Look, Observation
 
 __all__ = [
     "ActsAtOnce",
+    "ActsNow",
     "Addressed",
     "Elsewhere",
     "Mortal",
@@ -86,6 +87,22 @@ class ActsAtOnce(World, Protocol):
 
         If this call is cancelled, what was kept was done, the action under way may or may not
         have happened, and the world can be used further.
+        """
+        ...
+
+
+@runtime_checkable
+class ActsNow(World, Protocol):
+    """A world whose calls can be so short that they wait for nothing, as a step of arithmetic.
+
+    Its spec says `is_quick`.
+    """
+
+    def acts_now(self, actions: Sequence[Action], look: Look) -> bool:
+        """Whether actions and a look after them wait for nothing now, and take some ms at most.
+
+        Where this is so, the next `act` or `act_all` with these actions, and `observe` with this
+        look, end without having waited. Every other session waits meanwhile.
         """
         ...
 

@@ -28,7 +28,6 @@ class Choice:
         gym: The environment that rows are worked on in, where a set leaves that open.
         seed: Of sets that are drawn.
         size: Rows of sets that are drawn.
-        protocol: Whether prompts and graders are to be as the benchmark's authors have them.
     """
 
     part: str | None = None
@@ -36,7 +35,6 @@ class Choice:
     gym: str | None = None
     seed: int = 0
     size: int = 100
-    protocol: bool = False
 
 
 @dataclass(frozen=True)

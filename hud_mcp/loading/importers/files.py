@@ -36,12 +36,13 @@ class Files:
         self.published = published
         self.notes: list[str] = []
 
-    def path(self, name: str, *, sha256: str | None = None) -> Path:
+    def path(self, name: str, *, sha256: str | None = None, url: str | None = None) -> Path:
         """A file of this machine with the content.
 
         Args:
-            name: The path at which it is published.
+            name: The path at which it is published, or at which it lies in a place of the user's.
             sha256: What it has to be, where that is known.
+            url: Where it is published, if that is not beside the others.
 
         Raises:
             SourceNotFound: It cannot be had; the text names it, where it comes from, and where
@@ -80,7 +81,7 @@ class InFolder(Files):
         super().__init__(published)
         self.folder = folder
 
-    def path(self, name: str, *, sha256: str | None = None) -> Path:
+    def path(self, name: str, *, sha256: str | None = None, url: str | None = None) -> Path:
         """See `Files`."""
         parts = name.split("/")
         ends = ["/".join(parts[start:]) for start in range(len(parts))]
@@ -91,7 +92,7 @@ class InFolder(Files):
                 return candidate
         raise NotPublished(
             f"{self.folder} has no {name} of {self.published.title}, nor {parts[-1]}. It is "
-            f"published as {self.published.page}; put it there."
+            f"published as {url or self.published.page}; put it there."
         )
 
     def _compare(self, path: Path, sha256: str | None) -> None:
@@ -147,14 +148,15 @@ class Cached(Files):
         self._fetched: set[str] = set()
         self._folder = cache_folder() / "datasets" / published.key
 
-    def path(self, name: str, *, sha256: str | None = None) -> Path:
-        """See `Files`."""
+    def path(self, name: str, *, sha256: str | None = None, url: str | None = None) -> Path:
+        """See `Files`; a place of the user's stands for other addresses too."""
         target = self._folder.joinpath(*name.split("/"))
         self._folder.mkdir(parents=True, exist_ok=True)
         with FileLock(self._folder / ".lock", timeout=_LOCK_S):
             index = _Index.read(self._folder / "index.json")
             known = index.files.get(name, {})
-            url = f"{self._base}/{quote(name)}"
+            if url is None or self._base != self.published.base.rstrip("/"):
+                url = f"{self._base}/{quote(name)}"
             if self._is_there(target, known, url) and (not self._refresh or name in self._fetched):
                 return target
             self._fetch(name, url, target, index, sha256)
@@ -178,7 +180,7 @@ class Cached(Files):
         try:
             found = download.fetch()
         except Unreachable as exc:
-            raise SourceNotFound(self._how_to_get(name, str(exc))) from exc
+            raise Unreachable(self._how_to_get(name, str(exc))) from exc
         known = index.files.get(name, {})
         before = sha256 or (known.get("sha256") if known.get("url") == url else None)
         if before is not None and found != before:
@@ -200,6 +202,9 @@ class Cached(Files):
         index.write()
 
     def _headers(self, url: str) -> dict[str, str]:
+        """What its place is sent: a token is for the place that it was given for, and no other."""
+        if not url.startswith(f"{self._base}/"):
+            return {}
         token = os.environ.get(_TOKEN_VARIABLE) if os.environ.get(PLACE_VARIABLE) else None
         own = self.published.token
         if token is None and own is not None and urlsplit(url).hostname == own.host:

@@ -28,6 +28,7 @@ class WithoutIt:
         return None if name == "reasoning_gym" else PathFinder.find_spec(name, path)
 
 
+@pytest.mark.long
 async def test_without_the_package_one_error_says_what_to_install(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -147,6 +147,7 @@ async def opened(shipped: Shipped, folder: Path) -> AsyncGenerator[Play]:
         await sessions.close()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", SHIPPED)
 async def test_no_attack_on_a_shipped_task_gets_the_full_reward(name: str, tmp_path: Path) -> None:
     """Whatever an agent deletes, plants, links or leaves running: each gets less than 1."""

@@ -30,8 +30,12 @@ SHORT_S = 2.5
 
 async def claim_in_time(server: Server, name: str) -> float:
     """Claim until it succeeds; return how long it took."""
+
+    async def is_claimed() -> bool:
+        return await server.ask("claim", name) is True
+
     start_s = time.monotonic()
-    await until(lambda: server.ask("claim", name))
+    await until(is_claimed)
     return time.monotonic() - start_s
 
 

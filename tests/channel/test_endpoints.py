@@ -168,7 +168,7 @@ async def test_a_command_is_told_where_no_task_is_in_progress(here: Served, gate
 
 
 def _caller() -> Any:
-    from hud_mcp.channel.hud_sessions import PRINCIPAL  # noqa: PLC0415
+    from hud_mcp.channel.hud_session import PRINCIPAL  # noqa: PLC0415
     from hud_mcp.session.session import Caller  # noqa: PLC0415
 
     return Caller(principal=PRINCIPAL)

@@ -294,7 +294,7 @@ async def _run(
             finally:
                 if runs is not None:
                     with anyio.move_on_after(_SETTLE_S, shield=True):
-                        progress.cut_off = await runs.settle(
+                        progress.cut_off = await runs.record_lost(
                             runs.lost or "The evaluation was interrupted."
                         )
     return runs.lost if runs is not None else None

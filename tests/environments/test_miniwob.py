@@ -47,7 +47,7 @@ def miniwob() -> Environment:
     except InvalidEnvironment as exc:
         if "not installed" not in str(exc):
             raise
-        pytest.skip("not on this machine: MiniWoB++")
+        pytest.skip("MiniWoB++ is not installed")
     return loaded
 
 

@@ -16,7 +16,7 @@ import orjson
 
 from hud_mcp.errors import InvalidTask
 from hud_mcp.loading.importers import osworld_steps as steps
-from hud_mcp.loading.importers.download import NotPublished, Refused, Unreachable
+from hud_mcp.loading.importers.download import NotPublished, TokenNeeded, Unreachable
 from hud_mcp.loading.importers.files import Files, InFolder, keep_file
 from hud_mcp.loading.importers.osworld_steps import several, words
 from hud_mcp.loading.importers.rows import Choice, row, row_id
@@ -251,7 +251,7 @@ class _Downloads:
         except Unreachable as exc:
             self._unreachable.add(host)
             raise _Missing(f"its files are at {host}, which cannot be reached") from exc
-        except (NotPublished, Refused) as exc:
+        except (NotPublished, TokenNeeded) as exc:
             raise _Missing(f"its files are at {host}, and are not given or not there") from exc
         with found.open("rb") as file:
             begins = file.read(64).lstrip().lower()

@@ -65,7 +65,7 @@ def job_data(
             "statistics": [],
             "contexts": None,
         }
-    runs = [_Run(t) for t in found]
+    runs = [_Figured(t) for t in found]
     rows_of = list(tasks)
     clusters = clusters_of([*rows_of, *(run.task for run in counting(runs))])
     figures = job_statistics(
@@ -89,7 +89,7 @@ def job_data(
     }
 
 
-class _Run:
+class _Figured:
     """A trajectory as its figures are computed from it."""
 
     def __init__(self, found: Trajectory | TrajectorySummary) -> None:

@@ -201,13 +201,8 @@ SHIPPED = {
     ),
     "osworld": Shipped(of_osworld, "tr a-z A-Z < ~/b.txt > ~/a.txt"),
 }  # fmt: skip
-PROVED = ("gaia", "intercode", "osworld")
-"""Those whose worlds are as that of `agentbench-os`: `make prove` attacks them."""
-
-each_shipped = pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=pytest.mark.prove) if name in PROVED else name for name in SHIPPED],
-)
+ALIKE = ("gaia", "intercode", "osworld")
+"""Those whose worlds are as that of `agentbench-os`."""
 
 
 @pytest.fixture(autouse=True)
@@ -242,7 +237,8 @@ async def opened(shipped: Shipped, folder: Path) -> AsyncGenerator[Play]:
         await sessions.close()
 
 
-@each_shipped
+@pytest.mark.long
+@pytest.mark.parametrize("name", SHIPPED)
 async def test_no_attack_on_a_shipped_task_gets_the_full_reward(name: str, tmp_path: Path) -> None:
     """Whatever an agent deletes, plants, links or leaves running: each gets less than 1."""
     shipped = SHIPPED[name]
@@ -266,7 +262,10 @@ async def test_no_attack_on_a_shipped_task_gets_the_full_reward(name: str, tmp_p
     assert ungraded == {}
 
 
-@each_shipped
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.long) if name in ALIKE else name for name in SHIPPED],
+)
 async def test_an_honest_solution_of_a_shipped_task_gets_it(name: str, tmp_path: Path) -> None:
     """Also where it leaves behind what attacks do: programs, links, a repository, a daemon."""
     shipped = SHIPPED[name]
@@ -282,7 +281,7 @@ async def test_an_honest_solution_of_a_shipped_task_gets_it(name: str, tmp_path:
 def test_every_shipped_environment_with_a_shell_is_attacked() -> None:
     """One that is added later is named here, or this fails."""
     if find_spec("miniwob") is None:
-        pytest.skip("not on this machine: MiniWoB++, which one of the environments loads")
+        pytest.skip("MiniWoB++ is not installed, which one of the environments loads")
     names = set(SHIPPED) & set(shipped_environments())
     with_shell = {
         name

@@ -62,7 +62,7 @@ TIMED = (
     ("goto", "hud_mcp.worlds.browser.world", "BrowserWorld.goto"),
     ("its navigation", "hud_mcp.worlds.browser.commands", "Commands.visit"),
     ("an action", "hud_mcp.worlds.browser.world", "BrowserWorld.act"),
-    ("settling", "hud_mcp.worlds.browser.world", "settle"),
+    ("settling", "hud_mcp.worlds.browser.world", "wait_until_idle"),
     ("text", "hud_mcp.worlds.browser.view", "read_page"),
     ("picture", "hud_mcp.worlds.browser.view", "take_picture"),
     ("close a page", "hud_mcp.worlds.browser.world", "BrowserWorld.close"),

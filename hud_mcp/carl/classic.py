@@ -26,7 +26,7 @@ from gymnasium.envs.classic_control.mountain_car import MountainCarEnv
 from gymnasium.envs.classic_control.pendulum import PendulumEnv
 
 from hud_mcp.carl.environment import CARLEnv
-from hud_mcp.carl.isolation import adopt, private_class
+from hud_mcp.carl.isolation import isolated_class, set_class
 from hud_mcp.context import Context, ContextFeature
 
 __all__ = [
@@ -94,8 +94,8 @@ class CARLCartPole(CARLEnv):
             )
         )
 
-    def _adopt(self, unwrapped: Any) -> None:
-        adopt(unwrapped, _CartPole)
+    def _isolate(self, unwrapped: Any) -> None:
+        set_class(unwrapped, _CartPole)
 
     def _update_context(self) -> None:
         super()._update_context()
@@ -171,10 +171,10 @@ class CARLAcrobot(CARLEnv):
             )
         )
 
-    def _adopt(self, unwrapped: Any) -> None:
-        turning, _ = private_class(AcrobotEnv, acrobot, {"wrap": _wrap})
-        adopt(unwrapped, turning)
-        adopt(unwrapped, _Acrobot)
+    def _isolate(self, unwrapped: Any) -> None:
+        turning, _ = isolated_class(AcrobotEnv, acrobot, {"wrap": _wrap})
+        set_class(unwrapped, turning)
+        set_class(unwrapped, _Acrobot)
 
     def _state_space(self, contexts: Mapping[Any, Context]) -> spaces.Space[Any]:
         start = ("INITIAL_VELOCITY_LOWER", "INITIAL_VELOCITY_UPPER")
@@ -259,8 +259,8 @@ class CARLMountainCar(CARLEnv):
             ),
         }
 
-    def _adopt(self, unwrapped: Any) -> None:
-        adopt(unwrapped, _MountainCar)
+    def _isolate(self, unwrapped: Any) -> None:
+        set_class(unwrapped, _MountainCar)
 
     def _state_space(self, contexts: Mapping[Any, Context]) -> spaces.Space[Any]:
         return _car_space(contexts)
@@ -297,8 +297,8 @@ class CARLMountainCarContinuous(CARLEnv):
             ),
         }
 
-    def _adopt(self, unwrapped: Any) -> None:
-        adopt(unwrapped, _ContinuousMountainCar)
+    def _isolate(self, unwrapped: Any) -> None:
+        set_class(unwrapped, _ContinuousMountainCar)
 
     def _state_space(self, contexts: Mapping[Any, Context]) -> spaces.Space[Any]:
         return _car_space(contexts)
@@ -343,8 +343,8 @@ class CARLPendulum(CARLEnv):
             )
         )
 
-    def _adopt(self, unwrapped: Any) -> None:
-        adopt(unwrapped, _Pendulum)
+    def _isolate(self, unwrapped: Any) -> None:
+        set_class(unwrapped, _Pendulum)
 
     def _state_space(self, contexts: Mapping[Any, Context]) -> spaces.Space[Any]:
         starts = [float(context["initial_velocity_max"]) for context in contexts.values()]

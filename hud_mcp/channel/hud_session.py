@@ -10,7 +10,10 @@ from hud_mcp.record.trajectory import Receipt
 from hud_mcp.session.random_hex import random_hex
 from hud_mcp.session.session import Session
 
-__all__ = ["HudSession", "Speaker", "new_session_id", "task_session_id"]
+__all__ = ["PRINCIPAL", "HudSession", "Speaker", "new_session_id", "task_session_id"]
+
+PRINCIPAL = "hud-channel"
+"""Whose the channel's sessions are: an id of theirs opens nothing over MCP, nor the reverse."""
 
 _UNTOLD_S = 3600.0
 """How long a grade that nobody received is kept for who asks without an id."""
@@ -30,7 +33,7 @@ class HudSession:
     Args:
         session_id: Its id.
         count: How many ids of tasks it has used before.
-        held: What its current task is known by, where an earlier process on the store began
+        task: What its current task is known by, where an earlier process on the store began
             it: the id of the task's session while that goes on, else its receipt.
 
     Attributes:
@@ -39,15 +42,15 @@ class HudSession:
     """
 
     def __init__(
-        self, session_id: str, *, count: int = 0, held: str | Receipt | None = None
+        self, session_id: str, *, count: int = 0, task: str | Receipt | None = None
     ) -> None:
         self.id = session_id
         self.starting = asyncio.Lock()
         self._speaker: Speaker | None = None
         self._count = count
         self._session: Session | None = None
-        self._stored = held if isinstance(held, str) else None
-        self._receipt = held if isinstance(held, Receipt) else None
+        self._stored = task if isinstance(task, str) else None
+        self._receipt = task if isinstance(task, Receipt) else None
         self._untold_s: float | None = None
 
     @property
@@ -130,7 +133,7 @@ class HudSession:
         """Have the id that was used last used again: nothing is recorded under it."""
         self._count -= 1
 
-    def hold(self, found: Session | Receipt) -> None:
+    def assign(self, found: Session | Receipt) -> None:
         """Hold a task by its session, or by its receipt where it has ended."""
         self._stored = None
         if isinstance(found, Receipt):

@@ -15,6 +15,7 @@ from hud_mcp.analysis.task_statistics import TaskStatistics
 from hud_mcp.analysis.tries import counting, outcome_class
 from hud_mcp.cli.finite import FiniteFloat
 from hud_mcp.cli.output import cell, make_console, make_table, number, tone_style, when
+from hud_mcp.loading.protocols import PROTOCOL, recorded_protocol
 from hud_mcp.loading.provenance import LEFT_OUT, clusters_of, recorded_left_out
 from hud_mcp.outcome import NOT_BEGUN
 from hud_mcp.record.job import Job
@@ -225,8 +226,10 @@ def _print_job(job: Job, figures: JobStatistics, by_id: dict[str, TrajectorySumm
 
 def _print_metadata(console: Console, job: Job) -> None:
     for name, value in job.metadata.items():
-        if name != LEFT_OUT:
+        if name not in (LEFT_OUT, PROTOCOL):
             console.print(cell(f"{name}: {value}", "dim"))
+    if (protocol := recorded_protocol(job.metadata)) is not None:
+        console.print(cell(str(protocol), "dim"), soft_wrap=True)
     for each in recorded_left_out(job.metadata):
         more = each.count - len(each.names)
         names = ", ".join(each.names) + (f" and {more} more" if more else "")

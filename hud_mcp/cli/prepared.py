@@ -1,7 +1,8 @@
 """A job of `hud-mcp eval` before it runs: a new one, or one that is taken up again."""
 
+import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from hud_mcp.environment import Environment
 from hud_mcp.errors import HudMcpError, InvalidTask
 from hud_mcp.loading.contexts import contexts_for, spread
 from hud_mcp.loading.importers.rows import count
+from hud_mcp.loading.protocols import PROTOCOL, PROTOCOLS, TIMEOUT_S, Conduct, ProtocolRecord
 from hud_mcp.loading.provenance import (
     LEFT_OUT,
     UNUSED,
@@ -69,6 +71,7 @@ async def begin_job(store: Store, options: Mapping[str, Any]) -> Prepared:
     if not len(tasks):
         raise HudMcpError(f"{path} holds no tasks. Write one as JSON on each line.")
     chosen, left_out = _runnable(_chosen(tasks, path, options))
+    chosen, conduct, protocol = _as_published(chosen, tasks, options)
     how = RunOptions(
         agent=options["agent"],
         agent_command=options["agent_command"],
@@ -79,14 +82,15 @@ async def begin_job(store: Store, options: Mapping[str, Any]) -> Prepared:
             )
         ),
         folder=str(Path.cwd()),
-        timeout_s=options["timeout"],
-        max_steps=options["max_steps"],
+        timeout_s=conduct.timeout_s or (TIMEOUT_S if protocol else options["timeout"]),
+        max_steps=conduct.max_steps,
         max_concurrent=options["max_concurrent"],
         retries=options["retries"],
         seed=options["seed"],
         image=options["image"],
         contexts=options["contexts"],
         context_selector=options["context_selector"] if options["contexts"] else None,
+        protocol=options["protocol"],
         allow=read_hosts(options["allow"]),
     )
     chosen, unsolved = _solvable(how, chosen)
@@ -100,6 +104,8 @@ async def begin_job(store: Store, options: Mapping[str, Any]) -> Prepared:
         metadata[UNUSED] = unused.model_dump(mode="json")
     if left_out:
         metadata[LEFT_OUT] = [each.model_dump(mode="json") for each in left_out]
+    if protocol is not None:
+        metadata[PROTOCOL] = protocol.model_dump(mode="json")
     agent = how.agent or command_name(how.agent_command or "", Path(how.folder))
     job = Job(
         name=options["name"] or f"{tasks.name} {agent}",
@@ -178,6 +184,31 @@ def _runnable(tasks: Taskset) -> tuple[Taskset, list[LeftOut]]:
         raise HudMcpError(f"None of {counted.rows} tasks of {tasks.name} runs here: {why}.")
     without = ((task, why) for task in tasks if (why := why_not_runnable(task)) is not None)
     return tasks.filter(lambda task: why_not_runnable(task) is None), leave_out(without)
+
+
+def _as_published(
+    chosen: Taskset, whole: Taskset, options: Mapping[str, Any]
+) -> tuple[Taskset, Conduct, ProtocolRecord | None]:
+    """The rows as the protocol that is wanted has them, how they are run, and what differs.
+
+    Raises:
+        InvalidTask: A row is none of that benchmark.
+    """
+    conduct = Conduct(
+        max_steps=options["max_steps"],
+        timeout_s=options["own_timeout"],
+        contexts=options["contexts"],
+        judge=os.environ.get("HUD_MCP_JUDGE_MODEL", ""),
+        judge_url=os.environ.get("HUD_MCP_JUDGE_URL", ""),
+    )
+    if options["protocol"] is None:
+        return chosen, conduct, None
+    protocol = PROTOCOLS[options["protocol"]]
+    if conduct.max_steps is None:
+        conduct = replace(conduct, max_steps=protocol.max_steps)
+    rows = [protocol.published(task, conduct) for task in chosen]
+    made = Taskset(rows, name=chosen.name, id=chosen.id, description=chosen.description)
+    return made, conduct, protocol.record(rows, conduct, whole=count(whole).runnable)
 
 
 def _spread(

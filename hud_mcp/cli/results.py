@@ -11,6 +11,7 @@ from hud_mcp.analysis.statistics import JobStatistics, job_statistics
 from hud_mcp.analysis.task_statistics import TaskStatistics
 from hud_mcp.analysis.tries import counting, outcome_class
 from hud_mcp.cli.output import cell, make_table, tone_style
+from hud_mcp.loading.protocols import recorded_protocol
 from hud_mcp.loading.provenance import clusters_of, recorded_left_out, recorded_unused
 from hud_mcp.outcome import NOT_BEGUN, Counts
 from hud_mcp.record.job import Job
@@ -138,6 +139,8 @@ def print_results(console: Console, results: Results) -> None:
         others = f"{left} more like these, and all others" if left > 0 else "The other tasks"
         text = f"{others} are in `hud-mcp jobs {results.job.id}`."
         console.print(cell(text, "dim"))
+    if (protocol := recorded_protocol(results.job.metadata)) is not None:
+        console.print("\n", cell(str(protocol)), sep="", soft_wrap=True)
     console.print(f"\n{results.figures}\n", markup=False, soft_wrap=True)
     if left_out := recorded_left_out(results.job.metadata):
         number = sum(each.count for each in left_out)

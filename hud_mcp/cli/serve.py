@@ -299,7 +299,7 @@ async def _live_pages(options: dict[str, Any], sessions: Any) -> AsyncGenerator[
         yield
         return
     listener = listen(LOOPBACK, options["live"])
-    sessions.live_base = base_url(LOOPBACK, port_of(listener))
+    sessions.serve_live_at(base_url(LOOPBACK, port_of(listener)))
     logger.info("live pages are at %s/live/", sessions.live_base)
     routes = surfaces.live_routes(
         sessions.store, hosts=surfaces.Hosts(LOOPBACK), log=options["live_log"]
@@ -331,7 +331,7 @@ async def _serve_http(
     public = options["public_url"]
 
     def announce(url: str) -> None:
-        sessions.live_base = public or base_url(host, urlsplit(url).port or 0)
+        sessions.serve_live_at(public or base_url(host, urlsplit(url).port or 0))
         click.echo(f"HUD_MCP_URL={url}", file=printed)
         if channel is not None:
             click.echo(f"HUD_SERVE_PORT={channel}", file=printed)

@@ -74,7 +74,7 @@ class Runs:
         """Work on all of them. A failed one is data, not an exception.
 
         If this call is cancelled, answers that are being graded have a moment to get their
-        grade; the rest stays under way, for `settle`.
+        grade; the rest stays under way, for `record_lost`.
         """
         queue = iter(planned)
         self._contention.start()
@@ -85,7 +85,7 @@ class Runs:
         finally:
             self._contention.stop()
 
-    async def settle(self, reason: str) -> int:
+    async def record_lost(self, reason: str) -> int:
         """Record what is still under way as lost; call it once the server has ended.
 
         Returns:
@@ -183,10 +183,10 @@ async def end_as_lost(store: Store, trajectory_id: str, reason: str) -> bool:
         StoreFailed: Nothing was written.
     """
     claimed = await store.claim_session(trajectory_id)
-    held = await store.load_session(trajectory_id)
-    receipt = held.trajectory.receipt
+    stored = await store.load_session(trajectory_id)
+    receipt = stored.trajectory.receipt
     if not claimed or receipt is not None:
         return receipt is not None
-    receipt = receipt_of_stored(held, SessionEnd(Outcome.LOST, error=reason, told=reason))
+    receipt = receipt_of_stored(stored, SessionEnd(Outcome.LOST, error=reason, told=reason))
     await store.end_session(trajectory_id, receipt)
     return True

@@ -9,7 +9,7 @@ from hud_mcp.session.caller import Caller
 from hud_mcp.session.capacity import Capacity
 from hud_mcp.session.catalogue import Catalogue
 from hud_mcp.session.factory import SessionFactory
-from hud_mcp.session.leaving import Leaving, WayIn
+from hud_mcp.session.leaving import Leaving, OpenEndpoints
 from hud_mcp.session.lifecycle import Lifecycle
 from hud_mcp.session.limits import Limits
 from hud_mcp.session.reaper import Reaper
@@ -52,7 +52,6 @@ class Sessions:
         roster: Who is here.
         held, untouched: The roster's.
         here: The search's.
-        live_base: Where the live pages of sessions are served, or None.
 
     Raises:
         InvalidTask: A listed task names an environment, a template or an argument that is
@@ -85,7 +84,7 @@ class Sessions:
         self.reward_policy = reward_policy
         self.job_id = job_id
         self.record: RecordMode | None = record
-        self.live_base: str | None = None
+        self._live_base: str | None = None
         self._lifecycle, self._shared, self.roster = Lifecycle(), Shared(), Roster()
         roster = self.roster
         self.held, self.untouched = roster.held, roster.untouched
@@ -125,6 +124,19 @@ class Sessions:
         Without it, that begins with the first session.
         """
         self._sweep.begin()
+
+    @property
+    def live_base(self) -> str | None:
+        """Where the live pages of sessions are served, or None."""
+        return self._live_base
+
+    def serve_live_at(self, base: str) -> None:
+        """Say where the live pages of sessions are served from now on.
+
+        Args:
+            base: The address that they begin with.
+        """
+        self._live_base = base
 
     async def initialize(self, environment: Environment) -> None:
         """Run an environment's initialize hooks, once in the life of the process.
@@ -235,18 +247,18 @@ class Sessions:
         """
         return await self._search.resume(trajectory_id)
 
-    async def close(self, ways_in: Iterable[WayIn] = ()) -> None:
+    async def close(self, endpoints: Iterable[OpenEndpoints] = ()) -> None:
         """Leave every session to the next server, within a bound, then close what worlds share.
 
         What runs has a moment to come to its end. A session that no other process could bring
         back ends as lost; one that was only offered, and never acted on, as expired.
 
         Args:
-            ways_in: What lets in to the worlds beside the calls of their sessions: closed first.
+            endpoints: What leads to the worlds beside the calls of their sessions: closed first.
         """
         self._capacity.close()
         self._resumption.stop()
         self._sweep.stop()
         self._reaper.stop()
         self._shared.contention.stop()
-        await self._leaving.close(ways_in)
+        await self._leaving.close(endpoints)

@@ -16,7 +16,7 @@ import anyio.to_thread
 
 from hud_mcp.errors import HudMcpError, StoreFailed
 from hud_mcp.store import sql
-from hud_mcp.store.changes import Change, make_together
+from hud_mcp.store.changes import Change, commit_batch
 from hud_mcp.store.lease import Lease
 from hud_mcp.store.screenshots import save_file
 
@@ -61,7 +61,7 @@ class Writer:
 
     Args:
         open_engine: Returns the open database, and opens it where it is not.
-        lease: Of this server; while it is held, the thread gives its signs of life.
+        lease: Of this server; while it is registered, the thread gives its signs of life.
         shown: What the log calls the database.
     """
 
@@ -130,12 +130,12 @@ class Writer:
         beat_at_s = 0.0
         while True:
             batch, stopping = self._gather(beat_at_s)
-            held = self._lease.is_held
+            was_registered = self._lease.is_registered
             if batch:
                 self._commit(batch)
-            if self._lease.is_held and not held:  # entering was a sign of life
+            if self._lease.is_registered and not was_registered:  # registering was a sign of life
                 beat_at_s = time.monotonic() + self._lease.beat_s
-            elif self._lease.is_held and time.monotonic() >= beat_at_s:
+            elif self._lease.is_registered and time.monotonic() >= beat_at_s:
                 next_s = self._lease.beat_s if self._beat() else _BEAT_AGAIN_S
                 beat_at_s = time.monotonic() + next_s
             if stopping:
@@ -149,7 +149,7 @@ class Writer:
     def _gather(self, until_s: float) -> tuple[list[Write], bool]:
         """Take what waits; return it, and whether the thread was asked to end after it."""
         batch: list[Write] = []
-        wait_s = max(0.0, until_s - time.monotonic()) if self._lease.is_held else None
+        wait_s = max(0.0, until_s - time.monotonic()) if self._lease.is_registered else None
         try:
             item = self._queue.get(timeout=wait_s)
             while item is not None:
@@ -194,7 +194,7 @@ class Writer:
         """Make writes durable and tell of it; return why it could not be."""
         left = _TRIES
         while True:
-            held = self._lease.is_held
+            was_registered = self._lease.is_registered
             try:
                 for write in batch:
                     for path, data in write.files:
@@ -203,7 +203,7 @@ class Writer:
                     results = self._make(driver, batch)
             except Exception as exc:  # noqa: BLE001  # were the thread to end, every write would hang
                 self._lease.conclude(committed=False)
-                if not held:  # an entry was made in the transaction that failed
+                if not was_registered:  # it was registered in the transaction that failed
                     self._lease.forget()
                 left -= 1
                 if not (left and sql.engine.passes(exc)):
@@ -216,7 +216,7 @@ class Writer:
     def _make(self, driver: "Driver", batch: list[Write]) -> list[Any]:
         """Make the changes of some writes; return what each one's caller is given."""
         if len(batch) > 1:
-            return make_together(driver, self._lease, [write.change for write in batch])
+            return commit_batch(driver, self._lease, [write.change for write in batch])
         change = batch[0].change
         if callable(change):
             return [change(driver.connection)]
@@ -262,7 +262,7 @@ class Writer:
         return True
 
     def _leave(self) -> None:
-        if not self._lease.is_held:
+        if not self._lease.is_registered:
             return
         try:
             with self._transaction() as driver:

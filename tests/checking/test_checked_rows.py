@@ -24,6 +24,7 @@ def judged(folder: Path, *words: str, status: int) -> dict[str, dict[str, Any]]:
     return verdicts(folder, "rows.jsonl", "--env", place, "--repeat", "1", *words, status=status)
 
 
+@pytest.mark.long
 def test_rows_are_judged_by_what_they_say_and_hide(tmp_path: Path) -> None:
     """Each by its own: what it expects of answers, what it tells, and what is not there."""
     write(
@@ -57,6 +58,7 @@ def test_rows_are_judged_by_what_they_say_and_hide(tmp_path: Path) -> None:
     assert "has no template 'river'" in found["unknown"]["reasons"][0]
 
 
+@pytest.mark.long
 def test_a_row_of_huds_is_solved_by_the_calls_of_its_validation(tmp_path: Path) -> None:
     """They stand for an oracle; calls that do not solve it fail it, and other things are named."""
 
@@ -76,6 +78,7 @@ def test_a_row_of_huds_is_solved_by_the_calls_of_its_validation(tmp_path: Path) 
     assert "is no call of a tool" in found["odd"]["reasons"][0]
 
 
+@pytest.mark.long
 def test_a_prompt_is_unproven_and_strict_fails_on_that(tmp_path: Path) -> None:
     """Nobody can solve it here; that is no fault of it, unless everything is to be proven."""
     row: dict[str, Any] = {"id": "paris", "prompt": "Which country is Paris in?"}

@@ -91,6 +91,7 @@ def test_a_set_is_shown_by_its_counts_and_a_row_whole(here: Path) -> None:
         file.write(b"\n" + orjson.dumps(row | {"metadata": {"not_runnable": "it needs a desktop"}}))
     shown = run("taskset", "show", "mine").output
     assert "mine: 5 rows, 4 runnable here." in shown
+    assert "mine: 5 rows fit their environments." in run("taskset", "validate", "mine").output
     assert "splits: train (2), test (2)" in shown
     assert "1  it needs a desktop" in shown
     assert json.loads(run("taskset", "show", "mine", "q1").output)["id"] == "q1"

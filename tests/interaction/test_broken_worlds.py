@@ -98,6 +98,7 @@ async def crash(session: Session) -> None:
     await until(lambda: world.died is not None)
 
 
+@pytest.mark.long
 @pytest.mark.browser
 async def test_a_page_that_crashes_disturbs_its_own_session_alone(tmp_path: Path) -> None:
     """Its session comes back with what was saved; another one on the same browser sees nothing."""
@@ -134,6 +135,7 @@ async def test_an_answer_to_a_page_that_has_crashed_is_graded_on_one_that_lives(
         assert (receipt.outcome, receipt.reward, receipt.error) == (Outcome.GRADED, 1.0, None)
 
 
+@pytest.mark.long
 @pytest.mark.browser
 @pytest.mark.parametrize("how", ["remove", "open", "hang"])
 async def test_an_answer_is_taken_whatever_the_agent_did_to_its_page(

@@ -84,6 +84,7 @@ async def converse(peer: Peer) -> None:
         assert all(s.screenshot is not None for s in record.steps if not s.error)
 
 
+@pytest.mark.long
 async def test_sessions_go_on_whose_browser_was_killed(tmp_path: Path) -> None:
     """Each is told so once, on a browser of the server's next; all are graded right."""
     with http_server(tmp_path, (PAGE,)) as server:
@@ -130,6 +131,7 @@ def kill_browser(server: int) -> bool:
     return bool(browsers)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("how", ["eof", "kill"])
 async def test_no_browser_outlives_its_server(tmp_path: Path, how: str) -> None:
     """Neither a client that leaves nor a killed server leaves a Chromium behind."""

@@ -115,6 +115,7 @@ async def work(peer: Peer, session: str) -> None:
     ])  # fmt: skip
 
 
+@pytest.mark.long
 async def test_a_client_gets_such_a_task_as_any_other(client: Peer) -> None:
     """Listed, offered as a prompt, started, acted on, answered, graded and recorded."""
     listed = await client.ok("list_tasks")
@@ -298,6 +299,7 @@ async def bird(tmp_path_factory: pytest.TempPathFactory, taskset: str) -> AsyncI
         yield found
 
 
+@pytest.mark.long
 async def test_a_killed_server_takes_no_such_task_with_it(bird: Phoenix) -> None:
     """After each call: the setup is made again, what was done is done, and the grade is right."""
     with anyio.fail_after(BOUND_S):
@@ -468,6 +470,7 @@ async def command(folder: Path, *words: str) -> tuple[int, str]:
     return done.returncode, done.stdout.decode()
 
 
+@pytest.mark.long
 async def test_a_job_of_such_tasks_is_run_shown_exported_and_graded_again(tmp_path: Path) -> None:
     """`eval`, `jobs`, `trace`, `view`'s pages, `export` and `regrade`."""
     key = tmp_path / "key"
@@ -531,6 +534,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("change", "said"), BAD[:5] + BAD[6:], ids=str)
 @pytest.mark.parametrize("what", ["eval", "serve"])
 async def test_a_bad_row_stops_everything_with_its_file_line_and_field(
@@ -551,6 +555,7 @@ async def test_a_bad_row_stops_everything_with_its_file_line_and_field(
     assert not (tmp_path / "store.sqlite3").exists()
 
 
+@pytest.mark.long
 async def test_files_of_every_kind_can_be_served_run_and_listed(tmp_path: Path) -> None:
     """`serve --taskset`, `eval` and `tasks` take .json and .py as well, and both at once.
 

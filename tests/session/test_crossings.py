@@ -648,6 +648,7 @@ async def test_a_grade_that_stands_is_the_one_that_is_told(tmp_path: Path) -> No
         await other.close()
 
 
+@pytest.mark.long
 async def test_an_end_that_another_server_owns_stops_nothing_else(tmp_path: Path) -> None:
     """A session whose end could not be written was taken over: the others expire as they would."""
     store = tmp_path / "s.sqlite3"
@@ -663,6 +664,7 @@ async def test_an_end_that_another_server_owns_stops_nothing_else(tmp_path: Path
         assert not taken.owes
 
 
+@pytest.mark.long
 async def test_one_damaged_record_keeps_no_other_answer_from_its_grade(tmp_path: Path) -> None:
     """A server that goes on with what others left is not stopped by the first that fails."""
     moments, store = Moments(), tmp_path / "s.sqlite3"

@@ -227,6 +227,7 @@ async def test_calls_at_once_happen_in_the_order_in_which_they_came(
             await served(sessions, session, ME, check)
 
 
+@pytest.mark.long
 async def test_who_comes_as_it_is_ready_is_not_let_in_before_those_who_wait(
     tmp_path: Path,
 ) -> None:
@@ -535,6 +536,7 @@ async def test_time_that_a_bringing_back_takes_ends_no_session_under_it(
             assert (await record(sessions, trajectory)).outcome == Outcome.EXPIRED
 
 
+@pytest.mark.long
 async def test_two_servers_of_one_store_bring_a_session_back_once(tmp_path: Path) -> None:
     """One resumes it; the other says that it does, and does nothing in it."""
     moments, store = Moments(), tmp_path / "s.sqlite3"
@@ -561,6 +563,7 @@ async def test_two_servers_of_one_store_bring_a_session_back_once(tmp_path: Path
             assert len((await record(one, trajectory)).steps) == 4
 
 
+@pytest.mark.long
 async def test_a_session_that_its_own_server_let_go_of_is_brought_back_there(
     tmp_path: Path,
 ) -> None:

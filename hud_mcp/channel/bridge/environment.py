@@ -78,7 +78,7 @@ class BridgedEnvironment(Environment):
         )
         for note in notes:
             logger.warning("%s of %s", note, origin)
-        self.notes = tuple(notes)
+            self.tell_agents(note)
 
     @cached_property
     def digest(self) -> str:

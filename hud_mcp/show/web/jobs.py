@@ -10,6 +10,7 @@ from hud_mcp.analysis.generalisation import generalisation
 from hud_mcp.analysis.statistics import JobStatistics, job_statistics
 from hud_mcp.analysis.tries import counting
 from hud_mcp.clipping import clip_json
+from hud_mcp.loading.protocols import recorded_protocol
 from hud_mcp.loading.provenance import clusters_of, recorded_left_out, recorded_unused
 from hud_mcp.outcome import outcome_classes
 from hud_mcp.record.job import Job
@@ -64,7 +65,7 @@ def job_data(
             "statistics": [],
             "contexts": None,
         }
-    runs = [_Run(t) for t in found]
+    runs = [_Figured(t) for t in found]
     rows_of = list(tasks)
     clusters = clusters_of([*rows_of, *(run.task for run in counting(runs))])
     figures = job_statistics(
@@ -88,7 +89,7 @@ def job_data(
     }
 
 
-class _Run:
+class _Figured:
     """A trajectory as its figures are computed from it."""
 
     def __init__(self, found: Trajectory | TrajectorySummary) -> None:
@@ -140,7 +141,8 @@ def _figure(name: str, estimate: Estimate) -> Json:
 def _job(job: Job | None) -> Json:
     if job is None:
         return {"id": "", "name": "Sessions without a job", "taskset": None, "agent": None,
-                "created_at": None, "metadata": None, "damage": None}  # fmt: skip
+                "created_at": None, "metadata": None, "damage": None, "protocol": None}  # fmt: skip
+    protocol = recorded_protocol(job.metadata)
     return {
         "id": job.id,
         "name": job.name,
@@ -149,6 +151,7 @@ def _job(job: Job | None) -> Json:
         "created_at": iso(job.created_at),
         "metadata": clip_json(job.metadata),
         "damage": job.damage,
+        "protocol": None if protocol is None else str(protocol),
     }
 
 

@@ -21,7 +21,7 @@ from hud_mcp.analysis.tries import outcome_class
 from hud_mcp.clipping import clip_and_count
 from hud_mcp.errors import StoreFailed
 from hud_mcp.record.trajectory import ScreenshotRecord, TrajectoryStep, TrajectorySummary, live_url
-from hud_mcp.show.web.auth import Gate, Hosts
+from hud_mcp.show.web.auth import Auth, Hosts
 from hud_mcp.show.web.pages import live_page
 from hud_mcp.show.web.responses import asset_route, html_answer, not_found, picture_answer
 from hud_mcp.show.web.steps import StepRows
@@ -76,8 +76,8 @@ def live_routes(store: Store, *, hosts: Hosts, log: bool = False) -> list[BaseRo
         ]
     )
     return [
-        Mount("/live", app=Gate(pages, hosts=hosts)),
-        Mount("/assets", app=Gate(Router([asset_route]), hosts=hosts)),
+        Mount("/live", app=Auth(pages, hosts=hosts)),
+        Mount("/assets", app=Auth(Router([asset_route]), hosts=hosts)),
     ]
 
 

@@ -11,8 +11,8 @@ from hud_mcp.egress import AllowList
 from hud_mcp.errors import ActionFailed, did_you_mean
 from hud_mcp.worlds.browser import libraries
 from hud_mcp.worlds.browser.devtools import is_end, send
+from hud_mcp.worlds.browser.idle import NAVIGATION_BOUND_S, wait_until_idle
 from hud_mcp.worlds.browser.proxy import LOADED_URL, SITE_HOST, SITE_URL
-from hud_mcp.worlds.browser.settle import NAVIGATION_BOUND_S, settle
 from hud_mcp.worlds.browser.tab import Tab
 from hud_mcp.worlds.browser.tabs import DialogRule, Tabs
 from hud_mcp.worlds.browser.target import find_element
@@ -210,7 +210,7 @@ class Commands:
         """
         mark = tab.mark()
         status = await self.visit(tab.page, address)
-        await settle(tab, mark)
+        await wait_until_idle(tab, mark)
         await whole(tab.page, NAVIGATION_BOUND_S * 1000 * tab.patience())
         if status is not None and status >= FIRST_ERROR and status not in allow_status:
             raise ActionFailed(

@@ -88,7 +88,7 @@ class DesktopWorld:
             text = f"The pointer is at ({at.x:g}, {at.y:g})."
             return ActionEffect(text=text, info={"point": {"x": at.x, "y": at.y}})
         await self._perform(action)
-        await self._settle()
+        await self._wait_until_idle()
         return ActionEffect(place=action.point if isinstance(action, Targeted) else None)
 
     async def observe(self, look: Look) -> Observation:
@@ -240,7 +240,7 @@ class DesktopWorld:
                 for keysym in reversed(down):
                     self._vnc.key(keysym, down=False)
 
-    async def _settle(self) -> None:
+    async def _wait_until_idle(self) -> None:
         """Wait until the screen has been still for a moment, within a bound."""
         with anyio.move_on_after(_SETTLE_BOUND_S):
             still = False

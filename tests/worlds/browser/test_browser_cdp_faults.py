@@ -160,6 +160,7 @@ async def test_a_message_that_is_too_long_ends_its_connection(
         assert await works(client)
 
 
+@pytest.mark.long
 async def test_a_client_that_does_not_read_is_dropped(
     browse: Browse, server: CdpServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -187,6 +188,7 @@ async def test_a_client_that_does_not_read_is_dropped(
     assert "Here" in ((await world.observe(Look())).text or "")
 
 
+@pytest.mark.long
 async def test_one_long_answer_reaches_a_client_that_reads(
     browse: Browse, server: CdpServer
 ) -> None:
@@ -239,6 +241,7 @@ async def test_two_clients_at_once_do_not_disturb_each_other(
         assert not two.events
 
 
+@pytest.mark.long
 async def test_there_are_bounds_on_clients_sessions_and_pages(
     browse: Browse, server: CdpServer
 ) -> None:

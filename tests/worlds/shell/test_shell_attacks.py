@@ -147,6 +147,7 @@ async def opened(shipped: Shipped, folder: Path) -> AsyncGenerator[Play]:
         await sessions.close()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", SHIPPED)
 async def test_no_attack_on_a_shipped_task_gets_the_full_reward(name: str, tmp_path: Path) -> None:
     """Whatever an agent deletes, plants, links or leaves running: each gets less than 1."""
@@ -186,7 +187,7 @@ async def test_an_honest_solution_of_a_shipped_task_gets_it(name: str, tmp_path:
 def test_every_shipped_environment_with_a_shell_is_attacked() -> None:
     """One that is added later is named here, or this fails."""
     if find_spec("miniwob") is None:
-        pytest.skip("not on this machine: MiniWoB++, which one of the environments loads")
+        pytest.skip("MiniWoB++ is not installed, which one of the environments loads")
     of_public_sets = {"agentbench-os", "gaia", "intercode", "osworld"}  # no row is shipped
     names = {"hud-shell", *of_public_sets} & set(shipped_environments())
     with_shell = {

@@ -37,7 +37,7 @@ class Ended:
 def main() -> int:
     """Measure, print, and fail where it took too long."""
     ones = runs([[(i * 0.6180339887) % 1] for i in range(TASKS)])
-    groups = runs([[float(i * k % 7 < 3) for k in range(8)] for i in range(TASKS // 8)])  # noqa: PLR2004  # any pattern
+    groups = runs([[float(i * k % 7 < 3) for k in range(8)] for i in range(TASKS // 8)])
     print(f"the least of {TIMES} times; beside it, so many times the bare figures")
     worst = 0.0
     for label, ended, group in (

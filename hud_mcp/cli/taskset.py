@@ -9,6 +9,7 @@ from typing import Any
 import click
 import orjson
 
+from hud_mcp.cli import inspect_sets
 from hud_mcp.cli.output import cell, make_console, make_table
 from hud_mcp.cli.places import find_sources
 from hud_mcp.errors import HudMcpError, InvalidTask
@@ -29,6 +30,9 @@ _SHOWN_REASONS = 12
 @click.group("taskset")
 def command() -> None:
     """Import public sets of tasks, and look at, check, split and sample sets."""
+
+
+command.add_command(inspect_sets.command)
 
 
 @command.command("import")

@@ -37,7 +37,7 @@ class CallCutOff(HudMcpError):
 class _Command:
     run: Callable[[], Awaitable[Any]]
     limit_s: float
-    finished: anyio.Event = field(default_factory=anyio.Event)
+    finished: asyncio.Event = field(default_factory=asyncio.Event)
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
     result: Any = None
     error: BaseException | None = None

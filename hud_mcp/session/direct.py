@@ -7,7 +7,6 @@ that finds a record still behind does not grade: the agent's work would be missi
 
 import asyncio
 import time
-from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from datetime import datetime
@@ -121,7 +120,7 @@ class DirectAccess:
         self._begun = 0
         self._snapshot_s = 0.0
         self._timer: asyncio.TimerHandle | None = None
-        self._counts: Counter[str] = Counter()
+        self._counts: dict[str, int] = {}
         self._last: datetime | None = None
         self._closed = False
 
@@ -170,7 +169,7 @@ class DirectAccess:
         """Record what was done, with a snapshot where one can be had at once."""
         if self._closed:
             return
-        self._counts[one.protocol] += 1
+        self._counts[one.protocol] = self._counts.get(one.protocol, 0) + 1
         self._last = utc_now()
         try:
             session.direct_world()

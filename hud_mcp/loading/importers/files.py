@@ -3,7 +3,6 @@
 import hashlib
 import json
 import os
-import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,7 +16,16 @@ from hud_mcp.errors import SourceNotFound
 from hud_mcp.loading.importers.download import Download, NotPublished, Unreachable
 from hud_mcp.loading.importers.published import PLACE_VARIABLE, Published
 
-__all__ = ["Cached", "Files", "InFolder", "cache_folder", "dataset_file", "keep_file", "open_files"]
+__all__ = [
+    "Cached",
+    "Files",
+    "InFolder",
+    "cache_folder",
+    "dataset_file",
+    "keep_bytes",
+    "keep_file",
+    "open_files",
+]
 
 _TOKEN_VARIABLE = "HUD_MCP_DATASETS_TOKEN"  # noqa: S105  # its name, not a token
 _LOCK_S = 600.0
@@ -271,12 +279,17 @@ def keep_file(path: Path) -> str:
 
     So a row names what its user imported, and no other file of the machine.
     """
-    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    return keep_bytes(path.read_bytes())
+
+
+def keep_bytes(data: bytes) -> str:
+    """Keep the content of a file as `keep_file` does, and return its SHA-256."""
+    digest = hashlib.sha256(data).hexdigest()
     kept = _kept(digest)
     if not kept.is_file():
         kept.parent.mkdir(parents=True, exist_ok=True)
         new = kept.with_suffix(f".{os.getpid()}")
-        shutil.copyfile(path, new)
+        new.write_bytes(data)
         new.replace(kept)
     return digest
 

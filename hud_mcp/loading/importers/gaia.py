@@ -11,7 +11,7 @@ from hud_mcp.errors import InvalidTask, SourceNotFound
 from hud_mcp.loading import libraries
 from hud_mcp.loading.importers.download import NotPublished
 from hud_mcp.loading.importers.files import Files, keep_file
-from hud_mcp.loading.importers.rows import Choice, row, row_id
+from hud_mcp.loading.importers.rows import Choice, given_file, row, row_id
 from hud_mcp.loading.importers.wording import GAIA_ASKED
 from hud_mcp.task import Task
 
@@ -20,7 +20,6 @@ __all__ = ["read"]
 GYM = "gaia"
 _YEAR = "2023"
 _SPLITS = ("validation", "test")
-_FOLDER = "files"
 
 
 def read(files: Files, choice: Choice) -> list[Task]:
@@ -78,9 +77,9 @@ def _task(files: Files, raw: Mapping[str, Any], split: str, choice: Choice) -> T
     setup: list[list[Any]] = []
     if name:
         kept = keep_file(files.path(f"{_YEAR}/{split}/{name}"))
-        inside = f"{_FOLDER}/{PurePosixPath(name).name}"
-        setup.append(["dataset_file", inside, kept])
-        parts.append(f"The file is /workspace/{inside}.")
+        call, told = given_file(PurePosixPath(name).name, kept, in_shell=choice.gym in (None, GYM))
+        setup.append(call)
+        parts.append(told)
     return row(
         row_id("gaia", raw["task_id"]),
         choice.gym or GYM,

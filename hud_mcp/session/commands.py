@@ -148,7 +148,7 @@ class Commands:
 
         If the caller is cancelled, so is the call, where it waits.
         """
-        self.hold()
+        self.pause()
         try:
             return await _in_context(self._clean(), run())
         except EnvironmentFailed:

@@ -3,16 +3,17 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
-# One for each core. More are a little quicker where most tests wait for another process.
-WORKERS ?= logical
+# Two for each core: most tests wait for another process.
+WORKERS ?= $(shell expr 2 '*' $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2))
 TESTS ?=
 STRESS ?=
 STEP ?= all
 STAMP := $(VENV)/.installed
 
-PYTEST = HUD_MCP_TEST_ALL=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+# The suite starts some hundred servers. Each would compile every module anew where bytecode is not kept.
+PYTEST = PYTHONDONTWRITEBYTECODE= HUD_MCP_TEST_ALL=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
-.PHONY: demo test lanes check peers prove bench stress fresh clean
+.PHONY: demo test long lanes check peers prove bench stress fresh clean
 
 # The main job on real input: the quickstart taskset, a real MCP client in another process,
 # a real Chromium; progress, a table, and a report that opens from disk.
@@ -23,10 +24,15 @@ demo: $(STAMP)
 
 # One representative of each thing, or what TESTS names. A test that is skipped for want of
 # something that was to be installed here fails; `$(BIN)/python -m pytest` runs what can be run
-# without it. What takes long is in the lanes `peers`, `prove` and `stress`.
+# without it. What takes long is in the lanes `long`, `peers`, `prove` and `stress`.
 test: $(STAMP)
 	@$(BIN)/python scripts/install.py test
 	$(PYTEST) $(TESTS)
+
+# Whole conversations whose servers are killed, restarted or waited for, and each page of the docs.
+long: $(STAMP)
+	@$(BIN)/python scripts/install.py test
+	$(PYTEST) -m long $(TESTS)
 
 # With other people's software, in environments of their own that pip fills from the network: HUD's
 # SDK and the first SDK of MCP, and the surface under the oldest and the newest mcp that is admitted.
@@ -37,7 +43,7 @@ peers: $(STAMP)
 # The tests of all lanes in one run, but for those that install this package anew.
 lanes: $(STAMP)
 	@$(BIN)/python scripts/install.py test
-	$(PYTEST) -m "peers or prove or stress" --ignore tests/interaction/test_admitted_sdks.py
+	$(PYTEST) -m "long or peers or prove or stress" --ignore tests/interaction/test_admitted_sdks.py
 
 # Both, on a machine that has nothing: a new minimal Debian. STEP is all, demo, test or shell.
 fresh:
@@ -66,11 +72,13 @@ bench: $(STAMP)
 	$(BIN)/python benchmarks/restart.py
 	$(BIN)/python benchmarks/stepping.py
 	$(BIN)/python benchmarks/contexts.py
+	$(BIN)/python benchmarks/tasksets.py
+	$(BIN)/python benchmarks/job_figures.py
 	$(BIN)/python benchmarks/tunnel.py
 	@if [ -x .venv-hud/bin/python ]; then \
 	  $(BIN)/python benchmarks/channel.py --hud-python .venv-hud/bin/python; \
 	else \
-	  echo "benchmarks/channel.py needs HUD's SDK, which make test leaves in .venv-hud"; \
+	  echo "benchmarks/channel.py needs HUD's SDK, which make peers leaves in .venv-hud"; \
 	fi
 
 # Kills, full disks and load at full size. Then actions on what scripts move, beside plain Playwright,

@@ -31,7 +31,7 @@ from mcp.client.stdio import StdioServerParameters, stdio_client  # noqa: E402  
 import hud_mcp.carl  # noqa: E402  # the same
 from hud_mcp import Gymnasium  # noqa: E402  # the same
 from hud_mcp.action import ActionEffect, CustomAction  # noqa: E402  # the same
-from hud_mcp.carl.quiet import load_box2d  # noqa: E402  # the same
+from hud_mcp.carl.gym_setup import load_box2d  # noqa: E402  # the same
 from hud_mcp.world import Opening  # noqa: E402  # the same
 
 SEED = 3

@@ -10,11 +10,15 @@ env = Environment(
 
 
 @env.function(use="evaluate", weak="A model judges, and what it reads can persuade it.")
-async def webvoyager_judge(browser: BrowserWorld, answer: Answer[str], question: str) -> Grade:
+async def webvoyager_judge(
+    browser: BrowserWorld, answer: Answer[str], question: str, model: str = ""
+) -> Grade:
     """1.0 where a model that sees the answer and the last picture takes the task for done."""
     pictures: list[bytes] = []
     if answer.raw.strip():
         seen = await browser.observe(Look(text=False, image="png"))
         pictures += [seen.image.data] if seen.image is not None else []
-    judged = await WebVoyagerJudge.grade(answer=answer.raw, question=question, pictures=pictures)
+    judged = await WebVoyagerJudge.grade(
+        answer=answer.raw, question=question, pictures=pictures, model=model
+    )
     return Grade(reward=judged.value, subscores=(judged,), info=judged.info)

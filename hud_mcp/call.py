@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias, cast
 
-from pydantic import Field, PrivateAttr, field_validator, model_serializer
+from pydantic import Field, field_validator, model_serializer
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from hud_mcp.action import Value
@@ -39,7 +39,6 @@ class FunctionConfig(Value):
     args: tuple[Any, ...] = Field(default=(), description="JSON values, in order.")
     id: str | None = Field(default=None, description="Names the call; HUD's.")
     metadata: dict[str, Any] | None = Field(default=None, description="Anything; HUD's.")
-    _flat: bool = PrivateAttr(default=False)
 
     @field_validator("function")
     @classmethod
@@ -67,18 +66,17 @@ class FunctionConfig(Value):
     @classmethod
     def of_flat(cls, names: Sequence[str]) -> "FunctionConfig":
         """The call that a flat list of texts is, unless each of them names a function."""
-        call = cls(function=names[0], args=tuple(names[1:]))
-        call._flat = all(_NAME.fullmatch(name) for name in names[1:])
-        return call
+        made = _FlatCall if all(_NAME.fullmatch(name) for name in names[1:]) else cls
+        return made(function=names[0], args=tuple(names[1:]))
 
     @property
     def is_flat(self) -> bool:
         """Whether it was written as a flat list of names, which may also mean several calls."""
-        return self._flat
+        return False
 
     def settled(self) -> "FunctionConfig":
         """The same call, once an environment has said that it is one."""
-        if not self._flat:
+        if not self.is_flat:
             return self
         return FunctionConfig(function=self.function, args=self.args)
 
@@ -100,6 +98,18 @@ class FunctionConfig(Value):
         row: dict[str, Any] = {"function": self.function, "args": list(self.args)}
         row |= {} if self.id is None else {"id": self.id}
         return row | ({} if self.metadata is None else {"metadata": self.metadata})
+
+
+class _FlatCall(FunctionConfig):
+    """One that was written as a flat list of names; a class, as most calls are not and pay none."""
+
+    @property
+    def is_flat(self) -> bool:
+        """See `FunctionConfig`."""
+        return True
+
+    def __repr_name__(self) -> str:
+        return FunctionConfig.__name__
 
 
 HudStyleConfig = FunctionConfig

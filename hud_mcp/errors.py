@@ -107,7 +107,7 @@ class NoScreen(ActionFailed):
 class EnvironmentFailed(HudMcpError):
     """The world broke, or could not be opened.
 
-    Its session is brought back where its record can do that; else it ends without a grade.
+    Its session is resumed where its record can do that; else it ends without a grade.
     """
 
 
@@ -132,7 +132,7 @@ class SessionBusy(HudMcpError):
 
 
 class SessionResuming(SessionBusy):
-    """The session is still being brought back. Nothing was done; call again later."""
+    """The session is still being resumed. Nothing was done; call again later."""
 
 
 class SessionTaken(HudMcpError):

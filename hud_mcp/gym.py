@@ -3,9 +3,9 @@
 from typing import Any
 
 from hud_mcp.env.client import Client
+from hud_mcp.env.connecting import connect
 from hud_mcp.env.environment import Environment
 from hud_mcp.env.finding import Wanted, read_wanted
-from hud_mcp.env.reaching import reach
 from hud_mcp.errors import GymMakeException, HudMcpError
 from hud_mcp.record import job as jobs
 from hud_mcp.record.job import Job
@@ -53,7 +53,7 @@ async def make(
     try:
         wanted = read_wanted(env_src)
         current = job or (None if job_id else _current_job())
-        client, task = await reach(wanted, url, store=current.place if current else None)
+        client, task = await connect(wanted, url, store=current.place if current else None)
         job_id = current.id if current else job_id
         asked = {"task": task.row, "job_id": job_id, "metadata": metadata}
         if current is not None:

@@ -35,6 +35,18 @@ FASTMCP = OtherPython(
     install_s=400,
 )
 
+ELSEWHERE = {"hud_python", "fastmcp_python"}
+"""The fixtures that make an environment of its own, which pip fills from the network."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What needs other people's software in an environment of its own is of the lane `peers`."""
+    for item in items:
+        if ELSEWHERE & set(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.peers)
+
+
 # No property is about time, and the machine may be busy.
 settings.register_profile(
     "any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow]

@@ -101,6 +101,10 @@ EXCEPTIONS = {
         "graders.text",
     ): "the same",
     (
+        "environment.answers",
+        "graders.inspect_scorers",
+    ): "the same",
+    (
         "worlds.browser.functions",
         "graders.pattern",
     ): "an expression of a row is searched for where it can be ended, and there is one such place",

@@ -57,6 +57,7 @@ def test_shipped_environments_and_tasksets_are_found_in_an_installed_package(
         "osworld",
         "qa",
         "reasoning-gym",
+        "webarena",
         "webvoyager",
     ]
     assert loaded.split() == ["letter_count", "browser"]

@@ -7,6 +7,8 @@ from miniwob_steps import asked, by_text, place_of, quoted, solves, submit, tick
 from hud_mcp import Agent
 
 REACTIONS = {"Like": "like", "Reply": "reply", "Retweet": "retweet", "Share": "share"}
+NAMING = frozenset({"Block", "Mute"})
+"""What a menu says with the user's name behind it."""
 
 
 @solves("click-test")
@@ -272,7 +274,8 @@ async def react_to_post(agent: Agent) -> None:
         await press(agent, f"{controls} >> .{REACTIONS[label]}")
     else:
         await press(agent, f"{controls} >> .more")
-        await agent.click(f"{controls} >> {by_text('li', label)}")
+        said = f"{label} {user}" if label in NAMING else label
+        await agent.click(f"{controls} >> {by_text('li', said)}")
 
 
 @solves("social-media-all", "social-media-some")

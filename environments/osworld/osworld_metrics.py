@@ -7,6 +7,11 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+from osworld_slides import compare_pptx_files
+from osworld_table import compare_table
+from osworld_words import compare_docx_files, compare_pdfs
 
 __all__ = ["METRICS"]
 
@@ -22,7 +27,14 @@ def exact_match(result: Any, rules: Mapping[str, Any]) -> float:
 
 
 def literal_match(result: Any, expected: Any, **options: Any) -> float:
-    """Whether both are the same text; case may not count."""
+    """Whether both are the same text, or lists of the same texts; case may not count."""
+    if options.get("type") == "list":
+        if not isinstance(result, list) or len(result) != len(expected):
+            return 0.0
+        return float(all(
+            literal_match(one, other, ignore_case=options.get("ignore_case"))
+            for one, other in zip(result, expected, strict=True)
+        ))  # fmt: skip
     both = [text_of(result), text_of(expected)]
     if options.get("ignore_case"):
         both = [each.lower() for each in both]
@@ -52,7 +64,10 @@ def check_list(result: Any, rules: Mapping[str, Any]) -> float:
 
 
 def check_direct_json_object(result: Any, rules: Mapping[str, Any]) -> float:
-    """Whether an object has the expected values; or, as the rules say, has them inside of its."""
+    """Whether an object has the expected values; or, as the rules say, has them inside of its.
+
+    Of several that may be inside, one has to be.
+    """
     found = parsed(result)
     if not isinstance(found, dict):
         return 0.0
@@ -63,9 +78,11 @@ def check_direct_json_object(result: Any, rules: Mapping[str, Any]) -> float:
             if value != wanted:
                 return 0.0
             continue
-        for each in wanted if isinstance(wanted, list) else [wanted]:
-            if value is None or each not in value:
+        if isinstance(wanted, list):
+            if not isinstance(value, list) or not any(each in value for each in wanted):
                 return 0.0
+        elif not isinstance(value, str | list | dict) or wanted not in value:
+            return 0.0
     return 1.0
 
 
@@ -91,7 +108,7 @@ def check_json_settings(result: Any, rules: Mapping[str, Any]) -> float:
 
 def compare_text_file(result: Any, expected: Any, **options: Any) -> float:
     """Whether two files have one text; blanks or case may not count."""
-    both = [text_of(each) for each in (result, expected)]
+    both = ["\n".join(re.split("\r\n?|\n", text_of(each))) for each in (result, expected)]
     if options.get("ignore_blanks"):
         both = [re.sub(r"\s+", " ", re.sub(r"[\t\n]", " ", each).strip()) for each in both]
     if options.get("ignore_case"):
@@ -121,8 +138,32 @@ def check_gnome_favorite_apps(result: Any, rules: Mapping[str, Any]) -> float:
                  and set(found) == set(expected))  # fmt: skip
 
 
+def check_moved_jpgs(result: Any, rules: Mapping[str, Any]) -> float:
+    """Whether a folder has the expected names in it, and no other."""
+    expected = rules["expected"]
+    return float(isinstance(result, list) and sorted(result) == sorted(expected))
+
+
+def is_expected_active_tab(result: Any, rules: Mapping[str, Any]) -> float:
+    """Whether a tab shows an address; `www.`, case of the host and a lone slash count nothing."""
+    if rules["type"] != "url" or not result:
+        return 0.0
+    address = result.get("url") if isinstance(result, dict) else text_of(result)
+    return float(address is not None and plain_url(address) == plain_url(rules["url"]))
+
+
+def plain_url(address: str) -> str:
+    """An address as the benchmark compares it."""
+    parts = urlsplit(address)
+    path = "" if parts.path == "/" else parts.path
+    host = parts.netloc.lower().replace("www.", "")
+    return urlunsplit(parts._replace(scheme=parts.scheme or "http", netloc=host, path=path))
+
+
 def is_expected_url_pattern_match(result: Any, rules: Mapping[str, Any]) -> float:
     """Whether every expected pattern is found in an address."""
+    if not result:
+        return 0.0
     address = result.get("url", "") if isinstance(result, dict) else text_of(result)
     return float(all(re.search(pattern, address) for pattern in rules["expected"]))
 
@@ -135,9 +176,15 @@ METRICS: dict[str, Callable[..., float]] = {
         check_include_exclude,
         check_json_settings,
         check_list,
+        check_moved_jpgs,
         check_text_enlarged,
+        compare_docx_files,
+        compare_pdfs,
+        compare_pptx_files,
+        compare_table,
         compare_text_file,
         exact_match,
+        is_expected_active_tab,
         is_expected_url_pattern_match,
         is_in_list,
         is_utc_0,

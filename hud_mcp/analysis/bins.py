@@ -1,11 +1,11 @@
-"""The values of one feature of the context, put into cells: bins of numbers, or single choices."""
+"""The values of one feature of the context, put into bins: ranges of numbers, or single choices."""
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["MAX_BINS", "MAX_CHOICES", "Cell", "Shape", "range_text", "shape_of"]
+__all__ = ["MAX_BINS", "MAX_CHOICES", "BinRange", "Shape", "range_text", "shape_of"]
 
 MAX_BINS = 6
 """In the train range, or in all where nothing is split; as many distinct values have their own."""
@@ -18,7 +18,7 @@ MAX_CHOICES = 24
 
 
 @dataclass(frozen=True)
-class Cell:
+class BinRange:
     """Some values of a feature: from one to another, or one value."""
 
     label: str
@@ -31,17 +31,17 @@ class Cell:
 
 @dataclass(frozen=True)
 class Shape:
-    """A feature's values, put into cells."""
+    """A feature's values, put into bins."""
 
     feature: str
     numeric: bool
-    cells: Sequence[Cell]
+    ranges: Sequence[BinRange]
     train_range: tuple[float, float] | None = None
     left_out: int = 0
 
-    def holds(self, cell: Cell, context: Mapping[str, Any]) -> bool:
-        """Whether a context has one of a cell's values."""
-        return self.feature in context and _key(context[self.feature]) in cell.values
+    def holds(self, bin_range: BinRange, context: Mapping[str, Any]) -> bool:
+        """Whether a context has one of a bin's values."""
+        return self.feature in context and _key(context[self.feature]) in bin_range.values
 
 
 def range_text(low: float, high: float) -> str:
@@ -50,7 +50,7 @@ def range_text(low: float, high: float) -> str:
 
 
 def shape_of(feature: str, values: Sequence[Any], trained: Sequence[Any] | None) -> Shape:
-    """Put a feature's values into cells.
+    """Put a feature's values into bins.
 
     Args:
         feature: Its name.
@@ -62,7 +62,7 @@ def shape_of(feature: str, values: Sequence[Any], trained: Sequence[Any] | None)
         return _shape_choices(feature, [_key(v) for v in values], known)
     numbers = sorted(float(v) for v in values)
     inside = (min(known), max(known)) if known else None
-    return Shape(feature, numeric=True, cells=_cells(numbers, inside), train_range=inside)
+    return Shape(feature, numeric=True, ranges=_ranges(numbers, inside), train_range=inside)
 
 
 def _key(value: Any) -> Any:
@@ -82,13 +82,14 @@ def _shape_choices(name: str, values: Sequence[Any], known: set[Any] | None) -> 
         counts[value] = counts.get(value, 0) + 1
     kept = set(sorted(counts, key=lambda v: -counts[v])[:MAX_CHOICES])
     order = sorted(kept, key=lambda v: (known is not None and v not in known, str(v)))
-    cells = [
-        Cell(str(v), frozenset({v}), outside=known is not None and v not in known) for v in order
+    ranges = [
+        BinRange(str(v), frozenset({v}), outside=known is not None and v not in known)
+        for v in order
     ]
-    return Shape(name, numeric=False, cells=cells, left_out=len(counts) - len(kept))
+    return Shape(name, numeric=False, ranges=ranges, left_out=len(counts) - len(kept))
 
 
-def _cells(numbers: Sequence[float], inside: tuple[float, float] | None) -> list[Cell]:
+def _ranges(numbers: Sequence[float], inside: tuple[float, float] | None) -> list[BinRange]:
     """Bins of equal width in the train range, and at most half as many on each side of it."""
     low, high = inside or (numbers[0], numbers[-1])
     below = [n for n in numbers if n < low]
@@ -102,21 +103,21 @@ def _cells(numbers: Sequence[float], inside: tuple[float, float] | None) -> list
     ]
 
 
-def _bins(numbers: Sequence[float], most: int, *, outside: bool) -> list[Cell]:
+def _bins(numbers: Sequence[float], most: int, *, outside: bool) -> list[BinRange]:
     distinct = sorted(set(numbers))
     if len(distinct) <= most:
-        return [_cell([n], numbers, outside=outside) for n in distinct]
+        return [_range([n], numbers, outside=outside) for n in distinct]
     low, width = distinct[0], (distinct[-1] - distinct[0]) / most
     groups: list[list[float]] = [[] for _ in range(most)]
     for n in distinct:
         groups[min(most - 1, int((n - low) / width))].append(n)
-    return [_cell(group, numbers, outside=outside) for group in groups if group]
+    return [_range(group, numbers, outside=outside) for group in groups if group]
 
 
-def _cell(group: Sequence[float], numbers: Sequence[float], *, outside: bool) -> Cell:
+def _range(group: Sequence[float], numbers: Sequence[float], *, outside: bool) -> BinRange:
     held = frozenset(group)
     inside = [n for n in numbers if n in held]
     low, high = group[0], group[-1]
     label = range_text(low, high)
     at = math.fsum(inside) / len(inside)
-    return Cell(label, held, outside=outside, low=low, high=high, at=at)
+    return BinRange(label, held, outside=outside, low=low, high=high, at=at)

@@ -9,7 +9,7 @@ from hud_mcp.analysis.intervals import (
     Column,
     is_in_range,
 )
-from hud_mcp.analysis.tries import Run, choose_runs, counting, outcome_class
+from hud_mcp.analysis.tries import Try, choose_runs, counting, outcome_class
 from hud_mcp.context import Scalar
 from hud_mcp.loading.provenance import (
     clusters_of,
@@ -27,7 +27,7 @@ WITHOUT = ""
 """The split of runs whose rows name none."""
 
 
-class ContextualRun(Run, Protocol):
+class ContextualRun(Try, Protocol):
     """A run with its row and its context; a `TrajectorySummary` is one."""
 
     @property
@@ -98,7 +98,7 @@ def counted_runs(
     ]
 
 
-def _is_graded(run: Run) -> bool:
+def _is_graded(run: Try) -> bool:
     return outcome_class(run).counts is Counts.MEAN
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import Field
 
 from hud_mcp.action import Value
-from hud_mcp.analysis.bins import Cell, Shape, shape_of
+from hud_mcp.analysis.bins import BinRange, Shape, shape_of
 from hud_mcp.analysis.context_rewards import Bin, FeatureRewards, Gap, SplitRewards
 from hud_mcp.analysis.context_table import (
     TRAIN,
@@ -174,23 +174,23 @@ def _feature(table: ContextTable, shape: Shape, splits: Sequence[str]) -> Featur
         train_low=low,
         train_high=high,
         left_out=shape.left_out,
-        bins=tuple(_bin(table, shape, cell, splits) for cell in shape.cells),
+        bins=tuple(_bin(table, shape, bin_range, splits) for bin_range in shape.ranges),
     )
 
 
-def _bin(table: ContextTable, shape: Shape, cell: Cell, splits: Sequence[str]) -> Bin:
+def _bin(table: ContextTable, shape: Shape, bin_range: BinRange, splits: Sequence[str]) -> Bin:
     found = {
         split: table.estimate(
-            lambda run, s=split: run.split == s and shape.holds(cell, run.context)
+            lambda run, s=split: run.split == s and shape.holds(bin_range, run.context)
         )
         for split in splits
     }
     return Bin(
-        label=cell.label,
-        low=cell.low,
-        high=cell.high,
-        at=cell.at,
-        outside=cell.outside,
+        label=bin_range.label,
+        low=bin_range.low,
+        high=bin_range.high,
+        at=bin_range.at,
+        outside=bin_range.outside,
         rewards={split: estimate for split, estimate in found.items() if estimate is not None},
     )
 

@@ -13,7 +13,7 @@ from hud_mcp.analysis.estimate import Estimate, mean_over_tasks
 from hud_mcp.analysis.intervals import CONFIDENCE, interval_text, is_in_range
 from hud_mcp.analysis.pass_rates import PASS_REWARD, PassRate, Scored, group_sizes, pass_rate
 from hud_mcp.analysis.task_statistics import TaskStatistics, task_statistics
-from hud_mcp.analysis.tries import Run, choose_runs, counting, outcome_class
+from hud_mcp.analysis.tries import Try, choose_runs, counting, outcome_class
 from hud_mcp.outcome import (
     NOT_BEGUN,
     UNFINISHED,
@@ -143,7 +143,7 @@ class JobStatistics(Value):
 
 def job_statistics(
     task_ids: Iterable[str],
-    runs: Iterable[Run],
+    runs: Iterable[Try],
     *,
     group: int = 1,
     threshold: float = PASS_REWARD,
@@ -171,7 +171,7 @@ def job_statistics(
     """
     every = list(runs)
     runs = counting(every)
-    of_task: dict[str, list[Run]] = {task_id: [] for task_id in task_ids}
+    of_task: dict[str, list[Try]] = {task_id: [] for task_id in task_ids}
     for run in runs:
         of_task.setdefault(run.task_id, []).append(run)
     outcomes = dict.fromkeys((each.value for each in outcome_classes()), 0)
@@ -208,7 +208,7 @@ def job_statistics(
     )
 
 
-def _overloaded(runs: Iterable[Run], rows: Iterable[TaskStatistics]) -> int:
+def _overloaded(runs: Iterable[Try], rows: Iterable[TaskStatistics]) -> int:
     counted = {run_id for row in rows for run_id in row.runs}
     return sum(run.id in counted and getattr(run, "overloaded", 0) > 0 for run in runs)
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pydantic import Field
 
 from hud_mcp.action import Value
-from hud_mcp.analysis.tries import Run, is_infrastructure, outcome_class
+from hud_mcp.analysis.tries import Try, is_infrastructure, outcome_class
 from hud_mcp.outcome import (
     Counts,
 )
@@ -28,7 +28,7 @@ class TaskStatistics(Value):
 
 
 def task_statistics(
-    task_id: str, counted: Sequence[Run], earlier: Sequence[Run], group: int, threshold: float
+    task_id: str, counted: Sequence[Try], earlier: Sequence[Try], group: int, threshold: float
 ) -> tuple[TaskStatistics, list[float]]:
     """Compute a task's figures; return its rewards beside them.
 

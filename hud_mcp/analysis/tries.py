@@ -15,10 +15,10 @@ from hud_mcp.outcome import (
     class_of,
 )
 
-__all__ = ["Run", "choose_runs", "counting", "is_infrastructure", "outcome_class", "plan"]
+__all__ = ["Try", "choose_runs", "counting", "is_infrastructure", "outcome_class", "plan"]
 
 
-class Run(Protocol):
+class Try(Protocol):
     """One try of a task, in short; a `TrajectorySummary` is one."""
 
     @property
@@ -52,25 +52,25 @@ class Run(Protocol):
         ...
 
 
-RunT = TypeVar("RunT", bound=Run)
+TryT = TypeVar("TryT", bound=Try)
 
 
-def outcome_class(run: Run) -> OutcomeClass:
+def outcome_class(run: Try) -> OutcomeClass:
     """The class that a run is counted in."""
     return class_of(run.outcome, run.cause, run.reward)
 
 
-def counting(runs: Iterable[RunT]) -> list[RunT]:
+def counting(runs: Iterable[TryT]) -> list[TryT]:
     """The runs that count at all: not those that are foreign to the plan of their job."""
     return [run for run in runs if not getattr(run, "foreign", False)]
 
 
-def is_infrastructure(run: Run) -> bool:
+def is_infrastructure(run: Try) -> bool:
     """Whether a run says nothing of the agent: it broke, was lost, or has no end."""
     return outcome_class(run).counts is Counts.NOWHERE
 
 
-def choose_runs(runs: Iterable[RunT], group: int) -> tuple[list[RunT], list[RunT]]:
+def choose_runs(runs: Iterable[TryT], group: int) -> tuple[list[TryT], list[TryT]]:
     """Tell which runs of one task count.
 
     Those are the newest ones, as many as the group has, that are not infrastructure's
@@ -93,7 +93,7 @@ def choose_runs(runs: Iterable[RunT], group: int) -> tuple[list[RunT], list[RunT
     )
 
 
-def plan(task_ids: Iterable[str], runs: Iterable[Run], group: int) -> dict[str, int]:
+def plan(task_ids: Iterable[str], runs: Iterable[Try], group: int) -> dict[str, int]:
     """Tell how many runs each task still needs, so that none of its runs is to be tried again.
 
     Args:

@@ -9,7 +9,7 @@ from gymnasium.utils import RecordConstructorArgs
 
 from hud_mcp.carl.environment import CARLEnv
 from hud_mcp.carl.features import plain_value
-from hud_mcp.carl.quiet import make_quietly
+from hud_mcp.carl.gym_setup import make_quietly
 from hud_mcp.carl.selector import ContextSelector
 from hud_mcp.carl.space import ContextSpace
 from hud_mcp.context import Context, ContextFeature, Scalar

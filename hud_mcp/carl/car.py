@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from hud_mcp.carl.environment import CARLEnv
-from hud_mcp.carl.isolation import adopt, private_class
-from hud_mcp.carl.quiet import load_box2d
+from hud_mcp.carl.gym_setup import load_box2d
+from hud_mcp.carl.isolation import isolated_class, set_class
 from hud_mcp.context import ContextFeature
 
 __all__ = ["CARLCarRacing"]
@@ -54,12 +54,12 @@ class CARLCarRacing(CARLEnv):
         )
         return {**numbers, "DRIVE": drive}
 
-    def _adopt(self, unwrapped: Any) -> None:
-        car, self._car_names = private_class(car_dynamics.Car, car_dynamics, {})
+    def _isolate(self, unwrapped: Any) -> None:
+        car, self._car_names = isolated_class(car_dynamics.Car, car_dynamics, {})
         self._car = car
         car.gas = _gas  # type: ignore[attr-defined]
-        kind, self._names = private_class(car_racing.CarRacing, car_racing, {"Car": car})
-        adopt(unwrapped, kind)
+        kind, self._names = isolated_class(car_racing.CarRacing, car_racing, {"Car": car})
+        set_class(unwrapped, kind)
 
     def _update_context(self) -> None:
         context: dict[str, Any] = dict(self.context or {})

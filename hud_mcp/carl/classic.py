@@ -26,7 +26,7 @@ from gymnasium.envs.classic_control.mountain_car import MountainCarEnv
 from gymnasium.envs.classic_control.pendulum import PendulumEnv
 
 from hud_mcp.carl.environment import CARLEnv
-from hud_mcp.carl.isolation import adopt, private_class
+from hud_mcp.carl.isolation import isolated_class, set_class
 from hud_mcp.context import Context, ContextFeature
 
 __all__ = [
@@ -94,8 +94,8 @@ class CARLCartPole(CARLEnv):
             )
         )
 
-    def _adopt(self, unwrapped: Any) -> None:
-        adopt(unwrapped, _CartPole)
+    def _isolate(self, unwrapped: Any) -> None:
+        set_class(unwrapped, _CartPole)
 
     def _update_context(self) -> None:
         super()._update_context()
@@ -171,10 +171,10 @@ class CARLAcrobot(CARLEnv):
             )
         )
 
-    def _adopt(self, unwrapped: Any) -> None:
-        turning, _ = private_class(AcrobotEnv, acrobot, {"wrap": _wrap})
-        adopt(unwrapped, turning)
-        adopt(unwrapped, _Acrobot)
+    def _isolate(self, unwrapped: Any) -> None:
+        turning, _ = isolated_class(AcrobotEnv, acrobot, {"wrap": _wrap})
+        set_class(unwrapped, turning)
+        set_class(unwrapped, _Acrobot)
 
     def _state_space(self, contexts: Mapping[Any, Context]) -> spaces.Space[Any]:
         start = ("INITIAL_VELOCITY_LOWER", "INITIAL_VELOCITY_UPPER")
@@ -195,16 +195,16 @@ def _draw_car_start(env: Any) -> np.ndarray:
 
 
 def _car_space(contexts: Mapping[Any, Context]) -> spaces.Space[Any]:
-    def reach(low: str, high: str) -> tuple[float, float]:
+    def span(low: str, high: str) -> tuple[float, float]:
         values = [float(c[name]) for c in contexts.values() for name in (low, high)]
         return min(values), max(values)
 
     speed = max(float(c["max_speed"]) for c in contexts.values())
     travel, start = (
-        reach("min_position", "max_position"),
-        reach("min_position_start", "max_position_start"),
+        span("min_position", "max_position"),
+        span("min_position_start", "max_position_start"),
     )
-    begin = reach("min_velocity_start", "max_velocity_start")
+    begin = span("min_velocity_start", "max_velocity_start")
     low = [min(travel[0], start[0]), min(-speed, begin[0])]
     high = [max(travel[1], start[1]), max(speed, begin[1])]
     return spaces.Box(np.array(low, np.float32), np.array(high, np.float32), dtype=np.float32)
@@ -259,8 +259,8 @@ class CARLMountainCar(CARLEnv):
             ),
         }
 
-    def _adopt(self, unwrapped: Any) -> None:
-        adopt(unwrapped, _MountainCar)
+    def _isolate(self, unwrapped: Any) -> None:
+        set_class(unwrapped, _MountainCar)
 
     def _state_space(self, contexts: Mapping[Any, Context]) -> spaces.Space[Any]:
         return _car_space(contexts)
@@ -297,8 +297,8 @@ class CARLMountainCarContinuous(CARLEnv):
             ),
         }
 
-    def _adopt(self, unwrapped: Any) -> None:
-        adopt(unwrapped, _ContinuousMountainCar)
+    def _isolate(self, unwrapped: Any) -> None:
+        set_class(unwrapped, _ContinuousMountainCar)
 
     def _state_space(self, contexts: Mapping[Any, Context]) -> spaces.Space[Any]:
         return _car_space(contexts)
@@ -343,8 +343,8 @@ class CARLPendulum(CARLEnv):
             )
         )
 
-    def _adopt(self, unwrapped: Any) -> None:
-        adopt(unwrapped, _Pendulum)
+    def _isolate(self, unwrapped: Any) -> None:
+        set_class(unwrapped, _Pendulum)
 
     def _state_space(self, contexts: Mapping[Any, Context]) -> spaces.Space[Any]:
         starts = [float(context["initial_velocity_max"]) for context in contexts.values()]

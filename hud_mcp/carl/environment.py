@@ -10,7 +10,7 @@ from gymnasium import spaces
 from gymnasium.utils import RecordConstructorArgs
 from numpy.typing import NDArray
 
-from hud_mcp.carl.quiet import make_quietly
+from hud_mcp.carl.gym_setup import make_quietly
 from hud_mcp.carl.selector import ContextSelector, RoundRobinSelector
 from hud_mcp.carl.space import ContextSpace
 from hud_mcp.context import Context, ContextFeature
@@ -91,7 +91,7 @@ class CARLEnv(
             state_key=state_key,
         )
         super().__init__(self._make(env, kwargs))
-        self._adopt(self.unwrapped)
+        self._isolate(self.unwrapped)
         self._space = self.get_context_space()
         self._bare_space = self.unwrapped.observation_space
         self.obs_context_as_dict = obs_context_as_dict
@@ -207,7 +207,7 @@ class CARLEnv(
 
     # For subclasses.
 
-    def _adopt(self, unwrapped: Any) -> None:
+    def _isolate(self, unwrapped: Any) -> None:
         """Make the bare environment one that reads its features from itself, once."""
 
     def _update_context(self) -> None:

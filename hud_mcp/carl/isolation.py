@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from types import FunctionType, ModuleType
 from typing import Any, cast
 
-__all__ = ["adopt", "private_class"]
+__all__ = ["isolated_class", "set_class"]
 
 
-def adopt(env: Any, kind: type[Any]) -> None:
+def set_class(env: Any, kind: type[Any]) -> None:
     """Make an environment one of a subclass of its class, in place.
 
     Args:
@@ -26,7 +26,7 @@ def adopt(env: Any, kind: type[Any]) -> None:
         env.__class__ = type(own.__name__, (kind, own), {"__module__": own.__module__})
 
 
-def private_class(
+def isolated_class(
     kind: type[Any], module: ModuleType, changes: Mapping[str, Any]
 ) -> tuple[type[Any], dict[str, Any]]:
     """Build a subclass whose methods read names of their own.

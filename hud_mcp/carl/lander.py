@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from hud_mcp.carl.environment import CARLEnv
-from hud_mcp.carl.isolation import adopt, private_class
-from hud_mcp.carl.quiet import load_box2d
+from hud_mcp.carl.gym_setup import load_box2d
+from hud_mcp.carl.isolation import isolated_class, set_class
 from hud_mcp.context import ContextFeature
 
 __all__ = ["CARLLunarLander"]
@@ -65,12 +65,12 @@ class CARLLunarLander(CARLEnv):
             for name, default, low, high, why in _FEATURES
         }
 
-    def _adopt(self, unwrapped: Any) -> None:
+    def _isolate(self, unwrapped: Any) -> None:
         self._gravity = _Gravity(vars(lunar_lander)["Box2D"])
-        kind, self._names = private_class(
+        kind, self._names = isolated_class(
             lunar_lander.LunarLander, lunar_lander, {"Box2D": self._gravity}
         )
-        adopt(unwrapped, kind)
+        set_class(unwrapped, kind)
 
     def _update_context(self) -> None:
         context: dict[str, Any] = dict(self.context or {})

@@ -9,8 +9,8 @@ from functools import partial
 from typing import Any
 
 from hud_mcp.carl.environment import CARLEnv
-from hud_mcp.carl.isolation import adopt, private_class
-from hud_mcp.carl.quiet import load_box2d
+from hud_mcp.carl.gym_setup import load_box2d
+from hud_mcp.carl.isolation import isolated_class, set_class
 from hud_mcp.context import ContextFeature
 
 __all__ = ["CARLBipedalWalker"]
@@ -56,9 +56,9 @@ class CARLBipedalWalker(CARLEnv):
             for name, default, low, high, why in _FEATURES
         }
 
-    def _adopt(self, unwrapped: Any) -> None:
-        kind, self._names = private_class(bipedal_walker.BipedalWalker, bipedal_walker, {})
-        adopt(unwrapped, kind)
+    def _isolate(self, unwrapped: Any) -> None:
+        kind, self._names = isolated_class(bipedal_walker.BipedalWalker, bipedal_walker, {})
+        set_class(unwrapped, kind)
 
     def _update_context(self) -> None:
         context: dict[str, Any] = dict(self.context or {})

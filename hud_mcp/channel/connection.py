@@ -12,7 +12,7 @@ from hud_mcp.agents.agent import answer_text
 from hud_mcp.channel.frames import BadFrame, FrameReader, encode_frame
 from hud_mcp.channel.greeting import WrongGreeting, check_greeting
 from hud_mcp.channel.hud_session import HudSession
-from hud_mcp.channel.hud_sessions import HudSessions, NotHeld
+from hud_mcp.channel.hud_sessions import HudSessions, NoHudSession
 from hud_mcp.channel.replies import (
     FAILED,
     INTERNAL,
@@ -53,7 +53,7 @@ class Service:
 
     Attributes:
         environment: What is served.
-        held: Who holds which task.
+        hud_sessions: Who holds which task.
         token: What a peer must send first; None where none is asked for.
         bindings: The capabilities that are published to a session now, as the wire has them.
         idle_s: How long a connection may say nothing.
@@ -64,7 +64,7 @@ class Service:
     """
 
     environment: Environment
-    held: HudSessions
+    hud_sessions: HudSessions
     token: str | None
     bindings: Callable[[HudSession], Awaitable[list[dict[str, Any]]]]
     idle_s: float
@@ -112,7 +112,7 @@ class Connection:
         self._service = service
         self._frames = frames
         self._writer = writer
-        self._held: HudSession = service.held.open(self)
+        self._hud: HudSession = service.hud_sessions.open(self)
         self._known = service.token is None
         self._has_left = False
         self._call: asyncio.Task[None] | None = None
@@ -139,7 +139,7 @@ class Connection:
                 frame = await self._next()
         finally:
             self._has_left = True
-            self._service.held.park(self._held, self)
+            self._service.hud_sessions.park(self._hud, self)
             self._frames.close()
         if frame is None and self._is_busy and self._call is not None:
             await asyncio.wait({self._call})
@@ -167,18 +167,18 @@ class Connection:
                 if self._frames.has_begun:
                     await self._send_error(None, INVALID_REQUEST, "a frame did not come to an end")
                     return None
-                self._held.touch()
+                self._hud.touch()
                 if self._is_busy:
                     last_s = time.monotonic()
                 elif time.monotonic() - last_s >= self._service.idle_s:
                     return None
             else:
-                self._held.touch()
+                self._hud.touch()
                 return frame
 
     async def _answer(self, frame: dict[str, Any]) -> bool:
         """Answer a request; return whether to go on."""
-        if self._held.speaker is not self:
+        if self._hud.speaker is not self:
             return False
         request_id = frame.get("id")
         if not isinstance(request_id, int | str | None) or isinstance(request_id, bool):
@@ -208,7 +208,7 @@ class Connection:
         if run is None:
             raise RpcError(NO_METHOD, f"method not found: {method}")
         # A heartbeat, which is a hello with the session's own id, is no other request.
-        is_beat = method == "hello" and params.get("session_id") == self._held.id
+        is_beat = method == "hello" and params.get("session_id") == self._hud.id
         if self._is_busy and not is_beat:
             raise RpcError(INVALID_REQUEST, f"{method}: a task call is still running")
         if method not in ("tasks.start", "tasks.grade"):
@@ -253,8 +253,8 @@ class Connection:
         if call is None or call.done():
             return
         self._interrupted_by = method
-        if self._calls == "tasks.start" and self._service.held.begun(self._held) is not None:
-            await self._service.held.cancel(self._held, params)
+        if self._calls == "tasks.start" and self._service.hud_sessions.begun(self._hud) is not None:
+            await self._service.hud_sessions.cancel(self._hud, params)
         elif self._can_interrupt:
             call.cancel()
         await asyncio.wait({call}, timeout=_STOP_S)
@@ -269,7 +269,7 @@ class Connection:
             answer = error(FAILED, f"{self._interrupted_by} interrupted the task")
         except RpcError as exc:
             answer = error(exc.code, str(exc))
-        except NotHeld as exc:
+        except NoHudSession as exc:
             answer = error(INVALID_REQUEST, str(exc), known_of(exc.receipt))
         except (InvalidTask, InvalidContext) as exc:
             answer = error(INVALID_PARAMS, in_hud_words(str(exc)))
@@ -285,7 +285,7 @@ class Connection:
             return
         was_sent = await self._send({"jsonrpc": "2.0", "id": request_id, **answer})
         if was_sent and not self._has_left:
-            self._held.tell()
+            self._hud.tell()
 
     async def _hello(self, params: dict[str, Any]) -> dict[str, Any]:
         try:
@@ -295,21 +295,21 @@ class Connection:
         if asked is not None:
             raise RpcError(FAILED, f"hello: this server cannot enforce '{asked}'; leave it out")
         wanted: str | None = params.get("session_id")
-        if wanted is not None and wanted != self._held.id:
+        if wanted is not None and wanted != self._hud.id:
             take_over = params.get("take_over") is True
-            found = await self._service.held.resume(wanted, self, take_over=take_over)
-            self._service.held.park(self._held, self)
-            self._held = found
+            found = await self._service.hud_sessions.resume(wanted, self, take_over=take_over)
+            self._service.hud_sessions.park(self._hud, self)
+            self._hud = found
         environment = self._service.environment
         return {
-            "session_id": self._held.id,
+            "session_id": self._hud.id,
             "env": {"name": environment.name, "version": environment.version},
-            "bindings": await self._service.bindings(self._held),
+            "bindings": await self._service.bindings(self._hud),
             "server": "hud-mcp",
         }
 
     async def _list(self, _params: dict[str, Any]) -> dict[str, Any]:
-        return {"tasks": self._service.held.listed()}
+        return {"tasks": self._service.hud_sessions.listed()}
 
     async def _start(self, params: dict[str, Any]) -> dict[str, Any]:
         task_id, args = params.get("id"), params.get("args")
@@ -319,22 +319,22 @@ class Connection:
             raise RpcError(INVALID_PARAMS, "tasks.start: 'args' must be an object")
         given = cast("dict[str, Any]", args or {})
         self._check_size("tasks.start: 'args'", given)
-        return started(await self._service.held.start(self._held, task_id, given))
+        return started(await self._service.hud_sessions.start(self._hud, task_id, given))
 
     async def _grade(self, params: dict[str, Any]) -> dict[str, Any]:
         answer = params.get("answer")
         self._check_size("tasks.grade: 'answer'", answer)
         text = "" if answer is None else answer_text(answer)
         limit = self._service.argument_bytes
-        return graded(await self._service.held.grade(self._held, text, max_bytes=limit))
+        return graded(await self._service.hud_sessions.grade(self._hud, text, max_bytes=limit))
 
     async def _cancel(self, params: dict[str, Any]) -> dict[str, Any]:
-        await self._service.held.cancel(self._held, params)
+        await self._service.hud_sessions.cancel(self._hud, params)
         return {"cancelled": True}
 
     async def _bye(self, params: dict[str, Any]) -> dict[str, Any]:
-        await self._service.held.cancel(self._held, params)
-        self._service.held.forget(self._held)
+        await self._service.hud_sessions.cancel(self._hud, params)
+        self._service.hud_sessions.forget(self._hud)
         return {"goodbye": True}
 
     def _check_size(self, name: str, value: Any) -> None:

@@ -89,7 +89,7 @@ class FrameReader:
     def rest(self) -> bytes:
         """What was read after the last frame, for who takes the stream over."""
         rest = self._lines.take_rest()
-        self._settle()
+        self._fit_budget()
         return rest
 
     def close(self) -> None:
@@ -114,7 +114,7 @@ class FrameReader:
             line = await self._line(first_s)
         else:
             await asyncio.sleep(0)  # a peer that has sent many at once is not served first
-        self._settle()
+        self._fit_budget()
         if isinstance(line, Overlong):
             await self._refuse(f"a frame has more than {self._limit} bytes; send less at once")
         return None if line is None else _decode(line)
@@ -133,9 +133,9 @@ class FrameReader:
             return line
         async with asyncio.timeout(self._within_s):
             while (line := self._lines.take()) is None:
-                if not self._settle():
+                if not self._fit_budget():
                     self._lines.drop_line()
-                    self._settle()
+                    self._fit_budget()
                     await self._refuse(
                         "too many long frames are on their way to this server; try again later"
                     )
@@ -148,7 +148,7 @@ class FrameReader:
         self._lines.feed(chunk)
         return len(chunk)
 
-    def _settle(self) -> bool:
+    def _fit_budget(self) -> bool:
         """Take from the budget what is held beyond a chunk; return whether there was as much."""
         beyond = max(0, len(self._lines) - CHUNK_BYTES)
         if not self._budget.take(beyond - self._taken):

@@ -66,19 +66,19 @@ class Guest:
             return {"goodbye": True}
         if method != "hello":
             raise RpcError(_NO_METHOD, f"method not found: {method}")
-        held = self._service.held.find(self._session)
+        hud = self._service.hud_sessions.find(self._session)
         wanted = params.get("session_id")
-        if held is None or wanted not in (None, held.id):
+        if hud is None or wanted not in (None, hud.id):
             raise RpcError(_FAILED, "this token's session is over, or is another one")
-        held.touch()
-        return await self._greeting(held)
+        hud.touch()
+        return await self._greeting(hud)
 
-    async def _greeting(self, held: HudSession) -> dict[str, Any]:
+    async def _greeting(self, hud: HudSession) -> dict[str, Any]:
         environment = self._service.environment
         return {
-            "session_id": held.id,
+            "session_id": hud.id,
             "env": {"name": environment.name, "version": environment.version},
-            "bindings": await self._service.bindings(held),
+            "bindings": await self._service.bindings(hud),
             "server": "hud-mcp",
         }
 

@@ -1,17 +1,19 @@
 """One HUD session: which task it holds, and which connection speaks for it."""
 
+import asyncio
 import hashlib
-import secrets
 import time
 from typing import Protocol
 
-import anyio
-
 from hud_mcp.grade import Outcome
 from hud_mcp.record.trajectory import Receipt
+from hud_mcp.session.random_hex import random_hex
 from hud_mcp.session.session import Session
 
-__all__ = ["HudSession", "Speaker", "new_session_id", "task_session_id"]
+__all__ = ["PRINCIPAL", "HudSession", "Speaker", "new_session_id", "task_session_id"]
+
+PRINCIPAL = "hud-channel"
+"""Whose the channel's sessions are: an id of theirs opens nothing over MCP, nor the reverse."""
 
 _UNTOLD_S = 3600.0
 """How long a grade that nobody received is kept for who asks without an id."""
@@ -31,7 +33,7 @@ class HudSession:
     Args:
         session_id: Its id.
         count: How many ids of tasks it has used before.
-        held: What its current task is known by, where an earlier process on the store began
+        task: What its current task is known by, where an earlier process on the store began
             it: the id of the task's session while that goes on, else its receipt.
 
     Attributes:
@@ -40,15 +42,15 @@ class HudSession:
     """
 
     def __init__(
-        self, session_id: str, *, count: int = 0, held: str | Receipt | None = None
+        self, session_id: str, *, count: int = 0, task: str | Receipt | None = None
     ) -> None:
         self.id = session_id
-        self.starting = anyio.Lock(fast_acquire=True)
+        self.starting = asyncio.Lock()
         self._speaker: Speaker | None = None
         self._count = count
         self._session: Session | None = None
-        self._stored = held if isinstance(held, str) else None
-        self._receipt = held if isinstance(held, Receipt) else None
+        self._stored = task if isinstance(task, str) else None
+        self._receipt = task if isinstance(task, Receipt) else None
         self._untold_s: float | None = None
 
     @property
@@ -68,7 +70,7 @@ class HudSession:
 
     @property
     def stored(self) -> str | None:
-        """The id of the current task's session, where this process has yet to bring it back."""
+        """The id of the current task's session, where this process has yet to resume it."""
         return self._stored
 
     @property
@@ -131,7 +133,7 @@ class HudSession:
         """Have the id that was used last used again: nothing is recorded under it."""
         self._count -= 1
 
-    def hold(self, found: Session | Receipt) -> None:
+    def assign(self, found: Session | Receipt) -> None:
         """Hold a task by its session, or by its receipt where it has ended."""
         self._stored = None
         if isinstance(found, Receipt):
@@ -159,7 +161,7 @@ class HudSession:
 
 def new_session_id() -> str:
     """A HUD session's id: 128 random bits."""
-    return f"sess-{secrets.token_hex(16)}"
+    return f"sess-{random_hex(16)}"
 
 
 def task_session_id(session_id: str, number: int) -> str:

@@ -20,21 +20,21 @@ class Publishing:
 
     Args:
         environment: What the channel serves.
-        endpoints: The ways into the worlds of its sessions.
+        endpoints: Lead to the worlds of its sessions.
     """
 
     def __init__(self, environment: Environment, endpoints: Endpoints) -> None:
         self._environment = environment
         self._endpoints = endpoints
 
-    async def bindings(self, attend: Attend, held: HudSession) -> list[dict[str, Any]]:
+    async def bindings(self, attend: Attend, hud: HudSession) -> list[dict[str, Any]]:
         """What a HUD session is given: of its endpoints, those that are its own.
 
         Args:
             attend: Returns the session of the task that a HUD session holds.
-            held: The HUD session.
+            hud: The HUD session.
         """
-        published = [*self._environment.capabilities, *await self._endpoints.admit(held, attend)]
+        published = [*self._environment.capabilities, *await self._endpoints.admit(hud, attend)]
         return [
             {"name": c.name, "protocol": c.protocol, "url": c.url, "params": c.params}
             for c in published

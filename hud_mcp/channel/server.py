@@ -133,17 +133,17 @@ class Channel:
         loopback = is_loopback(host)
         if not loopback and self._token is None:
             logger.warning("%s can be reached from other machines, and no token is asked for", host)
-        held = HudSessions(
+        hud_sessions = HudSessions(
             self._sessions,
             self.environment,
-            adopts=loopback or self._token is not None,
-            ways_in=self._endpoints,
+            takes_parked=loopback or self._token is not None,
+            endpoints=self._endpoints,
         )
         self._service = Service(
             environment=self.environment,
-            held=held,
+            hud_sessions=hud_sessions,
             token=self._token,
-            bindings=partial(self._publishing.bindings, held.attend),
+            bindings=partial(self._publishing.bindings, hud_sessions.attend),
             idle_s=self._idle_s,
             touch_s=min(_TOUCH_S, limits.idle_s / 3, self._idle_s),
             argument_bytes=argument_bytes,

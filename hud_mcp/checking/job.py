@@ -136,7 +136,7 @@ class Proof:
             finally:
                 if runs is not None:
                     with anyio.move_on_after(_SETTLE_S, shield=True):
-                        await runs.settle(runs.lost or f"{CUT_OFF}was interrupted.")
+                        await runs.record_lost(runs.lost or f"{CUT_OFF}was interrupted.")
                     self.lost = runs.lost
 
     async def verdicts(self) -> list[TaskVerdict]:

@@ -8,6 +8,7 @@ from hud_mcp.checking.probes import hud_calls
 from hud_mcp.checking.verdicts import TaskVerdict
 from hud_mcp.environment import Environment
 from hud_mcp.errors import HudMcpError, InvalidTask
+from hud_mcp.loading.provenance import why_not_runnable
 from hud_mcp.loading.source import declared_tasks
 from hud_mcp.session.catalogue import Catalogue
 from hud_mcp.task import Task
@@ -27,9 +28,13 @@ class Wanted:
 
     tasks: list[Task] = field(default_factory=list[Task])
     judged: list[TaskVerdict] = field(default_factory=list[TaskVerdict])
+    _by_id: dict[str, Task] = field(default_factory=dict[str, Task])
 
     def add(self, task: Task, catalogue: Catalogue, place: str | None = None) -> None:
-        """Take a task; one that does not fit its environment has failed."""
+        """Take a task; one that does not fit its environment has failed.
+
+        One whose row says that it does not run here is unproven: nothing of it is played.
+        """
         try:
             bound = catalogue.check(task)
             hud_calls(bound)
@@ -37,10 +42,16 @@ class Wanted:
             at = f"{place}: " if place else ""
             self.judged.append(_failed(task.id, task.env, f"{at}It does not fit. {exc}"))
             return
-        if any(task.id == other.id for other in self.tasks):
-            if bound in self.tasks:
+        if (why := why_not_runnable(bound)) is not None:
+            self.judged.append(
+                _judged(bound.id, bound.env, "unproven", f"It does not run here: {why}.")
+            )
+            return
+        if (other := self._by_id.get(bound.id)) is not None:
+            if bound == other:
                 return
             bound = bound.model_copy(update={"id": f"{bound.env}/{bound.id}"[:200]})
+        self._by_id[bound.id] = bound
         self.tasks.append(bound)
 
 

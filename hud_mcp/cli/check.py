@@ -29,7 +29,9 @@ from hud_mcp.store import Store
 
 __all__ = ["command"]
 
-_RECORDED = ("sources", "pattern", "seed", "repeat", "timeout", "allow", "max_concurrent", "given")
+_RECORDED = (
+    "sources", "pattern", "split", "seed", "repeat", "timeout", "allow", "max_concurrent", "given",
+)  # fmt: skip
 """What a resumed check takes from its record."""
 
 _STYLES = {"proven": "green", "unproven": "yellow", "failed": "red"}
@@ -49,6 +51,7 @@ _STYLES = {"proven": "green", "unproven": "yellow", "failed": "red"}
     metavar="PATTERN",
     help="Only tasks whose id, environment or template is like this: a shell pattern, or a part.",
 )
+@click.option("--split", help="Only tasks of one split of each taskset.")
 @click.option(
     "--repeat",
     type=click.IntRange(1),
@@ -100,7 +103,9 @@ def command(ctx: click.Context, **options: Any) -> None:
     raise_file_limit()
     found = None
     if options["resume"] is None:  # here, as what is a mistake of usage leaves no task group
-        found = find_wanted(options["given"], options["sources"], options["pattern"])
+        found = find_wanted(
+            options["given"], options["sources"], options["pattern"], split=options["split"]
+        )
     sys.exit(anyio.run(_main, found, options))
 
 

@@ -27,6 +27,7 @@ from hud_mcp.cli.recording import record_option
 from hud_mcp.cli.results import Results, load_results, print_results
 from hud_mcp.errors import HudMcpError
 from hud_mcp.loading.contexts import SELECTORS
+from hud_mcp.loading.protocols import PROTOCOLS
 from hud_mcp.loading.source import load_environments
 from hud_mcp.observation import DEFAULT_FORMAT, IMAGE_FORMATS
 from hud_mcp.outcome import NOT_BEGUN
@@ -47,7 +48,7 @@ __all__ = ["command"]
 
 _RECORDED = (
     "taskset", "agent", "agent_command", "pattern", "split", "group", "seed", "max_steps",
-    "timeout", "name", "image", "contexts", "context_selector", "allow",
+    "timeout", "name", "image", "contexts", "context_selector", "allow", "protocol",
 )  # fmt: skip
 """What a resumed job takes from its record: another value would make it another job."""
 
@@ -115,6 +116,12 @@ _SETTLE_S = 15.0
     help="How often a run is tried again that failed for infrastructure. None by default: what "
     "broke once is shown, and --resume runs it again.",
 )
+@click.option(
+    "--protocol",
+    type=click.Choice(sorted(PROTOCOLS)),
+    help="Run rows of a benchmark as its authors do: steps, window, wording, judge. The report "
+    "says so, or lists the differences.",
+)
 @click.option("--name", help="What to call the job.")
 @click.option(
     "--resume",
@@ -165,6 +172,8 @@ def _check_usage(ctx: click.Context, options: dict[str, Any]) -> None:
                 f"--agent-command begins with {program!r}, and the shell finds no program of that "
                 "name; correct it, or give its path."
             )
+        given = ctx.get_parameter_source("timeout") is ParameterSource.COMMANDLINE
+        options["own_timeout"] = options["timeout"] if given else None
         return
     for name in _RECORDED_UNLESS_GIVEN:
         if ctx.get_parameter_source(name) is not ParameterSource.COMMANDLINE:
@@ -285,7 +294,7 @@ async def _run(
             finally:
                 if runs is not None:
                     with anyio.move_on_after(_SETTLE_S, shield=True):
-                        progress.cut_off = await runs.settle(
+                        progress.cut_off = await runs.record_lost(
                             runs.lost or "The evaluation was interrupted."
                         )
     return runs.lost if runs is not None else None

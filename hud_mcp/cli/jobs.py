@@ -6,6 +6,7 @@ from typing import Any
 import anyio
 import click
 from pydantic_core import to_json
+from rich.console import Console
 from rich.text import Text
 
 from hud_mcp.analysis.pass_rates import PASS_REWARD
@@ -14,7 +15,8 @@ from hud_mcp.analysis.task_statistics import TaskStatistics
 from hud_mcp.analysis.tries import counting, outcome_class
 from hud_mcp.cli.finite import FiniteFloat
 from hud_mcp.cli.output import cell, make_console, make_table, number, tone_style, when
-from hud_mcp.loading.provenance import clusters_of
+from hud_mcp.loading.protocols import PROTOCOL, recorded_protocol
+from hud_mcp.loading.provenance import LEFT_OUT, clusters_of, recorded_left_out
 from hud_mcp.outcome import NOT_BEGUN
 from hud_mcp.record.job import Job
 from hud_mcp.record.trajectory import TrajectorySummary
@@ -205,8 +207,7 @@ def _print_job(job: Job, figures: JobStatistics, by_id: dict[str, TrajectorySumm
     if job.is_proof:
         console.print(f"\n{_PROOF.format(job.id)}\n", markup=False)
     else:
-        for name, value in job.metadata.items():
-            console.print(cell(f"{name}: {value}", "dim"))
+        _print_metadata(console, job)
         console.print(f"\n{figures}\n", markup=False)
     table = make_table("task", "reward", "outcome", "steps", "seconds", "trajectory",
                        right=("reward", "steps", "seconds"))  # fmt: skip
@@ -221,6 +222,19 @@ def _print_job(job: Job, figures: JobStatistics, by_id: dict[str, TrajectorySumm
     for damage in (job.damage, *(run.damage for run in by_id.values())):
         if damage:
             console.print(cell(damage, "red"))
+
+
+def _print_metadata(console: Console, job: Job) -> None:
+    for name, value in job.metadata.items():
+        if name not in (LEFT_OUT, PROTOCOL):
+            console.print(cell(f"{name}: {value}", "dim"))
+    if (protocol := recorded_protocol(job.metadata)) is not None:
+        console.print(cell(str(protocol), "dim"), soft_wrap=True)
+    for each in recorded_left_out(job.metadata):
+        more = each.count - len(each.names)
+        names = ", ".join(each.names) + (f" and {more} more" if more else "")
+        text = f"left out, not counted: {each.count}  {each.reason}: {names}"
+        console.print(cell(text, "dim"), soft_wrap=True)
 
 
 def _lines(row: TaskStatistics, by_id: dict[str, TrajectorySummary]) -> Iterable[list[Text]]:

@@ -1,7 +1,8 @@
 """A job of `hud-mcp eval` before it runs: a new one, or one that is taken up again."""
 
+import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +13,17 @@ from hud_mcp.analysis.tries import counting
 from hud_mcp.cli.bridges import is_bridged
 from hud_mcp.cli.hosts import read_hosts
 from hud_mcp.cli.places import find_sources, lasting_source
+from hud_mcp.environment import Environment
 from hud_mcp.errors import HudMcpError, InvalidTask
 from hud_mcp.loading.contexts import contexts_for, spread
 from hud_mcp.loading.importers.rows import count
+from hud_mcp.loading.protocols import PROTOCOL, PROTOCOLS, TIMEOUT_S, Conduct, ProtocolRecord
 from hud_mcp.loading.provenance import (
-    NOT_RUNNABLE,
+    LEFT_OUT,
     UNUSED,
+    LeftOut,
     UnusedContexts,
+    leave_out,
     unused_contexts,
     why_not_runnable,
 )
@@ -66,6 +71,7 @@ async def begin_job(store: Store, options: Mapping[str, Any]) -> Prepared:
     if not len(tasks):
         raise HudMcpError(f"{path} holds no tasks. Write one as JSON on each line.")
     chosen, left_out = _runnable(_chosen(tasks, path, options))
+    chosen, conduct, protocol = _as_published(chosen, tasks, options)
     how = RunOptions(
         agent=options["agent"],
         agent_command=options["agent_command"],
@@ -76,17 +82,19 @@ async def begin_job(store: Store, options: Mapping[str, Any]) -> Prepared:
             )
         ),
         folder=str(Path.cwd()),
-        timeout_s=options["timeout"],
-        max_steps=options["max_steps"],
+        timeout_s=conduct.timeout_s or (TIMEOUT_S if protocol else options["timeout"]),
+        max_steps=conduct.max_steps,
         max_concurrent=options["max_concurrent"],
         retries=options["retries"],
         seed=options["seed"],
         image=options["image"],
         contexts=options["contexts"],
         context_selector=options["context_selector"] if options["contexts"] else None,
+        protocol=options["protocol"],
         allow=read_hosts(options["allow"]),
     )
-    _check_agent(how, chosen)
+    chosen, unsolved = _solvable(how, chosen)
+    left_out = [*left_out, *unsolved]
     chosen = _bound(chosen, how)
     unused: UnusedContexts | None = None
     if options["contexts"] is not None:
@@ -95,7 +103,9 @@ async def begin_job(store: Store, options: Mapping[str, Any]) -> Prepared:
     if unused is not None:
         metadata[UNUSED] = unused.model_dump(mode="json")
     if left_out:
-        metadata[NOT_RUNNABLE] = left_out
+        metadata[LEFT_OUT] = [each.model_dump(mode="json") for each in left_out]
+    if protocol is not None:
+        metadata[PROTOCOL] = protocol.model_dump(mode="json")
     agent = how.agent or command_name(how.agent_command or "", Path(how.folder))
     job = Job(
         name=options["name"] or f"{tasks.name} {agent}",
@@ -137,7 +147,7 @@ async def resume_job(store: Store, options: Mapping[str, Any]) -> Prepared:
                 f"A server process is still at work on {run.id} of job {job_id}. Wait for the "
                 "evaluation that runs it, or stop that one first."
             )
-    _check_agent(how, Taskset(tasks))
+    _solvable(how, Taskset(tasks), every=True)
     planned = plan_runs(tasks, runs, group=job.group, seed=how.seed)
     given = {name: options[name] for name in ("max_concurrent", "retries")}
     how = how.model_copy(update={name: n for name, n in given.items() if n is not None})
@@ -162,8 +172,8 @@ def _chosen(tasks: Taskset, path: Path, options: Mapping[str, Any]) -> Taskset:
     return chosen
 
 
-def _runnable(tasks: Taskset) -> tuple[Taskset, dict[str, int]]:
-    """The rows that run here, and why the others do not, to how many.
+def _runnable(tasks: Taskset) -> tuple[Taskset, list[LeftOut]]:
+    """The rows that run here, and why the others do not.
 
     Raises:
         HudMcpError: None runs here.
@@ -172,7 +182,33 @@ def _runnable(tasks: Taskset) -> tuple[Taskset, dict[str, int]]:
     if counted.rows and not counted.runnable:
         why = "; ".join(list(counted.reasons)[:_SHOWN_REASONS])
         raise HudMcpError(f"None of {counted.rows} tasks of {tasks.name} runs here: {why}.")
-    return tasks.filter(lambda task: why_not_runnable(task) is None), dict(counted.reasons)
+    without = ((task, why) for task in tasks if (why := why_not_runnable(task)) is not None)
+    return tasks.filter(lambda task: why_not_runnable(task) is None), leave_out(without)
+
+
+def _as_published(
+    chosen: Taskset, whole: Taskset, options: Mapping[str, Any]
+) -> tuple[Taskset, Conduct, ProtocolRecord | None]:
+    """The rows as the protocol that is wanted has them, how they are run, and what differs.
+
+    Raises:
+        InvalidTask: A row is none of that benchmark.
+    """
+    conduct = Conduct(
+        max_steps=options["max_steps"],
+        timeout_s=options["own_timeout"],
+        contexts=options["contexts"],
+        judge=os.environ.get("HUD_MCP_JUDGE_MODEL", ""),
+        judge_url=os.environ.get("HUD_MCP_JUDGE_URL", ""),
+    )
+    if options["protocol"] is None:
+        return chosen, conduct, None
+    protocol = PROTOCOLS[options["protocol"]]
+    if conduct.max_steps is None:
+        conduct = replace(conduct, max_steps=protocol.max_steps)
+    rows = [protocol.published(task, conduct) for task in chosen]
+    made = Taskset(rows, name=chosen.name, id=chosen.id, description=chosen.description)
+    return made, conduct, protocol.record(rows, conduct, whole=count(whole).runnable)
 
 
 def _spread(
@@ -207,26 +243,55 @@ def _bound(tasks: Taskset, how: RunOptions) -> Taskset:
     return Taskset(found, name=tasks.name, id=tasks.id, description=tasks.description)
 
 
-def _check_agent(how: RunOptions, tasks: Taskset) -> None:
-    """Find out before anything runs that the oracle cannot solve some tasks.
+def _solvable(
+    how: RunOptions, tasks: Taskset, *, every: bool = False
+) -> tuple[Taskset, list[LeftOut]]:
+    """What the agent can play, and what is left out, found out before anything runs.
+
+    The oracle plays what has one. Any other agent plays all.
+
+    Args:
+        how: How the job is run.
+        tasks: The rows.
+        every: Whether all of them have to be played, as they were recorded.
 
     Raises:
-        InvalidTask: Naming them, or their templates.
+        InvalidTask: None has an oracle, or, where all are to be played, some have not.
     """
     if how.agent != "oracle":
-        return
+        return tasks, []
+    environments = {e.name: e for e in load_environments(how.sources)}
+    why = {task.id: _unsolved(task, environments) for task in tasks}
+    chosen = tasks.filter(lambda task: why[task.id] is None)
+    if len(chosen) == len(tasks):
+        return tasks, []
+    if every or not len(chosen):
+        raise InvalidTask(_nothing_to_play(tasks, environments))
+    return chosen, leave_out((task, said) for task in tasks if (said := why[task.id]) is not None)
+
+
+def _unsolved(task: Task, environments: Mapping[str, Environment]) -> str | None:
+    """Why the oracle cannot play a task; None where it can, or another server knows."""
+    if task.prompt is not None:
+        return "a prompt has no oracle"
+    if task.env not in environments:
+        return None
+    template = environments[task.env].find_template(task.template)
+    return "its template has no oracle" if template.oracle_function is None else None
+
+
+def _nothing_to_play(tasks: Taskset, environments: Mapping[str, Environment]) -> str:
+    """What to do where tasks have no oracle."""
     if asked := [task.id for task in tasks if task.prompt is not None]:
         more = f" and {len(asked) - 1} more" if len(asked) > 1 else ""
-        raise InvalidTask(
+        return (
             f"Tasks with a prompt have no oracle: {asked[0]}{more}. Play them with --agent nop or "
             "--agent-command, or leave them out with --filter."
         )
-    environments = {e.name: e for e in load_environments(how.sources)}
     wanted = {(t.env, t.template) for t in tasks if t.env in environments}
     templates = [environments[env].find_template(name) for env, name in sorted(wanted)]
     without = [f"{t.id} ({t.where})" for t in templates if t.oracle_function is None]
-    if without:
-        raise InvalidTask(
-            f"These templates have no oracle: {', '.join(without)}. Declare one with "
-            "@<template>.oracle, or leave their tasks out with --filter."
-        )
+    return (
+        f"These templates have no oracle: {', '.join(without)}. Declare one with "
+        "@<template>.oracle, or leave their tasks out with --filter."
+    )

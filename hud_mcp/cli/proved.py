@@ -34,16 +34,24 @@ class Found:
     name: str
 
 
-def find_wanted(given: Sequence[str], sources: Sequence[str], pattern: str | None) -> Found:
+def find_wanted(
+    given: Sequence[str],
+    sources: Sequence[str],
+    pattern: str | None,
+    *,
+    split: str | None = None,
+) -> Found:
     """Find what is to be checked.
 
     Args:
         given: Sources and tasksets.
         sources: Where the environments of the tasksets are, if the user says so.
         pattern: Which tasks are meant; all where it is None.
+        split: Only the rows of one split of each taskset.
 
     Raises:
-        UsageError: Something is nowhere, or on another server.
+        UsageError: Something is nowhere, or on another server; or a split of an environment is
+            asked for, which has none.
         HudMcpError: A taskset cannot be read, or no task is meant.
     """
     wanted = Wanted()
@@ -55,11 +63,16 @@ def find_wanted(given: Sequence[str], sources: Sequence[str], pattern: str | Non
                 "that it can read what its templates hide."
             )
         try:
-            taskset = _taskset(each)
-            if taskset is None:
+            path = _taskset(each)
+            if path is None and split is not None:
+                raise click.UsageError(f"{each} is an environment; --split is of a taskset's rows.")
+            if path is None:
                 used += _take_source(wanted, each)
             else:
-                used += _take_rows(wanted, taskset, each, sources)
+                tasks = Taskset.from_file(path)
+                tasks = tasks if split is None else tasks.split(split)
+                folder = path if path.is_dir() else path.parent
+                used += _take_rows(wanted, tasks, folder, each, sources)
         except SourceNotFound as exc:
             raise click.UsageError(str(exc)) from None
     lasting = tuple(dict.fromkeys(lasting_source(source) for source in used))
@@ -109,11 +122,11 @@ def _take_source(wanted: Wanted, source: str) -> list[str]:
     return [source]
 
 
-def _take_rows(wanted: Wanted, path: Path, given: str, sources: Sequence[str]) -> list[str]:
-    tasks = Taskset.from_file(path)
+def _take_rows(
+    wanted: Wanted, tasks: Taskset, folder: Path, given: str, sources: Sequence[str]
+) -> list[str]:
     if not len(tasks):
-        raise HudMcpError(f"{path} holds no tasks. Write one as JSON on each line.")
-    folder = path if path.is_dir() else path.parent
+        raise HudMcpError(f"{given} holds no tasks. Write one as JSON on each line.")
     found = find_sources(sources, tasks, folder)
     try:
         environments = load_environments(found)

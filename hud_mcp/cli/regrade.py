@@ -81,7 +81,7 @@ async def _run(options: dict[str, Any]) -> int:
             store=store,
             limits=_limits(options["max_concurrent"]),
             job_id=new.id,
-            adopts=False,
+            resumes=False,
             local_hosts=read_hosts(options["allow"]),
         )
         await store.add_job(new, tasks)

@@ -11,7 +11,8 @@ from hud_mcp.analysis.statistics import JobStatistics, job_statistics
 from hud_mcp.analysis.task_statistics import TaskStatistics
 from hud_mcp.analysis.tries import counting, outcome_class
 from hud_mcp.cli.output import cell, make_table, tone_style
-from hud_mcp.loading.provenance import clusters_of, recorded_unused
+from hud_mcp.loading.protocols import recorded_protocol
+from hud_mcp.loading.provenance import clusters_of, recorded_left_out, recorded_unused
 from hud_mcp.outcome import NOT_BEGUN, Counts
 from hud_mcp.record.job import Job
 from hud_mcp.record.trajectory import TrajectorySummary
@@ -23,6 +24,8 @@ __all__ = ["Results", "load_results", "print_results"]
 
 _TOLERANCE = 1e-6
 _WHY_CHARS = 500
+_REASONS = 8
+"""Why tasks were left out: more reasons are in the job's own page."""
 _ROWS = 60
 """A longer table is not read; then only what was not expected is shown, up to as many rows."""
 
@@ -136,7 +139,18 @@ def print_results(console: Console, results: Results) -> None:
         others = f"{left} more like these, and all others" if left > 0 else "The other tasks"
         text = f"{others} are in `hud-mcp jobs {results.job.id}`."
         console.print(cell(text, "dim"))
+    if (protocol := recorded_protocol(results.job.metadata)) is not None:
+        console.print("\n", cell(str(protocol)), sep="", soft_wrap=True)
     console.print(f"\n{results.figures}\n", markup=False, soft_wrap=True)
+    if left_out := recorded_left_out(results.job.metadata):
+        number = sum(each.count for each in left_out)
+        noun = "task is" if number == 1 else "tasks are"
+        console.print(f"{number} {noun} left out, and not counted:")
+        for each in left_out[:_REASONS]:
+            console.print(cell(f"  {each}"), soft_wrap=True)
+        if (more := len(left_out) - _REASONS) > 0:
+            console.print(f"  … {more} more reasons")
+        console.print(cell(f"`hud-mcp jobs {results.job.id}` names them.\n", "dim"))
     if results.by_context is not None:
         told = visible(str(results.by_context))
         console.print(f"Reward by context\n{told}\n", markup=False, soft_wrap=True)

@@ -85,6 +85,7 @@ def _public_url(_ctx: click.Context, _param: click.Parameter, value: str | None)
 )
 @click.argument("sources", nargs=-1, metavar="[SOURCE]...")
 @click.option("--taskset", "tasksets", multiple=True, metavar="FILE", help="Tasks to offer by id.")
+@click.option("--split", help="Only tasks of one split of --taskset.")
 @click.option("--python", metavar="FILE", help="The interpreter that has `hud`, for hud:….")
 @click.option("--http", metavar="HOST:PORT", help="Serve streamable HTTP instead of stdio.")
 @click.option(
@@ -171,6 +172,8 @@ def command(**options: Any) -> None:
     (gym:CARLCartPole?context=train&screen=0). Several can be served at once. HUD's are served
     too: tcp://host:port is a running one, hud:path/to/env.py one that is run as long as needed.
     """
+    if options["split"] is not None and not options["tasksets"]:
+        raise click.UsageError("--split chooses among the rows of a --taskset; name one.")
     if options["http"]:
         if options["token_from_stdin"]:
             keep_to_itself()
@@ -209,7 +212,9 @@ async def _serve(options: dict[str, Any], streams: Any, printed: Any) -> int:
     options["tokens"] = read_tokens(options["tokens"], options["token_file"])
     with without_collecting():
         build_server, serve_stdio = surfaces.build_server, surfaces.serve_stdio
-        environments, tasksets = load(options["sources"], options["tasksets"])
+        environments, tasksets = load(
+            options["sources"], options["tasksets"], split=options["split"]
+        )
     bridges = AsyncExitStack()
     bridged = await bridges.enter_async_context(
         open_bridges(options["sources"], options["python"], [e.name for e in environments])
@@ -294,7 +299,7 @@ async def _live_pages(options: dict[str, Any], sessions: Any) -> AsyncGenerator[
         yield
         return
     listener = listen(LOOPBACK, options["live"])
-    sessions.live_base = base_url(LOOPBACK, port_of(listener))
+    sessions.serve_live_at(base_url(LOOPBACK, port_of(listener)))
     logger.info("live pages are at %s/live/", sessions.live_base)
     routes = surfaces.live_routes(
         sessions.store, hosts=surfaces.Hosts(LOOPBACK), log=options["live_log"]
@@ -326,7 +331,7 @@ async def _serve_http(
     public = options["public_url"]
 
     def announce(url: str) -> None:
-        sessions.live_base = public or base_url(host, urlsplit(url).port or 0)
+        sessions.serve_live_at(public or base_url(host, urlsplit(url).port or 0))
         click.echo(f"HUD_MCP_URL={url}", file=printed)
         if channel is not None:
             click.echo(f"HUD_SERVE_PORT={channel}", file=printed)

@@ -10,11 +10,18 @@ from hud_mcp.errors import HudMcpError
 __all__ = ["load", "only_environment"]
 
 
-def load(sources: Sequence[str], tasksets: Sequence[str]) -> tuple[list[Any], list[Any]]:
+def load(
+    sources: Sequence[str], tasksets: Sequence[str], *, split: str | None = None
+) -> tuple[list[Any], list[Any]]:
     """Load environments and the tasks that go with them.
 
     Where no taskset is named, the quickstart's tasks of the served shipped environments
     are offered, and those that the authors' own files declare.
+
+    Args:
+        sources: What names environments.
+        tasksets: What names sets of tasks.
+        split: Only the rows of one split of each set.
 
     Raises:
         SourceNotFound, InvalidEnvironment, InvalidTask: As loading them does.
@@ -22,9 +29,8 @@ def load(sources: Sequence[str], tasksets: Sequence[str]) -> tuple[list[Any], li
     plain = [source for source in sources if not is_bridged(source)]
     environments = surfaces.load_environments(plain if sources else surfaces.default_sources())
     if tasksets:
-        return environments, [
-            surfaces.Taskset.from_file(surfaces.find_taskset(name)) for name in tasksets
-        ]
+        found = [surfaces.Taskset.from_file(surfaces.find_taskset(name)) for name in tasksets]
+        return environments, found if split is None else [each.split(split) for each in found]
     shipped = {path.resolve() for path in surfaces.shipped_environments().values()}
     names = {e.name for e in environments if e.file.resolve() in shipped}
     own = surfaces.declared_tasks(e for e in environments if e.name not in names)

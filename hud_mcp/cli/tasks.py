@@ -1,14 +1,23 @@
 """`hud-mcp tasks`: what is in a taskset."""
 
+from collections.abc import Iterator, Sequence
+
 import click
 import orjson
-from rich.console import Console
-from rich.table import Table
 
+from hud_mcp.cli.output import cell, make_console, make_table
+from hud_mcp.cli.startup import without_collecting
+from hud_mcp.loading.json_lines import json_lines
 from hud_mcp.loading.source import find_taskset
+from hud_mcp.show.transcript import visible_line
 from hud_mcp.taskset import Taskset
 
 __all__ = ["command"]
+
+_COLUMNS = ("task", "environment", "template", "description")
+_FOLDED = 200
+"""Rows of a table whose cells are folded; a longer list has a line for each task."""
+_AT_ONCE = 1_000
 
 
 @click.command()
@@ -31,7 +40,8 @@ def command(
 
     What their `setup` and `evaluate` name, `hud-mcp functions` explains.
     """
-    tasks = Taskset.from_file(find_taskset(taskset))
+    with without_collecting():
+        tasks = Taskset.from_file(find_taskset(taskset))
     if show is not None:
         task = tasks[show]
         row = task.model_dump(mode="json") if as_json else task.row
@@ -40,21 +50,33 @@ def command(
     chosen = tasks if split is None else tasks.split(split)
     chosen = chosen if pattern is None else chosen.filter(pattern)
     if as_json:
-        for task in chosen:
-            click.echo(orjson.dumps(task.row))
+        for begin in range(0, len(chosen), _AT_ONCE):  # each echo waits for its reader
+            part = chosen[begin : begin + _AT_ONCE]
+            click.echo(json_lines(task.row for task in part), nl=False)
         return
-    _print_table(chosen, tasks)
+    _print_list(chosen, tasks)
 
 
-def _print_table(chosen: Taskset, tasks: Taskset) -> None:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("task", "environment", "template", "description"):
-        table.add_column(name, overflow="fold")
-    for task in chosen:
-        table.add_row(task.id, task.env, task.template, task.title)
-    console = Console()
-    console.print(table)
+def _print_list(chosen: Taskset, tasks: Taskset) -> None:
+    console = make_console()
+    rows = [(task.id, task.env, task.template, task.title) for task in chosen]
+    if len(rows) > _FOLDED:
+        click.echo("\n".join(_lines([_COLUMNS, *rows], console.width)))
+    else:
+        table = make_table(*_COLUMNS)
+        for row in rows:
+            table.add_row(*map(cell, row))
+        console.print(table)
     console.print(f"{len(chosen)} of {len(tasks)} tasks; --show ID prints one.", style="dim")
     if not len(chosen):
         text = f"Nothing is like that; * matches anything. Some ids: {', '.join(tasks.ids[:5])}."
         console.print(text, style="dim", markup=False)
+
+
+def _lines(rows: Sequence[Sequence[str]], width: int) -> Iterator[str]:
+    """The rows of a long list, one a line, each no longer than the terminal is wide."""
+    shown = [[visible_line(text) for text in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
+    for row in shown:
+        line = "  ".join(text.ljust(size) for text, size in zip(row, widths, strict=True)).rstrip()
+        yield line if len(line) <= width else f"{line[: width - 1].rstrip()}…"

@@ -9,6 +9,7 @@ from typing import Any
 import click
 import orjson
 
+from hud_mcp.cli import inspect_sets
 from hud_mcp.cli.output import cell, make_console, make_table
 from hud_mcp.cli.places import find_sources
 from hud_mcp.errors import HudMcpError, InvalidTask
@@ -31,6 +32,9 @@ def command() -> None:
     """Import public sets of tasks, and look at, check, split and sample sets."""
 
 
+command.add_command(inspect_sets.command)
+
+
 @command.command("import")
 @click.argument("name")
 @click.option(
@@ -51,6 +55,13 @@ def command() -> None:
     help="What stands for a host or a placeholder of its rows, such as "
     "www.imdb.com=http://127.0.0.1:8001.",
 )
+@click.option(
+    "--site",
+    "sites",
+    multiple=True,
+    metavar="NAME=ADDRESS",
+    help="Where a site of WebArena is, such as shopping=http://127.0.0.1:7770.",
+)
 @click.option("--gym", help="The environment of its rows, where the set leaves that open.")
 @click.option("--seed", type=int, default=0, help="Of a set that is drawn.")
 @click.option("--size", type=click.IntRange(1), default=100, help="Rows of a set that is drawn.")
@@ -61,7 +72,8 @@ def import_command(name: str, **options: Any) -> None:
     It is written as a taskset, in which each row says where it comes from.
     """
     choice = Choice(
-        hosts=_hosts(options["hosts"]),
+        hosts=_places("--host HOST=PLACE", options["hosts"])
+        | _places("--site NAME=ADDRESS", options["sites"]),
         gym=options["gym"],
         seed=options["seed"],
         size=options["size"],
@@ -188,17 +200,18 @@ def sample_command(
     make_console().print(cell(f"{output}: {len(drawn)} of {len(tasks)} rows"), soft_wrap=True)
 
 
-def _hosts(given: tuple[str, ...]) -> dict[str, str]:
-    """What stands for hosts.
+def _places(option: str, given: tuple[str, ...]) -> dict[str, str]:
+    """What stands for hosts and sites.
 
     Raises:
         HudMcpError: One is not written so.
     """
+    name, _, form = option.partition(" ")
     found: dict[str, str] = {}
     for each in given:
         host, equals, place = each.partition("=")
         if not (host and equals and place):
-            raise HudMcpError(f"--host {each}: write HOST=PLACE, such as imdb.com=127.0.0.1:8001.")
+            raise HudMcpError(f"{name} {each}: write {form}, such as imdb.com=127.0.0.1:8001.")
         found[host] = place
     return found
 

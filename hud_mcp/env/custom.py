@@ -124,5 +124,5 @@ def _read(answer: bytes, said: str) -> dict[str, Any]:
 
 def _declared(gym: CustomGym, spec: ControllerSpec) -> Environment:
     environment = Environment(gym.name, world=spec)
-    environment.declared_by = json.dumps(gym.model_dump(mode="json"), sort_keys=True)
+    environment.loaded(text=json.dumps(gym.model_dump(mode="json"), sort_keys=True))
     return environment

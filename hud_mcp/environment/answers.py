@@ -1,18 +1,26 @@
 """Functions that tasks of every environment may name: over the answer, in `evaluate`, and one more.
 
 How an answer is compared is the graders' own rule; here it gets the name and the arguments of a
-call. In `setup`, `not_runnable` says why a row cannot be started.
+call. In `setup`, `session_file` gives a file, and `not_runnable` says why a row cannot be started.
 """
+
+import anyio.to_thread
 
 from hud_mcp.errors import InvalidTask
 from hud_mcp.function import Function
 from hud_mcp.graders import answers as compared
+from hud_mcp.graders import inspect_scorers
 from hud_mcp.graders.text import numeric_match as same_number
+from hud_mcp.loading import libraries
+from hud_mcp.loading.importers.letters import Location
 from hud_mcp.template import Answer
 
 __all__ = ["ANSWER_FUNCTIONS"]
 
 Text = str | int | float
+
+MOST_FILE_BYTES = 32 * 1024**2
+"""Of a file that is a resource, which a client reads in one reply."""
 
 
 async def response_includes(
@@ -44,6 +52,53 @@ async def gaia_match(answer: Answer[str], truth: Text) -> float:
     return compared.gaia_match(answer.raw, str(truth))
 
 
+async def gaia_final_answer(answer: Answer[str], truth: Text) -> float:
+    """1.0 where GAIA's scorer takes what follows the last `FINAL ANSWER:` for right."""
+    return compared.gaia_match(answer.raw.rpartition("FINAL ANSWER:")[2].strip(), str(truth))
+
+
+async def inspect_match(
+    answer: Answer[str],
+    targets: list[str],
+    location: Location = "end",
+    ignore_case: bool = True,  # noqa: FBT001, FBT002  # arguments have no names here
+    numeric: bool = False,  # noqa: FBT001, FBT002  # the same
+) -> float:
+    """1.0 where Inspect's scorer `match` takes the answer for right."""
+    return inspect_scorers.match(
+        answer.raw, targets, location=location, ignore_case=ignore_case, numeric=numeric
+    )
+
+
+async def inspect_includes(
+    answer: Answer[str],
+    targets: list[str],
+    ignore_case: bool = True,  # noqa: FBT001, FBT002  # arguments have no names here
+) -> float:
+    """1.0 where Inspect's scorer `includes` takes the answer for right."""
+    return inspect_scorers.includes(answer.raw, targets, ignore_case=ignore_case)
+
+
+async def inspect_choice(
+    answer: Answer[str],
+    target: str,
+    count: int,
+    several: bool = False,  # noqa: FBT001, FBT002  # arguments have no names here
+) -> float:
+    """1.0 where Inspect's scorer `choice` takes the answer for right."""
+    return inspect_scorers.choice(answer.raw, target, count, several=several)
+
+
+async def session_file(name: str, sha256: str) -> None:
+    """Give the session a file of an imported set, as its resource of that name."""
+    kept = await anyio.to_thread.run_sync(libraries.dataset_file, sha256)
+    if kept.stat().st_size > MOST_FILE_BYTES:
+        raise InvalidTask(
+            f"The file {name!r} has more than {MOST_FILE_BYTES} bytes, which is too much for a "
+            "resource. Import the set with --gym of a shell."
+        )
+
+
 async def not_runnable(reason: str) -> None:
     """Refuse to start the task, for a reason: rows of a public set that do not run here."""
     raise InvalidTask(f"This task does not run here: {reason}.")
@@ -52,8 +107,23 @@ async def not_runnable(reason: str) -> None:
 ANSWER_FUNCTIONS = (
     *(
         Function(each, use="evaluate")
-        for each in (response_includes, response_is, response_match, numeric_match, gaia_match)
+        for each in (
+            response_includes,
+            response_is,
+            response_match,
+            numeric_match,
+            gaia_match,
+            gaia_final_answer,
+            inspect_match,
+            inspect_choice,
+        )
     ),
+    Function(
+        inspect_includes,
+        use="evaluate",
+        weak="An answer that lists much has what is looked for.",
+    ),
+    Function(session_file, use="setup"),
     Function(not_runnable, use="setup"),
 )
 """In every environment."""

@@ -256,7 +256,7 @@ class CallTemplate(Template):
         self.arguments = _NO_ARGUMENTS
         self.input_schema = None
         self.returns_schema = None
-        self.asks_at_once = not task.setup
+        self.prompts_at_once = not task.setup
         self.never_waits = False
         self._answers = AnswerType(None, where=self.where, noun=self.noun)
         self.reward = None

@@ -112,7 +112,7 @@ class Declarations:
             function: The function, where the decorator is used without parentheses.
             name: The tool's name; the function's by default.
             read_only: Tells clients that it changes nothing.
-            replayable: Whether it may be called again when a session is brought back after its
+            replayable: Whether it may be called again when a session is resumed after its
                 server has ended; False for what acts outside of the world, such as sending mail.
 
         Raises:

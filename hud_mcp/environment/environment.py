@@ -108,14 +108,41 @@ class Environment(Declarations):
         self._on_initialize: list[Callable[[], Awaitable[None]]] = []
         self._on_shutdown: list[Callable[[], Awaitable[None]]] = []
         self._started = False
-        self.declared_by = ""
-        self.source: Path | None = None
-        """The file that it was loaded from, which may import the one that declares it."""
+        self._made_of = ""
+        self._source: Path | None = None
         self.workspace_name: str | None = None
-        self.notes: tuple[str, ...] = ()
-        """What agents are told of it beside its templates and tools, a line each."""
+        self._notes: list[str] = []
         if type(self) is Environment:  # what was read of a server is found by its address
             _declared[name] = self
+
+    @property
+    def source(self) -> Path | None:
+        """The file that it was loaded from, which may import the one that declares it."""
+        return self._source
+
+    @property
+    def made_of(self) -> str:
+        """The text that it was made of, where that is in no file; else empty."""
+        return self._made_of
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What agents are told of it beside its templates and tools, a line each."""
+        return tuple(self._notes)
+
+    def tell_agents(self, note: str) -> None:
+        """Add a line to its notes."""
+        self._notes.append(note)
+
+    def loaded(self, *, source: Path | None = None, text: str = "") -> None:
+        """Say what it was loaded from; its digest is taken then, of what was loaded.
+
+        Args:
+            source: The file.
+            text: What it was made of, where that is in no file.
+        """
+        self._source, self._made_of = source, text
+        _ = self.digest
 
     @cached_property
     def folder(self) -> Path:
@@ -128,13 +155,13 @@ class Environment(Declarations):
 
         Of its file, of those beside it that it imports, and of the files that its world serves,
         such as a site's. Of nothing where there is no file. What made it from a text that is in
-        no file adds that text to `declared_by`.
+        no file gives that text to `loaded`.
         """
         files: set[Path] = set()
         if self.file.is_file():
             files |= imported_files(self.file.resolve())
             files |= set(self.world.files(self.folder))
-        whole = hashlib.sha256(self.declared_by.encode())
+        whole = hashlib.sha256(self._made_of.encode())
         for path in sorted(files):
             content = hashlib.sha256(path.read_bytes()).hexdigest()
             whole.update(f"{os.path.relpath(path, self.folder)} {content}\n".encode())
@@ -291,7 +318,7 @@ class Environment(Declarations):
         return CallTemplate(task, self.functions, witness=witness)
 
     def replays(self, task: Task) -> bool:
-        """Whether the world of a task's session can be brought back by doing the same again.
+        """Whether the world of a task's session can be resumed by doing the same again.
 
         As its kind of world says; a task whose own row opens hosts may differ.
         """
@@ -304,6 +331,8 @@ class Environment(Declarations):
             InvalidContext: Naming every feature that is unknown or out of bounds.
         """
         filled = self.context_space.fill(context)
+        if not filled:
+            return filled
         names = {feature.name for feature in self.world.context_space.features}
         return {name: value for name, value in filled.items() if name in names}
 

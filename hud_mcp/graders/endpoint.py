@@ -57,6 +57,8 @@ class Question:
         schema: Of the JSON object that it is to reply with; None for words of its own.
         pictures: What it is to look at, PNG or JPEG, after the case.
         after: What is said after the pictures.
+        reply_tokens: How long the reply may be.
+        seed: By which the model draws, where it takes one.
     """
 
     system: str
@@ -64,6 +66,8 @@ class Question:
     schema: Mapping[str, Any] | None = None
     pictures: tuple[bytes, ...] = ()
     after: str = ""
+    reply_tokens: int = _REPLY_TOKENS
+    seed: int | None = None
 
 
 @dataclass(frozen=True)
@@ -95,9 +99,11 @@ class Endpoint:
         asked = {"role": "user", "content": _content(self.speaks, question)}
         body: dict[str, Any] = {
             "model": self.model,
-            "max_tokens": _REPLY_TOKENS,
+            "max_tokens": question.reply_tokens,
             "temperature": 0,
         }
+        if question.seed is not None and self.speaks == "openai":
+            body["seed"] = question.seed
         system = {"role": "system", "content": question.system}
         if question.schema is None:
             if self.speaks == "anthropic":
@@ -330,10 +336,12 @@ def _next_adaptation(body: Mapping[str, Any], data: bytes) -> str | None:
     said = data.decode("utf-8", "replace")
     if "max_completion_tokens" in said and "max_tokens" in body:
         return "max_tokens"
+    if "seed" in body and "seed" in said:
+        return "seed"
     structured = any(name in body for name in _STRUCTURE)
     if "temperature" in body and ("temperature" in said or not structured):
         return "temperature"
-    return "structure" if structured else None
+    return "structure" if structured else "seed" if "seed" in body else None
 
 
 def _adapted(body: dict[str, Any], without: list[str]) -> dict[str, Any]:

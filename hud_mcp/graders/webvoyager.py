@@ -52,6 +52,8 @@ verdict on whether the task has been successfully accomplished, either as 'SUCCE
 SUCCESS'."""
 _ASKED = "TASK: {question}\nResult Response: {answer}\n{count} screenshots at the end: "
 _LAST = "Your verdict:\n"
+_TOKENS, _SEED = 1000, 42
+"""What the benchmark asks its model with, at temperature 0."""
 _YES, _NO = "SUCCESS", "NOT SUCCESS"
 _SHOWN_CHARS = 2000
 
@@ -103,7 +105,8 @@ class WebVoyagerJudge(Grader):
             return SubScore(name=cls.name, value=0.0, info={"reason": "There was no answer."})
         endpoint = find_endpoint(model, base_url=base_url)
         asked = _ASKED.format(question=question, answer=answer, count=len(pictures))
-        case = Question(_SYSTEM, asked, None, tuple(pictures), _LAST)
+        shown = tuple(pictures)
+        case = Question(_SYSTEM, asked, None, shown, _LAST, reply_tokens=_TOKENS, seed=_SEED)
         deadline = anyio.current_time() + timeout_seconds
         with anyio.CancelScope(deadline=deadline) as bound:
             async with open_client() as client:

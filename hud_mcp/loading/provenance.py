@@ -4,19 +4,23 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import orjson
-from pydantic import Field, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
 from hud_mcp.action import Value
 from hud_mcp.task import Task
 
 __all__ = [
+    "LEFT_OUT",
     "MOST_UNUSED",
     "NOT_RUNNABLE",
     "UNUSED",
+    "LeftOut",
     "UnusedContexts",
     "base_task",
     "clusters_of",
     "context_name",
+    "leave_out",
+    "recorded_left_out",
     "recorded_unused",
     "split_of",
     "unused_contexts",
@@ -35,11 +39,34 @@ NOT_RUNNABLE = "not_runnable"
 """Where a row's metadata says why it does not run here."""
 
 
+LEFT_OUT = "left_out"
+"""Where a job's metadata says which rows of its taskset are not in its plan, and why."""
+
+_SHOWN = 3
+
+
+class LeftOut(Value):
+    """Rows of a taskset that a job does not run, and does not count, for one reason."""
+
+    reason: str = Field(description="Why, as it follows `it` or the row's id.")
+    count: int = Field(description="How many.")
+    names: tuple[str, ...] = Field(description="The ids of the first of them.")
+
+    def __str__(self) -> str:
+        """It as a line for people, with the first ids."""
+        shown = ", ".join(self.names[:_SHOWN])
+        more = f" and {self.count - _SHOWN} more" if self.count > _SHOWN else ""
+        return f"{self.count}  {self.reason}: {shown}{more}"
+
+
 class UnusedContexts(Value):
     """Contexts that were given to a job and that none of its rows got."""
 
     count: int = Field(description="How many.")
     names: tuple[str, ...] = Field(description="The first of them.")
+
+
+_LEFT_OUT: TypeAdapter[tuple[LeftOut, ...]] = TypeAdapter(tuple[LeftOut, ...])
 
 
 def base_task(task: Task) -> str:
@@ -58,6 +85,30 @@ def why_not_runnable(task: Task) -> str | None:
     """Why a row does not run here, where its metadata says it; None for any other row."""
     found = task.metadata.get(NOT_RUNNABLE)
     return found if isinstance(found, str) and found else None
+
+
+def leave_out(reasons: Iterable[tuple[Task, str]]) -> list[LeftOut]:
+    """Those that are left out, by why, the most frequent reason first.
+
+    Args:
+        reasons: Each row with its reason.
+    """
+    found: dict[str, list[str]] = {}
+    for task, why in reasons:
+        found.setdefault(why, []).append(task.id)
+    made = [
+        LeftOut(reason=why, count=len(names), names=tuple(names[:MOST_UNUSED]))
+        for why, names in found.items()
+    ]
+    return sorted(made, key=lambda each: -each.count)
+
+
+def recorded_left_out(metadata: Mapping[str, Any]) -> tuple[LeftOut, ...]:
+    """Which rows a job left out, from its metadata; none where nothing says it."""
+    try:
+        return _LEFT_OUT.validate_python(metadata.get(LEFT_OUT, ()))
+    except ValidationError:
+        return ()
 
 
 def context_name(task: Task) -> str | None:

@@ -30,6 +30,7 @@ _HUD_FIELDS = ("columns", "agent_config", "runtime_config", "verifier")
 
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{},:\n]|[\w.+-]+', re.DOTALL)
 """Of JSON: a text, a mark, the end of a line, or a number or word."""
+_OUTER = (dict, list)
 _DEEPEST = 100
 """How deep the values of a row may lie in each other: deeper, no record can be written."""
 
@@ -140,7 +141,7 @@ def read_row(raw: Any, where: str) -> Task:
         raise InvalidTask(f"{where}: a task is an object, not {type(raw).__name__}.")
     row = _from_hud_row(cast("dict[str, Any]", raw))
     for name, value in row.items():
-        if isinstance(value, dict | list) and _depth(value) > _DEEPEST:
+        if type(value) in _OUTER and _is_deeper(value, _DEEPEST):
             raise InvalidTask(f"{where}: {name}: values lie deeper in it than {_DEEPEST} levels.")
     try:
         return Task.model_validate(row, context=dict(FROM_JSON))
@@ -241,18 +242,18 @@ def _fields_at(path: tuple[int | str, ...]) -> list[str]:
     return list((Validation if inside else Task).model_fields)
 
 
-def _depth(value: Any) -> int:
-    """How deep values lie in each other; a value alone is 0. Without recursion."""
-    depth, level = 0, [value]
-    while level := [each for outer in level for each in _inside(outer)]:
-        depth += 1
-    return depth
+def _is_deeper(value: dict[Any, Any] | list[Any], most: int) -> bool:
+    """Whether values of JSON lie deeper in each other than so many levels. Without recursion."""
+    level: list[Any] = [value]
+    for _ in range(most):
+        level = [each for outer in level for each in _inside(outer) if type(each) in _OUTER]
+        if not level:
+            return False
+    return any(map(len, level))
 
 
-def _inside(value: Any) -> Iterable[Any]:
-    if isinstance(value, dict):
-        return cast("dict[str, Any]", value).values()
-    return cast("list[Any]", value) if isinstance(value, list) else ()
+def _inside(outer: Any) -> Iterable[Any]:
+    return cast("dict[Any, Any]", outer).values() if type(outer) is dict else outer
 
 
 def _read_json(path: Path) -> Rows:

@@ -214,7 +214,7 @@ def gymnasium_source(name: str) -> str | None:
 
 
 def _place(environment: Environment) -> str:
-    return environment.declared_by or str(environment.file)
+    return environment.made_of or str(environment.file)
 
 
 def _load(source: str) -> list[Environment]:
@@ -224,9 +224,8 @@ def _load(source: str) -> list[Environment]:
     path = _find_file(place)
     environments = _declared_in(load_module(path))
     for environment in environments:
-        environment.source = path.resolve()
         _check_world(environment)
-        _ = environment.digest  # of what was loaded, not of what the files are later
+        environment.loaded(source=path.resolve())
     if not environments:
         raise InvalidEnvironment(f"{path} declares no Environment; write `env = Environment(…)`.")
     if wanted is None:
@@ -271,9 +270,8 @@ def _load_gymnasium(source: str) -> Environment:
         environment: Environment = module.make(env_id, options)
     except ValueError as exc:
         raise InvalidEnvironment(f"{source}: {exc}") from exc
-    environment.declared_by = lasting
+    environment.loaded(text=lasting)
     made[lasting] = environment
-    _ = environment.digest
     return environment
 
 

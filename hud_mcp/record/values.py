@@ -38,7 +38,7 @@ SNAPSHOT = "hud-mcp/snapshot"
 
 
 UNDONE = "hud-mcp/undone"
-"""In a step's `info`, where its world died and is brought back to before it: whether that was
+"""In a step's `info`, where its world died and is restored to before it: whether that was
 `during` the call, or had been `before` it."""
 
 

@@ -189,7 +189,7 @@ class Attempt:
             with self._contention.bound(timeout_s) as scope:
                 await self._work(agent)
             if scope.cancelled_caught:
-                self.conversation.stopped = f"after {timeout_s:g} s (--timeout)"
+                self.conversation.stop(f"after {timeout_s:g} s (--timeout)")
         except AgentStopped as exc:
             logger.debug("%s", exc)  # the conversation knows why
         except ServerLost:
@@ -228,8 +228,7 @@ class Attempt:
             status = (await self.conversation.status()).structured
             steps = int(status.get("steps", 0))
             if status.get("state") == "open" and steps > most:
-                self.conversation.stopped = f"after {steps} steps (--max-steps)"
-                raise AgentStopped(f"The agent was stopped {self.conversation.stopped}.")
+                raise self.conversation.stop(f"after {steps} steps (--max-steps)")
 
     async def _close(self) -> None:
         """Wait for a grading that is under way; end a session that nobody answered."""

@@ -51,7 +51,6 @@ class Conversation:
     Attributes:
         session: Its id, which is chosen here, so that a start can be repeated.
         trajectory_id: The record's id; None until it is known.
-        stopped: Why the agent may not go on, or None.
         is_over: Whether the server has said that it has ended.
     """
 
@@ -65,7 +64,7 @@ class Conversation:
     ) -> None:
         self.session = f"sess-{secrets.token_hex(16)}"
         self.trajectory_id: str | None = None
-        self.stopped: str | None = None
+        self._stopped: str | None = None
         self.is_over = False
         self._only = {ONLY: self.session}
         self._job_id = job_id
@@ -74,6 +73,23 @@ class Conversation:
         self._max_steps = max_steps
         self._steps: int | None = 0  # that are recorded; None where that is to be asked
         self._turn = anyio.Lock()
+
+    @property
+    def stopped(self) -> str | None:
+        """Why the agent may not go on, or None."""
+        return self._stopped
+
+    def stop(self, reason: str) -> AgentStopped:
+        """Let the agent go on no more.
+
+        Args:
+            reason: When that was, and by which bound.
+
+        Returns:
+            The error that tells of it.
+        """
+        self._stopped = reason
+        return AgentStopped(f"The agent was stopped {reason}.")
 
     async def start(self, task_id: str, *, seed: int | None) -> Reply:
         """Start the session, once the job's plan has it.
@@ -155,7 +171,7 @@ class Conversation:
     async def _call(
         self, name: str, arguments: dict[str, Any], meta: dict[str, Any] | None, *, suspect: bool
     ) -> Reply:
-        """Call a tool; again where the session is still being brought back, which takes a while."""
+        """Call a tool; again where the session is still being resumed, which takes a while."""
         while True:
             reply = await self._server.call(name, arguments, meta, suspect=suspect)
             if reply.meta.get("hud-mcp/error") != SessionResuming.__name__:
@@ -165,8 +181,7 @@ class Conversation:
     async def _step(self, name: str, arguments: dict[str, Any]) -> Reply:
         before = await self.steps() if self._steps is None else self._steps
         if self._max_steps is not None and before >= self._max_steps:
-            self.stopped = f"after {before} steps (--max-steps)"
-            raise AgentStopped(f"The agent was stopped {self.stopped}.")
+            raise self.stop(f"after {before} steps (--max-steps)")
         self._steps = None  # until it is known to be done, and recorded
         losses = deaths = 0
         while True:

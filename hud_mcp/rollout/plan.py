@@ -41,6 +41,7 @@ class RunOptions(Value):
     image: ImageFormat = DEFAULT_FORMAT
     contexts: str | None = Field(default=None, description="What its rows were spread over.")
     context_selector: str | None = Field(default=None, description="And how.")
+    protocol: str | None = Field(default=None, description="By whose protocol.")
     allow: tuple[str, ...] = Field(default=(), description="Local hosts that rows may open.")
 
     @classmethod

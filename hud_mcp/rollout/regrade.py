@@ -24,11 +24,11 @@ from hud_mcp.record.trajectory import (
     utc_now,
 )
 from hud_mcp.record.values import BEHIND
-from hud_mcp.session.deaths import kept
+from hud_mcp.session.deaths import standing
 from hud_mcp.session.measuring import FINAL_RESPONSE
 from hud_mcp.session.receipts import digest
 from hud_mcp.session.registry import Sessions
-from hud_mcp.session.replay import can_come_back, submitted_answer
+from hud_mcp.session.replay import can_resume, submitted_answer
 from hud_mcp.session.session import Caller, Session
 from hud_mcp.store import Store
 from hud_mcp.store.characters import storable
@@ -119,21 +119,23 @@ class Regrader:
 
     async def _regrade_one(self, run: TrajectorySummary) -> Regraded:
         try:
-            held = _submitted(await self._store.load_session(run.id))
-            if submitted_answer(held.trajectory.steps) is None:
+            stored = _submitted(await self._store.load_session(run.id))
+            if submitted_answer(stored.trajectory.steps) is None:
                 text = f"It was {outcome_class(run)}, and had submitted no answer."
                 return Regraded(run, None, NO_ANSWER, None, text)
             row = self._tasks.get(run.task_id)
             if row is None:
                 return Regraded(run, None, NO_TASK, None, "No task has its id.")
-            return await self._grade_copy(run, held, row)
+            return await self._grade_copy(run, stored, row)
         except (InvalidTask, InvalidContext) as exc:
             return Regraded(run, None, NO_TASK, None, str(exc))
         except HudMcpError as exc:
             return Regraded(run, None, NOT_REGRADED, None, str(exc))
 
-    async def _grade_copy(self, run: TrajectorySummary, held: StoredSession, row: Task) -> Regraded:
-        recorded = held.trajectory.task
+    async def _grade_copy(
+        self, run: TrajectorySummary, stored: StoredSession, row: Task
+    ) -> Regraded:
+        recorded = stored.trajectory.task
         task = row.model_copy(
             update={
                 # The end state was reached in this context, and under this seed.
@@ -145,10 +147,10 @@ class Regrader:
         environment = self._sessions.find_environment(task.env)
         task = environment.bind(task)
         template = environment.template_of(task)
-        steps = held.trajectory.steps
+        steps = stored.trajectory.steps
         if not template.needs_world:
             steps = (_answer_alone(steps[-1]),)
-        elif (reason := _why_not(environment, held)) is not None:
+        elif (reason := _why_not(environment, stored)) is not None:
             return Regraded(run, None, LIVE_WORLD, None, reason)
         copy = Trajectory(
             id=f"traj-{secrets.token_hex(8)}",
@@ -157,17 +159,17 @@ class Regrader:
             environment_version=environment.version,
             task=task,
             context=environment.context_space.fill(task.context),
-            seed=held.trajectory.seed,
+            seed=stored.trajectory.seed,
             started_at=utc_now(),
         )
-        receipt, prompt = await self._grade(copy, environment, held, steps)
+        receipt, prompt = await self._grade(copy, environment, stored, steps)
         if receipt is None:
             text = "It has not ended; the record says more."
             return Regraded(run, copy.id, Outcome.GRADING_FAILED.value, None, text)
         outcome, reason = receipt.outcome.value, receipt.error
         if receipt.outcome is Outcome.LOST:
             outcome = LIVE_WORLD
-        elif prompt is not None and prompt != held.trajectory.prompt:
+        elif prompt is not None and prompt != stored.trajectory.prompt:
             reason = reason or "Its prompt is another one now than the one that was answered."
         return Regraded(run, copy.id, outcome, receipt.reward, reason)
 
@@ -175,10 +177,10 @@ class Regrader:
         self,
         copy: Trajectory,
         environment: Environment,
-        held: StoredSession,
+        stored: StoredSession,
         steps: Sequence[TrajectoryStep],
     ) -> tuple[Receipt | None, str | None]:
-        """Record the copy as a session that waits for its grade, and go on with it.
+        """Record the copy as a session that waits for its grade, and resume it.
 
         Returns:
             How it ended, and what it asked.
@@ -190,10 +192,10 @@ class Regrader:
             copy,
             secret_digest=digest(session_id),
             principal=None,
-            reward_policy=held.reward_policy,
+            reward_policy=stored.reward_policy,
             environment_digest=environment.digest,
         )
-        said = f"the answer of {held.trajectory.id}, graded again"
+        said = f"the answer of {stored.trajectory.id}, graded again"
         await self._store.add_logs(copy.id, [(utc_now(), said)])
         for step in steps:
             last = step is steps[-1]
@@ -201,7 +203,7 @@ class Regrader:
                 copy.id,
                 step,
                 answers=last,
-                snapshot=held.snapshot if last and held.snapshot_step == step.index else None,
+                snapshot=stored.snapshot if last and stored.snapshot_step == step.index else None,
             )
         prompt: str | None = None
         try:
@@ -216,16 +218,16 @@ class Regrader:
         return (None if ended is None else ended[1]), prompt
 
 
-def _submitted(held: StoredSession) -> StoredSession:
+def _submitted(stored: StoredSession) -> StoredSession:
     """A record whose last step submits the answer; of one that its operator graded, as if it did.
 
     What the operator measured is left out: the grade is of the world as it was then, and of the
     answer that was kept. Where none was, the answer is empty.
     """
-    steps = held.trajectory.steps
+    steps = stored.trajectory.steps
     own = [i for i, s in enumerate(steps) if s.kind == "evaluate" and not s.info.get("override")]
-    if held.trajectory.outcome is not Outcome.GRADED or not own:
-        return held
+    if stored.trajectory.outcome is not Outcome.GRADED or not own:
+        return stored
     measured = steps[own[-1]]
     answer, kept = "", list[TrajectoryStep]()
     for step in steps[: own[-1]]:
@@ -239,13 +241,13 @@ def _submitted(held: StoredSession) -> StoredSession:
         update = {"index": len(kept), "kind": "response", "actions": (action,), "performed": 1}
         kept.append(measured.model_copy(update={**update, "info": {}}))
     changed_since = any(step.kind not in ("evaluate", "response") for step in steps[own[-1] :])
-    at_end = held.snapshot_step == steps[-1].index and not changed_since
-    where = held.snapshot_step if held.snapshot_step == BEHIND else -1
+    at_end = stored.snapshot_step == steps[-1].index and not changed_since
+    where = stored.snapshot_step if stored.snapshot_step == BEHIND else -1
     return replace(
-        held,
-        trajectory=held.trajectory.model_copy(update={"steps": tuple(kept)}),
+        stored,
+        trajectory=stored.trajectory.model_copy(update={"steps": tuple(kept)}),
         snapshot_step=kept[-1].index if at_end else where,
-        snapshot=held.snapshot if at_end else None,
+        snapshot=stored.snapshot if at_end else None,
     )
 
 
@@ -262,20 +264,20 @@ def _answer_alone(step: TrajectoryStep) -> TrajectoryStep:
     )
 
 
-def _why_not(environment: Environment, held: StoredSession) -> str | None:
+def _why_not(environment: Environment, stored: StoredSession) -> str | None:
     """Why a world cannot be brought to where its record ends; None where that may be tried."""
-    steps = kept(held.trajectory.steps)
+    steps = standing(stored.trajectory.steps)
     acted = [step for step in steps if step.kind != "response"]
     tools = [str(step.actions[0].get("tool")) for step in steps if step.kind == "tool"]
     once = [name for name in tools if name in environment.tools and not _replays(environment, name)]
-    direct = held.snapshot_step == BEHIND or any(step.kind == "direct" for step in steps)
-    snapshot_step = held.snapshot_step if held.snapshot is not None else None
+    direct = stored.snapshot_step == BEHIND or any(step.kind == "direct" for step in steps)
+    snapshot_step = stored.snapshot_step if stored.snapshot is not None else None
     changed = max((step.index + 1 for step in steps if step.changes_world), default=0)
     last = changed if acted or direct else 0
-    if can_come_back(
+    if can_resume(
         last,
         snapshot_step,
-        replayable=environment.replays(held.trajectory.task),
+        replayable=environment.replays(stored.trajectory.task),
         tools_replay=not once and not direct,
     ):
         return None

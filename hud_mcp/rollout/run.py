@@ -16,8 +16,8 @@ from hud_mcp.rollout.attempt import Attempt, Bounds, Rollout, Solver
 from hud_mcp.rollout.plan import PlannedRun
 from hud_mcp.rollout.server import RunServer, ServerLost
 from hud_mcp.rollout.signs import FirstSigns
-from hud_mcp.session.endings import Ending
 from hud_mcp.session.receipts import receipt_of_stored
+from hud_mcp.session.session_end import SessionEnd
 from hud_mcp.store import Store
 
 __all__ = ["Runs", "end_as_lost"]
@@ -74,7 +74,7 @@ class Runs:
         """Work on all of them. A failed one is data, not an exception.
 
         If this call is cancelled, answers that are being graded have a moment to get their
-        grade; the rest stays under way, for `settle`.
+        grade; the rest stays under way, for `record_lost`.
         """
         queue = iter(planned)
         self._contention.start()
@@ -85,7 +85,7 @@ class Runs:
         finally:
             self._contention.stop()
 
-    async def settle(self, reason: str) -> int:
+    async def record_lost(self, reason: str) -> int:
         """Record what is still under way as lost; call it once the server has ended.
 
         Returns:
@@ -148,7 +148,7 @@ class Runs:
             await attempt.conversation.find_receipt()
             await attempt.keep_lines()
             trajectory_id = attempt.conversation.trajectory_id
-            # Now, while no server has it: the next one would go on with it, and die of it too.
+            # Now, while no server has it: the next one would resume it, and die of it too.
             if trajectory_id is None or await end_as_lost(self._store, trajectory_id, str(exc)):
                 self._under_way.discard(attempt)
         except HudMcpError as failure:
@@ -183,10 +183,10 @@ async def end_as_lost(store: Store, trajectory_id: str, reason: str) -> bool:
         StoreFailed: Nothing was written.
     """
     claimed = await store.claim_session(trajectory_id)
-    held = await store.load_session(trajectory_id)
-    receipt = held.trajectory.receipt
+    stored = await store.load_session(trajectory_id)
+    receipt = stored.trajectory.receipt
     if not claimed or receipt is not None:
         return receipt is not None
-    receipt = receipt_of_stored(held, Ending(Outcome.LOST, error=reason, told=reason))
+    receipt = receipt_of_stored(stored, SessionEnd(Outcome.LOST, error=reason, told=reason))
     await store.end_session(trajectory_id, receipt)
     return True

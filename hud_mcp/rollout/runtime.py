@@ -92,7 +92,7 @@ class LocalRuntime:
             tasksets=[tasks],
             limits=CHANNEL_LIMITS,
             job_id=job.id,
-            adopts=False,
+            resumes=False,
             record=self._record,
         )
         token = secrets.token_hex(16)

@@ -5,15 +5,19 @@ carries a reference answer, metadata, a log, or a reward that the policy withhol
 """
 
 import base64
+import mimetypes
 import re
 from typing import Any
+from urllib.parse import unquote
 
+import anyio.to_thread
 import mcp_types as types
 import orjson
 from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS
 
 from hud_mcp.errors import HudMcpError
+from hud_mcp.loading import libraries
 from hud_mcp.record.trajectory import Receipt
 from hud_mcp.server.names import safe_names
 from hud_mcp.server.results import trajectory_view
@@ -23,6 +27,7 @@ from hud_mcp.session.session import Caller, Session
 __all__ = ["Resources"]
 
 _SESSION = re.compile(r"hud://sessions/([^/]+)/(trajectory|screenshot)")
+_FILE = re.compile(r"hud://sessions/([^/]+)/files/([^/]+)")
 _ENVIRONMENT = re.compile(r"hud://environments/([^/]+)")
 
 
@@ -65,6 +70,12 @@ class Resources:
                 name="screenshot",
                 title="A session's latest screenshot",
             ),
+            types.ResourceTemplate(
+                uri_template="hud://sessions/{session}/files/{name}",
+                name="file",
+                title="A file that belongs to a session's task",
+                description="The prompt names it where there is one.",
+            ),
         ]
 
     async def read(self, uri: str, caller: Caller) -> types.ReadResourceResult:
@@ -81,11 +92,15 @@ class Resources:
             content = await self._of_session(uri, found[1], found[2], caller)
             if content is not None:
                 return content
+        if found := _FILE.fullmatch(uri):
+            content = await self._file(uri, found[1], unquote(found[2]), caller)
+            if content is not None:
+                return content
         raise _missing(uri)
 
     def complete(self, typed: str, caller: Caller) -> list[str]:
         """The caller's own session ids that begin with what was typed."""
-        return [s.id for s in self._sessions.held(caller) if s.id.startswith(typed)]
+        return [s.id for s in self._sessions.living_of(caller) if s.id.startswith(typed)]
 
     async def _of_session(
         self, uri: str, session_id: str, what: str, caller: Caller
@@ -93,7 +108,7 @@ class Resources:
         try:
             found = await self._sessions.find(session_id, caller)
             if isinstance(found, Session) and found.latest is not None and what == "screenshot":
-                return _picture(uri, found.latest.mime_type, found.latest.as_base64())
+                return _blob(uri, found.latest.mime_type, found.latest.as_base64())
             place = found.trajectory if isinstance(found, Receipt) else found.trajectory_id
             trajectory = await self._sessions.store.load_trajectory(place)
             if what == "trajectory":
@@ -105,10 +120,36 @@ class Resources:
         if data is None:
             return None
         kind = "png" if shots[-1].extension == "png" else "jpeg"
-        return _picture(uri, f"image/{kind}", base64.b64encode(data).decode())
+        return _blob(uri, f"image/{kind}", base64.b64encode(data).decode())
+
+    async def _file(
+        self, uri: str, session_id: str, name: str, caller: Caller
+    ) -> types.ReadResourceResult | None:
+        """A file that the task's own row gives its session, while this process knows that."""
+        try:
+            found = await self._sessions.find(session_id, caller)
+            if not isinstance(found, Session):
+                return None
+            for call in found.task.setup:
+                if call.function == "session_file" and call.args[0] == name:
+                    kept = await anyio.to_thread.run_sync(libraries.dataset_file, call.args[1])
+                    return _content(uri, name, await anyio.to_thread.run_sync(kept.read_bytes))
+        except (HudMcpError, OSError):
+            return None
+        return None
 
 
-def _picture(uri: str, mime_type: str, blob: str) -> types.ReadResourceResult:
+def _content(uri: str, name: str, data: bytes) -> types.ReadResourceResult:
+    """A file as text where it is, else as bytes."""
+    kind = mimetypes.guess_type(name)[0] or "application/octet-stream"
+    try:
+        text = types.TextResourceContents(uri=uri, mime_type=kind, text=data.decode())
+    except UnicodeDecodeError:
+        return _blob(uri, kind, base64.b64encode(data).decode())
+    return types.ReadResourceResult(contents=[text])
+
+
+def _blob(uri: str, mime_type: str, blob: str) -> types.ReadResourceResult:
     content = types.BlobResourceContents(uri=uri, mime_type=mime_type, blob=blob)
     return types.ReadResourceResult(contents=[content])
 

@@ -14,7 +14,7 @@ from hud_mcp.server.results import receipt_text, step_result
 from hud_mcp.server.schemas import string_schema
 from hud_mcp.server.texts import graded_text
 from hud_mcp.session.receipts import ended_text
-from hud_mcp.session.repeats import AskedStep
+from hud_mcp.session.repeats import RepeatedStep
 
 __all__ = ["AFTER_STEP", "OBSERVE", "take_step"]
 
@@ -102,7 +102,7 @@ async def _repeat_ended(
     if after_step is None or environment is None:
         raise SessionEnded(ended_text(receipt))
     shows = _shows(call, environment, image=image)
-    asked = AskedStep(kind, actions, call.look(image=shows, changes=changes), shows)
+    asked = RepeatedStep(kind, actions, call.look(image=shows, changes=changes), shows)
     policy = receipt.reward_policy
     stepped = await asked.recall(
         call.sessions.store, receipt.trajectory, after_step, rewards_shown=policy == "per_step"

@@ -153,7 +153,7 @@ class Answers:
             )
             draft.see(seen)
         except EnvironmentFailed as exc:
-            if draft.performed and self._attempts.can_come_back and not self._world.replays:
+            if draft.performed and self._attempts.can_resume and not self._world.replays:
                 raise
             draft.fail(f"Nothing was seen as it was answered: {exc}", interrupted=False)
             return True
@@ -202,7 +202,7 @@ class Answers:
                 answer,
                 utc_now(),
                 died=(self._world.died or "It could not be looked at.") if died else None,
-                comes_back=died and self._attempts.can_come_back,
+                can_resume=died and self._attempts.can_resume,
             )
         )
 

@@ -36,7 +36,7 @@ from hud_mcp.session.events import Recorded, Touched
 from hud_mcp.session.life import SessionSpec
 from hud_mcp.session.phase import Meets, Phase
 from hud_mcp.session.receipts import DONE, NEXT, died_text
-from hud_mcp.session.repeats import AskedStep, out_of_step
+from hud_mcp.session.repeats import RepeatedStep, out_of_step
 from hud_mcp.session.stepped import Stepped
 from hud_mcp.session.view import SessionView
 from hud_mcp.store import Store
@@ -48,7 +48,7 @@ __all__ = ["RESUMING", "SessionCalls"]
 T = TypeVar("T")
 
 RESUMING = (
-    "The session is being brought back after its server ended, which takes a while. Nothing was "
+    "The session is being resumed after its server ended, which takes a while. Nothing was "
     "done; call again in some seconds with its id."
 )
 """What a caller is told who does not wait for that any longer."""
@@ -110,7 +110,7 @@ class SessionCalls(SessionView):
         await self.back()
         self._core.life.steps.check_actions(actions)
         shows = deliver_image and self.environment.world.has_screen
-        asked = AskedStep(kind, actions, look, shows)
+        asked = RepeatedStep(kind, actions, look, shows)
 
         async def run() -> Stepped:
             if after_step is not None and after_step != self.steps:
@@ -121,8 +121,12 @@ class SessionCalls(SessionView):
                 actions, look, kind, deliver_image=deliver_image
             )
 
+        def runs_now() -> bool:
+            repeats = after_step is not None and after_step != self.steps
+            return self.is_open and not repeats and self._core.life.acts_now(actions, look)
+
         try:
-            return await self.enqueue(run, self.limits.step_s)
+            return await self.enqueue(run, self.limits.step_s, now=runs_now)
         except (SessionEnded, AlreadyAnswered):
             if after_step is None or self.is_let_go or after_step == self.steps:
                 raise
@@ -130,7 +134,7 @@ class SessionCalls(SessionView):
                 return await self._recall(asked, after_step)
             raise
 
-    async def _recall(self, asked: AskedStep, after_step: int) -> Stepped:
+    async def _recall(self, asked: RepeatedStep, after_step: int) -> Stepped:
         """What the last step gave, if it is this call's.
 
         Raises:
@@ -227,10 +231,10 @@ class SessionCalls(SessionView):
             raise AlreadyAnswered(self._already_answered())
 
     @asynccontextmanager
-    async def reach(self, protocol: str, what: Mapping[str, Any]) -> AsyncGenerator[Access]:
+    async def direct_access(self, protocol: str, what: Mapping[str, Any]) -> AsyncGenerator[Access]:
         """Use the session's live world directly, while the block runs.
 
-        A world that is being brought back is waited for.
+        A world that is being resumed is waited for.
 
         What is done there is a step of the record, and durable when the block has been left.
         That the record is behind meanwhile is durable before the block is entered: where the
@@ -249,12 +253,12 @@ class SessionCalls(SessionView):
         async with access(self._core.life.direct, self, protocol, what) as one:
             yield one
 
-    def reachable_world(self) -> World:
-        """The live world, to be looked at alone; `reach` is for whoever acts in it.
+    def direct_world(self) -> World:
+        """The live world, to be looked at alone; `direct_access` is for whoever acts in it.
 
         Raises:
-            SessionBusy, SessionEnded, AlreadyAnswered: As for `reach`; SessionBusy also while it
-                is being brought back, for which `back` waits.
+            SessionBusy, SessionEnded, AlreadyAnswered: As for `direct_access`; SessionBusy also
+                while it is being resumed, for which `back` waits.
         """
         self._refuse_direct()
         return self._core.life.world.live
@@ -286,7 +290,12 @@ class SessionCalls(SessionView):
             self._core.post(Recorded(stands))
 
     async def enqueue(
-        self, run: Callable[[], Awaitable[T]], limit_s: float, *, detached: bool = False
+        self,
+        run: Callable[[], Awaitable[T]],
+        limit_s: float,
+        *,
+        detached: bool = False,
+        now: Callable[[], bool] = lambda: False,
     ) -> T:
         """Do something with the world after the calls that wait, and return what that returns.
 
@@ -294,10 +303,11 @@ class SessionCalls(SessionView):
             run: What is done.
             limit_s: How long it may take.
             detached: Whether it goes on where the caller is cancelled.
+            now: Whether it can be done in the caller's task, with no limit.
 
         Raises:
             SessionEnded, SessionResuming, AlreadyAnswered, SessionBusy: It was not done.
-            WorldDied: It was undone: the world died of it, and is brought back.
+            WorldDied: It was undone: the world died of it, and is resumed.
             EnvironmentFailed: The world broke, and the session has ended without a grade.
         """
         await self.back()
@@ -308,7 +318,10 @@ class SessionCalls(SessionView):
         began_s, waited_s = self.touched_s, self._contention.waited_s
         life, refused = self._core.life.number, True
         try:
-            result = await self._core.call(run, limit_s, detached=detached)
+            if now():
+                result = await self._core.call_now(run)
+            else:
+                result = await self._core.call(run, limit_s, detached=detached)
             refused = isinstance(result, Stepped) and result.error is not None
         except CallCutOff:
             raise SessionEnded(self._over_text()) from None

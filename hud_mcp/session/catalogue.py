@@ -131,7 +131,8 @@ class Catalogue:
             InvalidContext: Its context is not one of its environment's.
         """
         bound = self.environment_of(task).bind(task)
-        if bound.prompt is not None and not bound.evaluate:
+        refuses = any(call.function == "not_runnable" for call in bound.setup)
+        if bound.prompt is not None and not bound.evaluate and not refuses:
             raise InvalidTask(
                 "evaluate: it names nothing to call, so no answer has a grade. Name a function, "
                 "such as ['response_includes', 'Paris']."

@@ -8,8 +8,10 @@ import asyncio
 import contextvars
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine, Generator
 from dataclasses import dataclass, field
+from functools import partial
+from types import coroutine
 from typing import Any, TypeVar
 
 import anyio
@@ -35,7 +37,7 @@ class CallCutOff(HudMcpError):
 class _Command:
     run: Callable[[], Awaitable[Any]]
     limit_s: float
-    finished: anyio.Event = field(default_factory=anyio.Event)
+    finished: asyncio.Event = field(default_factory=asyncio.Event)
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
     result: Any = None
     error: BaseException | None = None
@@ -62,27 +64,27 @@ class Commands:
         self._context: contextvars.Context | None = None
         self._task: asyncio.Task[None] | None = None
         self._performs = False
-        self._is_held = False
+        self._is_paused = False
         self._calls = 0
 
     @property
     def count(self) -> int:
         """How many calls wait or run."""
-        return self._calls + self._is_held
+        return self._calls + self._is_paused
 
     @property
     def is_idle(self) -> bool:
         """Whether a call would be performed at once, with none before it."""
-        waits = self._queue or self._task is not None or self._is_held
+        waits = self._queue or self._task is not None or self._is_paused
         return self._performs and not waits
 
-    def hold(self) -> None:
+    def pause(self) -> None:
         """Perform none for now: the caller does what needs no task, in its own turn."""
-        self._is_held = True
+        self._is_paused = True
 
     def release(self) -> None:
         """Go on with those that have come meanwhile."""
-        self._is_held = False
+        self._is_paused = False
         self._go_on()
 
     def start(self) -> None:
@@ -92,11 +94,15 @@ class Commands:
 
     def _go_on(self) -> None:
         """See to it that a task performs what waits."""
-        if self._performs and self._queue and self._task is None and not self._is_held:
-            self._context = self._context or clean_context(self._name, self._log)
+        if self._performs and self._queue and self._task is None and not self._is_paused:
             self._task = asyncio.get_running_loop().create_task(
-                self._work(), name=f"commands {self._name}", context=self._context
+                self._work(), name=f"commands {self._name}", context=self._clean()
             )
+
+    def _clean(self) -> contextvars.Context:
+        """The context of all calls."""
+        self._context = self._context or clean_context(self._name, self._log)
+        return self._context
 
     async def call(
         self, run: Callable[[], Awaitable[T]], limit_s: float, *, detached: bool = False
@@ -129,6 +135,31 @@ class Commands:
         if command.error is not None:
             raise command.error
         return command.result
+
+    async def call_now(self, run: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Perform a call in the task of its caller, while none waits; others wait for it.
+
+        Args:
+            run: The call. Nothing stops it but its own end: of the world, it waits for nothing.
+
+        Raises:
+            ActionFailed: The world raised what it may not.
+            HudMcpError: As for `call`.
+
+        If the caller is cancelled, so is the call, where it waits.
+        """
+        self.pause()
+        try:
+            return await _in_context(self._clean(), run())
+        except EnvironmentFailed:
+            self._performs = False
+            raise
+        except HudMcpError:
+            raise
+        except (Exception, SystemExit) as exc:
+            raise _raised(exc) from exc
+        finally:
+            self.release()
 
     def put(self, run: Callable[[], Awaitable[T]], limit_s: float) -> _Command:
         """Have a call performed after those that wait, and wait for nothing.
@@ -185,10 +216,8 @@ class Commands:
             except asyncio.CancelledError:
                 command.error = CallCutOff()
                 raise
-            except (Exception, SystemExit) as exc:
-                # What a world or a tool raises is its call's failure.
-                logger.exception("a world or a tool raised")
-                command.error = ActionFailed(f"{type(exc).__name__}: {exc}")
+            except (Exception, SystemExit) as exc:  # noqa: BLE001  # it is logged there
+                command.error = _raised(exc)
             finally:
                 command.finished.set()
         self._task = None
@@ -203,3 +232,26 @@ class Commands:
             f"This call took longer than {command.limit_s:g} s{slow} and was stopped; what it had "
             "done stands. Look, then go on in smaller steps."
         )
+
+
+def _raised(exc: BaseException) -> ActionFailed:
+    """What a world or a tool raises is its call's failure."""
+    logger.error("a world or a tool raised", exc_info=exc)
+    return ActionFailed(f"{type(exc).__name__}: {exc}")
+
+
+@coroutine
+def _in_context(
+    context: contextvars.Context, work: Coroutine[Any, Any, T]
+) -> Generator[Any, Any, T]:
+    """Do work in the running task, and in another context."""
+    go_on: Callable[[], Any] = partial(work.send, None)
+    while True:
+        try:
+            awaited = context.run(go_on)
+        except StopIteration as exc:
+            return exc.value
+        try:
+            go_on = partial(work.send, (yield awaited))
+        except BaseException as exc:  # noqa: BLE001  # raised in the work, which awaits it
+            go_on = partial(work.throw, exc)

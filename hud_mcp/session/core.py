@@ -11,15 +11,12 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TypeVar
 
-import anyio
-
 from hud_mcp.errors import HudMcpError, SessionBusy, SessionTaken, StoreFailed, WorldDied
 from hud_mcp.grade import Outcome
 from hud_mcp.record.trajectory import Receipt
 from hud_mcp.session import effects as do
 from hud_mcp.session.deaths import DiedAgain
 from hud_mcp.session.durability import Durability
-from hud_mcp.session.endings import Ending, died_again, unread
 from hud_mcp.session.events import Closed, Event, Examined, NotBack, Recorded, Resumed, Staged
 from hud_mcp.session.executor import Executor, Rest
 from hud_mcp.session.journal import Journal
@@ -30,6 +27,7 @@ from hud_mcp.session.phase import Phase
 from hud_mcp.session.receipts import died_text
 from hud_mcp.session.record_ends import RecordEnds
 from hud_mcp.session.replay import WorldLost, submitted_answer
+from hud_mcp.session.session_end import SessionEnd, died_again, unread
 from hud_mcp.session.state import State
 from hud_mcp.session.strain import Strain
 from hud_mcp.store import Store
@@ -62,7 +60,7 @@ class Core:
         record: The beginning and the end of that.
         life: The parts that use its world.
         prompt: What its template asks; None until it does.
-        failure: Why it could not be brought back, where its record could not be written.
+        failure: Why it could not be resumed, where its record could not be written.
         touched_s: When somebody acted on it last.
         ended: Set once its end may be read.
     """
@@ -82,7 +80,7 @@ class Core:
         self.prompt: Prompt | None = None
         self.failure: HudMcpError | None = None
         self.touched_s = time.monotonic()
-        self.ended = anyio.Event()
+        self.ended = asyncio.Event()
         self._store = store
         self._shared = shared
         self._stored = stored
@@ -128,7 +126,7 @@ class Core:
         """Say that something has happened; return what the session is then."""
         return self._executor.post(event)
 
-    def ask(self, prompt: Prompt) -> None:
+    def take_prompt(self, prompt: Prompt) -> None:
         """Take what its template asks."""
         self.prompt = prompt
 
@@ -146,6 +144,10 @@ class Core:
         """Make a call in its turn; raises as `Commands.call` does."""
         attempt = partial(self.life.attempts.make, run)
         return await self.life.commands.call(attempt, limit_s, detached=detached)
+
+    async def call_now(self, run: Callable[[], Awaitable[T]]) -> T:
+        """Make a call while none waits; raises as `Commands.call_now` does."""
+        return await self.life.commands.call_now(partial(self.life.attempts.make, run))
 
     def stage(self) -> None:
         """Make what the world is opened with.
@@ -169,7 +171,7 @@ class Core:
             case do.RefuseWaiting(died=died):
                 why = None if died is None else WorldDied(died_text(died, was_dead=True))
                 self.life.commands.refuse_waiting(why)
-            case do.Note(line=line):
+            case do.LogLine(line=line):
                 self.journal.log(line)
             case do.Tell():
                 self.ended.set()
@@ -187,10 +189,10 @@ class Core:
                 driver.submit(answer)
             case do.Proceed():
                 driver.proceed()
-            case do.Dismiss(ending=ending):
-                driver.dismiss(ending)
-            case do.Abort(ending=ending):
-                driver.abort(ending)
+            case do.Dismiss(end=end):
+                driver.dismiss(end)
+            case do.Abort(end=end):
+                driver.abort(end)
             case _ if self._opening is not None:
                 driver.start(self._opening)
             case _:
@@ -275,7 +277,7 @@ class Core:
                     died,
                     died_before=DIED_IN_GRADING in logs,
                     has_changed=self.journal.changed > 0,
-                    comes_back=life.attempts.can_come_back,
+                    can_resume=life.attempts.can_resume,
                 )
             )
 
@@ -283,12 +285,12 @@ class Core:
         """Write how it ends, with no task where nothing has to wait for its turn."""
         self.record.log_rest(effect.line)
         begun = self._stored is not None or self.journal.has_begun
-        empty = self.life.world.is_empty and not effect.ending.parked
+        empty = self.life.world.is_empty and not effect.end.parked
         if not (empty and begun and self.journal.is_idle):
             return partial(self._record, effect)
         handed_over = False
         try:
-            written = self.record.end_at_once(effect.ending, self.state.answer)
+            written = self.record.end_at_once(effect.end, self.state.answer)
             written.add_done_callback(self._recorded)
             handed_over = True
         finally:
@@ -303,9 +305,9 @@ class Core:
         """Write how it ends; whatever fails, everybody who waits is told."""
         receipt = None
         try:
-            if not effect.ending.parked:
+            if not effect.end.parked:
                 receipt = await self.record.end(
-                    effect.ending, self.state.answer, is_begun=self._stored is not None
+                    effect.end, self.state.answer, is_begun=self._stored is not None
                 )
         finally:
             self.post(Recorded(receipt, taken=self.journal.taken))
@@ -325,37 +327,37 @@ class Core:
         try:
             self.stage()
             if self.post(Staged(number)).is_driven and self._stored is not None:
-                await self._bring_back(self._stored, began_s)
+                await self._repeat_record(self._stored, began_s)
         except (StoreFailed, SessionTaken) as exc:
             self.failure = exc
-            self.post(NotBack(number, Ending.left_to_record()))
+            self.post(NotBack(number, SessionEnd.left_to_record()))
         except DiedAgain as exc:
             again = died_again(self.life.world.died or str(exc))
-            lost = Ending(Outcome.LOST, error=str(exc), told=str(exc))
+            lost = SessionEnd(Outcome.LOST, error=str(exc), told=str(exc))
             self.post(NotBack(number, lost if self.state.died is None else again))
         except HudMcpError as exc:
-            self.post(NotBack(number, Ending(Outcome.LOST, error=str(exc), told=str(exc))))
+            self.post(NotBack(number, SessionEnd(Outcome.LOST, error=str(exc), told=str(exc))))
         except BaseException:
-            self.post(NotBack(number, Ending.left_to_record()))
+            self.post(NotBack(number, SessionEnd.left_to_record()))
             raise
 
-    async def _bring_back(self, stored: StoredSession, began_s: float) -> None:
+    async def _repeat_record(self, stored: StoredSession, began_s: float) -> None:
         """Run the template to its prompt, and repeat or restore what the record has."""
         life, steps = self.life, stored.trajectory.steps
-        prompt = await life.driver.ask()
+        prompt = await life.driver.wait_for_prompt()
         if prompt is None:  # it has its end
             return
         if stored.trajectory.prompt is None:  # nobody was told of it yet
             await self.journal.save_prompt(prompt.text)
         elif storable(prompt.text) != stored.trajectory.prompt:
             raise WorldLost("its template asks something else now")
-        self.ask(prompt)
+        self.take_prompt(prompt)
         if self.state.phase is not Phase.RESUMING:
             return
         life.commands.start()
         took_s = sum((s.ended_at - s.started_at).total_seconds() for s in steps)
         bound_s = self.spec.limits.setup_s + 2 * max(0.0, took_s)
-        await life.commands.call(partial(self._come_back, stored), bound_s)
+        await life.commands.call(partial(self._resume_world, stored), bound_s)
         self.journal.log(f"{BROUGHT_BACK} {len(steps)} steps in {time.monotonic() - began_s:.1f} s")
         answer = submitted_answer(steps)
         if answer is not None:
@@ -366,7 +368,7 @@ class Core:
         self.touch()
         self.post(Resumed(life.number, answer, steps[-1].ended_at if answer is not None else None))
 
-    async def _come_back(self, stored: StoredSession) -> None:
-        await self.life.world.come_back(stored)
+    async def _resume_world(self, stored: StoredSession) -> None:
+        await self.life.world.resume(stored)
         self.life.measuring.restore(stored.trajectory.steps)
         self.journal.restore(stored.snapshot_step if stored.snapshot is not None else None)

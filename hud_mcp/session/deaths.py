@@ -1,8 +1,8 @@
 """Deaths of a session's world, as its record has them, and whose doing they are.
 
 A call in whose course the world died is a step that is undone: no replay repeats it, and it says
-so in the record, where every server that goes on with the session counts it. One death may be
-anybody's. The same again after the world was brought back is the agent's.
+so in the record, where every server that resumes the session counts it. One death may be
+anybody's. The same again after the world was resumed is the agent's.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from hud_mcp.record.values import UNDONE, TrajectoryStep
 
 __all__ = [
     "DiedAgain",
-    "kept",
+    "standing",
     "trail",
     "whose_doing",
 ]
@@ -26,7 +26,7 @@ class DiedAgain(EnvironmentFailed):
     """A world died as the last action of its record was repeated."""
 
 
-def kept(steps: Sequence[TrajectoryStep]) -> list[TrajectoryStep]:
+def standing(steps: Sequence[TrajectoryStep]) -> list[TrajectoryStep]:
     """The steps that stand: those that no death of the world has undone."""
     return [step for step in steps if not step.undone]
 

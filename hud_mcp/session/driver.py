@@ -24,12 +24,12 @@ from hud_mcp.errors import (
     broken_world,
 )
 from hud_mcp.grade import Outcome, read_grade
-from hud_mcp.session.endings import LEFT_BY_PROGRAM, Ending
 from hud_mcp.session.events import EndedItself, EndWanted, Finished
 from hud_mcp.session.executor import Post
 from hud_mcp.session.live_world import LiveWorld, Play
 from hud_mcp.session.log import clean_context
 from hud_mcp.session.patience import PATIENCE_S, done_now
+from hud_mcp.session.session_end import LEFT_BY_PROGRAM, SessionEnd
 from hud_mcp.session.thrown import (
     PARKED,
     SessionOver,
@@ -53,7 +53,7 @@ _CANCEL_TRIES = 5
 
 
 _Order: TypeAlias = Callable[
-    [Play, asyncio.CancelledError | None], Coroutine[Any, Any, Ending | None]
+    [Play, asyncio.CancelledError | None], Coroutine[Any, Any, SessionEnd | None]
 ]
 """How a template that waits for an answer is resumed; with what has ended its wait, if it has."""
 _Orders: TypeAlias = asyncio.Queue[_Order]
@@ -108,8 +108,8 @@ class Driver:
         self._program = program
         self._orders: asyncio.Queue[_Order] | None = None
         self._overran: str | None = None
-        self._aborted: Ending | None = None
-        self._decided: Ending | None = None
+        self._aborted: SessionEnd | None = None
+        self._decided: SessionEnd | None = None
         self._has_finished = False
         self._runs = False
         self._task: asyncio.Task[None] | None = None
@@ -126,7 +126,7 @@ class Driver:
         It is resumed in the turn of whoever orders that, and has no task.
         """
         if self._template.never_waits and self._world.opens_nothing:
-            self._context.run(self._ask_now, opening)
+            self._context.run(self._prompt_now, opening)
             return
         self._orders = asyncio.Queue()
         self._task = asyncio.get_running_loop().create_task(
@@ -134,7 +134,7 @@ class Driver:
         )
         self._task.add_done_callback(self._done)
 
-    async def ask(self) -> Prompt | None:
+    async def wait_for_prompt(self) -> Prompt | None:
         """What the template asks, once it does; None where it ended before it did."""
         return self.prompt.result() if self.prompt.done() else await asyncio.shield(self.prompt)
 
@@ -151,9 +151,9 @@ class Driver:
         """Let the template's own deadline reach it: it may grade without an answer."""
         self._order(self._grade_unanswered)
 
-    def dismiss(self, ending: Ending) -> None:
+    def dismiss(self, end: SessionEnd) -> None:
         """Tell the template that waits for an answer that there is none."""
-        self._order(partial(self._dismiss, ending))
+        self._order(partial(self._dismiss, end))
 
     def _order(self, order: _Order) -> None:
         if self._orders is not None:
@@ -161,7 +161,7 @@ class Driver:
         elif self._play is not None:
             self._context.run(self._resume_now, self._play, order)
 
-    def _ask_now(self, opening: Opening) -> None:
+    def _prompt_now(self, opening: Opening) -> None:
         """Run a template that never waits to its prompt."""
         try:
             self._play = done_now(self._world.play(self._template, self._of, opening))
@@ -179,22 +179,22 @@ class Driver:
         """Run a template that never waits to its end."""
         self._play = None
         try:
-            ending = done_now(order(play, None))
+            end = done_now(order(play, None))
         except RuntimeError as exc:
-            ending = ungraded(f"{self._where}: {exc}")
-        self._finish(ending)
+            end = ungraded(f"{self._where}: {exc}")
+        self._finish(end)
 
-    def abort(self, ending: Ending) -> None:
+    def abort(self, end: SessionEnd) -> None:
         """End the template now, whatever it does; what it does then is cancelled.
 
         One that has not begun opens nothing any more.
         """
         if self._aborted is None:
-            self._aborted = ending
+            self._aborted = end
         # A task that is cancelled before it runs would not even say that it has finished.
         task = self._task
         if self._play is not None:
-            self.dismiss(ending)
+            self.dismiss(end)
         if task is None or not self._runs or task.done():
             return
         if task is not asyncio.current_task():
@@ -215,12 +215,12 @@ class Driver:
                 prompt = await self._first(play)
             if not self.prompt.done():
                 self.prompt.set_result(prompt)
-            ending = await self._converse(play, orders)
+            end = await self._converse(play, orders)
         except asyncio.CancelledError:
-            ending = self._interrupted()
+            end = self._interrupted()
         except (Exception, SystemExit, BaseExceptionGroup) as exc:  # noqa: BLE001  # every failure of the author's code is attributed here
-            ending = None if self._is_cut_short(exc) else failed_setup(exc, self._template)
-        self._finish(ending)
+            end = None if self._is_cut_short(exc) else failed_setup(exc, self._template)
+        self._finish(end)
         while self._is_left and not self._closed.is_set():  # the loop waits for this task alone
             with suppress(asyncio.CancelledError):
                 await self._closed.wait()
@@ -239,7 +239,7 @@ class Driver:
             ) from None
         return read_prompt(value, where=self._where)
 
-    async def _converse(self, play: Play, orders: _Orders) -> Ending | None:
+    async def _converse(self, play: Play, orders: _Orders) -> SessionEnd | None:
         """Wait for an order, and resume the template with it."""
         overdue: asyncio.CancelledError | None = None
         while True:
@@ -261,15 +261,17 @@ class Driver:
 
     async def _grade_answer(
         self, raw: str, play: Play, _overdue: asyncio.CancelledError | None
-    ) -> Ending | None:
+    ) -> SessionEnd | None:
         return await self._grade(play, lambda: play.asend(self._template.read_answer(raw)))
 
     async def _grade_unanswered(
         self, play: Play, overdue: asyncio.CancelledError | None
-    ) -> Ending | None:
+    ) -> SessionEnd | None:
         return await self._grade(play, lambda: play.athrow(overdue or asyncio.CancelledError()))
 
-    async def _grade(self, play: Play, resume: Callable[[], Awaitable[object]]) -> Ending | None:
+    async def _grade(
+        self, play: Play, resume: Callable[[], Awaitable[object]]
+    ) -> SessionEnd | None:
         try:
             with self._bound(self._grade_s, "grading"):
                 value = await resume()
@@ -287,7 +289,7 @@ class Driver:
             return self._interrupted()
         except (Exception, SystemExit, BaseExceptionGroup) as exc:  # noqa: BLE001  # every failure of the author's code is attributed here
             return None if self._is_cut_short(exc) else self._broke_in_grading(exc)
-        self._decided = Ending(Outcome.GRADED, grade=grade)
+        self._decided = SessionEnd(Outcome.GRADED, grade=grade)
         return await self._run_out(play) or self._decided
 
     def _is_cut_short(self, exc: BaseException) -> bool:
@@ -296,7 +298,7 @@ class Driver:
             self._log(f"while it was cut off: {describe_failure(exc, self._where)}")
         return self._aborted is not None
 
-    def _broke_in_grading(self, exc: BaseException) -> Ending:
+    def _broke_in_grading(self, exc: BaseException) -> SessionEnd:
         """How it ends where the template raised: by whom the grader could not look."""
         error = describe_failure(exc, self._where)
         broken = broken_world(exc)
@@ -304,13 +306,13 @@ class Driver:
             error = f"{error} {broken}"
         if isinstance(broken, BrokenByAgent):
             self._log(f"graded 0, by the agent's own doing: {error}")
-            self._decided = Ending.by_agent(str(broken), error=error)
+            self._decided = SessionEnd.by_agent(str(broken), error=error)
             return self._decided
         if broken is not None:
-            return Ending(Outcome.ENVIRONMENT_FAILED, error=error, told=str(broken))
+            return SessionEnd(Outcome.ENVIRONMENT_FAILED, error=error, told=str(broken))
         return ungraded(error)
 
-    async def _run_out(self, play: Play) -> Ending | None:
+    async def _run_out(self, play: Play) -> SessionEnd | None:
         """Let the template clean up; a third value makes the grade ambiguous."""
         try:
             with self._bound(PATIENCE_S, "cleaning up"):
@@ -329,7 +331,7 @@ class Driver:
         )
 
     async def _dismiss(
-        self, ending: Ending, play: Play, _overdue: asyncio.CancelledError | None
+        self, end: SessionEnd, play: Play, _overdue: asyncio.CancelledError | None
     ) -> None:
         """Tell a waiting template that it is over, and let it clean up.
 
@@ -338,34 +340,34 @@ class Driver:
         """
         try:
             with self._bound(PATIENCE_S, "cleaning up"):
-                await play.athrow(SessionOver(PARKED if ending.parked else ending.outcome))
+                await play.athrow(SessionOver(PARKED if end.parked else end.outcome))
         except (StopAsyncIteration, SessionOver, asyncio.CancelledError):
             pass
-        except (Exception, SystemExit, BaseExceptionGroup) as exc:  # noqa: BLE001  # the ending is decided; the failure is recorded
+        except (Exception, SystemExit, BaseExceptionGroup) as exc:  # noqa: BLE001  # the end is decided; the failure is recorded
             if not is_only(exc, SessionOver):
                 self._log(f"while it was told to end: {describe_failure(exc, self._where)}")
 
-    def _finish(self, ending: Ending | None) -> None:
+    def _finish(self, end: SessionEnd | None) -> None:
         """Say that the template runs no more, once."""
         if self._has_finished:
             return
         self._has_finished = True
         if not self.prompt.done():
             self.prompt.set_result(None)
-        self._post(Finished(self._life, ending))
+        self._post(Finished(self._life, end))
 
-    def _interrupted(self) -> Ending | None:
+    def _interrupted(self) -> SessionEnd | None:
         if self._decided is not None:  # only its cleanup was interrupted
             return self._decided
         if self._aborted is not None:
             return None
         if self._overran == "setup":
             text = f"Its setup took longer than {self._setup_s:g} s and was stopped."
-            return Ending(Outcome.ENVIRONMENT_FAILED, error=text, told=text)
+            return SessionEnd(Outcome.ENVIRONMENT_FAILED, error=text, told=text)
         if self._overran == "grading":
             text = f"Its grading took longer than {self._grade_s:g} s and was stopped."
-            return Ending(Outcome.GRADING_FAILED, error=f"{self._where}: {text}", told=text)
-        return Ending(Outcome.LOST, error="cancelled from outside", told="It was interrupted.")
+            return SessionEnd(Outcome.GRADING_FAILED, error=f"{self._where}: {text}", told=text)
+        return SessionEnd(Outcome.LOST, error="cancelled from outside", told="It was interrupted.")
 
     @contextmanager
     def _bound(self, seconds: float, phase: str) -> Generator[None]:

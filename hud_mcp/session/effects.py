@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from hud_mcp.session.endings import Ending
+from hud_mcp.session.session_end import SessionEnd
 
 __all__ = [
     "Abort",
@@ -13,7 +13,7 @@ __all__ = [
     "Dismiss",
     "Effect",
     "Examine",
-    "Note",
+    "LogLine",
     "Proceed",
     "Record",
     "RefuseWaiting",
@@ -48,14 +48,14 @@ class Proceed:
 class Dismiss:
     """Throw into the template that waits for an answer: there will be none."""
 
-    ending: Ending
+    end: SessionEnd
 
 
 @dataclass(frozen=True, slots=True)
 class Abort:
     """Cancel the template, whatever it does."""
 
-    ending: Ending
+    end: SessionEnd
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class Examine:
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
+class LogLine:
     """Add a line to the session's log."""
 
     line: str
@@ -101,11 +101,11 @@ class Record:
     """Write the end.
 
     Attributes:
-        ending: How it ends.
+        end: How it ends.
         line: A line for the log that stands before it.
     """
 
-    ending: Ending
+    end: SessionEnd
     line: str | None = None
 
 
@@ -157,7 +157,7 @@ Effect: TypeAlias = (
     | StopCommands
     | CatchUp
     | Examine
-    | Note
+    | LogLine
     | Record
     | Tell
     | RefuseWaiting

@@ -5,11 +5,10 @@ from datetime import datetime
 from typing import TypeAlias
 
 from hud_mcp.record.trajectory import Receipt
-from hud_mcp.session.endings import Ending
+from hud_mcp.session.session_end import SessionEnd
 
 __all__ = [
     "Answered",
-    "Asked",
     "Broke",
     "Claimed",
     "Closed",
@@ -19,6 +18,7 @@ __all__ = [
     "Examined",
     "Finished",
     "NotBack",
+    "Prompted",
     "Recorded",
     "Rested",
     "Resumed",
@@ -40,7 +40,7 @@ class Staged:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Prompted:
     """Its prompt is durable."""
 
 
@@ -63,14 +63,14 @@ class Answered:
         answer: What was submitted.
         at: When.
         died: What the world had died of by then; None where it lives.
-        comes_back: Whether it can be brought back from its record.
+        can_resume: Whether it can be resumed from its record.
     """
 
     life: int
     answer: str
     at: datetime
     died: str | None = None
-    comes_back: bool = False
+    can_resume: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,12 +89,12 @@ class EndWanted:
     """Somebody has it end: a caller, a limit, or the server that stops.
 
     Attributes:
-        ending: How.
+        end: How.
         abort: Whether that is at once, also where it is being graded.
         answer: What counts as its answer, where its operator ends it.
     """
 
-    ending: Ending
+    end: SessionEnd
     abort: bool = False
     answer: str | None = None
 
@@ -111,12 +111,12 @@ class Broke:
     Attributes:
         life: In which life.
         reason: What it died of.
-        ending: How the session ends by that; None where its world comes back.
+        end: How the session ends by that; None where its world comes back.
     """
 
     life: int
     reason: str
-    ending: Ending | None
+    end: SessionEnd | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,11 +136,11 @@ class Finished:
 
     Attributes:
         life: In which life.
-        ending: How the session ends by that; None where the template was told to end.
+        end: How the session ends by that; None where the template was told to end.
     """
 
     life: int
-    ending: Ending | None
+    end: SessionEnd | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,14 +152,14 @@ class Examined:
         died: What it died of; None where it lives.
         died_before: Whether it had died under a grader in another server process.
         has_changed: Whether anything was done in it.
-        comes_back: Whether it can be brought back from its record.
+        can_resume: Whether it can be resumed from its record.
     """
 
     life: int
     died: str | None
     died_before: bool
     has_changed: bool
-    comes_back: bool
+    can_resume: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,15 +188,15 @@ class Closed:
 
 @dataclass(frozen=True, slots=True)
 class NotBack:
-    """It could not be brought back.
+    """It could not be resumed.
 
     Attributes:
         life: Which life that was to be.
-        ending: How it ends by that.
+        end: How it ends by that.
     """
 
     life: int
-    ending: Ending
+    end: SessionEnd
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +216,7 @@ class Resumed:
 
 Event: TypeAlias = (
     Staged
-    | Asked
+    | Prompted
     | Claimed
     | Touched
     | Answered

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 
 from hud_mcp.environment import Environment
 from hud_mcp.errors import IdTaken
-from hud_mcp.session.admission import Count
 from hud_mcp.session.caller import Caller
+from hud_mcp.session.capacity import Count
 from hud_mcp.session.limits import Limits
 from hud_mcp.session.reaper import Reaper
 from hud_mcp.session.roster import Roster
@@ -91,13 +91,13 @@ class SessionFactory:
         )
         if session_id is not None and session.secret_digest in self._roster:
             raise IdTaken("Another session has this id; nothing was recorded.")
-        self._enter(session)
+        self._add(session)
         return session
 
     def make_again(
         self, environment: Environment, stored: StoredSession, caller: Caller
     ) -> Session:
-        """Make the session that goes on with a record, which is this process's now."""
+        """Make the session that resumes a record, which is this process's now."""
         session = Session(
             environment,
             stored.trajectory.task,
@@ -111,9 +111,9 @@ class SessionFactory:
             local_hosts=self._local_hosts,
             program=self._reaper.watch(),
         )
-        self._enter(session)
+        self._add(session)
         return session
 
-    def _enter(self, session: Session) -> None:
-        self._roster.enter(session)
+    def _add(self, session: Session) -> None:
+        self._roster.add(session)
         self._shared.contention.start()

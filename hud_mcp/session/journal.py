@@ -232,9 +232,9 @@ class Journal:
             is owed then.
         """
         self._receipt = receipt
-        ending = self._store.end_session(self._id, receipt)
-        ending.add_done_callback(self._handed_over_end)
-        return ending
+        writing = self._store.end_session(self._id, receipt)
+        writing.add_done_callback(self._handed_over_end)
+        return writing
 
     def _handed_over_end(self, done: "asyncio.Future[Receipt]") -> None:
         error = asyncio.CancelledError() if done.cancelled() else done.exception()
@@ -259,7 +259,7 @@ class Journal:
         self.count += 1
 
     def restore(self, snapshot_step: int | None) -> None:
-        """Take note of what the world was brought back by."""
+        """Say after which step the snapshot was taken that the world was restored from."""
         self.snapshot_step = snapshot_step
 
     @property
@@ -312,7 +312,7 @@ class Journal:
             logger.debug("the end of the log is the other server's")
 
     async def release(self) -> None:
-        """Let go of the session, so that another server can go on with it, if none does already.
+        """Let go of the session, so that another server can resume it, if none does already.
 
         Raises:
             StoreFailed: It is still this server's.

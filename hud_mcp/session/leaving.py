@@ -8,14 +8,14 @@ import anyio
 
 from hud_mcp.errors import SessionTaken, StoreFailed
 from hud_mcp.grade import Cause, Outcome
-from hud_mcp.session.endings import Ending
 from hud_mcp.session.lifecycle import Lifecycle
 from hud_mcp.session.roster import Roster
 from hud_mcp.session.session import Session
+from hud_mcp.session.session_end import SessionEnd
 from hud_mcp.store import Store
 from hud_mcp.world import Shared
 
-__all__ = ["Leaving", "WayIn", "flush_end"]
+__all__ = ["Leaving", "OpenEndpoints", "flush_end"]
 
 logger = logging.getLogger(__name__)
 
@@ -31,16 +31,16 @@ _STORE_S = 0.2
 """How much the store has at least."""
 
 
-class WayIn(Protocol):
-    """A way into worlds beside the calls of their sessions."""
+class OpenEndpoints(Protocol):
+    """What leads to worlds beside the calls of their sessions."""
 
     async def close(self) -> None:
-        """Let nobody in any more, and put out who is in. Again is no error."""
+        """Listen no more, and drop every connection. Again is no error."""
         ...
 
 
 class Leaving:
-    """Closes what a process has, in order: ways in, sessions, what worlds share, the store.
+    """Closes what a process has, in order: endpoints, sessions, what worlds share, the store.
 
     Args:
         roster: Who is here.
@@ -55,16 +55,16 @@ class Leaving:
         self._lifecycle = lifecycle
         self._store = store
 
-    async def close(self, ways_in: Iterable[WayIn]) -> None:
+    async def close(self, endpoints: Iterable[OpenEndpoints]) -> None:
         """Close everything, within a bound.
 
         Args:
-            ways_in: Closed first.
+            endpoints: Closed first.
         """
         deadline = anyio.current_time() + _CLOSE_S
         with anyio.move_on_after(_FINISH_S, shield=True):
-            for way in ways_in:
-                await way.close()
+            for each in endpoints:
+                await each.close()
         left_s = deadline - _CLOSE_S + _END_S - anyio.current_time()
         with anyio.move_on_after(max(_FINISH_S, left_s), shield=True):
             await self._leave_all()
@@ -95,27 +95,27 @@ async def _leave(session: Session) -> None:
     if session.is_closed:
         return
     if session.state == "resuming":
-        await session.finish(Ending.left_to_record(), abort=True)
+        await session.finish(SessionEnd.left_to_record(), abort=True)
         return
     with anyio.move_on_after(_FINISH_S):
         await session.catch_up()
-    await session.finish(_ending_of(session), abort=True)
+    await session.finish(_end_of(session), abort=True)
 
 
-def _ending_of(session: Session) -> Ending:
+def _end_of(session: Session) -> SessionEnd:
     """How a session ends here whose server stops."""
     if session.provisional:
         told = "The server was stopped before anybody acted on it."
-        return Ending(Outcome.EXPIRED, told=told, cause=Cause.OPERATOR)
+        return SessionEnd(Outcome.EXPIRED, told=told, cause=Cause.OPERATOR)
     if session.can_park:
-        return Ending.left_to_record()
+        return SessionEnd.left_to_record()
     why = "The server was stopped."
     if session.is_behind:
         why = (
             "The server was stopped, and it cannot go on in another one: its agent used its "
             "world directly, and there is no snapshot of what it did there last."
         )
-    return Ending(Outcome.LOST, error=why, told=why)
+    return SessionEnd(Outcome.LOST, error=why, told=why)
 
 
 async def flush_end(session: Session) -> None:

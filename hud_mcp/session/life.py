@@ -1,12 +1,14 @@
 """One life of a session's world: what is made anew for each, and used for one alone."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from hud_mcp.action import Action, ResponseAction
 from hud_mcp.environment import Environment
 from hud_mcp.environment.calls import task_hosts
+from hud_mcp.observation import Look
 from hud_mcp.record.trajectory import Trajectory
 from hud_mcp.session.answers import Answers
 from hud_mcp.session.attempts import Attempts
@@ -45,7 +47,7 @@ class SessionSpec:
         secret_digest: The SHA-256 of its own id.
         live_token: Of its live page.
         seed: For whatever its world draws at random.
-        replayable: Whether the same actions and looks bring back the same state.
+        replayable: Whether the same actions and looks give the same state again.
         started_at: When it began.
         start_key: By what the starts of its task are counted.
         tries: How many of them there may be; None for any number.
@@ -215,6 +217,13 @@ class Life:
             program=program,
         )
 
+    def acts_now(self, actions: Sequence[Action], look: Look) -> bool:
+        """Whether a step needs no task: its world says that it is short, and nothing is busy."""
+        if not self.commands.is_idle or self.direct.under_way:
+            return False
+        answers = any(isinstance(action, ResponseAction) for action in actions)
+        return not answers and self.world.acts_now(actions, look)
+
     @property
     def submits_at_once(self) -> bool:
         """Whether an answer needs no task: its template waits for nothing, and nothing is busy."""
@@ -223,7 +232,7 @@ class Life:
 
     def submit_at_once(self, answer: str) -> "asyncio.Future[None]":
         """Submit an answer that needs no task; raises and returns as `Answers.submit_at_once`."""
-        self.commands.hold()
+        self.commands.pause()
         try:
             submitted = self.answers.submit_at_once(answer)
         except BaseException:

@@ -1,4 +1,4 @@
-"""A session's world: opened once, acted on and observed in turn, and brought back elsewhere.
+"""A session's world: opened once, acted on and observed in turn, and resumed elsewhere.
 
 Places are given to it, and told by it, in pixels of the picture that the agent was shown last,
 whatever the world's own are.
@@ -17,10 +17,10 @@ from hud_mcp.clipping import clip_text
 from hud_mcp.environment import Environment
 from hud_mcp.errors import EnvironmentFailed, HudMcpError, SessionEnded
 from hud_mcp.observation import Look, Observation, Screenshot, fit_screenshot
-from hud_mcp.session.deaths import kept
+from hud_mcp.session.deaths import standing
 from hud_mcp.session.durability import Durability
 from hud_mcp.session.pointer import Pointer, aimed
-from hud_mcp.session.replay import bring_back, can_come_back
+from hud_mcp.session.replay import can_resume, rebuild
 from hud_mcp.store.stored_session import StoredSession
 from hud_mcp.task import Task
 from hud_mcp.template import Template
@@ -28,6 +28,7 @@ from hud_mcp.template_process import TemplateProcess
 from hud_mcp.tool import Tool
 from hud_mcp.world import (
     ActsAtOnce,
+    ActsNow,
     Elsewhere,
     Mortal,
     Opening,
@@ -60,7 +61,7 @@ class LiveWorld:
 
     Args:
         environment: Whose world it is.
-        replayable: Whether the same actions and looks bring back the same state.
+        replayable: Whether the same actions and looks give the same state again.
         log: Takes a line for the session's log.
         durability: Takes what is known of its snapshots.
 
@@ -192,6 +193,18 @@ class LiveWorld:
             except HudMcpError as exc:
                 self._log(f"what the agent left running was not stopped: {exc}")
 
+    def acts_now(self, actions: Sequence[Action], look: Look) -> bool:
+        """Whether actions, a look after them and what is kept of it wait for nothing now.
+
+        Args:
+            actions: None of them an answer, or aimed at where the pointer is.
+            look: What is observed then.
+        """
+        world = self._world
+        if not (self._environment.world.is_quick and self.replays and _is(world, ActsNow)):
+            return False
+        return cast("ActsNow", world).acts_now(actions, self._recorded(look))
+
     async def act(self, actions: Sequence[Action], keep: Callable[[ActionEffect], None]) -> None:
         """Perform actions until the episode ends, in one go where the world can.
 
@@ -234,11 +247,7 @@ class LiveWorld:
         Raises:
             EnvironmentFailed: The world broke.
         """
-        if not self._environment.world.has_screen:
-            look = look.model_copy(update={"image": None})
-        elif look.image is None:
-            look = look.model_copy(update={"image": "jpeg", "quality": _RECORD_QUALITY})
-        seen = await self.live.observe(look)
+        seen = await self.live.observe(self._recorded(look))
         text = None if seen.text is None else clip_text(seen.text, look.max_text_chars)
         image = seen.image
         if image is None:
@@ -253,8 +262,16 @@ class LiveWorld:
         self.latest = image
         return Observation(text=text, image=image, values=seen.values)
 
+    def _recorded(self, look: Look) -> Look:
+        """A look with the picture that the record has, where there is a screen."""
+        if not self._environment.world.has_screen:
+            return look if look.image is None else look.model_copy(update={"image": None})
+        if look.image is None:
+            return look.model_copy(update={"image": "jpeg", "quality": _RECORD_QUALITY})
+        return look
+
     async def snapshot(self, after: int) -> bytes | None:
-        """Return the state, if a replay could not bring it back; None where it could, or it fails.
+        """Return the state, if a replay could not give it again; None where it could, or it fails.
 
         Where it fails, the session goes on, and its record says what a restart would cost.
 
@@ -272,26 +289,26 @@ class LiveWorld:
         except EnvironmentFailed as exc:
             if not isinstance(world, Mortal) or world.died is not None:
                 raise
-            self._note_failure(after, str(exc))
+            self._take_failure(after, str(exc))
             return None
         except HudMcpError as exc:
-            self._note_failure(after, str(exc))
+            self._take_failure(after, str(exc))
             return None
         except Exception as exc:  # whatever an author's world raises: only durability is lost
             logger.exception("a world's snapshot failed")
-            self._note_failure(after, f"{type(exc).__name__}: {exc}.")
+            self._take_failure(after, f"{type(exc).__name__}: {exc}.")
             return None
         left_out = world.left_out if isinstance(world, RestorableInPart) else ()
         self._durability.leave_out(after, left_out)
         return data
 
-    def _note_failure(self, after: int, why: str) -> None:
+    def _take_failure(self, after: int, why: str) -> None:
         self._durability.fail(after, why)
         self._log(f"no snapshot after step {after}: {why}")
 
     @property
     def replays(self) -> bool:
-        """Whether a replay of its record brings it back."""
+        """Whether a replay of its record gives its state again."""
         return self._replayable and self._tools_replay
 
     def note_tool(self, tool: Tool) -> None:
@@ -302,26 +319,26 @@ class LiveWorld:
         """Take into account that it is used directly: no replay does that again."""
         self._tools_replay = False
 
-    def can_come_back(self, steps: int, snapshot_step: int | None) -> bool:
+    def can_resume(self, steps: int, snapshot_step: int | None) -> bool:
         """Whether another server process could bring it to where it is now.
 
         Args:
             steps: How many steps were recorded, up to the last that may have changed it.
             snapshot_step: After which of them the last snapshot was taken; None without one.
         """
-        return can_come_back(
+        return can_resume(
             steps, snapshot_step, replayable=self._replayable, tools_replay=self._tools_replay
         )
 
-    async def come_back(self, stored: StoredSession) -> None:
+    async def resume(self, stored: StoredSession) -> None:
         """Bring it, freshly opened and after the template's setup, to its last recorded step.
 
         Raises:
             WorldLost: It cannot be.
             EnvironmentFailed: The world broke.
         """
-        steps = kept(stored.trajectory.steps)
-        await bring_back(
+        steps = standing(stored.trajectory.steps)
+        await rebuild(
             self.live,
             steps,
             self._environment.tools,

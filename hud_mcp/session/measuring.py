@@ -11,8 +11,8 @@ from hud_mcp.environment.calls import Measurement
 from hud_mcp.function import History
 from hud_mcp.grade import Cause, Grade, Outcome
 from hud_mcp.record.values import TARGETS, TrajectoryStep
-from hud_mcp.session.deaths import kept
-from hud_mcp.session.endings import Ending
+from hud_mcp.session.deaths import standing
+from hud_mcp.session.session_end import SessionEnd
 
 __all__ = ["BY_AGENT", "FINAL_RESPONSE", "Measuring"]
 
@@ -79,24 +79,24 @@ class Measuring:
         self._actions.clear()
         self._targets.clear()
 
-    def ending(self) -> Ending:
+    def end(self) -> SessionEnd:
         """How the session ends when its operator closes it now."""
         if self.failure is not None and self.is_agents:
-            return Ending.by_agent(self.failure)
+            return SessionEnd.by_agent(self.failure)
         if self.failure is not None:
             text = "Its `evaluate` could not run, so it has no reward."
-            return Ending(Outcome.GRADING_FAILED, error=self.failure, told=text)
+            return SessionEnd(Outcome.GRADING_FAILED, error=self.failure, told=text)
         if not self.is_done:
             told = "Its operator closed it without a measurement."
-            return Ending(Outcome.CANCELLED, told=told, cause=Cause.OPERATOR)
+            return SessionEnd(Outcome.CANCELLED, told=told, cause=Cause.OPERATOR)
         if self.grade is None:
             text = "What its `evaluate` returned is no number, so it has no reward."
-            return Ending(Outcome.GRADING_FAILED, error=text, told=text)
-        return Ending(Outcome.GRADED, grade=self.grade)
+            return SessionEnd(Outcome.GRADING_FAILED, error=text, told=text)
+        return SessionEnd(Outcome.GRADED, grade=self.grade)
 
     def restore(self, steps: Sequence[TrajectoryStep]) -> None:
         """Read it back from the record."""
-        for step in kept(steps):
+        for step in standing(steps):
             if step.kind == "reset":
                 self.forget()
             elif step.kind == "evaluate":

@@ -22,7 +22,7 @@ class Phase(StrEnum):
     GRADING = "grading"
     """Its template has the answer, or has ended the wait for one."""
     LAID_DOWN = "laid down"
-    """Its world died. What is left of it is closed, before it is brought back."""
+    """Its world died. What is left of it is closed, before it is resumed."""
     EXAMINING = "examining"
     """Its grader could not use the world. Somebody looks whether that is dead."""
     ENDING = "ending"

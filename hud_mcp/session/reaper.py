@@ -7,11 +7,11 @@ import anyio
 
 from hud_mcp.contention import Contention
 from hud_mcp.grade import Cause, Outcome
-from hud_mcp.session.endings import LEFT_BY_PROGRAM, Ending
 from hud_mcp.session.leaving import flush_end
 from hud_mcp.session.limits import Limits
 from hud_mcp.session.roster import Roster
 from hud_mcp.session.session import Session
+from hud_mcp.session.session_end import LEFT_BY_PROGRAM, SessionEnd
 
 __all__ = ["Reaper"]
 
@@ -32,7 +32,7 @@ class Reaper:
         self._contention = contention
         self._limits = limits
         self._task: asyncio.Task[None] | None = None
-        self._endings: set[asyncio.Task[None]] = set()
+        self._ends: set[asyncio.Task[None]] = set()
         self._stopping = anyio.Event()
 
     def watch(self) -> "asyncio.Task[None]":
@@ -67,18 +67,18 @@ class Reaper:
             for session in self._roster:
                 text = self._expiry(session) if session.is_open else None
                 if text is not None:
-                    self._end(session, Ending(Outcome.EXPIRED, told=text, cause=Cause.AGENT))
+                    self._end(session, SessionEnd(Outcome.EXPIRED, told=text, cause=Cause.AGENT))
             for session in self._roster:
                 if session.owes:
                     await flush_end(session)
             if not self._roster.forget():
                 self._contention.stop()  # an idle server wakes for nothing
 
-    def _end(self, session: Session, ending: Ending) -> None:
+    def _end(self, session: Session, end: SessionEnd) -> None:
         """Have a session end; one that was answered in this moment ends with its grade."""
-        task = asyncio.get_running_loop().create_task(session.finish(ending))
-        self._endings.add(task)
-        task.add_done_callback(self._endings.discard)
+        task = asyncio.get_running_loop().create_task(session.finish(end))
+        self._ends.add(task)
+        task.add_done_callback(self._ends.discard)
 
     def _expiry(self, session: Session) -> str | None:
         """Why a session expires now; None where it does not."""

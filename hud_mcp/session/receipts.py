@@ -11,8 +11,8 @@ from hud_mcp.grade import Outcome, cause_of
 from hud_mcp.record.trajectory import Receipt, utc_now
 from hud_mcp.session.caller import Caller
 from hud_mcp.session.durability import durability_notes
-from hud_mcp.session.endings import Ending
 from hud_mcp.session.replay import submitted_answer
+from hud_mcp.session.session_end import SessionEnd
 from hud_mcp.session.strain import Strain
 from hud_mcp.store.stored_session import StoredSession
 from hud_mcp.task import Task
@@ -53,7 +53,7 @@ NOTHING_DONE = "Nothing of this call was done"
 
 
 def make_receipt(
-    ending: Ending,
+    end: SessionEnd,
     *,
     trajectory: str,
     environment: str,
@@ -68,22 +68,24 @@ def make_receipt(
     strain: Strain | None = None,
 ) -> Receipt:
     """The receipt of a session that ends now."""
-    grade = ending.grade
-    info: dict[str, Any] = to_jsonable_python(grade.info, fallback=str) if grade else {}
+    grade = end.grade
+    info: dict[str, Any] = (
+        to_jsonable_python(grade.info, fallback=str) if grade and grade.info else {}
+    )
     return Receipt(
         trajectory=trajectory,
         environment=environment,
         task=task.id,
         template=task.template,
-        outcome=ending.outcome,
-        cause=cause_of(ending.outcome, ending.cause),
+        outcome=end.outcome,
+        cause=cause_of(end.outcome, end.cause),
         reward=grade.reward if grade else None,
         subscores=grade.subscores if grade else (),
         content=grade.content if grade else None,
         info=info,
         answer_digest=None if answer is None else digest(answer),
-        error=ending.error or (None if grade else ending.told),
-        told=ending.told,
+        error=end.error or (None if grade else end.told),
+        told=end.told,
         attempt=attempt,
         notes=notes,
         waited_s=strain.waited_s if strain else 0.0,
@@ -97,11 +99,11 @@ def make_receipt(
     )
 
 
-def receipt_of_stored(stored: StoredSession, ending: Ending) -> Receipt:
-    """The receipt of a session that ends now without having been brought back."""
+def receipt_of_stored(stored: StoredSession, end: SessionEnd) -> Receipt:
+    """The receipt of a session that ends now without having been resumed."""
     begun = stored.trajectory
     return make_receipt(
-        ending,
+        end,
         trajectory=begun.id,
         environment=begun.environment,
         environment_digest=stored.environment_digest,
@@ -127,7 +129,7 @@ def died_text(reason: str, *, was_dead: bool = False, is_back: bool = True) -> s
     said = reason if reason.endswith((".", "!", "?")) else f"{reason}."
     back = "has been" if is_back else "is being"
     return (
-        f"The world of this session died: {said} It {back} brought back to how it was after the "
+        f"The world of this session died: {said} It {back} restored to how it was after the "
         f"last reply. {what}; look, then go on."
     )
 

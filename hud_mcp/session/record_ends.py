@@ -5,11 +5,11 @@ import logging
 
 from hud_mcp.errors import LimitReached, SessionTaken, StoreFailed
 from hud_mcp.record.trajectory import Receipt, utc_now
-from hud_mcp.session.endings import Ending
 from hud_mcp.session.journal import Journal
 from hud_mcp.session.life import SessionSpec
 from hud_mcp.session.log import take_rest
 from hud_mcp.session.receipts import make_receipt
+from hud_mcp.session.session_end import SessionEnd
 from hud_mcp.session.strain import Strain
 
 __all__ = ["RecordEnds"]
@@ -56,11 +56,11 @@ class RecordEnds:
         if line is not None:
             self._journal.log(line)
 
-    async def end(self, ending: Ending, answer: str | None, *, is_begun: bool) -> Receipt | None:
+    async def end(self, end: SessionEnd, answer: str | None, *, is_begun: bool) -> Receipt | None:
         """Record how it ends; where that cannot be written, it is owed.
 
         Args:
-            ending: How.
+            end: How.
             answer: What was submitted; None where nothing was.
             is_begun: Whether its beginning is written for sure.
 
@@ -74,24 +74,24 @@ class RecordEnds:
         except (StoreFailed, LimitReached) as exc:
             logger.info("%s", exc)  # whoever starts it is told
             return None
-        receipt = self._receipt(ending, answer)
-        if ending.error:
-            logger.warning("%s: %s", ending.outcome, ending.error)
+        receipt = self._receipt(end, answer)
+        if end.error:
+            logger.warning("%s: %s", end.outcome, end.error)
         try:
             return await self._journal.end(receipt) or receipt
         except (StoreFailed, SessionTaken) as exc:
             logger.error("%s", exc)  # noqa: TRY400  # its text says everything
         return receipt
 
-    def end_at_once(self, ending: Ending, answer: str | None) -> "asyncio.Future[Receipt]":
+    def end_at_once(self, end: SessionEnd, answer: str | None) -> "asyncio.Future[Receipt]":
         """Record how it ends while its journal is idle, and wait for nothing.
 
         Returns:
             What gives the receipt that stands, or is owed.
         """
-        receipt = self._receipt(ending, answer)
-        if ending.error:
-            logger.warning("%s: %s", ending.outcome, ending.error)
+        receipt = self._receipt(end, answer)
+        if end.error:
+            logger.warning("%s: %s", end.outcome, end.error)
         told: asyncio.Future[Receipt] = asyncio.get_running_loop().create_future()
 
         def tell(written: "asyncio.Future[Receipt]") -> None:
@@ -104,10 +104,10 @@ class RecordEnds:
         self._journal.hand_over_end(receipt).add_done_callback(tell)
         return told
 
-    def _receipt(self, ending: Ending, answer: str | None) -> Receipt:
+    def _receipt(self, end: SessionEnd, answer: str | None) -> Receipt:
         spec = self._spec
         return make_receipt(
-            ending,
+            end,
             trajectory=spec.trajectory_id,
             environment=spec.environment.name,
             environment_digest=spec.environment.digest,

@@ -5,12 +5,11 @@ from collections.abc import Iterable
 from hud_mcp.environment import Environment
 from hud_mcp.errors import InvalidTask
 from hud_mcp.record.trajectory import Receipt
-from hud_mcp.session.admission import Admission
-from hud_mcp.session.adoption import Adoption
 from hud_mcp.session.caller import Caller
+from hud_mcp.session.capacity import Capacity
 from hud_mcp.session.catalogue import Catalogue
 from hud_mcp.session.factory import SessionFactory
-from hud_mcp.session.leaving import Leaving, WayIn
+from hud_mcp.session.leaving import Leaving, OpenEndpoints
 from hud_mcp.session.lifecycle import Lifecycle
 from hud_mcp.session.limits import Limits
 from hud_mcp.session.reaper import Reaper
@@ -19,6 +18,7 @@ from hud_mcp.session.roster import Roster
 from hud_mcp.session.search import Search
 from hud_mcp.session.session import Session
 from hud_mcp.session.starts import Start, Starts
+from hud_mcp.session.sweep import Sweep
 from hud_mcp.store import Store
 from hud_mcp.task import RecordMode, Task
 from hud_mcp.taskset import Taskset
@@ -40,8 +40,8 @@ class Sessions:
         job_id: The job that every session belongs to, or None.
         tries: How often one principal may start the same task, in a job or in none; None for any
             number. The operator may as often as it likes.
-        adopts: Whether it sees to what other servers on this store left without a grade or an
-            end; where not, only sessions that are asked for are brought back.
+        resumes: Whether it grades or ends, unasked, what other servers on this store left; where
+            not, only sessions that are asked for are resumed.
         local_hosts: Hosts that the row of any task may open, of this machine and of private
             networks too; a row that is not the user's own may name no others of those.
         record: How steps are written, one of `RECORD_MODES`; None for the environments' own
@@ -50,9 +50,8 @@ class Sessions:
     Attributes:
         environments, tasks, find_environment, environment_of, notes, mint: The catalogue's.
         roster: Who is here.
-        held, untouched: The roster's.
+        living_of, untouched: The roster's.
         here: The search's.
-        live_base: Where the live pages of sessions are served, or None.
 
     Raises:
         InvalidTask: A listed task names an environment, a template or an argument that is
@@ -69,7 +68,7 @@ class Sessions:
         reward_policy: str | None = None,
         job_id: str | None = None,
         tries: int | None = None,
-        adopts: bool = True,
+        resumes: bool = True,
         local_hosts: Iterable[str] = (),
         record: RecordMode | None = None,
     ) -> None:
@@ -85,11 +84,11 @@ class Sessions:
         self.reward_policy = reward_policy
         self.job_id = job_id
         self.record: RecordMode | None = record
-        self.live_base: str | None = None
+        self._live_base: str | None = None
         self._lifecycle, self._shared, self.roster = Lifecycle(), Shared(), Roster()
         roster = self.roster
-        self.held, self.untouched = roster.held, roster.untouched
-        self._admission = Admission(
+        self.living_of, self.untouched = roster.living_of, roster.untouched
+        self._capacity = Capacity(
             roster, store, self._lifecycle, limits=limits, tasks=self.tasks, tries=tries
         )
         self._reaper = Reaper(roster, self._shared.contention, limits)
@@ -104,27 +103,40 @@ class Sessions:
             local_hosts=local_hosts,
         )
         self._resumption = Resumption(
-            store, self.environments, admission=self._admission, factory=factory, roster=roster
+            store, self.environments, capacity=self._capacity, factory=factory, roster=roster
         )
-        self._adoption = Adoption(
+        self._sweep = Sweep(
             store,
             self.environments,
             roster=roster,
             resumption=self._resumption,
             limits=limits,
-            is_wanted=adopts,
+            is_wanted=resumes,
         )
-        self._search = Search(roster, store, self._resumption, self._adoption)
+        self._search = Search(roster, store, self._resumption, self._sweep)
         self.here = self._search.here
-        self._starts = Starts(roster, self._admission, factory, self._search, store)
+        self._starts = Starts(roster, self._capacity, factory, self._search, store)
         self._leaving = Leaving(roster, self._shared, self._lifecycle, store)
 
     def begin(self) -> None:
-        """Go on, soon, with what earlier servers on this store left without a grade or an end.
+        """Soon grade or end what earlier servers on this store left without either.
 
         Without it, that begins with the first session.
         """
-        self._adoption.begin()
+        self._sweep.begin()
+
+    @property
+    def live_base(self) -> str | None:
+        """Where the live pages of sessions are served, or None."""
+        return self._live_base
+
+    def serve_live_at(self, base: str) -> None:
+        """Say where the live pages of sessions are served from now on.
+
+        Args:
+            base: The address that they begin with.
+        """
+        self._live_base = base
 
     async def initialize(self, environment: Environment) -> None:
         """Run an environment's initialize hooks, once in the life of the process.
@@ -176,7 +188,7 @@ class Sessions:
         if caller.is_agent:
             raise InvalidTask("This credential is of one session, and begins no other.")
         environment = environment or self.environment_of(task)
-        self._adoption.watch()
+        self._sweep.watch()
         start = Start(
             environment.bind(task),
             environment,
@@ -195,13 +207,13 @@ class Sessions:
     ) -> Session | Receipt:
         """Return a caller's session, whose world is what its record says.
 
-        One that waits in its record is brought back first. Callers who ask meanwhile wait for
+        One that waits in its record is resumed first. Callers who ask meanwhile wait for
         that, and go on in the order in which they asked.
 
         Args:
             session_id: Its id; None or empty where the caller holds exactly one.
             caller: Who asks.
-            wait_s: How long to wait for it to be brought back; None for as long as that takes.
+            wait_s: How long to wait until it is resumed; None for as long as that takes.
 
         Returns:
             The session; or its receipt where it ended before this process began.
@@ -210,10 +222,10 @@ class Sessions:
             SessionNotFound: No session of this caller has the id. An unknown id and
                 another caller's give the same text.
             SessionBusy: Another server process runs it.
-            SessionResuming: It is still being brought back.
-            SessionEnded: Its server has ended, and it could not be brought back.
+            SessionResuming: It is still being resumed.
+            SessionEnded: Its server has ended, and it could not be resumed.
 
-        If this call is cancelled, it is brought back nevertheless.
+        If this call is cancelled, it is resumed nevertheless.
         """
         return await self._search.find(session_id, caller, wait_s=wait_s)
 
@@ -225,28 +237,28 @@ class Sessions:
         """
         return await self._search.current(session)
 
-    async def adopt(self, trajectory_id: str) -> Session:
-        """Go on with a session that no server runs, by its record's id.
+    async def resume(self, trajectory_id: str) -> Session:
+        """Resume a session that no server runs, by its record's id.
 
-        Whoever calls this has found out that it is the caller's to go on with.
+        Whoever calls this has found out that the caller may resume it.
 
         Raises:
             SessionEnded, SessionBusy: It cannot be had.
         """
-        return await self._search.adopt(trajectory_id)
+        return await self._search.resume(trajectory_id)
 
-    async def close(self, ways_in: Iterable[WayIn] = ()) -> None:
+    async def close(self, endpoints: Iterable[OpenEndpoints] = ()) -> None:
         """Leave every session to the next server, within a bound, then close what worlds share.
 
         What runs has a moment to come to its end. A session that no other process could bring
         back ends as lost; one that was only offered, and never acted on, as expired.
 
         Args:
-            ways_in: What lets in to the worlds beside the calls of their sessions: closed first.
+            endpoints: What leads to the worlds beside the calls of their sessions: closed first.
         """
-        self._admission.close()
+        self._capacity.close()
         self._resumption.stop()
-        self._adoption.stop()
+        self._sweep.stop()
         self._reaper.stop()
         self._shared.contention.stop()
-        await self._leaving.close(ways_in)
+        await self._leaving.close(endpoints)

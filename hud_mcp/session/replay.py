@@ -2,7 +2,7 @@
 
 A world that is replayable repeats the recorded calls; one that can be restored takes its
 last snapshot. Either way the template has run to its prompt on it before. What cannot be
-brought back for certain is not: grading another state would be worse than none.
+resumed for certain is not: grading another state would be worse than none.
 """
 
 import logging
@@ -19,13 +19,13 @@ from hud_mcp.function import Function, Situation
 from hud_mcp.observation import Look
 from hud_mcp.record.trajectory import TrajectoryStep
 from hud_mcp.record.values import BEHIND
-from hud_mcp.session.deaths import DiedAgain, kept
+from hud_mcp.session.deaths import DiedAgain, standing
 from hud_mcp.session.measuring import FINAL_RESPONSE
 from hud_mcp.session.pointer import Pointer
 from hud_mcp.tool import Tool
 from hud_mcp.world import Restorable, World
 
-__all__ = ["WorldLost", "bring_back", "can_come_back", "submitted_answer"]
+__all__ = ["WorldLost", "can_resume", "rebuild", "submitted_answer"]
 
 logger = logging.getLogger(__name__)
 
@@ -35,18 +35,18 @@ _POLL_S = 0.1
 
 
 class WorldLost(HudMcpError):
-    """A world could not be brought back; the text says why."""
+    """A world could not be resumed; the text says why."""
 
 
-def can_come_back(
+def can_resume(
     steps: int, snapshot_step: int | None, *, replayable: bool, tools_replay: bool
 ) -> bool:
-    """Whether a world can be brought back from its record.
+    """Whether a world can be resumed from its record.
 
     Args:
         steps: How many steps were recorded, up to the last that may have changed it.
         snapshot_step: After which of them the last snapshot was taken; None without one.
-        replayable: Whether the same actions and looks bring back the same state.
+        replayable: Whether the same actions and looks give the same state again.
         tools_replay: Whether every tool that was called may be called again.
     """
     if replayable and tools_replay:
@@ -56,7 +56,7 @@ def can_come_back(
     return snapshot_step is not None and snapshot_step >= steps - 1
 
 
-async def bring_back(
+async def rebuild(
     world: World,
     steps: Sequence[TrajectoryStep],
     tools: Mapping[str, Tool],
@@ -67,14 +67,14 @@ async def bring_back(
     snapshot_step: int,
     pointer: Pointer,
 ) -> None:
-    """Bring a freshly opened world, on which the template's setup has run, to its last step.
+    """Rebuild a world from its record, once it is freshly opened and its template has set it up.
 
     Args:
         world: The world.
         steps: What was recorded.
         tools: The environment's own, by name.
         functions: What the task's calls name.
-        replayable: Whether the same actions and looks bring back the same state.
+        replayable: Whether the same actions and looks give the same state again.
         snapshot: The last one.
         snapshot_step: After which step it was taken.
         pointer: Follows what is done.
@@ -88,7 +88,7 @@ async def bring_back(
         raise WorldLost(
             "its agent used its world directly, and there is no snapshot of what it did there last"
         )
-    steps = kept(steps)
+    steps = standing(steps)
     last = max((step.index for step in steps if step.changes_world), default=-1)
     if not steps:
         return

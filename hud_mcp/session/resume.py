@@ -1,4 +1,4 @@
-"""Going on with one session that another server process began and left.
+"""Resuming one session that another server process began and left.
 
 It is claimed in the store before anything is done with it.
 """
@@ -15,15 +15,15 @@ from hud_mcp.environment import Environment
 from hud_mcp.errors import HudMcpError, SessionBusy, SessionEnded
 from hud_mcp.grade import Cause, Outcome
 from hud_mcp.record.trajectory import Receipt
-from hud_mcp.session.admission import Admission
 from hud_mcp.session.caller import Caller
-from hud_mcp.session.endings import Ending
+from hud_mcp.session.capacity import Capacity
 from hud_mcp.session.factory import SessionFactory
 from hud_mcp.session.log import BROUGHT_BACK, GRADED_AGAIN, STOPPED
 from hud_mcp.session.receipts import ended_text, receipt_of_stored
 from hud_mcp.session.replay import submitted_answer
 from hud_mcp.session.roster import Roster
 from hud_mcp.session.session import Session
+from hud_mcp.session.session_end import SessionEnd
 from hud_mcp.store import Store
 from hud_mcp.store.stored_session import StoredSession
 
@@ -43,12 +43,12 @@ MAY_LACK_STEPS = (
 
 
 class Resumption:
-    """Goes on with what other server processes left on a store.
+    """Resumes what other server processes left on a store.
 
     Args:
         store: Where they are recorded.
         environments: Those that this process serves, by name.
-        admission: Lets the session in, or raises.
+        capacity: Makes room for the session, or raises.
         factory: Makes the session that goes on.
         roster: Who is here already.
     """
@@ -58,20 +58,20 @@ class Resumption:
         store: Store,
         environments: Mapping[str, Environment],
         *,
-        admission: Admission,
+        capacity: Capacity,
         factory: SessionFactory,
         roster: Roster,
     ) -> None:
         self._store = store
         self._environments = environments
-        self._admission = admission
+        self._capacity = capacity
         self._factory = factory
         self._roster = roster
         self._resumes: dict[str, asyncio.Task[Session | Receipt]] = {}
         self._stopped = False
 
-    async def bring_back(self, trajectory_id: str, *, connection: str | None) -> Session | Receipt:
-        """Go on with a session that waits in its record; callers at once share one attempt.
+    async def resume(self, trajectory_id: str, *, connection: str | None) -> Session | Receipt:
+        """Resume a session that waits in its record; callers at once share one attempt.
 
         Another process began it, or this one has let go of it. One that goes on here, or is
         being graded here, is returned as it is. What is begun goes on where its caller is
@@ -88,7 +88,9 @@ class Resumption:
             SessionBusy: Another server process runs it.
             SessionEnded: It cannot come back, or this server is stopping.
         """
-        return await self._share(trajectory_id, lambda: self._resume(trajectory_id, connection))
+        return await self._share(
+            trajectory_id, lambda: self._resume_waiting(trajectory_id, connection)
+        )
 
     async def _share(
         self, trajectory_id: str, work: Callable[[], Coroutine[Any, Any, Session | Receipt]]
@@ -111,7 +113,7 @@ class Resumption:
             ) from None
 
     async def end(self, trajectory_id: str, outcome: Outcome, reason: str) -> None:
-        """End a session that no server goes on with, if none has by now.
+        """End a session that no server runs, if none has resumed it by now.
 
         Raises:
             SessionBusy: Another server process has.
@@ -119,7 +121,7 @@ class Resumption:
         await self._share(trajectory_id, lambda: self._end_waiting(trajectory_id, outcome, reason))
 
     def is_under_way(self, trajectory_id: str) -> bool:
-        """Whether a session is being brought back or ended."""
+        """Whether a session is being resumed or ended."""
         return trajectory_id in self._resumes
 
     @property
@@ -137,9 +139,11 @@ class Resumption:
         del self._resumes[trajectory_id]
         if not done.cancelled() and (exc := done.exception()) is not None:
             level = logging.INFO if isinstance(exc, HudMcpError) else logging.ERROR
-            logger.log(level, "%s was not brought back: %s", trajectory_id, exc)
+            logger.log(level, "%s was not resumed: %s", trajectory_id, exc)
 
-    async def _resume(self, trajectory_id: str, connection: str | None) -> Session | Receipt:
+    async def _resume_waiting(
+        self, trajectory_id: str, connection: str | None
+    ) -> Session | Receipt:
         here = self._roster.of_record(trajectory_id)
         if here is not None and here.is_let_go:
             await here.closed()  # until then its record is not as it is left
@@ -173,7 +177,7 @@ class Resumption:
         session = self._factory.make_again(environment, stored, caller)
         await session.resume()
         steps = len(stored.trajectory.steps)
-        logger.info("session %s: brought back after %d steps", session.name, steps)
+        logger.info("session %s: resumed after %d steps", session.name, steps)
         return session
 
     async def _prepare(
@@ -186,8 +190,8 @@ class Resumption:
         """
         reason = _changed(environment, stored)
         if reason is not None:
-            raise SessionEnded(ended_text(await self._end_held(stored, Outcome.LOST, reason)))
-        await self._admission.admit(environment, caller)
+            raise SessionEnded(ended_text(await self._end_stored(stored, Outcome.LOST, reason)))
+        await self._capacity.make_room(environment, caller)
 
     async def _claim(self, trajectory_id: str) -> bool:
         """Make a session this server's; one that is just being let go of is waited for."""
@@ -200,20 +204,20 @@ class Resumption:
             return True
         return False
 
-    async def _end_held(self, stored: StoredSession, outcome: Outcome, reason: str) -> Receipt:
+    async def _end_stored(self, stored: StoredSession, outcome: Outcome, reason: str) -> Receipt:
         """End a session that is this server's and whose world is not open."""
         cause = _who_left(stored) if outcome is Outcome.EXPIRED else None
-        ending = Ending(outcome, error=reason, told=reason, cause=cause)
-        receipt = receipt_of_stored(stored, ending)
+        end = SessionEnd(outcome, error=reason, told=reason, cause=cause)
+        receipt = receipt_of_stored(stored, end)
         await self._store.end_session(receipt.trajectory, receipt)
         logger.warning("%s of %s: %s", outcome, receipt.trajectory, reason)
         return receipt
 
     async def _end_waiting(self, trajectory_id: str, outcome: Outcome, reason: str) -> Receipt:
         if not await self._store.claim_session(trajectory_id):
-            raise SessionBusy("Another server process has gone on with this session.")
+            raise SessionBusy("Another server process has resumed this session.")
         stored = await self._store.load_session(trajectory_id)
-        return await self._end_held(stored, outcome, reason)
+        return await self._end_stored(stored, outcome, reason)
 
 
 def _who_left(stored: StoredSession) -> Cause:

@@ -1,15 +1,15 @@
-"""How a caller finds its session: here, or in the record, from where it is brought back first."""
+"""How a caller finds its session: here, or in the record, from where it is resumed first."""
 
 import anyio
 
 from hud_mcp.errors import SessionEnded, SessionNotFound, SessionResuming
 from hud_mcp.record.trajectory import Receipt
-from hud_mcp.session.adoption import Adoption
 from hud_mcp.session.caller import Caller
 from hud_mcp.session.receipts import digest, ended_text
 from hud_mcp.session.resume import Resumption
 from hud_mcp.session.roster import Roster
 from hud_mcp.session.session import RESUMING, Session
+from hud_mcp.session.sweep import Sweep
 from hud_mcp.session.turns import Turns
 from hud_mcp.store import Store
 
@@ -22,17 +22,15 @@ class Search:
     Args:
         roster: Who is here.
         store: Who is not.
-        resumption: Brings a session back.
-        adoption: Looks after the others that earlier servers left, once one of them is asked for.
+        resumption: Resumes a session.
+        sweep: Looks after the others that earlier servers left, once one of them is asked for.
     """
 
-    def __init__(
-        self, roster: Roster, store: Store, resumption: Resumption, adoption: Adoption
-    ) -> None:
+    def __init__(self, roster: Roster, store: Store, resumption: Resumption, sweep: Sweep) -> None:
         self._roster = roster
         self._store = store
         self._resumption = resumption
-        self._adoption = adoption
+        self._sweep = sweep
         self._turns = Turns[Session | Receipt]()
 
     async def find(
@@ -45,7 +43,7 @@ class Search:
             key = caller.session or self._roster.only(caller).secret_digest
         if not caller.sees(key):
             raise _not_found(caller)
-        found = self._usable(key, caller) or await self._bring_back(key, caller, wait_s)
+        found = self._usable(key, caller) or await self._resume(key, caller, wait_s)
         if session_id and isinstance(found, Session):
             found.know(session_id)
         return found
@@ -56,15 +54,15 @@ class Search:
         here = self._usable(key, caller)
         if here is not None:
             return here
-        found = await self._bring_back(key, caller, None)
+        found = await self._resume(key, caller, None)
         if isinstance(found, Session):
             found.know(session.id)
         return found
 
-    async def adopt(self, trajectory_id: str) -> Session:
-        """Go on with a session, by its record's id; raises as `Sessions.adopt` does."""
-        self._adoption.watch()
-        found = await self._resumption.bring_back(trajectory_id, connection=None)
+    async def resume(self, trajectory_id: str) -> Session:
+        """Resume a session, by its record's id; raises as `Sessions.resume` does."""
+        self._sweep.watch()
+        found = await self._resumption.resume(trajectory_id, connection=None)
         if isinstance(found, Receipt):
             raise SessionEnded(ended_text(found))
         return found
@@ -90,9 +88,7 @@ class Search:
         waits = self._turns.waits_for((key, caller.principal))
         return None if waits or session.state == "resuming" else session
 
-    async def _bring_back(
-        self, key: str, caller: Caller, wait_s: float | None
-    ) -> Session | Receipt:
+    async def _resume(self, key: str, caller: Caller, wait_s: float | None) -> Session | Receipt:
         try:
             with anyio.fail_after(wait_s):
                 return await self._turns.take(
@@ -102,15 +98,15 @@ class Search:
             raise SessionResuming(RESUMING) from None
 
     async def _look_up(self, key: str, caller: Caller) -> Session | Receipt:
-        """Look a session up in the store, and bring it back if it goes on."""
+        """Look a session up in the store, and resume it if it has not ended."""
         stored = await self._store.find_session(key, principal=caller.principal)
         if stored is None:
             raise _not_found(caller)
         trajectory_id, receipt = stored
         if receipt is not None:
             return receipt
-        self._adoption.watch()
-        return await self._resumption.bring_back(trajectory_id, connection=caller.connection)
+        self._sweep.watch()
+        return await self._resumption.resume(trajectory_id, connection=caller.connection)
 
 
 def _not_found(caller: Caller) -> SessionNotFound:

@@ -1,11 +1,10 @@
 """A session: one held task, from its prompt until it is graded, cancelled, expired or lost.
 
-This is its life: how it begins, is brought back and ends. What it is and what follows from what
+This is its life: how it begins, is resumed and ends. What it is and what follows from what
 happens to it is decided in `state`; `core` has that carried out.
 """
 
 import asyncio
-import secrets
 from collections.abc import Sequence
 from contextlib import suppress
 
@@ -29,12 +28,13 @@ from hud_mcp.record.trajectory import Receipt, utc_now
 from hud_mcp.session.caller import OPERATOR, Caller
 from hud_mcp.session.calls import RESUMING, SessionCalls
 from hud_mcp.session.core import Core
-from hud_mcp.session.endings import Ending
-from hud_mcp.session.events import Asked, Claimed, EndWanted, Staged
+from hud_mcp.session.events import Claimed, EndWanted, Prompted, Staged
 from hud_mcp.session.life import SessionSpec
 from hud_mcp.session.limits import Limits
 from hud_mcp.session.phase import Phase, SessionState
+from hud_mcp.session.random_hex import random_hex
 from hud_mcp.session.receipts import digest, ended_text
+from hud_mcp.session.session_end import SessionEnd
 from hud_mcp.session.stepped import Stepped
 from hud_mcp.store import Store
 from hud_mcp.store.stored_session import StoredSession
@@ -93,7 +93,7 @@ class Session(SessionCalls):
         record: RecordMode = "durable",
     ) -> None:
         begun = stored.trajectory if stored is not None else None
-        self.id = "" if stored is not None else session_id or f"sess-{secrets.token_hex(16)}"
+        self.id = "" if stored is not None else session_id or f"sess-{random_hex(16)}"
         self.caller = caller
         replayable = environment.replays(task)
         spec = SessionSpec(
@@ -104,9 +104,9 @@ class Session(SessionCalls):
             limits=limits,
             reward_policy=reward_policy,
             job_id=job_id,
-            trajectory_id=f"traj-{secrets.token_hex(8)}" if begun is None else begun.id,
+            trajectory_id=f"traj-{random_hex(8)}" if begun is None else begun.id,
             secret_digest=digest(self.id) if stored is None else stored.secret_digest,
-            live_token=secrets.token_hex(16) if stored is None else stored.live_token,
+            live_token=random_hex(16) if stored is None else stored.live_token,
             seed=_choose_seed(task, replayable=replayable) if begun is None else begun.seed,
             replayable=replayable,
             started_at=utc_now() if begun is None else begun.started_at,
@@ -151,44 +151,44 @@ class Session(SessionCalls):
         """
         self._core.stage()
         try:
-            prompt = await self._ask()
+            prompt = await self._run_to_prompt()
         except asyncio.CancelledError:
             told = "Its start was cancelled."
-            self._end_start(Ending(Outcome.CANCELLED, told=told, cause=Cause.OPERATOR))
+            self._end_start(SessionEnd(Outcome.CANCELLED, told=told, cause=Cause.OPERATOR))
             raise
         except (StoreFailed, LimitReached, SessionTaken):
             text = "It was not recorded."
-            self._end_start(Ending(Outcome.ENVIRONMENT_FAILED, told=text))
+            self._end_start(SessionEnd(Outcome.ENVIRONMENT_FAILED, told=text))
             raise
         except Exception as exc:  # its setup failed, and it has its end; or its world is nowhere
             text = str(exc) if isinstance(exc, HudMcpError) else "Its world cannot be found again."
             error = f"{type(exc).__name__}: {exc}"
-            self._end_start(Ending(Outcome.ENVIRONMENT_FAILED, error=error, told=text))
+            self._end_start(SessionEnd(Outcome.ENVIRONMENT_FAILED, error=error, told=text))
             raise
-        state = self._core.post(Asked())
+        state = self._core.post(Prompted())
         ends = state.phase is Phase.ENDING or state.is_over
         if ends and not state.has_ended_wait:  # its own deadline may have had it graded by now
             await self.ended.wait()
             raise SessionEnded(self._over_text())
         return prompt
 
-    def _end_start(self, ending: Ending) -> None:
+    def _end_start(self, end: SessionEnd) -> None:
         """End a session that could not be started; one that has an end by now keeps it."""
-        self._core.post(EndWanted(ending, abort=True))
+        self._core.post(EndWanted(end, abort=True))
 
-    async def _ask(self) -> Prompt:
+    async def _run_to_prompt(self) -> Prompt:
         """Run the template to its prompt, with what makes that durable."""
         core = self._core
         # Where nothing is opened or awaited on the way, one commit has the row and its prompt.
-        at_once = self.template.asks_at_once and self.environment.world.opens_nothing
+        at_once = self.template.prompts_at_once and self.environment.world.opens_nothing
         if not at_once:
             await core.record.begin()
         driven = core.post(Staged(core.life.number)).is_driven
-        prompt = await core.life.driver.ask() if driven else None
+        prompt = await core.life.driver.wait_for_prompt() if driven else None
         if prompt is None:
             await self.ended.wait()
             raise EnvironmentFailed(self._why_not_started())
-        core.ask(prompt)
+        core.take_prompt(prompt)
         if at_once:
             await core.record.begin(prompt.text)
         else:
@@ -201,8 +201,8 @@ class Session(SessionCalls):
         receipt = self.receipt
         if self.is_operated and receipt is not None and receipt.error is not None:
             return receipt.error  # an agent is told nothing of the author's
-        ending = self._core.state.ending
-        return self.told or (ending.outcome.value if ending is not None else "It has ended.")
+        end = self._core.state.end
+        return self.told or (end.outcome.value if end is not None else "It has ended.")
 
     async def resume(self) -> None:
         """Go on with a session that another server process began. It is this process's already.
@@ -224,7 +224,7 @@ class Session(SessionCalls):
         try:
             state = await core.until(lambda state: state.phase is not Phase.RESUMING)
         except asyncio.CancelledError:
-            core.post(EndWanted(Ending.left_to_record(), abort=True))
+            core.post(EndWanted(SessionEnd.left_to_record(), abort=True))
             raise
         if not state.is_back:  # else it may be graded by now
             await self.closed()
@@ -318,7 +318,7 @@ class Session(SessionCalls):
             await self.ended.wait()
         if not self.is_over:
             measuring = self._core.life.measuring
-            self._core.post(EndWanted(measuring.ending(), answer=measuring.final_response))
+            self._core.post(EndWanted(measuring.end(), answer=measuring.final_response))
             await self.closed()
         return self.receipt
 
@@ -339,21 +339,21 @@ class Session(SessionCalls):
             if self._core.state.is_graded:
                 raise SessionBusy("The task is being graded; it ends with its grade.")
             told = "It was cancelled by the client."
-            await self.finish(Ending(Outcome.CANCELLED, error=reason, told=told, cause=cause))
+            await self.finish(SessionEnd(Outcome.CANCELLED, error=reason, told=told, cause=cause))
         if self.state == "parked":
             raise SessionEnded(self._over_text())
 
-    async def finish(self, ending: Ending, *, abort: bool = False) -> None:
-        """End the session with a given ending, and wait until its world is closed.
+    async def finish(self, end: SessionEnd, *, abort: bool = False) -> None:
+        """End the session as given, and wait until its world is closed.
 
         One that is being graded ends with its grade, and is waited for, but for an abort.
         """
-        self._core.post(EndWanted(ending, abort=abort))
+        self._core.post(EndWanted(end, abort=abort))
         await self.closed()
 
 
 def _choose_seed(task: Task, *, replayable: bool) -> int | None:
     """The task's; where it has none and a replay must give the same, one drawn now."""
     if task.seed is None and replayable:
-        return secrets.randbits(32)
+        return int(random_hex(4), 16)
     return task.seed

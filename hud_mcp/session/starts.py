@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from hud_mcp.environment import Environment
 from hud_mcp.errors import IdTaken, InvalidTask, SessionBusy, SessionEnded
 from hud_mcp.record.trajectory import Receipt
-from hud_mcp.session.admission import Admission
 from hud_mcp.session.caller import Caller
+from hud_mcp.session.capacity import Capacity
 from hud_mcp.session.factory import SessionFactory
 from hud_mcp.session.receipts import digest, ended_text
 from hud_mcp.session.roster import Roster
@@ -58,7 +58,7 @@ class Starts:
 
     Args:
         roster: Who is here.
-        admission: Lets them in.
+        capacity: Makes room for them.
         factory: Makes them.
         search: Finds those that began before.
         store: Where they are recorded.
@@ -67,13 +67,13 @@ class Starts:
     def __init__(
         self,
         roster: Roster,
-        admission: Admission,
+        capacity: Capacity,
         factory: SessionFactory,
         search: Search,
         store: Store,
     ) -> None:
         self._roster = roster
-        self._admission = admission
+        self._capacity = capacity
         self._factory = factory
         self._search = search
         self._store = store
@@ -82,8 +82,8 @@ class Starts:
     async def begin(self, start: Start) -> Session:
         """Start a new session; raises as `Sessions.start` does."""
         task, environment, caller = start.task, start.environment, start.caller
-        count = await self._admission.count(task, caller, start.job_id)
-        await self._admission.admit(environment, caller)  # last: nothing may begin in between
+        count = await self._capacity.count(task, caller, start.job_id)
+        await self._capacity.make_room(environment, caller)  # last: nothing may begin in between
         session = self._factory.make(
             task,
             environment,

@@ -14,9 +14,9 @@ from hud_mcp.grade import Outcome
 from hud_mcp.record.trajectory import Receipt
 from hud_mcp.session import effects as do
 from hud_mcp.session import events as ev
-from hud_mcp.session.endings import Ending, died_again, not_back
 from hud_mcp.session.log import DIED_IN_GRADING, STOPPED
 from hud_mcp.session.phase import SHOWN, Meets, Phase, SessionState
+from hud_mcp.session.session_end import SessionEnd, died_again, not_back
 
 __all__ = ["Decision", "State", "decide"]
 
@@ -29,13 +29,13 @@ class State(NamedTuple):
         life: How many worlds it had before this one: what an older one reports is of no account.
         is_driven: Whether its template runs in this life.
         is_back: Whether its world is what its record says, or will be as it is started.
-        is_asked: Whether it was asked: its prompt is durable.
+        is_prompted: Whether it was asked: its prompt is durable.
         provisional: Whether nobody has acted on it, so that it expires early.
         has_ended_wait: Whether its template's own deadline has ended the wait for an answer.
         answer: What was submitted; None before.
         answered_at: When; None where nothing was.
         wanted: How somebody has it end; None while nobody does.
-        ending: How it ends, once that is decided.
+        end: How it ends, once that is decided.
         died: What its world died of, until it is back.
         died_in_grading: Whether its world died before under its grader.
         taken: Whether another server process has it: nothing is written here any more.
@@ -47,13 +47,13 @@ class State(NamedTuple):
     life: int = 0
     is_driven: bool = False
     is_back: bool = True
-    is_asked: bool = False
+    is_prompted: bool = False
     provisional: bool = False
     has_ended_wait: bool = False
     answer: str | None = None
     answered_at: datetime | None = None
-    wanted: Ending | None = None
-    ending: Ending | None = None
+    wanted: SessionEnd | None = None
+    end: SessionEnd | None = None
     died: str | None = None
     died_in_grading: bool = False
     taken: bool = False
@@ -68,7 +68,7 @@ class State(NamedTuple):
     @property
     def is_leaving(self) -> bool:
         """Whether it ends here alone, and goes on in its record, as far as is known by now."""
-        decided = self.ending or self.wanted
+        decided = self.end or self.wanted
         return self.phase is not Phase.ENDED and decided is not None and decided.parked
 
     @property
@@ -78,7 +78,7 @@ class State(NamedTuple):
 
     @property
     def is_coming_back(self) -> bool:
-        """Whether its world died here and is being brought back: callers wait for that."""
+        """Whether its world died here and is being resumed: callers wait for that."""
         return self.died is not None and self.phase in (Phase.LAID_DOWN, Phase.RESUMING)
 
     @property
@@ -96,7 +96,7 @@ class State(NamedTuple):
     @property
     def told(self) -> str | None:
         """What is told of its end, or of what is wanted to end it."""
-        decided = self.ending or self.wanted
+        decided = self.end or self.wanted
         return None if decided is None else decided.told
 
     @property
@@ -104,7 +104,7 @@ class State(NamedTuple):
         """What callers are told of what it is doing."""
         if self.is_graded and self.phase is not Phase.RESUMING:
             return "grading"
-        if self.phase is Phase.ENDING and not (self.is_back and self.is_asked):
+        if self.phase is Phase.ENDING and not (self.is_back and self.is_prompted):
             return "starting" if self.is_back else "resuming"
         return SHOWN[self.phase]
 
@@ -119,14 +119,14 @@ class State(NamedTuple):
             return Meets.ANSWER
         return Meets.START if self.phase in (Phase.STARTING, Phase.LAID_DOWN) else Meets.WORLD
 
-    def may_be_taken(self, *, is_behind: bool, can_come_back: bool) -> bool:
-        """Whether another server process could go on with it.
+    def may_be_taken(self, *, is_behind: bool, can_resume: bool) -> bool:
+        """Whether another server process could resume it.
 
         Args:
             is_behind: Whether its world was used directly, and no snapshot has that.
-            can_come_back: Whether its world can be brought back from what is recorded.
+            can_resume: Whether its world can be resumed from what is recorded.
         """
-        return self.is_asked and not self.provisional and not is_behind and can_come_back
+        return self.is_prompted and not self.provisional and not is_behind and can_resume
 
 
 Decision: TypeAlias = tuple[State, tuple[do.Effect, ...]]
@@ -168,8 +168,8 @@ def _staged(state: State, _: ev.Staged) -> Decision:
     return state._replace(is_driven=True), (do.StartDriver(),)
 
 
-def _asked(state: State, _: ev.Asked) -> Decision:
-    state = state._replace(is_asked=True)
+def _prompted(state: State, _: ev.Prompted) -> Decision:
+    state = state._replace(is_prompted=True)
     if state.phase is not Phase.STARTING or not state.is_driven:  # it may be graded by now
         return state, ()
     return state._replace(phase=Phase.OPEN), (do.StartCommands(),)
@@ -190,7 +190,7 @@ def _answered(state: State, event: ev.Answered) -> Decision:
     state = state._replace(answer=event.answer, answered_at=event.at)
     if state.phase is not Phase.OPEN:  # it came too late, and the record has it
         return state, ()
-    if event.died is not None and event.comes_back:
+    if event.died is not None and event.can_resume:
         return _lay_down(state, event.died)
     return state._replace(phase=Phase.GRADING), (do.Submit(event.answer),)
 
@@ -211,37 +211,37 @@ def _ended_itself(state: State, _: ev.EndedItself) -> Decision:
 
 
 def _end_wanted(state: State, event: ev.EndWanted) -> Decision:
-    ending, at_once = event.ending, (do.Abort(event.ending),) if event.abort else ()
+    end, at_once = event.end, (do.Abort(event.end),) if event.abort else ()
     if state.is_graded and not event.abort:  # it ends with its grade
         return state, ()
     match state.phase:
         case Phase.STARTING | Phase.RESUMING:
-            return _abort(state, ending)
+            return _abort(state, end)
         case Phase.OPEN:
             answer = state.answer if event.answer is None else event.answer
-            state = state._replace(phase=Phase.ENDING, ending=ending, answer=answer)
-            return state, (do.StopCommands(), *(at_once or (do.Dismiss(ending),)))
+            state = state._replace(phase=Phase.ENDING, end=end, answer=answer)
+            return state, (do.StopCommands(), *(at_once or (do.Dismiss(end),)))
         case Phase.GRADING:
-            return state._replace(wanted=state.wanted or ending), (do.CutOff(), *at_once)
+            return state._replace(wanted=state.wanted or end), (do.CutOff(), *at_once)
         case Phase.LAID_DOWN:
-            return state._replace(wanted=state.wanted or ending), at_once
+            return state._replace(wanted=state.wanted or end), at_once
         case _:
-            wanted = state.wanted or (ending if event.abort else None)
+            wanted = state.wanted or (end if event.abort else None)
             return state._replace(wanted=wanted), at_once
 
 
 def _taken_over(state: State, _: ev.TakenOver) -> Decision:
-    left = ev.EndWanted(Ending.left_to_record(), abort=True)
+    left = ev.EndWanted(SessionEnd.left_to_record(), abort=True)
     return _end_wanted(state._replace(taken=True), left)
 
 
 def _broke(state: State, event: ev.Broke) -> Decision:
     if state.phase is not Phase.OPEN:
         return state, ()
-    if event.ending is None:
+    if event.end is None:
         return _lay_down(state, event.reason)
-    state = state._replace(phase=Phase.ENDING, ending=event.ending)
-    return state, (do.StopCommands(), do.Dismiss(event.ending))
+    state = state._replace(phase=Phase.ENDING, end=event.end)
+    return state, (do.StopCommands(), do.Dismiss(event.end))
 
 
 def _rested(state: State, _: ev.Rested) -> Decision:
@@ -254,47 +254,47 @@ def _finished(state: State, event: ev.Finished) -> Decision:
     state = state._replace(is_driven=False)
     if state.phase is Phase.LAID_DOWN:
         return state, (do.StopCommands(), *_close_life(state))
-    ending, graded = event.ending, state.phase is Phase.GRADING
-    has_grade = ending is not None and ending.outcome is Outcome.GRADED
+    end, graded = event.end, state.phase is Phase.GRADING
+    has_grade = end is not None and end.outcome is Outcome.GRADED
     if state.phase is Phase.ENDING and not state.taken:
-        ending = state.ending
+        end = state.end
     elif state.wanted is not None and not has_grade:
-        ending, graded = state.wanted, False
+        end, graded = state.wanted, False
     elif not graded and has_grade:  # nothing was to be graded
-        ending = None
-    ending = ending or Ending(Outcome.LOST, error="cancelled", told="It was interrupted.")
-    ending = _as_it_is(state, ending)
-    after = state._replace(phase=Phase.ENDING, ending=ending)
-    if graded and ending.outcome is Outcome.ENVIRONMENT_FAILED:
-        examine = do.Examine(ending.told)
-        after = after._replace(phase=Phase.EXAMINING, ending=replace(ending, cause=None))
+        end = None
+    end = end or SessionEnd(Outcome.LOST, error="cancelled", told="It was interrupted.")
+    end = _as_it_is(state, end)
+    after = state._replace(phase=Phase.ENDING, end=end)
+    if graded and end.outcome is Outcome.ENVIRONMENT_FAILED:
+        examine = do.Examine(end.told)
+        after = after._replace(phase=Phase.EXAMINING, end=replace(end, cause=None))
         return after, (do.StopCommands(), examine)
-    return after, (do.StopCommands(), _record(state, ending))
+    return after, (do.StopCommands(), _record(state, end))
 
 
 def _examined(state: State, event: ev.Examined) -> Decision:
-    ending = state.wanted or state.ending
-    if state.phase is not Phase.EXAMINING or ending is None:
+    end = state.wanted or state.end
+    if state.phase is not Phase.EXAMINING or end is None:
         return state, ()
     if state.wanted is not None or event.died is None:
         pass
     elif state.died_in_grading or event.died_before:
-        ending = died_again(event.died) if event.has_changed else ending
-    elif state.answered_at is not None and event.comes_back:
-        state = state._replace(phase=Phase.LAID_DOWN, died=event.died, ending=None)
+        end = died_again(event.died) if event.has_changed else end
+    elif state.answered_at is not None and event.can_resume:
+        state = state._replace(phase=Phase.LAID_DOWN, died=event.died, end=None)
         state = state._replace(died_in_grading=True)
-        notes = (do.Note(DIED_IN_GRADING), do.Note(f"its world died: {event.died}"))
+        notes = (do.LogLine(DIED_IN_GRADING), do.LogLine(f"its world died: {event.died}"))
         return state, (*notes, *_close_life(state))
-    ending = _as_it_is(state, ending)
-    return state._replace(phase=Phase.ENDING, ending=ending), (_record(state, ending),)
+    end = _as_it_is(state, end)
+    return state._replace(phase=Phase.ENDING, end=end), (_record(state, end),)
 
 
 def _recorded(state: State, event: ev.Recorded) -> Decision:
-    ending = state.ending
-    if state.phase is not Phase.ENDING or state.is_driven or ending is None:
+    end = state.end
+    if state.phase is not Phase.ENDING or state.is_driven or end is None:
         return state, ()
     taken = state.taken or event.taken
-    parked = taken or ending.parked
+    parked = taken or end.parked
     state = state._replace(
         phase=Phase.PARKED if parked else Phase.ENDED,
         receipt=None if parked else event.receipt,
@@ -312,20 +312,20 @@ def _closed(state: State, _: ev.Closed) -> Decision:
     if state.phase is not Phase.LAID_DOWN or state.is_driven:
         return state, ()
     if state.wanted is not None:
-        ending = _as_it_is(state, state.wanted)
-        return state._replace(phase=Phase.ENDING, ending=ending), (_record(state, ending),)
+        end = _as_it_is(state, state.wanted)
+        return state._replace(phase=Phase.ENDING, end=end), (_record(state, end),)
     state = state._replace(phase=Phase.RESUMING, life=state.life + 1, is_back=False)
     return state._replace(has_ended_wait=False), (do.Resume(),)
 
 
 def _not_back(state: State, event: ev.NotBack) -> Decision:
-    return (state, ()) if state.phase is not Phase.RESUMING else _abort(state, event.ending)
+    return (state, ()) if state.phase is not Phase.RESUMING else _abort(state, event.end)
 
 
 def _resumed(state: State, event: ev.Resumed) -> Decision:
     if state.phase is not Phase.RESUMING or not state.is_driven:
         return state, ()
-    state = state._replace(died=None, is_back=True, is_asked=True)
+    state = state._replace(died=None, is_back=True, is_prompted=True)
     answer = event.answer if state.answer is None else state.answer
     if answer is not None:
         at = state.answered_at if event.at is None else event.at
@@ -337,33 +337,33 @@ def _resumed(state: State, event: ev.Resumed) -> Decision:
 
 
 def _lay_down(state: State, reason: str) -> Decision:
-    """Have what is left of the world closed, before it is brought back."""
-    left = do.Dismiss(Ending.left_to_record())
+    """Have what is left of the world closed, before it is resumed."""
+    left = do.Dismiss(SessionEnd.left_to_record())
     after = state._replace(phase=Phase.LAID_DOWN, died=reason)
-    return after, (do.Note(f"its world died: {reason}"), do.StopCommands(), left)
+    return after, (do.LogLine(f"its world died: {reason}"), do.StopCommands(), left)
 
 
-def _abort(state: State, ending: Ending) -> Decision:
+def _abort(state: State, end: SessionEnd) -> Decision:
     """End what is being started or resumed."""
-    ending = _as_it_is(state, ending)
-    after = state._replace(phase=Phase.ENDING, ending=ending)
+    end = _as_it_is(state, end)
+    after = state._replace(phase=Phase.ENDING, end=end)
     if state.is_driven:
-        return after, (do.CutOff(), do.Abort(ending))
-    return after, (do.StopCommands(), _record(state, ending))
+        return after, (do.CutOff(), do.Abort(end))
+    return after, (do.StopCommands(), _record(state, end))
 
 
-def _as_it_is(state: State, ending: Ending) -> Ending:
-    """An end by itself while the world is brought back is the end of that; another's, no end."""
+def _as_it_is(state: State, end: SessionEnd) -> SessionEnd:
+    """An end by itself while the world is resumed is the end of that; another's, no end."""
     if state.taken:
-        return Ending.left_to_record()
-    by_itself = not ending.parked and ending.cause is None and state.ending is None
-    return not_back(state.died, ending.error) if by_itself and not state.is_back else ending
+        return SessionEnd.left_to_record()
+    by_itself = not end.parked and end.cause is None and state.end is None
+    return not_back(state.died, end.error) if by_itself and not state.is_back else end
 
 
-def _record(state: State, ending: Ending) -> do.Record:
+def _record(state: State, end: SessionEnd) -> do.Record:
     """Have the end written; a record that is left as it was says nothing of that."""
-    says = ending.parked and state.is_back and not state.taken
-    return do.Record(ending, STOPPED if says else None)
+    says = end.parked and state.is_back and not state.taken
+    return do.Record(end, STOPPED if says else None)
 
 
 def _close_life(state: State) -> tuple[do.Effect, ...]:
@@ -372,7 +372,7 @@ def _close_life(state: State) -> tuple[do.Effect, ...]:
 
 _RULES: Mapping[type, Callable[[State, Any], Decision]] = {
     ev.Staged: _staged,
-    ev.Asked: _asked,
+    ev.Prompted: _prompted,
     ev.Claimed: _claimed,
     ev.Touched: _touched,
     ev.Answered: _answered,

@@ -11,7 +11,7 @@ _LEAST_SHARE = 0.2
 """A call that is refused is laid to the load where it took so much of it, and so many seconds."""
 
 _REFUSED = "refused while the machine was overloaded"
-"""In a line of the session's log, by which a server that goes on with it counts what was before."""
+"""In a line of the session's log, by which a server that resumes it counts what was before."""
 
 
 class Strain:

@@ -5,7 +5,7 @@ from typing import cast
 
 from hud_mcp.errors import GradingFailed, HudMcpError, InvalidTemplate
 from hud_mcp.grade import Outcome
-from hud_mcp.session.endings import Ending
+from hud_mcp.session.session_end import SessionEnd
 from hud_mcp.template import Template
 
 __all__ = [
@@ -71,7 +71,7 @@ def is_only(exc: BaseException, wanted: type[BaseException]) -> bool:
     return isinstance(exc, wanted)
 
 
-def failed_setup(exc: BaseException, template: Template) -> Ending:
+def failed_setup(exc: BaseException, template: Template) -> SessionEnd:
     """How a session ends whose template raised on the way to its prompt."""
     if isinstance(exc, HudMcpError) and not isinstance(exc, InvalidTemplate):
         told = str(exc)
@@ -79,10 +79,10 @@ def failed_setup(exc: BaseException, template: Template) -> Ending:
         kind = exc.kind if isinstance(exc, RaisedApart) else type(exc).__name__
         told = f"The setup of {template.noun} failed ({kind})."
     error = describe_failure(exc, template.where)
-    return Ending(Outcome.ENVIRONMENT_FAILED, error=error, told=told)
+    return SessionEnd(Outcome.ENVIRONMENT_FAILED, error=error, told=told)
 
 
-def ungraded(error: str) -> Ending:
+def ungraded(error: str) -> SessionEnd:
     """How a session ends whose template did not grade."""
     told = "The template failed to grade this task; the server's log and the record say why."
-    return Ending(Outcome.GRADING_FAILED, error=error, told=told)
+    return SessionEnd(Outcome.GRADING_FAILED, error=error, told=told)

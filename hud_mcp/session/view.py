@@ -1,8 +1,7 @@
 """What is told of a session: what it is made of, what it is doing, how it ended."""
 
+import asyncio
 from datetime import datetime
-
-import anyio
 
 from hud_mcp.environment import Environment
 from hud_mcp.errors import NoScreen
@@ -112,7 +111,7 @@ class SessionView:
         return self._core.state.told
 
     @property
-    def ended(self) -> anyio.Event:
+    def ended(self) -> asyncio.Event:
         """Set once its end may be read."""
         return self._core.ended
 
@@ -177,11 +176,11 @@ class SessionView:
 
     @property
     def can_park(self) -> bool:
-        """Whether another server process could go on with it."""
+        """Whether another server process could resume it."""
         journal, world = self._core.journal, self._core.life.world
         return self._core.state.may_be_taken(
             is_behind=journal.is_behind,
-            can_come_back=world.can_come_back(journal.changed, journal.snapshot_step),
+            can_resume=world.can_resume(journal.changed, journal.snapshot_step),
         )
 
     @property
@@ -194,7 +193,7 @@ class SessionView:
         await self._core.until(lambda state: state.is_closed)
 
     async def back(self) -> None:
-        """Wait until the world has been brought back, where it has died and is being."""
+        """Wait until the world has been resumed, where it has died."""
         if self._core.state.is_coming_back:
             await self._core.until(lambda state: not state.is_coming_back)
 

@@ -99,7 +99,7 @@ class Archive:
         return await self._database.read(lambda c: sql.reading.load_lines(c, trajectory_id, after))
 
     async def load_session(self, trajectory_id: str) -> StoredSession:
-        """Return what is needed to go on with a session.
+        """Return what is needed to resume a session.
 
         Raises:
             SourceNotFound: There is no such session.

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from hud_mcp.store.sql.statements import Driver
 
-__all__ = ["Change", "NewEnd", "NewPrompt", "NewSession", "NewSteps", "StepRow", "make_together"]
+__all__ = ["Change", "NewEnd", "NewPrompt", "NewSession", "NewSteps", "StepRow", "commit_batch"]
 
 
 class _NotAll(Exception):
@@ -56,7 +56,7 @@ class Change(Protocol):
         ...
 
 
-def make_together(
+def commit_batch(
     driver: "Driver", lease: Lease, changes: "Sequence[Change | Callable[[Connection], Any]]"
 ) -> list[Any]:
     """Make changes in one transaction; return what each one's caller is given.
@@ -114,7 +114,7 @@ class NewSession:
         if statements.lock_starts is not None:
             keys = sorted({change.row["start_key"] for change in changes})  # two servers' alike
             driver.run_many(statements.lock_starts, [{"start_key": key} for key in keys])
-        lease.enter(driver.connection)
+        lease.register(driver.connection)
         found: list[int] = []
         try:
             if all(change.tries is None for change in changes):

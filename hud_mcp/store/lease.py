@@ -51,17 +51,17 @@ class Lease:
         self._graves: list[Path] = []
 
     @property
-    def is_held(self) -> bool:
-        """Whether this server is entered."""
+    def is_registered(self) -> bool:
+        """Whether this server is registered."""
         return self._lock is not None
 
     @property
     def beat_s(self) -> float:
-        """How often this server gives a sign of life while it is entered."""
+        """How often this server gives a sign of life while it is registered."""
         return self._lease_s / _BEATS
 
-    def enter(self, connection: "Connection") -> None:
-        """Enter this server, if it is not entered. Runs in the writer's thread."""
+    def register(self, connection: "Connection") -> None:
+        """Register this server, if it is not. Runs in the writer's thread."""
         if self._lock is not None:
             return
         # Never an id that was used before: somebody may just be burying it.
@@ -91,7 +91,7 @@ class Lease:
             logger.debug("the lock file of %s stays: %s", self.server_id, exc)
 
     def beat(self, connection: "Connection") -> None:
-        """Give a sign of life; a server that was taken for dead is entered again."""
+        """Give a sign of life; a server that was taken for dead is registered again."""
         if not sql.servers.beat(connection, self.server_id):
             sql.servers.insert_server(connection, self.server_id)
 
@@ -101,7 +101,7 @@ class Lease:
 
     def is_alive(self, connection: "Connection", server_id: str) -> bool:
         """Whether a server can still be at work on what it owns."""
-        if server_id == self.server_id and self.is_held:
+        if server_id == self.server_id and self.is_registered:
             return True
         sql.servers.look_alone(connection)
         row = sql.servers.find_server(connection, server_id)
@@ -128,7 +128,7 @@ class Lease:
 
         One that has ended, or that a living server owns, stays as it is.
         """
-        self.enter(connection)
+        self.register(connection)
         row = sql.reading.session_row(connection, trajectory_id)
         if row is None or row.ended_at is not None:
             return False

@@ -10,7 +10,7 @@ __all__ = ["StoredSession", "WaitingSession"]
 
 @dataclass(frozen=True)
 class StoredSession:
-    """What a server needs to go on with a session that another one began.
+    """What a server needs to resume a session that another one began.
 
     Attributes:
         trajectory: The whole record.

@@ -16,7 +16,7 @@ import anyio.to_thread
 
 from hud_mcp.errors import HudMcpError, StoreFailed
 from hud_mcp.store import sql
-from hud_mcp.store.changes import Change, make_together
+from hud_mcp.store.changes import Change, commit_batch
 from hud_mcp.store.lease import Lease
 from hud_mcp.store.screenshots import save_file
 
@@ -30,7 +30,7 @@ __all__ = ["Write", "Writer"]
 logger = logging.getLogger(__name__)
 
 _BATCH = 256
-"""Writes that share one commit at most; more would make the first one wait."""
+"""Of so many writes that share one commit, the first does not wait for more."""
 
 _TRIES = 3
 """How often a transaction is tried that may well succeed the next time."""
@@ -61,7 +61,7 @@ class Writer:
 
     Args:
         open_engine: Returns the open database, and opens it where it is not.
-        lease: Of this server; while it is held, the thread gives its signs of life.
+        lease: Of this server; while it is registered, the thread gives its signs of life.
         shown: What the log calls the database.
     """
 
@@ -69,7 +69,8 @@ class Writer:
         self._open = open_engine
         self._lease = lease
         self._shown = shown
-        self._queue: queue.SimpleQueue[Write | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[list[Write] | None] = queue.SimpleQueue()
+        self._turns: dict[asyncio.AbstractEventLoop, list[Write]] = {}
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._is_silent = False
@@ -79,17 +80,33 @@ class Writer:
     def write(self, write: Write) -> "asyncio.Future[Any]":
         """Hand over; what was handed over happens, even if the wait for it is cancelled.
 
+        What one turn of the event loop hands over reaches the thread together: to wake it takes
+        longer than to tell it of one write more.
+
         Returns:
             What ends once it is durable, with what its change gives; or with the error.
         """
-        write.waiting = waiting = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        write.waiting = waiting = loop.create_future()
+        turn = self._turns.get(loop)
+        if turn is None:
+            self._turns[loop] = [write]
+            loop.call_soon(self._end_turn, loop)
+        else:
+            turn.append(write)
+        return waiting  # a wait that is cancelled is this future's end, and not the write's
+
+    def _end_turn(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Give the thread what a turn of a loop has handed over, if it has not got it already."""
+        turn = self._turns.pop(loop, None)
+        if turn is None:
+            return
         with self._lock:
-            self._queue.put(write)
+            self._queue.put(turn)
             if self._thread is None:
                 name = "hud-mcp-store"
                 self._thread = threading.Thread(target=self._run, name=name, daemon=True)
                 self._thread.start()
-        return waiting  # a wait that is cancelled is this future's end, and not the write's
 
     async def close(self, within_s: float | None) -> bool:
         """Finish what was accepted, and let go of this server's sessions.
@@ -97,6 +114,8 @@ class Writer:
         Returns:
             Whether the thread has ended in time.
         """
+        for loop in list(self._turns):
+            self._end_turn(loop)
         with self._lock:
             thread = self._thread
             if thread is None:
@@ -111,12 +130,12 @@ class Writer:
         beat_at_s = 0.0
         while True:
             batch, stopping = self._gather(beat_at_s)
-            held = self._lease.is_held
+            was_registered = self._lease.is_registered
             if batch:
                 self._commit(batch)
-            if self._lease.is_held and not held:  # entering was a sign of life
+            if self._lease.is_registered and not was_registered:  # registering was a sign of life
                 beat_at_s = time.monotonic() + self._lease.beat_s
-            elif self._lease.is_held and time.monotonic() >= beat_at_s:
+            elif self._lease.is_registered and time.monotonic() >= beat_at_s:
                 next_s = self._lease.beat_s if self._beat() else _BEAT_AGAIN_S
                 beat_at_s = time.monotonic() + next_s
             if stopping:
@@ -130,12 +149,12 @@ class Writer:
     def _gather(self, until_s: float) -> tuple[list[Write], bool]:
         """Take what waits; return it, and whether the thread was asked to end after it."""
         batch: list[Write] = []
-        wait_s = max(0.0, until_s - time.monotonic()) if self._lease.is_held else None
+        wait_s = max(0.0, until_s - time.monotonic()) if self._lease.is_registered else None
         try:
             item = self._queue.get(timeout=wait_s)
             while item is not None:
-                batch.append(item)
-                if len(batch) == _BATCH:
+                batch += item
+                if len(batch) >= _BATCH:
                     return batch, False
                 item = self._queue.get_nowait()
         except queue.Empty:
@@ -175,7 +194,7 @@ class Writer:
         """Make writes durable and tell of it; return why it could not be."""
         left = _TRIES
         while True:
-            held = self._lease.is_held
+            was_registered = self._lease.is_registered
             try:
                 for write in batch:
                     for path, data in write.files:
@@ -184,7 +203,7 @@ class Writer:
                     results = self._make(driver, batch)
             except Exception as exc:  # noqa: BLE001  # were the thread to end, every write would hang
                 self._lease.conclude(committed=False)
-                if not held:  # an entry was made in the transaction that failed
+                if not was_registered:  # it was registered in the transaction that failed
                     self._lease.forget()
                 left -= 1
                 if not (left and sql.engine.passes(exc)):
@@ -197,7 +216,7 @@ class Writer:
     def _make(self, driver: "Driver", batch: list[Write]) -> list[Any]:
         """Make the changes of some writes; return what each one's caller is given."""
         if len(batch) > 1:
-            return make_together(driver, self._lease, [write.change for write in batch])
+            return commit_batch(driver, self._lease, [write.change for write in batch])
         change = batch[0].change
         if callable(change):
             return [change(driver.connection)]
@@ -243,7 +262,7 @@ class Writer:
         return True
 
     def _leave(self) -> None:
-        if not self._lease.is_held:
+        if not self._lease.is_registered:
             return
         try:
             with self._transaction() as driver:

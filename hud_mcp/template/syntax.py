@@ -8,7 +8,7 @@ from typing import Any
 
 from hud_mcp.errors import InvalidTemplate
 
-__all__ = ["asks_at_once", "check_generator", "never_waits"]
+__all__ = ["check_generator", "never_waits", "prompts_at_once"]
 
 _OPENS = frozenset({"__aenter__", "__enter__", "enter_context", "push", "callback"})
 """By these a function opens what it holds without a block of its own."""
@@ -32,7 +32,7 @@ def check_generator(function: Callable[..., Any], *, where: str, noun: str) -> N
         )
 
 
-def asks_at_once(function: Callable[..., Any]) -> bool:
+def prompts_at_once(function: Callable[..., Any]) -> bool:
     """Whether it is certain that nothing is awaited on the way to the prompt."""
     if hasattr(function, "__wrapped__"):  # what wraps it has another source
         return False

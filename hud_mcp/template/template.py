@@ -13,7 +13,7 @@ from hud_mcp.arguments import Arguments, source_line
 from hud_mcp.errors import InvalidTask, InvalidTemplate
 from hud_mcp.task import Task, default_task_id
 from hud_mcp.template.answer import AnswerType, type_schema
-from hud_mcp.template.syntax import asks_at_once, check_generator, never_waits
+from hud_mcp.template.syntax import check_generator, never_waits, prompts_at_once
 
 __all__ = ["Oracle", "Template"]
 
@@ -35,7 +35,7 @@ class Template:
         reward: Who sees the reward, where this template differs from the server's policy.
 
     Attributes:
-        asks_at_once: Whether it is certain that nothing is awaited on the way to its prompt.
+        prompts_at_once: Whether it is certain that nothing is awaited on the way to its prompt.
         never_waits: Whether it is certain that it awaits nothing at all, and holds nothing open
             across a yield: no timeout and no task group, which belong to the task that runs it.
 
@@ -67,8 +67,8 @@ class Template:
         self._answers = AnswerType(returns, where=self.where, noun=self.noun)
         self.returns_schema = self._answers.schema
         self.reward = reward
-        self.asks_at_once = asks_at_once(function)
-        self.never_waits = self.asks_at_once and never_waits(function)
+        self.prompts_at_once = prompts_at_once(function)
+        self.never_waits = self.prompts_at_once and never_waits(function)
         self.oracle_function: Oracle | None = None
         self.__doc__ = function.__doc__
         self.__name__ = function.__name__

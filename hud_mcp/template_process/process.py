@@ -264,16 +264,16 @@ class TemplateProcess(AsyncGenerator[Any, Any]):
             elif op == "cut_off":
                 self._cut_off()
             else:
-                self._settle(frame)
+                self._come_out(frame)
         if self._over is None:
-            self._settle(self._lost(await self._status(_STATUS_S)))
+            self._come_out(self._lost(await self._status(_STATUS_S)))
 
     def _cut_off(self) -> None:
         """Pass on that the template has ended its wait by itself: its owner waits for no answer."""
         if self._outcome is None and self._over is None and self._owner is not None:
             self._owner.cancel()
 
-    def _settle(self, outcome: dict[str, Any]) -> None:
+    def _come_out(self, outcome: dict[str, Any]) -> None:
         self._read_output()
         if outcome["op"] not in ("prompt", "grade"):
             self._over = outcome

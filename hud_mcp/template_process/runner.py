@@ -138,7 +138,7 @@ class _Runner:
     async def _listen(self, reader: asyncio.StreamReader) -> None:
         while (frame := await wire.read(reader)) is not None:
             if frame["op"] == "result":
-                self._settle(frame)
+                self._finish_call(frame)
             elif frame["op"] == "cancel":
                 self._stopped = True
                 if self._driver is not None:
@@ -166,7 +166,7 @@ class _Runner:
         finally:
             del self._calls[number]
 
-    def _settle(self, frame: Mapping[str, Any]) -> None:
+    def _finish_call(self, frame: Mapping[str, Any]) -> None:
         answer = self._calls.get(frame["id"])
         if answer is None or answer.done():
             return

@@ -15,6 +15,7 @@ from hud_mcp.world.endpoint import (
 )
 from hud_mcp.world.live import (
     ActsAtOnce,
+    ActsNow,
     Addressed,
     Elsewhere,
     Mortal,
@@ -31,6 +32,7 @@ from hud_mcp.world.spec import WorldSpec
 
 __all__ = [
     "ActsAtOnce",
+    "ActsNow",
     "Addressed",
     "DirectAccess",
     "DirectSession",

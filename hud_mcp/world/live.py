@@ -12,6 +12,7 @@ from hud_mcp.observation import Look, Observation
 
 __all__ = [
     "ActsAtOnce",
+    "ActsNow",
     "Addressed",
     "Elsewhere",
     "Mortal",
@@ -91,6 +92,22 @@ class ActsAtOnce(World, Protocol):
 
 
 @runtime_checkable
+class ActsNow(World, Protocol):
+    """A world whose calls can be so short that they wait for nothing, as a step of arithmetic.
+
+    Its spec says `is_quick`.
+    """
+
+    def acts_now(self, actions: Sequence[Action], look: Look) -> bool:
+        """Whether actions and a look after them wait for nothing now, and take some ms at most.
+
+        Where this is so, the next `act` or `act_all` with these actions, and `observe` with this
+        look, end without having waited. Every other session waits meanwhile.
+        """
+        ...
+
+
+@runtime_checkable
 class Restorable(World, Protocol):
     """A world whose state can be written down, and taken up again in another process.
 
@@ -133,7 +150,7 @@ class Restorable(World, Protocol):
 
 @runtime_checkable
 class RestorableInPart(Restorable, Protocol):
-    """A world that names what its snapshots do not have, and what it was brought back without."""
+    """A world that names what its snapshots do not have, and what it was restored without."""
 
     @property
     def left_out(self) -> Sequence[str]:
@@ -161,7 +178,7 @@ class Mortal(World, Protocol):
 class Elsewhere(World, Protocol):
     """A world that lives outside of this process, and goes on there when the process ends.
 
-    Its setup is not run again when its session is brought back: `Opening.handle` is what it
+    Its setup is not run again when its session is resumed: `Opening.handle` is what it
     is found by.
     """
 

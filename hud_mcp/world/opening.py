@@ -91,7 +91,7 @@ class Opening:
         folder: Where the environment's file is; relative paths of a spec start there.
         shared: The process's shared services.
         log: Takes a line for the session's log.
-        handle: Where a session is brought back, what its world gave last as its handle or
+        handle: Where a session is resumed, what its world gave last as its handle or
             snapshot; None where there is neither.
         allow: Hosts that the task's own row opens, where the kind of world lets a row do so.
         is_trusted: Whether the row is the user's own, and may name addresses of this machine

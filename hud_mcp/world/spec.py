@@ -34,12 +34,14 @@ class WorldSpec(ABC):
         has_screen: Whether an observation may carry a picture.
         context_space: The features in which worlds of this kind may differ.
         spaces: The spaces of actions and observations as JSON, for programs; None without.
-        replayable: Whether the same context, seed, actions and looks bring back the same state,
+        replayable: Whether the same context, seed, actions and looks give the same state again,
             and the same observations up to how pictures are drawn. No seed is a seed too.
         opens_nothing: Whether opening a world does nothing that could be lost: its session may
             be recorded after it was opened.
         looks_at_once: Whether a look at a world waits for nothing and changes nothing: an answer
             is then recorded in the turn of whoever gives it.
+        is_quick: Whether its worlds are `ActsNow`: a call that they say is short is performed in
+            the turn of whoever makes it. What can block must not be.
         runs_commands: Whether agents run commands of their own in it. Graders are then tried
             with what commands can forge (`hud-mcp check`).
         functions: What `setup` and `evaluate` of tasks may name beside the environment's own.
@@ -58,6 +60,7 @@ class WorldSpec(ABC):
     replayable: bool = False
     opens_nothing: bool = False
     looks_at_once: bool = False
+    is_quick: bool = False
     runs_commands: bool = False
     functions: "tuple[Function, ...]" = ()
     tools: "tuple[Tool, ...]" = ()

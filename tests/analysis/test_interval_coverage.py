@@ -277,6 +277,7 @@ def test_gaps_of_pass_rates_cover(check: Check, first: int, second: int) -> None
     )
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("_remembered")
 @pytest.mark.parametrize(("first", "second"), [(5, 5), (5, 20), (10, 10)] if ALL else [(5, 10)])
 def test_gaps_of_means_cover(check: Check, first: int, second: int) -> None:

@@ -75,6 +75,7 @@ async def page_of(client: ChannelClient) -> AsyncIterator[Page]:
         await browser.close()
 
 
+@pytest.mark.long
 async def test_a_grader_sees_what_was_done_over_devtools(here: Served, store: Path) -> None:
     """Each session's address shows its own page alone; the record says that it was used."""
     async with channel(here.port) as one, channel(here.port) as two:

@@ -75,6 +75,7 @@ def memory(server: Process) -> int:
     return psutil.Process(server.popen.pid).memory_info().rss
 
 
+@pytest.mark.long
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.lists(LINES, max_size=6), min_size=1, max_size=8), st.integers(0, 10**6))
 def test_whatever_is_sent_is_answered_or_refused(

@@ -154,7 +154,7 @@ async def test_a_notification_is_obeyed_and_not_answered(here: Served) -> None:
         peer.send(b'{"method":"nope"}\n{"method":"tasks.grade","params":[]}\n')
         beat = peer.ask("hello", session_id=peer.session)
         assert (await peer.frame() or {})["id"] == beat
-        held = here.channel._service.held._held[peer.session]
+        held = here.channel._service.hud_sessions._by_id[peer.session]
         await until(lambda: held.session is not None and not here.channel._service.calls)
         assert (await peer.grade("tea"))["score"] == 1.0
 
@@ -304,7 +304,7 @@ async def test_a_dropped_session_is_resumed_by_its_id(here: Served) -> None:
 
 async def parked(here: Served, session: str) -> None:
     """Wait until no connection speaks for a session."""
-    held = here.channel._service.held._held.get(session)
+    held = here.channel._service.hud_sessions._by_id.get(session)
     await until(lambda: held is None or held.speaker is None)
 
 
@@ -313,6 +313,11 @@ async def resume(here: Served, session: str) -> dict:
     await parked(here, session)
     async with wire(here.port, session_id=session) as peer:
         return await peer.grade("x")
+
+
+def is_spoken_for(here: Served, session: str) -> bool:
+    """Whether a connection speaks for a HUD session."""
+    return here.channel._service.hud_sessions._by_id[session].speaker is not None
 
 
 async def refusal(here: Served, session: str) -> Refused:
@@ -339,7 +344,7 @@ async def test_a_start_that_its_peer_leaves_goes_on(here: Served, gate: Gates) -
                 assert (await resume(here, peer.session))["score"] == 0.5
 
             group.start_soon(go_on)
-            await until(lambda: here.channel._service.held._held[peer.session].speaker is not None)
+            await until(lambda: is_spoken_for(here, peer.session))
             setup.open()
 
 
@@ -361,7 +366,7 @@ async def test_a_grading_that_its_peer_leaves_goes_on_and_is_told_to_who_asks_ag
                 found.append(await resume(here, peer.session))
 
             group.start_soon(ask_again)
-            await until(lambda: here.channel._service.held._held[peer.session].speaker is not None)
+            await until(lambda: is_spoken_for(here, peer.session))
             grading.open()
         found.append((await refusal(here, peer.session)).data["grade"])
     assert found[0] == found[1]
@@ -378,7 +383,7 @@ async def test_a_grade_that_nobody_received_waits_for_the_same_answer(
         peer.ask("tasks.grade", answer="x")
         await grading.reached()
         peer.drop()
-        held = here.channel._service.held._held[peer.session]
+        held = here.channel._service.hud_sessions._by_id[peer.session]
         await until(lambda: held.speaker is None)
         grading.open()
         await until(lambda: not held.goes_on)
@@ -631,7 +636,7 @@ async def test_a_held_task_expires_where_nobody_attends_to_it(
         await kept.start("ask", word="kept")
         await left.start("ask", word="left")
         left.drop()
-        session = here.channel._service.held._held[left.session].session
+        session = here.channel._service.hud_sessions._by_id[left.session].session
         await until(lambda: session.is_over)
         assert (await kept.grade("kept"))["score"] == 1.0
         refused = await refusal(here, left.session)

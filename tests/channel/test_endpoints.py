@@ -168,7 +168,7 @@ async def test_a_command_is_told_where_no_task_is_in_progress(here: Served, gate
 
 
 def _caller() -> Any:
-    from hud_mcp.channel.hud_sessions import PRINCIPAL  # noqa: PLC0415
+    from hud_mcp.channel.hud_session import PRINCIPAL  # noqa: PLC0415
     from hud_mcp.session.session import Caller  # noqa: PLC0415
 
     return Caller(principal=PRINCIPAL)
@@ -231,6 +231,7 @@ async def test_a_session_comes_back_with_its_files_after_its_server_was_killed(
             assert (await client.grade(""))["score"] == 1.0
 
 
+@pytest.mark.long
 async def test_work_that_no_snapshot_has_is_not_graded(store: Path) -> None:
     """A server that is killed while a command runs has lost what that did: no reward, not 0."""
     with process(store, source=BENCH) as first:
@@ -255,6 +256,7 @@ async def test_work_that_no_snapshot_has_is_not_graded(store: Path) -> None:
     assert (kept.outcome, kept.reward) == ("lost", None)
 
 
+@pytest.mark.long
 async def test_an_answer_is_graded_on_what_was_there_when_it_came(store: Path, gate: Gates) -> None:
     """A server that is killed while it grades, with a terminal open, loses neither."""
     grading = gate("grading")
@@ -280,6 +282,7 @@ async def test_an_answer_is_graded_on_what_was_there_when_it_came(store: Path, g
             assert (await client.grade("x"))["score"] == 1.0
 
 
+@pytest.mark.long
 async def test_a_server_that_is_asked_to_stop_leaves_no_process_and_loses_no_work(
     store: Path,
 ) -> None:
@@ -304,6 +307,7 @@ async def test_a_server_that_is_asked_to_stop_leaves_no_process_and_loses_no_wor
             assert (await client.grade(""))["score"] == 1.0
 
 
+@pytest.mark.long
 async def test_a_session_is_not_idle_while_a_command_runs(bench: Environment, store: Path) -> None:
     """It outlives its idle time over ssh alone, and expires after it."""
     from hud_mcp.channel.server import CHANNEL_LIMITS  # noqa: PLC0415

@@ -49,6 +49,7 @@ async def test_a_task_is_graded_by_the_next_server(store: Path) -> None:
             assert (await again.grade("three"))["score"] == 1.0
 
 
+@pytest.mark.long
 async def test_a_task_is_graded_blindly_by_the_next_server(store: Path) -> None:
     """Where one is parked; where two are, that is said, and the id of none."""
     with process(store) as first, contextlib.suppress(ConnectionError):
@@ -72,6 +73,7 @@ async def test_a_task_is_graded_blindly_by_the_next_server(store: Path) -> None:
                 assert (await again.grade(word))["score"] == 1.0
 
 
+@pytest.mark.long
 async def test_a_server_that_is_killed_while_it_grades_loses_no_answer(
     store: Path, gate: Gates, tmp_path: Path
 ) -> None:
@@ -100,6 +102,7 @@ async def test_a_server_that_is_killed_while_it_grades_loses_no_answer(
     assert tally.read_text() == "x\n"
 
 
+@pytest.mark.long
 async def test_a_server_that_is_asked_to_stop_parks_what_is_held(store: Path, gate: Gates) -> None:
     """Its status is 143, it answers what is under way, and no child of it is left."""
     setup = gate("setup")
@@ -135,6 +138,7 @@ def many_files() -> Iterator[None]:
     resource.setrlimit(resource.RLIMIT_NOFILE, limits)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("many_files")
 async def test_a_thousand_sessions_are_held_at_once(store: Path) -> None:
     """Each on a connection of its own, and each is graded on its own answer; 64 KB each at most."""
@@ -240,6 +244,7 @@ async def test_a_signal_during_the_hooks_ends_the_server(tmp_path: Path, gate: G
         popen.wait()
 
 
+@pytest.mark.long
 async def test_one_process_serves_both_protocols(store: Path) -> None:
     """Over the same store and sessions; each announces its address on standard output."""
     command = ("-m", "hud_mcp", "serve", str(TALK), "--http", "127.0.0.1:0", "--store", str(store))
@@ -268,6 +273,7 @@ async def test_one_process_serves_both_protocols(store: Path) -> None:
             assert (await again.grade("parked"))["score"] == 1.0
 
 
+@pytest.mark.long
 async def test_both_ends_of_a_parked_session_expire(store: Path) -> None:
     """One that no server runs is ended by the next one, once its time is over."""
     with process(store) as first:

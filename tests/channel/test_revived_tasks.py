@@ -1,4 +1,4 @@
-"""A channel's server is killed, and frames come while the next one brings a task back."""
+"""A channel's server is killed, and frames come while the next one resumes a task."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -58,7 +58,7 @@ async def test_a_task_that_is_cancelled_in_the_middle_ends_as_cancelled(
 async def test_a_peer_without_an_id_waits_for_the_only_parked_task(
     tmp_path: Path, gate: Gates
 ) -> None:
-    """A blind grade brings it back, and is given after it."""
+    """A blind grade resumes it, and is given after it."""
     store, setup = tmp_path / "s.sqlite3", gate("setup")
     peer = await start_and_kill(store, setup)
     with process(store) as second:
@@ -74,7 +74,7 @@ async def test_a_peer_without_an_id_waits_for_the_only_parked_task(
 
 
 async def start_and_kill(store: Path, setup: Gate, **more: str) -> Wire:
-    """Start a task that is then held in its setup, wherever a server brings it back."""
+    """Start a task that is then held in its setup, wherever a server resumes it."""
     with process(store) as first:
         setup.open()
         async with wire(first.port) as peer:

@@ -457,6 +457,7 @@ async def test_a_subsystem_that_there_is_not_is_refused(
     assert (await client.run("echo up")).stdout == "up\n"
 
 
+@pytest.mark.long
 async def test_a_client_that_asks_for_more_than_it_reads_costs_no_memory(
     server: SshServer, sandbox: Sandbox
 ) -> None:

@@ -267,5 +267,5 @@ async def test_streams_are_no_sessions(tmp_path: Path) -> None:
     ):
         for _ in range(5):
             async with stream_of(env, here.port, far):
-                assert len(here.channel._service.held) == 0
+                assert len(here.channel._service.hud_sessions) == 0
             await until(lambda: not here.channel._connections)

@@ -23,6 +23,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.long
 def test_the_fields_of_the_page_are_those_of_the_object(folder: Path) -> None:
     """Of the whole, of a task and of a probe."""
     whole = json.loads(check(folder, "env.py", "--only", "country", "--json", status=1))

@@ -41,6 +41,7 @@ def reason_of(found: Verdicts, task: str) -> str:
     return reasons[0]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("task", "value", "places"),
     [
@@ -67,6 +68,7 @@ def test_a_schema_that_lists_every_choice_tells_none(leaking: Verdicts) -> None:
     assert "'Switzerland' (the oracle's answer)" in leaking["listed"]["notes"][0]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("task", "line", "said"),
     [
@@ -96,6 +98,7 @@ def test_what_nobody_can_start_is_unproven(broken: Verdicts) -> None:
     assert "the argument 'word' has neither a default nor an example" in found["reasons"][0]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("task", "said"),
     [
@@ -134,6 +137,7 @@ def test_an_environment_that_does_not_load_has_failed(folder: Path) -> None:
     assert "once.py:8: template 'ask' yields once." in printed
 
 
+@pytest.mark.long
 def test_an_answer_that_ends_the_server_is_told(folder: Path) -> None:
     """The server is started again, and every other probe comes to its end."""
     found = verdicts(folder, str(ENVIRONMENTS / "deadly.py"), "--repeat", "1", status=1)
@@ -143,6 +147,7 @@ def test_an_answer_that_ends_the_server_is_told(folder: Path) -> None:
     assert all(each["ok"] for each in others)
 
 
+@pytest.mark.long
 def test_attacks_on_a_shell_are_told_by_name(folder: Path, machine: None) -> None:
     """Of two templates for one repair, that which runs what lies in the agent's folder fails."""
     found = verdicts(folder, str(ENVIRONMENTS / "repairs.py"), status=1)
@@ -152,6 +157,7 @@ def test_attacks_on_a_shell_are_told_by_name(folder: Path, machine: None) -> Non
         assert f"the attack '{attack}' without any work" in reason
 
 
+@pytest.mark.long
 @pytest.mark.browser
 def test_a_shipped_task_of_each_kind_is_proven(folder: Path) -> None:
     """A question by its row, and a task of a site, by the shipped set's name."""

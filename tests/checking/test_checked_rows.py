@@ -24,6 +24,7 @@ def judged(folder: Path, *words: str, status: int) -> dict[str, dict[str, Any]]:
     return verdicts(folder, "rows.jsonl", "--env", place, "--repeat", "1", *words, status=status)
 
 
+@pytest.mark.long
 def test_rows_are_judged_by_what_they_say_and_hide(tmp_path: Path) -> None:
     """Each by its own: what it expects of answers, what it tells, and what is not there."""
     write(
@@ -57,6 +58,7 @@ def test_rows_are_judged_by_what_they_say_and_hide(tmp_path: Path) -> None:
     assert "has no template 'river'" in found["unknown"]["reasons"][0]
 
 
+@pytest.mark.long
 def test_a_row_of_huds_is_solved_by_the_calls_of_its_validation(tmp_path: Path) -> None:
     """They stand for an oracle; calls that do not solve it fail it, and other things are named."""
 
@@ -76,6 +78,7 @@ def test_a_row_of_huds_is_solved_by_the_calls_of_its_validation(tmp_path: Path) 
     assert "is no call of a tool" in found["odd"]["reasons"][0]
 
 
+@pytest.mark.long
 def test_a_prompt_is_unproven_and_strict_fails_on_that(tmp_path: Path) -> None:
     """Nobody can solve it here; that is no fault of it, unless everything is to be proven."""
     row: dict[str, Any] = {"id": "paris", "prompt": "Which country is Paris in?"}
@@ -86,6 +89,34 @@ def test_a_prompt_is_unproven_and_strict_fails_on_that(tmp_path: Path) -> None:
 
     assert "has a prompt and so no oracle" in check(tmp_path, *words, status=0)
     assert "1 task: 0 proven, 1 unproven" in check(tmp_path, *words, "--strict", status=1)
+
+
+def test_a_split_is_proved_and_what_does_not_run_here_is_unproven(tmp_path: Path) -> None:
+    """A row that says so is not played; a split that nobody has is named with those there are."""
+
+    def row(name: str, split: str, **kept: str) -> dict[str, Any]:
+        made = {"name": "response", "arguments": {"answer": "Vaduz"}}
+        return {"env": "capitals", "id": "capital", "slug": name, "args": ARGS,
+                "validation": [made], "metadata": {"split": split, **kept}}  # fmt: skip
+
+    rows = [
+        row("near", "test"),
+        row("far", "test", not_runnable="it needs a desktop"),
+        row("other", "train"),
+    ]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(each) + "\n" for each in rows))
+    found = judged(tmp_path, "--split", "test", status=0)
+
+    assert {name: each["verdict"] for name, each in found.items()} == {
+        "near": "proven",
+        "far": "unproven",
+    }
+    assert found["far"]["reasons"] == ["It does not run here: it needs a desktop."]
+    assert found["far"]["probes"] == []
+    place = str(ENVIRONMENTS / "capitals.py")
+    words = ("rows.jsonl", "--env", place, "--split", "dev")
+    check(tmp_path, *words, status=1)
+    check(tmp_path, place, "--split", "test", status=2)
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ def command(folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
     )  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.skipif(os.name == "nt", reason="not on this machine: signals of POSIX")
 def test_an_interrupted_check_goes_on_to_the_same_verdicts(tmp_path: Path) -> None:
     """What had come to its end is not played again, and what was cut off is."""
@@ -52,6 +53,7 @@ def test_an_interrupted_check_goes_on_to_the_same_verdicts(tmp_path: Path) -> No
     assert 0 < left <= every - 3
 
 
+@pytest.mark.long
 def test_no_statistics_are_made_of_a_check(tmp_path: Path) -> None:
     """No mean in a list or a job, and `eval` does not take it up; nor does `check` take a run."""
     check(tmp_path, "letter_count", "--only", "reverse", status=0)

@@ -43,6 +43,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.long
 def test_a_filter_may_leave_an_environment_out(folder: Path) -> None:
     """The server loads what the chosen tasks need, and no other task of the file."""
     process = evaluate(folder, "--agent", "oracle", "--filter", "letter_count")
@@ -52,6 +53,7 @@ def test_a_filter_may_leave_an_environment_out(folder: Path) -> None:
     assert "over 2 graded of 2 runs" in printed
 
 
+@pytest.mark.long
 @pytest.mark.skipif(os.name == "nt", reason="not on this machine: signals of POSIX")
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_what_was_done_is_shown_when_a_signal_ends_the_run(
@@ -117,6 +119,7 @@ def sizes(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.long
 def test_tasks_are_spread_over_contexts_and_reward_is_told_by_context(sizes: Path) -> None:
     """Every task under every context; the gap between what was trained and what was held out."""
     options = ("--contexts", "sizes.jsonl", "--context-selector", "every")
@@ -135,6 +138,7 @@ def test_tasks_are_spread_over_contexts_and_reward_is_told_by_context(sizes: Pat
     assert "contexts that no run used" not in after
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kept", [False, True])
 def test_rows_of_one_task_under_the_same_context_are_no_more_than_that_context(
     sizes: Path,
@@ -177,6 +181,7 @@ def test_contexts_are_drawn_by_the_seed_of_the_job(sizes: Path) -> None:
     assert len(values) == 2
 
 
+@pytest.mark.long
 def test_the_report_speaks_of_no_training_that_never_was(sizes: Path) -> None:
     """Rows of `train` under drawn contexts have no split; contexts that no row got are named."""
     rows = [
@@ -247,6 +252,7 @@ def test_what_cannot_run_is_refused_before_a_job_begins(
     assert "job-" not in listed.output
 
 
+@pytest.mark.long
 @pytest.mark.skipif(os.name == "nt", reason="not on this machine: its pipes end otherwise")
 def test_an_evaluation_whose_output_nobody_reads_runs_to_its_end(folder: Path) -> None:
     """As behind `| head -1`: every task is graded, and the report is written."""

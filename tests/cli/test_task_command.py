@@ -44,6 +44,7 @@ def test_a_task_is_started_by_one_command_and_graded_by_another(
     task("grade", "--answer", "x", *source, code=1, says="no task in progress")
 
 
+@pytest.mark.long
 def test_of_several_a_session_is_named(source: tuple[str, ...]) -> None:
     """And cancelled, after which it is over."""
     one, two = (
@@ -61,6 +62,7 @@ def test_of_several_a_session_is_named(source: tuple[str, ...]) -> None:
     assert "cancelled" in error["error"]["message"]
 
 
+@pytest.mark.long
 def test_a_task_that_was_not_started_is_started_and_graded(source: tuple[str, ...]) -> None:
     """As HUD's command does, and it says so; what is held is graded in place of it."""
     fresh = ("grade", "ask", "--args", '{"word":"x"}', *source)
@@ -71,6 +73,7 @@ def test_a_task_that_was_not_started_is_started_and_graded(source: tuple[str, ..
     task("grade", "nope", "--answer", "x", *source, code=1, says="unknown task: 'nope'")
 
 
+@pytest.mark.long
 def test_the_grade_of_a_session_is_printed_again(source: tuple[str, ...]) -> None:
     """For the same answer alone, and nothing is begun in its place."""
     session = json.loads(task("start", "ask", *source, "--json"))["session"]

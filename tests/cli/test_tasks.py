@@ -41,6 +41,24 @@ def test_the_table_lists_every_task(taskset: str) -> None:
     assert "3 of 3 tasks; --show ID prints one." in result.output
 
 
+def test_a_long_list_has_a_line_for_each_task(tmp_path: Path) -> None:
+    """It fits the terminal; what a terminal would obey is shown as text, and JSON has all."""
+    tasks = [
+        Task(id=f"t{n}", env="shop", template="price", description="a\x1b[2Jb " + "long " * 40)
+        for n in range(1_500)
+    ]
+    Taskset(tasks).save(tmp_path / "many.jsonl")
+    lines = run(str(tmp_path / "many.jsonl")).output.splitlines()
+    assert len(lines) == 1_502
+    assert lines[0].split() == ["task", "environment", "template", "description"]
+    assert max(map(len, lines)) == 120
+    assert lines[1].startswith("t0     shop         price     a\\x1b[2Jb long long")
+    assert lines[1].endswith("…")
+    assert lines[-1] == "1500 of 1500 tasks; --show ID prints one."
+    rows = run(str(tmp_path / "many.jsonl"), "--json").output.splitlines()
+    assert [json.loads(row)["id"] for row in rows] == [task.id for task in tasks]
+
+
 @pytest.mark.parametrize(
     ("pattern", "ids"),
     [("price-*", ["price-1", "price-2"]), ("letter_count", ["letters"]), ("nothing", [])],

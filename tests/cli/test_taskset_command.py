@@ -91,6 +91,7 @@ def test_a_set_is_shown_by_its_counts_and_a_row_whole(here: Path) -> None:
         file.write(b"\n" + orjson.dumps(row | {"metadata": {"not_runnable": "it needs a desktop"}}))
     shown = run("taskset", "show", "mine").output
     assert "mine: 5 rows, 4 runnable here." in shown
+    assert "mine: 5 rows fit their environments." in run("taskset", "validate", "mine").output
     assert "splits: train (2), test (2)" in shown
     assert "1  it needs a desktop" in shown
     assert json.loads(run("taskset", "show", "mine", "q1").output)["id"] == "q1"
@@ -151,4 +152,10 @@ def test_an_evaluation_takes_a_split_and_leaves_out_what_does_not_run(here: Path
     done = run("eval", "mine", "--agent", "nop", "--split", "train", "--store", "s.sqlite3",
                "--report", "r.html")  # fmt: skip
     assert "over 2 graded of 2 runs" in done.output
+    assert "1 task is left out, and not counted:" in done.output
+    assert "1  it needs a desktop: no" in done.output
+    (job,) = [word for word in done.output.split() if word.startswith("job-")][:1]
+    shown = run("jobs", job.rstrip("`."), "--store", "s.sqlite3").output
+    assert "left out, not counted: 1  it needs a desktop: no" in shown
+    assert "left out, not counted: it needs a desktop" in (here / "r.html").read_text()
     assert "no split 'dev'" in run("eval", "mine", "--agent", "nop", "--split", "dev").output

@@ -41,7 +41,14 @@ READY = re.compile(r"https?://|HUD_SERVE_PORT=|[Ll]istening|running on", re.IGNO
 @pytest.mark.browser
 @pytest.mark.sandbox
 @pytest.mark.usefixtures("machine")
-@pytest.mark.parametrize("each", PAGES, ids=lambda each: each.name)
+@pytest.mark.parametrize(
+    "each",
+    [
+        pytest.param(each, marks=() if each.name == "README.md" else pytest.mark.long)
+        for each in PAGES
+    ],
+    ids=lambda each: each.name,
+)
 def test_a_page_works_as_it_is_written(each: Page, tmp_path: Path) -> None:
     """Each block is saved, run or compared, and none is passed over."""
     with reading(tmp_path) as reader:

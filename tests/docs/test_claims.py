@@ -116,6 +116,7 @@ def test_a_path_that_was_documented_before_still_works(module: str, names: str) 
             assert getattr(former, name) is getattr(hud_mcp, name)
 
 
+@pytest.mark.long
 def test_the_configuration_of_claude_desktop_starts_a_server(tmp_path: Path) -> None:
     """README and docs/serve.md: one block of JSON, whose command serves until its input ends."""
     (block,) = {

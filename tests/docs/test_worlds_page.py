@@ -64,6 +64,7 @@ async def test_the_test_of_the_page_passes_and_finds_a_broken_lamp(lamps: Path) 
     assert "test_a_closed_world_refuses_clearly" in done.stdout
 
 
+@pytest.mark.long
 async def test_a_lamp_is_served_recorded_shown_and_resumed(lamps: Path, tmp_path: Path) -> None:
     """Over MCP, across the death of its server; then in a trace and in the viewer."""
     press: dict[str, Any] = {"type": "custom", "action": "press", "args": {}}

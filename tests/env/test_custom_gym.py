@@ -92,6 +92,7 @@ FORGER = textwrap.dedent("""
 """)
 
 
+@pytest.mark.long
 @pytest.mark.sandbox
 async def test_an_agent_s_program_cannot_write_what_a_grader_returns(
     here: Place, machine: None
@@ -111,6 +112,7 @@ async def test_an_agent_s_program_cannot_write_what_a_grader_returns(
     assert env.reward == 0.0
 
 
+@pytest.mark.long
 async def test_an_image_or_a_dockerfile_runs_through_the_engine_that_is_found(
     here: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

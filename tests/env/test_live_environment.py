@@ -289,6 +289,7 @@ async def test_a_template_that_was_not_evaluated_is_cancelled_by_a_reset_and_by_
     assert (await place.load(first)).outcome is Outcome.CANCELLED
 
 
+@pytest.mark.long
 async def test_a_grader_that_cannot_run_is_no_reward_of_0(place: Place) -> None:
     """It says its file and line; where nothing was measured since, the grading has failed."""
     env = await place.make(bench_task(evaluate=("broken", 0)))
@@ -315,6 +316,7 @@ async def test_what_is_no_number_is_returned_and_is_no_reward(place: Place) -> N
     assert (env.reward, env.outcome) == (None, "grading_failed")
 
 
+@pytest.mark.long
 async def test_a_run_belongs_to_its_job_and_says_where_it_can_be_watched(place: Place) -> None:
     """The job by its object or its id, also after a reset that begins another session."""
     job = Job(name="mine")
@@ -333,6 +335,7 @@ async def test_a_run_belongs_to_its_job_and_says_where_it_can_be_watched(place: 
     assert (env.live_url is not None) is (place.name in ("here", "http"))
 
 
+@pytest.mark.long
 async def test_what_cannot_be_made_says_why_and_nothing_has_run(place: Place) -> None:
     """Names, arity and rows are checked before anything is started."""
     before = await place.count()
@@ -369,6 +372,7 @@ async def test_a_gym_without_a_task_is_there_to_act_in(place: Place) -> None:
     assert (env.reward, env.outcome) == (None, "cancelled")
 
 
+@pytest.mark.long
 async def test_several_live_environments_at_once_are_apart(place: Place) -> None:
     """Each has a world of its own, in one place."""
     envs: list[Environment] = []

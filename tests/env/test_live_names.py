@@ -185,6 +185,7 @@ async def test_a_template_gets_the_same_reward_from_its_operator_as_from_an_agen
         await sessions.close()
 
 
+@pytest.mark.long
 @pytest.mark.browser
 def test_a_program_that_closes_nothing_ends_without_a_word(tmp_path: Path) -> None:
     """The loop ends what it left: a browser, live pages, a session; nothing is printed."""

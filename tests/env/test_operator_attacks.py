@@ -249,6 +249,7 @@ async def test_a_server_without_a_token_takes_no_operator_s_calls(
         assert isinstance(caught.value.data["exception"], OperatorRefused)
 
 
+@pytest.mark.long
 async def test_the_token_is_nowhere_that_a_template_or_a_neighbour_looks(tmp_path: Path) -> None:
     """Not in the environment of the server, of its children, or in what /proc shows of it."""
     task = bench_task(evaluate=("environment_has", OPERATOR_TOKEN))

@@ -79,6 +79,7 @@ async def solved(anyio_backend: str) -> AsyncIterator[dict[str, Play | Exception
         await shared.close()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)
 def test_a_row_is_solved_by_its_solution(row: Task, solved: dict[str, Play | Exception]) -> None:
     """Small or large, near or far, in whatever language: the task can be done."""

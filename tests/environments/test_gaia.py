@@ -13,8 +13,7 @@ from pyarrow import parquet
 from hud_mcp import GymMakeException, gym, load_taskset
 from hud_mcp.errors import InvalidTask, SourceNotFound
 from hud_mcp.loading.importers.files import cache_folder, dataset_file
-from hud_mcp.loading.importers.imported import import_published
-from hud_mcp.loading.importers.rows import Choice
+from hud_mcp.loading.importers.wording import published_gaia
 from hud_mcp.task import Task
 
 pytestmark = pytest.mark.anyio
@@ -84,12 +83,12 @@ async def test_a_file_lies_ready_in_the_shell_and_the_scorer_grades() -> None:
 
 
 @pytest.mark.sandbox
-async def test_the_published_wording_has_its_own_answer(copy: Path) -> None:
+async def test_the_published_wording_has_its_own_answer() -> None:
     """What stands before FINAL ANSWER plays no part; the scorer's list rule holds."""
-    imported = import_published("GAIA", Choice(protocol=True), place=copy.parent.parent)
-    assert imported is not None
-    task = next(task for task in imported.tasks if task.id == "gaia-a2")
+    task = published_gaia((await load_taskset("GAIA"))["gaia-a2"])
     assert "FINAL ANSWER: [YOUR FINAL ANSWER]" in (task.prompt or "")
+    assert (task.prompt or "").endswith("\n\nWhich cities, in order?")
+    assert published_gaia(task) == task
     assert await played(task, "true", "I think of 2.\nFINAL ANSWER: bern,rome") == 1.0
     assert await played(task, "true", "FINAL ANSWER: rome, bern") == 0.0
 

@@ -343,6 +343,7 @@ def test_a_scale_is_required_where_nobody_knows_one() -> None:
     assert required == {"reach_return": ["at_least"], "highest_return": ["high", "low"]}
 
 
+@pytest.mark.long
 def test_an_evaluation_needs_nothing_but_the_set(tmp_path: Path) -> None:
     """`hud-mcp eval contextual_cartpole` starts a server of its own and is graded 1."""
     done = subprocess.run(

@@ -1,15 +1,21 @@
 """Rows of OSWorld that a shell can do are prepared, worked on and graded by its own rules."""
 
+import base64
 import re
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import anyio
+import anyio.to_thread
 import orjson
 import pytest
+from dataset_place import dataset_place
+from office_files import word
 
 from hud_mcp import GymMakeException, gym
+from hud_mcp.errors import SourceNotFound
 from hud_mcp.loading.importers import osworld
 from hud_mcp.loading.importers.imported import import_published
 from hud_mcp.loading.provenance import why_not_runnable
@@ -60,7 +66,13 @@ SEVERAL = {
 }  # fmt: skip
 OTHERS = [
     ({"config": [{"type": "launch", "parameters": {"command": ["gimp"]}}]}, "it needs a desktop"),
-    ({"config": [{"type": "download", "parameters": {"files": []}}]}, "it downloads files"),
+    ({"config": [{"type": "download", "parameters": {"files": [
+        {"url": "http://169.254.169.254/x", "path": "/home/user/x"}]}}]}, "no place of the bench"),
+    ({"config": [{"type": "download", "parameters": {"files": [
+        {"url": "https://drive.google.com/uc?id=none", "path": "/home/user/x"}]}}]},
+     "its files are at drive.google.com, and are not given or not there"),
+    ({"evaluator": {**RENAME["evaluator"], "func": "compare_table",
+                    "options": {"rules": [{"type": "pivot_table"}]}}}, "compare_table: pivot_t"),
     ({"evaluator": {**RENAME["evaluator"], "func": "compare_zips"}}, "metric compare_zips"),
     ({"evaluator": {**RENAME["evaluator"], "result": {"type": "vm_screen_size"}}}, "getter vm_s"),
     ({"config": [{"type": "execute", "parameters": {"command": "gsettings set a b c"}}]},
@@ -153,7 +165,13 @@ def metric(name: str) -> Callable[..., float]:
         ("check_direct_json_object", '{"a": 2}', {"expected": {"a": 1}}, 0.0),
         ("check_direct_json_object", {"a": ["x", "y"]},
          {"expected": {"a": ["x"]}, "expect_in_result": True}, 1.0),
+        ("check_direct_json_object", {"a": ["x", "y"]},
+         {"expected": {"a": ["z", "y"]}, "expect_in_result": True}, 1.0),
+        ("check_direct_json_object", {"a": 5},
+         {"expected": {"a": "x"}, "expect_in_result": True}, 0.0),
         ("check_direct_json_object", "nothing", {"expected": {"a": 1}}, 0.0),
+        ("check_moved_jpgs", ["b.jpg", "a.jpg"], {"expected": ["a.jpg", "b.jpg"]}, 1.0),
+        ("check_moved_jpgs", ["a.jpg", "c"], {"expected": ["a.jpg"]}, 0.0),
         ("is_in_list", ["x"], {"expected": "x"}, 1.0),
         ("is_in_list", "only y", {"expected": "x"}, 0.0),
         ("check_gnome_favorite_apps", "['b', 'a']\n", {"expected": ["a", "b"]}, 1.0),
@@ -161,7 +179,7 @@ def metric(name: str) -> Callable[..., float]:
         ("is_expected_url_pattern_match", {"url": "https://x.example/a?b"},
          {"expected": [r"x\.example", "b$"]}, 1.0),
         ("is_expected_url_pattern_match", "https://y.example", {"expected": [r"x\."]}, 0.0),
-        ("compare_text_file", b"a b\n", b"a b\n", 1.0),
+        ("compare_text_file", b"a b\r\n", b"a b\n", 1.0),
         ("compare_text_file", b"a b\n", b"a c\n", 0.0),
         ("literal_match", "x", "x", 1.0),
     ],
@@ -182,7 +200,84 @@ async def test_metrics_without_rules_look_at_the_result_alone() -> None:
     assert metric("check_text_enlarged")("1.0") == 0.0
     assert metric("check_text_enlarged")("large") == 0.0
     assert metric("literal_match")("X", "x", ignore_case=True) == 1.0
+    assert metric("literal_match")(["X"], ["x"], type="list", ignore_case=True) == 1.0
+    assert metric("literal_match")(["x", "y"], ["x"], type="list") == 0.0
     assert metric("compare_text_file")(b"a\tb\n", b"a b", ignore_blanks=True) == 1.0
+
+
+FILES = {
+    "id": "4-files",
+    "instruction": "Put the price of the lamp into price.docx, and a copy of it into the folder.",
+    "config": [
+        {"type": "download", "parameters": {"files": [
+            {"url": "https://drive.google.com/uc?id=a1&export=download", "path": "setup.sh"}]}},
+        {"type": "execute", "parameters": {"command": "chmod +x setup.sh && ./setup.sh",
+                                           "shell": True}},
+        {"type": "execute", "parameters": {"command": ["python", "-c",
+            "import pyautogui; pyautogui.write('cd shop'); pyautogui.press('enter')"]}},
+        {"type": "activate_window", "parameters": {"window_name": "Terminal"}},
+    ],
+    "evaluator": {
+        "postconfig": [{"type": "download", "parameters": {"files": [
+            {"url": "https://drive.usercontent.google.com/download?id=b2", "path": "eval.sh"}]}}],
+        "func": ["compare_docx_files", "check_include_exclude", "check_moved_jpgs"],
+        "result": [{"type": "vm_file", "path": "/home/user/shop/price.docx", "dest": "p.docx"},
+                   {"type": "vm_command_line", "command": "bash eval.sh", "shell": True},
+                   {"type": "list_directory", "path": "/home/user/shop/copies"}],
+        "expected": [
+            {"type": "cloud_file", "dest": "gold.docx",
+             "path": "https://drive.google.com/uc?id=c3&export=download"},
+            {"type": "rule", "rules": {"include": ["there"], "exclude": ["no"]}},
+            {"type": "rule", "rules": {"expected": ["price.docx"]}},
+        ],
+    },
+}  # fmt: skip
+PUBLISHED = {
+    "files/a1/setup.sh": b"#!/bin/bash\nmkdir -p ~/shop/copies; echo 42 > ~/shop/lamp\n",
+    "files/b2/eval.sh": b"[ -f ~/shop/copies/price.docx ] && echo there || echo no\n",
+    "files/c3/gold.docx": word("42"),
+}
+
+
+@pytest.mark.sandbox
+async def test_files_of_a_row_are_fetched_with_it_and_named_by_their_digests(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those that prepare it, those that grade it, and the expected one; an agent's stand for none.
+
+    A file that has changed at its place is an error that names it.
+    """
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    row = orjson.dumps(FILES)
+    with anyio.fail_after(300):
+        async with dataset_place() as place:
+            listed = orjson.dumps({"os": ["4-files"]})
+            name = "evaluation_examples/examples/os/4-files.json"
+            place.files = {"evaluation_examples/test_all.json": listed, name: row, **PUBLISHED}
+
+            async def load() -> Task:
+                work = partial(import_published, "OSWorld", place=place.url)
+                imported = await anyio.to_thread.run_sync(work)
+                assert imported is not None
+                return imported.tasks[0]
+
+            task = await load()
+            assert why_not_runnable(task) is None
+            assert "Work in /home/user/shop, which is the current directory." in (task.prompt or "")
+            assert "drive" not in repr(task.evaluate)
+            place.files["files/c3/gold.docx"] = word("43")
+            assert await load() == task
+            for kept in (tmp_path / "cache").rglob("gold.docx"):
+                kept.unlink()
+            with pytest.raises(SourceNotFound, match=r"gold\.docx has changed: its digest is"):
+                await load()
+    made = base64.b64encode(word("42")).decode()
+    solve = f"cd ~/shop && echo {made} | base64 -d > price.docx && cp price.docx copies"
+    assert await played(task, f'[ "$(cat ~/shop/lamp)" = 42 ] && {solve}', "DONE") == 1.0
+    assert await played(task, f"{solve}; rm copies/*; echo echo there > ~/eval.sh", "DONE") == 0.0
+    assert await played(task, f"{solve}; mkdir -p ~/eval.sh/x", "DONE") == 1.0
+    huge = f"{solve}; truncate -s 20M price.docx"
+    assert await played(task, huge, "DONE") == 0.0
 
 
 async def test_the_importer_names_what_the_environment_has() -> None:

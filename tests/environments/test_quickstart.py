@@ -411,6 +411,7 @@ CONTROLS = "button|link|textbox|searchbox|combobox|checkbox|radio|spinbutton|swi
 NAMELESS = re.compile(rf"- (?:{CONTROLS}) \[.*")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("width", [1280, 390])
 async def test_pages_have_no_errors_and_can_be_read(width: int, shared: Shared) -> None:
     """No page logs an error, lacks a file, a heading or a control's name, or is too wide."""

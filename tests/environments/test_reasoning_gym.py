@@ -28,6 +28,7 @@ class WithoutIt:
         return None if name == "reasoning_gym" else PathFinder.find_spec(name, path)
 
 
+@pytest.mark.long
 async def test_without_the_package_one_error_says_what_to_install(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -39,7 +40,7 @@ async def test_without_the_package_one_error_says_what_to_install(
         await load_taskset("ReasoningGym-leg_counting")
 
 
-@pytest.mark.skipif(not HERE, reason="not on this machine: reasoning-gym")
+@pytest.mark.skipif(not HERE, reason="reasoning-gym is not installed")
 @pytest.mark.parametrize("name", ["leg_counting", "word_ladder"])
 async def test_a_question_is_the_same_each_time_and_its_reference_is_right(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
@@ -62,7 +63,7 @@ async def test_a_question_is_the_same_each_time_and_its_reference_is_right(
             await ReasoningGymGrader.grade(answer=gold, question="Other?", drawn=drawn)
 
 
-@pytest.mark.skipif(not HERE, reason="not on this machine: reasoning-gym")
+@pytest.mark.skipif(not HERE, reason="reasoning-gym is not installed")
 async def test_an_answer_that_the_verifier_cannot_read_is_wrong_and_no_failure() -> None:
     """Where it reads its own reference; a generator that is not there is named."""
     with anyio.fail_after(300):

@@ -233,6 +233,7 @@ def test_answers_of_any_length_are_compared_in_no_time() -> None:
     assert time.monotonic() - started < 5
 
 
+@pytest.mark.long
 @given(st.text() | st.none(), st.text(min_size=1).filter(str.strip))
 def test_any_answer_has_a_score(answer: str | None, text: str) -> None:
     """And only its own text is surely the text."""

@@ -75,6 +75,7 @@ async def test_a_grader_that_cannot_run_ends_the_grading_at_once(tmp_path: Path)
     assert "'/not/here' is no folder here" in (record.error or "")
 
 
+@pytest.mark.long
 @pytest.mark.sandbox
 @pytest.mark.usefixtures("machine")
 async def test_commands_grade_what_each_agent_left_in_its_own_folder(tmp_path: Path) -> None:

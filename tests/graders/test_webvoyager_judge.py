@@ -14,6 +14,7 @@ from judge_server import judge_server
 
 from hud_mcp import WebVoyagerJudge, gym, load_taskset
 from hud_mcp.errors import GraderFailed
+from hud_mcp.loading.protocols import PROTOCOLS, Conduct
 
 pytestmark = pytest.mark.anyio
 
@@ -96,7 +97,7 @@ def local_copy(tmp_path: Path) -> Iterator[str]:
 async def test_a_row_runs_on_a_local_copy_of_its_site(
     tmp_path: Path, local_copy: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The page is open in the published size, and the judge gets a picture of it."""
+    """As published: the wording, the window, the judge's model, and the picture that it gets."""
     folder = tmp_path / "sets" / "webvoyager"
     folder.mkdir(parents=True)
     row = {"web_name": "Shop", "id": "Shop--0", "ques": "How much is a lamp?"}
@@ -105,7 +106,12 @@ async def test_a_row_runs_on_a_local_copy_of_its_site(
     (folder / "reference_answer.json").write_bytes(b"{}")
     monkeypatch.setenv("HUD_MCP_DATASETS", str(tmp_path / "sets"))
     monkeypatch.setenv("HUD_MCP_STORE", str(tmp_path / "store.sqlite3"))
-    (task,) = await load_taskset("WebVoyager", hosts={"shop.example": local_copy})
+    (row_here,) = await load_taskset("WebVoyager", hosts={"shop.example": local_copy})
+    task = PROTOCOLS["webvoyager"].published(row_here, Conduct())
+    assert task.prompt == (
+        f"Now given a task: How much is a lamp?  Please interact with {local_copy}/ and get the "
+        "answer."
+    )
     with anyio.fail_after(120):
         async with judge_server(lambda _: "SUCCESS") as server:
             monkeypatch.setenv("HUD_MCP_JUDGE_URL", server.url)
@@ -116,7 +122,11 @@ async def test_a_row_runs_on_a_local_copy_of_its_site(
             await env.evaluate()
             await env.close()
             assert env.reward == 1.0
-            picture = server.asked[0].body["messages"][-1]["content"][1]["image_url"]["url"]
+            asked = server.asked[0].body
+            assert (asked["model"], asked["max_tokens"], asked["seed"], asked["temperature"]) == (
+                "gpt-4-vision-preview", 1000, 42, 0
+            )  # fmt: skip
+            picture = asked["messages"][-1]["content"][1]["image_url"]["url"]
     kind, _, data = picture.partition(",")
     assert kind == "data:image/png;base64"
     assert orjson.dumps(task.context) == b'{"viewport_width":1024,"viewport_height":768}'

@@ -41,6 +41,7 @@ def check_order(record: Trajectory, acknowledged: int) -> None:
     assert len(record.steps) <= acknowledged
 
 
+@pytest.mark.long
 async def test_a_session_that_may_lack_steps_is_lost_wherever_its_server_is_killed(
     tmp_path: Path,
 ) -> None:
@@ -110,6 +111,7 @@ async def test_a_session_without_a_step_is_resumed(tmp_path: Path) -> None:
             assert (await each.record()).record == "batched"
 
 
+@pytest.mark.long
 async def test_nothing_of_an_answered_session_is_lost(
     tmp_path: Path, gates: Callable[[str], Gate]
 ) -> None:

@@ -47,6 +47,7 @@ def narrow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpServer]:
         yield running
 
 
+@pytest.mark.long
 async def test_reaching_a_limit_is_a_clear_error_and_the_session_lives_on(
     narrow: HttpServer, gates: Gates
 ) -> None:
@@ -179,6 +180,7 @@ async def test_a_session_that_only_a_prompt_started_gives_its_place_away(
     assert {r.error for r in expired} == {"It was untouched, and its place was needed."}
 
 
+@pytest.mark.long
 async def test_sessions_expire_and_say_so_with_the_time(tmp_path: Path) -> None:
     """Idle, total and provisional times end a session as expired; a busy one is not idle."""
     limits = ("--limit", "idle_s=1.5", "--limit", "total_s=4", "--limit", "provisional_s=0.5")
@@ -238,9 +240,11 @@ CANNOT_START: list[tuple[tuple[str, ...], str]] = [
     (("--token-file", "nowhere.tokens"), "--token-file nowhere.tokens cannot be read"),
     (("--http", "127.0.0.1:0", "--token", "ann=short"), "at least 8 characters"),
     (("--taskset", "nowhere.jsonl"), "nowhere.jsonl"),
+    (("--taskset", "quickstart", "--split", "dev"), "quickstart has no split 'dev'"),
 ]
 
 
+@pytest.mark.long
 async def test_a_server_that_cannot_start_says_why_and_exits(tmp_path: Path) -> None:
     """One line on stderr, nothing on stdout, status 1, and nothing made."""
     store = tmp_path / "made" / "store.sqlite3"

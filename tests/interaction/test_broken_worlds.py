@@ -88,7 +88,7 @@ async def save(session: Session, text: str) -> None:
 
 async def crash(session: Session) -> None:
     """End the process of a session's page, as the machine does that has no memory left."""
-    world = session.reachable_world()
+    world = session.direct_world()
     assert isinstance(world, BrowserWorld)
     mine = psutil.Process().children(recursive=True)
     pages = [p for p in mine if "--type=renderer" in " ".join(p.cmdline())]
@@ -98,6 +98,7 @@ async def crash(session: Session) -> None:
     await until(lambda: world.died is not None)
 
 
+@pytest.mark.long
 @pytest.mark.browser
 async def test_a_page_that_crashes_disturbs_its_own_session_alone(tmp_path: Path) -> None:
     """Its session comes back with what was saved; another one on the same browser sees nothing."""
@@ -107,7 +108,7 @@ async def test_a_page_that_crashes_disturbs_its_own_session_alone(tmp_path: Path
         await save(first, "tea")
         await crash(first)
         await save(other, "rice")
-        with pytest.raises(WorldDied, match=r"crashed\. It has been brought back"):
+        with pytest.raises(WorldDied, match=r"crashed\. It has been restored"):
             await first.step((), LOOK)
         seen = await first.step((), LOOK)
         assert "saved" in (seen.result.observation.text or "")
@@ -134,6 +135,7 @@ async def test_an_answer_to_a_page_that_has_crashed_is_graded_on_one_that_lives(
         assert (receipt.outcome, receipt.reward, receipt.error) == (Outcome.GRADED, 1.0, None)
 
 
+@pytest.mark.long
 @pytest.mark.browser
 @pytest.mark.parametrize("how", ["remove", "open", "hang"])
 async def test_an_answer_is_taken_whatever_the_agent_did_to_its_page(

@@ -84,6 +84,7 @@ async def converse(peer: Peer) -> None:
         assert all(s.screenshot is not None for s in record.steps if not s.error)
 
 
+@pytest.mark.long
 async def test_sessions_go_on_whose_browser_was_killed(tmp_path: Path) -> None:
     """Each is told so once, on a browser of the server's next; all are graded right."""
     with http_server(tmp_path, (PAGE,)) as server:
@@ -104,7 +105,7 @@ async def test_sessions_go_on_whose_browser_was_killed(tmp_path: Path) -> None:
             said.append(await peer.error("act", session=held[1].session, type="wait", time=1))
             for text in said:
                 assert "The world of this session died: The browser ended unexpectedly." in text
-                assert "It has been brought back to how it was after the last reply." in text
+                assert "It has been restored to how it was after the last reply." in text
             assert "Nothing of this call was done" in said[1]
             assert "Order number 1: tea." in (await peer.ok("step", session=held[0].session)).text
             assert "Order number 1: rice." in await send_order(peer, held[1], "rice")
@@ -130,6 +131,7 @@ def kill_browser(server: int) -> bool:
     return bool(browsers)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("how", ["eof", "kill"])
 async def test_no_browser_outlives_its_server(tmp_path: Path, how: str) -> None:
     """Neither a client that leaves nor a killed server leaves a Chromium behind."""

@@ -119,6 +119,7 @@ async def test_null_and_empty_count_as_absent_for_what_is_optional(peer: Peer) -
     assert graded.structured["reward"] == 0.0
 
 
+@pytest.mark.long
 async def test_an_unknown_session_and_anothers_session_give_the_same_text(
     tmp_path: Path,
 ) -> None:
@@ -265,6 +266,7 @@ async def test_a_world_that_breaks_comes_back_once_and_disturbs_no_other(
     await peer.ok("cancel_task", session=beside.session)
 
 
+@pytest.mark.long
 async def test_pipelined_calls_on_one_session_keep_their_order_on_stdio(tmp_path: Path) -> None:
     """Calls sent without waiting are performed one after the other, in the order of arrival."""
     letters = "abcdefghijklmnopqrst"
@@ -552,6 +554,7 @@ async def test_a_client_that_hangs_up_while_grading_finds_its_receipt(
     assert gradings.read_text() == "right\n"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("era", [LEGACY, MODERN])
 async def test_what_fifty_megabytes_of_argument_meet_on_stdio(tmp_path: Path, era: str) -> None:
     """The frame is refused with its id, the memory stays bounded, and the session lives on."""
@@ -632,6 +635,7 @@ async def leave(status: int) -> None:
 """
 
 
+@pytest.mark.long
 async def test_a_tool_that_calls_sys_exit_fails_alone(tmp_path: Path) -> None:
     """Its caller is told; the server, this session and the others go on, also after a kill."""
     source = tmp_path / "env.py"

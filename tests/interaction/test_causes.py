@@ -48,6 +48,7 @@ async def test_what_idles_while_its_server_runs_is_the_agents(tmp_path: Path) ->
         assert (receipt["outcome"], receipt["cause"]) == ("expired", "agent")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("how", "cause"),
     [(signal.SIGTERM, Cause.OPERATOR), (signal.SIGKILL, Cause.MACHINE)],

@@ -32,6 +32,7 @@ def kill_at(running: Evaluation, counts: list[int]) -> str:
     return running.printed
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("tasks", [50, pytest.param(500, marks=pytest.mark.stress)])
 async def test_tasks_whose_server_is_killed_three_times_are_each_graded_once(
     tmp_path: Path, tasks: int
@@ -89,6 +90,7 @@ async def test_steps_under_way_are_performed_once(tmp_path: Path) -> None:
         assert typed == [f"note {i}" for i in range(12)]
 
 
+@pytest.mark.long
 async def test_an_agent_of_its_own_goes_on_at_the_same_address(tmp_path: Path) -> None:
     """What it had done is still there; its own retry of the next call reaches the new server."""
     stepped, killed = tmp_path / "stepped", tmp_path / "killed"

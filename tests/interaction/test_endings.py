@@ -99,6 +99,7 @@ async def test_a_stdio_server_ends_in_order_whatever_it_is_doing(
     assert begun.outcome == "cancelled"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=str)
 async def test_an_http_server_ends_in_order_whatever_it_is_doing(
     tmp_path: Path, gates: Gates, number: signal.Signals
@@ -158,6 +159,7 @@ async def test_a_server_without_work_ends_at_once(tmp_path: Path) -> None:
     assert min(took) < 1.0, took
 
 
+@pytest.mark.long
 async def test_a_session_of_a_server_that_is_gone_says_so(tmp_path: Path, gates: Gates) -> None:
     """After a restart, an ended session gives its receipt; one that cannot come back is lost."""
     gate = gates("restart")

@@ -74,6 +74,7 @@ def agent(**behaviours: str) -> tuple[str, str]:
     return "--agent-command", shlex.join([sys.executable, str(AGENT), *words])
 
 
+@pytest.mark.long
 async def test_the_oracle_gets_what_the_taskset_expects(tmp_path: Path) -> None:
     """Status 0, one graded record for each row in one job, a table, and a report that opens."""
     run = await evaluate(tmp_path, ROWS, "--agent", "oracle", "--name", "smoke run")
@@ -95,6 +96,7 @@ async def test_the_oracle_gets_what_the_taskset_expects(tmp_path: Path) -> None:
     assert "http://" not in re.sub(r"http://www\.w3\.org/\S+", "", html), "it is one file"
 
 
+@pytest.mark.long
 async def test_a_reward_that_is_not_expected_is_an_exit_status(tmp_path: Path) -> None:
     """The nop gets nothing; a row that expects something else of it is counted, with status 1."""
     odd = {**ROWS[1], "validation": {"oracle": 1.0, "nop": 0.25}}
@@ -105,6 +107,7 @@ async def test_a_reward_that_is_not_expected_is_an_exit_status(tmp_path: Path) -
     assert run.report.is_file()
 
 
+@pytest.mark.long
 async def test_an_agent_that_is_a_command_works_as_any_client(tmp_path: Path) -> None:
     """It finds its task in its environment; its status and its words are in the record.
 
@@ -125,6 +128,7 @@ async def test_an_agent_that_is_a_command_works_as_any_client(tmp_path: Path) ->
         assert [s.kind for s in record.steps] == ["response"]
 
 
+@pytest.mark.long
 async def test_an_agent_that_does_not_answer_leaves_a_cancelled_task(tmp_path: Path) -> None:
     """A crash, silence or a timeout is recorded with what it said; it is never a reward of 0."""
     behaviours = agent(berry="silent", absent="crash", lamp="hang")
@@ -150,6 +154,7 @@ async def test_an_agent_that_does_not_answer_leaves_a_cancelled_task(tmp_path: P
     assert left == []
 
 
+@pytest.mark.long
 async def test_every_class_of_outcome_is_in_the_denominators(tmp_path: Path) -> None:
     """A row that does not begin is counted and named, not dropped."""
     rows: list[dict[str, object]] = [
@@ -169,12 +174,25 @@ async def test_every_class_of_outcome_is_in_the_denominators(tmp_path: Path) -> 
     assert "The setup of template 'raises_in_setup' failed" in run.printed
 
 
-async def test_templates_without_an_oracle_are_named_before_anything_runs(tmp_path: Path) -> None:
-    """No server is started and no task is spent to find out that it cannot be solved."""
+async def test_tasks_without_an_oracle_are_left_out_and_named(tmp_path: Path) -> None:
+    """Those that have one run; the others are in no figure, and the job's page lists them."""
     rows: list[dict[str, object]] = [
         {"id": "good", "env": "board", "template": "collect"},
         {"id": "no-oracle", "env": "board", "template": "total"},
+        {"id": "asked", "prompt": "Say yes.", "evaluate": [["response_is", "yes"]]},
     ]
+    run = await evaluate(tmp_path, rows, "--agent", "oracle", "--env", BOARD, "--env", "qa")
+    assert run.status == 0, run.printed
+    assert list(run.records) == ["good"]
+    assert "over 1 graded of 1 run" in run.printed
+    assert "2 tasks are left out, and not counted:" in run.printed
+    assert "1  its template has no oracle: no-oracle" in run.printed
+    assert "1  a prompt has no oracle: asked" in run.printed
+
+
+async def test_templates_without_an_oracle_are_named_before_anything_runs(tmp_path: Path) -> None:
+    """No server is started and no task is spent to find out that none can be solved."""
+    rows: list[dict[str, object]] = [{"id": "no-oracle", "env": "board", "template": "total"}]
     run = await evaluate(tmp_path, rows, "--agent", "oracle", "--env", BOARD)
     assert run.status == 1
     assert "These templates have no oracle: total (" in run.printed

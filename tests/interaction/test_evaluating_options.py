@@ -25,6 +25,7 @@ ORACLE = ("--agent", "oracle", "--env", MORTAL)
 BY_OUTCOME = "SELECT task ->> 'id', receipt ->> 'outcome' FROM sessions ORDER BY started_at"
 
 
+@pytest.mark.long
 async def test_a_group_is_several_sessions_of_each_task_with_seeds_of_their_own(
     tmp_path: Path,
 ) -> None:
@@ -43,6 +44,7 @@ async def test_a_group_is_several_sessions_of_each_task_with_seeds_of_their_own(
     assert "[6/6]" in printed
 
 
+@pytest.mark.long
 async def test_an_oracle_that_takes_too_many_steps_is_stopped(tmp_path: Path) -> None:
     """Not one more is performed; as it had not answered, the session is cancelled."""
     rows = [*rows_of("endless", 1), *rows_of("notes", 1, number=4)]
@@ -56,6 +58,7 @@ async def test_an_oracle_that_takes_too_many_steps_is_stopped(tmp_path: Path) ->
     assert "The agent was stopped after 4 steps (--max-steps)." in printed
 
 
+@pytest.mark.long
 async def test_a_command_that_takes_too_many_steps_is_stopped_and_what_it_answered_counts(
     tmp_path: Path,
 ) -> None:
@@ -79,6 +82,7 @@ async def test_a_command_that_takes_too_many_steps_is_stopped_and_what_it_answer
     assert "agent command: exit status 0" in (linger.logs or "")
 
 
+@pytest.mark.long
 async def test_an_agent_that_raises_is_recorded_as_such(tmp_path: Path) -> None:
     """In the log and on the screen; its session is cancelled, and the others go on."""
     rows = [*rows_of("puzzling", 1), *rows_of("notes", 1)]
@@ -91,6 +95,7 @@ async def test_an_agent_that_raises_is_recorded_as_such(tmp_path: Path) -> None:
     assert records["notes"].reward == 1.0
 
 
+@pytest.mark.long
 async def test_what_failed_for_infrastructure_is_tried_again_if_asked(tmp_path: Path) -> None:
     """The first try stays in the record, and counts for nothing."""
     rows = rows_of("unsteady", 2, begun_file=str(tmp_path / "begun-{i}"))
@@ -105,6 +110,7 @@ async def test_what_failed_for_infrastructure_is_tried_again_if_asked(tmp_path: 
     assert printed.count("it is tried again") == 2
 
 
+@pytest.mark.long
 async def test_a_resumed_job_runs_what_failed_and_nothing_else(tmp_path: Path) -> None:
     """Everything but its id comes from its record; a second time there is nothing to run."""
     rows = [
@@ -154,6 +160,7 @@ async def test_a_job_that_cannot_be_resumed_says_why(
 posix = pytest.mark.skipif(os.name == "nt", reason="not on this machine: signals of POSIX")
 
 
+@pytest.mark.long
 @posix
 async def test_an_interrupted_job_leaves_no_run_without_an_end_and_goes_on(tmp_path: Path) -> None:
     """What was under way is lost, which counts for nobody; the printed command runs it again."""
@@ -217,6 +224,7 @@ async def test_a_run_that_is_killed_leaves_no_server_and_can_be_resumed(tmp_path
     assert "earlier tries       1" in printed
 
 
+@pytest.mark.long
 @posix
 async def test_a_signal_while_the_report_is_written_does_not_lose_it(tmp_path: Path) -> None:
     """The report is whole, and the status says that there was a signal."""
@@ -251,6 +259,7 @@ def until_stepped(running: Evaluation) -> None:
     )
 
 
+@pytest.mark.long
 async def test_a_job_with_a_damaged_row_says_so_and_its_answers_can_be_graded_again(
     tmp_path: Path,
 ) -> None:
@@ -274,6 +283,7 @@ async def test_a_job_with_a_damaged_row_says_so_and_its_answers_can_be_graded_ag
     assert damage in printed
 
 
+@pytest.mark.long
 async def test_a_resumed_job_runs_as_many_at_once_as_before(tmp_path: Path) -> None:
     """An agent that must run alone stays alone, unless it is told otherwise."""
     rows = rows_of("unsteady", 4, begun_file=str(tmp_path / "begun-{i}"))

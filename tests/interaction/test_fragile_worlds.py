@@ -11,6 +11,7 @@ pytestmark = pytest.mark.anyio
 FRAGILE = str(ENVIRONMENTS / "fragile.py")
 
 
+@pytest.mark.long
 async def test_a_world_that_died_between_two_steps_costs_its_agent_nothing(tmp_path: Path) -> None:
     """The step is made again in the world that came back, as where a server died."""
     rows = rows_of("notes", 2, env="fragile", number=6)

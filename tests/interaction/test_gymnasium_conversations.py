@@ -42,6 +42,7 @@ def step(**args: Any) -> dict[str, Any]:
     return {"type": "custom", "action": "step", "args": args}
 
 
+@pytest.mark.long
 async def test_several_actions_of_one_call_report_and_record_every_reward(tmp_path: Path) -> None:
     """In words, beside the text, and in the record; the end is told apart from the limit."""
     async with serving(tmp_path, "gym:CliffWalking-v1?steps=6&screen=0") as call:
@@ -73,6 +74,7 @@ async def test_several_actions_of_one_call_report_and_record_every_reward(tmp_pa
     assert [s.reward for s in recorded.steps[:2]] == [-102.0, -3.0]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("policy", ["hidden", "on_submit"])
 async def test_no_reward_is_told_where_the_server_hides_it(tmp_path: Path, policy: str) -> None:
     """The server's policy wins over the environment's: neither words nor what is beside them."""
@@ -83,6 +85,7 @@ async def test_no_reward_is_told_where_the_server_hides_it(tmp_path: Path, polic
         assert "reward" not in json.dumps(result.meta)
 
 
+@pytest.mark.long
 async def test_tools_and_tasks_of_a_contextual_environment(tmp_path: Path) -> None:
     """The schema is of its actions; each task has another context, and the agent is told it."""
     async with serving(tmp_path, "gym:CARLCartPole?context=train&screen=asked") as call:

@@ -72,6 +72,7 @@ def interrupt_when_begun(folder: Path, phase: str, sent: signal.Signals) -> tupl
         return running.process.returncode, printed
 
 
+@pytest.mark.long
 @posix
 @pytest.mark.parametrize(
     "phase", [pytest.param(p, marks=[pytest.mark.stress] * (p != "setup")) for p in PHASES]

@@ -83,6 +83,7 @@ async def test_sixty_four_sessions_at_once_over_one_stdio_connection(tmp_path: P
     await check_all(tmp_path / "store.sqlite3")
 
 
+@pytest.mark.long
 async def test_sixty_four_sessions_at_once_over_eight_http_connections(tmp_path: Path) -> None:
     """The same over HTTP, with connections of both eras side by side."""
     with http_server(tmp_path, (BOARD,)) as server:

@@ -201,6 +201,7 @@ async def test_under_every_policy_no_answer_key_leaves_the_server(
     assert (STEP_REWARD in received) is (policy == "per_step")
 
 
+@pytest.mark.long
 async def test_no_message_shows_another_callers_session(tmp_path: Path) -> None:
     """Two clients of one server: neither ever receives a byte of the other's id."""
     with http_server(tmp_path, (SOURCE,), "--taskset", TASKS) as server:

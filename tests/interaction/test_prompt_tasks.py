@@ -115,6 +115,7 @@ async def work(peer: Peer, session: str) -> None:
     ])  # fmt: skip
 
 
+@pytest.mark.long
 async def test_a_client_gets_such_a_task_as_any_other(client: Peer) -> None:
     """Listed, offered as a prompt, started, acted on, answered, graded and recorded."""
     listed = await client.ok("list_tasks")
@@ -298,6 +299,7 @@ async def bird(tmp_path_factory: pytest.TempPathFactory, taskset: str) -> AsyncI
         yield found
 
 
+@pytest.mark.long
 async def test_a_killed_server_takes_no_such_task_with_it(bird: Phoenix) -> None:
     """After each call: the setup is made again, what was done is done, and the grade is right."""
     with anyio.fail_after(BOUND_S):
@@ -468,6 +470,7 @@ async def command(folder: Path, *words: str) -> tuple[int, str]:
     return done.returncode, done.stdout.decode()
 
 
+@pytest.mark.long
 async def test_a_job_of_such_tasks_is_run_shown_exported_and_graded_again(tmp_path: Path) -> None:
     """`eval`, `jobs`, `trace`, `view`'s pages, `export` and `regrade`."""
     key = tmp_path / "key"
@@ -531,6 +534,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("change", "said"), BAD[:5] + BAD[6:], ids=str)
 @pytest.mark.parametrize("what", ["eval", "serve"])
 async def test_a_bad_row_stops_everything_with_its_file_line_and_field(
@@ -551,13 +555,20 @@ async def test_a_bad_row_stops_everything_with_its_file_line_and_field(
     assert not (tmp_path / "store.sqlite3").exists()
 
 
+@pytest.mark.long
 async def test_files_of_every_kind_can_be_served_run_and_listed(tmp_path: Path) -> None:
-    """`serve --taskset`, `eval` and `tasks` take .json and .py as well, and both at once."""
+    """`serve --taskset`, `eval` and `tasks` take .json and .py as well, and both at once.
+
+    Of several sets, `--split` serves the rows of one split of each.
+    """
+    kept, other = ({"metadata": {"split": name}} for name in ("test", "train"))
     row = next(row for row in ROWS if row["id"] == "flat")
-    (tmp_path / "a.json").write_bytes(orjson.dumps({"tasks": [row]}))
+    rows = [{**row, **kept}, {**row, **other, "id": "other"}]
+    (tmp_path / "a.json").write_bytes(orjson.dumps({"tasks": rows}))
     (tmp_path / "b.py").write_text(
         "from hud_mcp import Task\n"
-        "t = Task(id='py', prompt='Say pear.', gym='asked', evaluate=('response_includes', 'pear'))"
+        "t = Task(id='py', prompt='Say pear.', gym='asked', evaluate=('response_includes', 'pear'),"
+        f" metadata={kept['metadata']})"
     )
     status, printed = await command(tmp_path, "eval", "b.py", "--env", ASKED, *answering("pear"))
     assert status == 0, printed
@@ -568,6 +579,7 @@ async def test_files_of_every_kind_can_be_served_run_and_listed(tmp_path: Path) 
     assert "Say plum." in done.stdout.decode()
     names = ("a.json", "b.py")
     options = [word for name in names for word in ("--taskset", str(tmp_path / name))]
+    options += ["--split", "test"]
     async with stdio_peer(tmp_path / "server", (ASKED,), *options) as peer:
         listed = await peer.ok("list_tasks")
         assert [t["id"] for t in listed.structured["tasks"]] == ["flat", "py"]

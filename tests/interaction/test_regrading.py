@@ -79,6 +79,7 @@ def key(record: Any) -> str:
     return record.task.id
 
 
+@pytest.mark.long
 async def test_new_rows_are_graded_by_where_their_ids_are_known(tmp_path: Path) -> None:
     """Others keep what they had; a prompt that has changed is pointed out."""
     rows: list[dict[str, Any]] = [
@@ -100,6 +101,7 @@ async def test_new_rows_are_graded_by_where_their_ids_are_known(tmp_path: Path) 
     assert found["gone"]["trajectory"] is None
 
 
+@pytest.mark.long
 async def test_a_grader_of_a_world_that_cannot_come_back_says_so(tmp_path: Path) -> None:
     """Its row keeps its grade; one that is given the answer alone is graded again."""
     rows: list[dict[str, Any]] = [
@@ -124,6 +126,7 @@ async def test_a_grader_of_a_world_that_cannot_come_back_says_so(tmp_path: Path)
     assert outcomes == [("graded", 1.0)] * 4
 
 
+@pytest.mark.long
 async def test_what_has_no_answer_is_not_graded_and_what_was_lost_may_be(tmp_path: Path) -> None:
     """A failure of the grader is no reward of 0, neither then nor now; mended, it gives one."""
     died = tmp_path / "died"
@@ -143,6 +146,7 @@ async def test_what_has_no_answer_is_not_graded_and_what_was_lost_may_be(tmp_pat
     assert (lost["outcome"], lost["reward"], lost["changed"]) == ("graded", 1.0, True)
 
 
+@pytest.mark.long
 async def test_a_grader_that_fails_now_leaves_the_old_grade(tmp_path: Path) -> None:
     """The failure is recorded as one, with its reason, and is the command's exit status."""
     (tmp_path / "key").write_text("plum")
@@ -156,6 +160,7 @@ async def test_a_grader_that_fails_now_leaves_the_old_grade(tmp_path: Path) -> N
     assert "Graded again: 0 of 1 runs; 0 changed." in printed
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("options", "said"),
     [(("job-none",), "job-none"), (("{job}", "--taskset", "other.jsonl"), "No row of other.jsonl")],
@@ -172,6 +177,7 @@ async def test_a_mistake_is_one_line(tmp_path: Path, options: tuple[str, ...], s
     assert query(tmp_path / "store.sqlite3", "SELECT count(*) FROM jobs") == [(1,)]
 
 
+@pytest.mark.long
 @pytest.mark.browser
 async def test_a_browsers_end_state_is_brought_back_and_graded_again(tmp_path: Path) -> None:
     """What an oracle did in a shop is replayed, and gets the same reward, with no agent."""
@@ -210,6 +216,7 @@ async def grade_again_once_mended(folder: Path, *, env: str, template: str) -> N
         assert (found["outcome"], found["reward"]) == ("graded", reward)
 
 
+@pytest.mark.long
 async def test_of_many_rows_those_that_changed_are_shown(tmp_path: Path) -> None:
     """The others are counted, and one is told where they are without grading once more."""
     for i in range(70):

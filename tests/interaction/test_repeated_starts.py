@@ -25,6 +25,7 @@ async def start(peer: Peer, session: Any, arguments: dict[str, Any] = COUNT) -> 
         return read_reply(await peer.client.call_tool("start_task", arguments, meta=meta))
 
 
+@pytest.mark.long
 async def test_the_same_start_again_gives_the_same_session(peer: Peer, way: Way) -> None:
     """Over every transport and era; once it has ended, the text says how."""
     del way
@@ -69,6 +70,7 @@ async def test_a_chosen_id_gives_nobody_the_session_of_another_principal(tmp_pat
             assert (await ann.status(chosen))["state"] == "open"
 
 
+@pytest.mark.long
 async def test_a_start_goes_on_in_the_next_server(tmp_path: Path) -> None:
     """Its session comes back with the same prompt, and is graded once."""
     chosen = an_id()

@@ -116,6 +116,7 @@ async def undisturbed(bird: Phoenix, make: Callable[[Phoenix], Conversation]) ->
     return await conversation.record()
 
 
+@pytest.mark.long
 async def test_a_conversation_goes_on_wherever_its_server_is_killed(
     bird: Phoenix, gates: Gates
 ) -> None:
@@ -163,6 +164,7 @@ def holding(bird: Phoenix, gate: Gate) -> Conversation:
     return Conversation(bird, "collect", {"marker": gate.name}, script, "done")
 
 
+@pytest.mark.long
 async def test_a_grading_that_its_server_s_death_cut_off_is_done_by_the_next(
     bird: Phoenix, tmp_path: Path
 ) -> None:
@@ -193,6 +195,7 @@ async def test_a_grading_that_its_server_s_death_cut_off_is_done_by_the_next(
         assert "was graded at" in other["content"][0]["text"]
 
 
+@pytest.mark.long
 async def test_the_moment_of_the_commit_loses_and_repeats_nothing(bird: Phoenix) -> None:
     """Killed as soon as a step, an answer or a receipt is in the store: it is there once."""
     with anyio.fail_after(BOUND_S):
@@ -219,6 +222,7 @@ async def test_the_moment_of_the_commit_loses_and_repeats_nothing(bird: Phoenix)
                 await check(conversation, expected)
 
 
+@pytest.mark.long
 async def test_a_task_that_was_being_prepared_is_lost_and_said_to_be(
     bird: Phoenix, tmp_path: Path
 ) -> None:
@@ -263,6 +267,7 @@ async def test_a_server_may_be_killed_at_any_moment(bird: Phoenix, life: int) ->
             await check(conversation, expected[make])
 
 
+@pytest.mark.long
 @pytest.mark.browser
 async def test_a_browser_comes_back_with_its_page_and_its_site(bird: Phoenix) -> None:
     """Killed before each call and in the middle of one, each session goes on where it was."""
@@ -299,6 +304,7 @@ async def test_every_receipt_is_its_own_session_s(bird: Phoenix) -> None:
     assert bird.query("SELECT count(*) FROM servers") == [(1,)], "the dead are buried"
 
 
+@pytest.mark.long
 async def test_a_session_goes_on_in_the_next_process_of_a_client_that_starts_one_a_call(
     tmp_path: Path,
 ) -> None:
@@ -316,6 +322,7 @@ async def test_a_session_goes_on_in_the_next_process_of_a_client_that_starts_one
             assert len((await peer.record(task)).steps) == 3
 
 
+@pytest.mark.long
 async def test_an_end_is_told_the_same_by_the_next_process(tmp_path: Path) -> None:
     """The receipt, its words, and why a session was lost: also to a host that shows text alone."""
     with anyio.fail_after(BOUND_S):
@@ -338,6 +345,7 @@ async def test_an_end_is_told_the_same_by_the_next_process(tmp_path: Path) -> No
             assert "asks something else now" in gone.text
 
 
+@pytest.mark.long
 async def test_a_session_that_another_living_server_runs_is_left_to_it(tmp_path: Path) -> None:
     """The second server says so, changes nothing, and takes it over once it is free."""
     with anyio.fail_after(BOUND_S):
@@ -352,9 +360,10 @@ async def test_a_session_that_another_living_server_runs_is_left_to_it(tmp_path:
             assert "notes=['tea']" in seen.text
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("template", "why"),
-    [("forgets", "asks something else now"), ("cannot_open_twice", "could not be brought back")],
+    [("forgets", "asks something else now"), ("cannot_open_twice", "could not be resumed")],
 )
 async def test_what_cannot_come_back_is_lost_with_the_reason(
     tmp_path: Path, template: str, why: str
@@ -399,6 +408,7 @@ async def test_a_grading_that_kills_its_server_is_not_tried_for_ever(tmp_path: P
     ]
 
 
+@pytest.mark.long
 async def test_a_session_is_not_brought_back_under_another_source(tmp_path: Path) -> None:
     """A template that was edited meanwhile would grade what it did not ask."""
     source = tmp_path / "env.py"

@@ -76,6 +76,7 @@ def text_of(reply: dict[str, Any]) -> str:
     return "\n".join(c["text"] for c in reply["content"] if c["type"] == "text")
 
 
+@pytest.mark.long
 @each_world
 async def test_work_and_its_answer_in_one_instant_after_a_death_are_graded_whole(
     tmp_path: Path, world: str
@@ -121,9 +122,10 @@ async def test_work_and_its_answer_in_one_instant_after_a_death_are_graded_whole
             assert third.order.index(worked) < third.order.index(answered)
 
 
+@pytest.mark.long
 @each_world
 async def test_calls_of_several_connections_wait_for_the_world(tmp_path: Path, world: str) -> None:
-    """Over HTTP: one begins the bringing back, the others come while it is under way."""
+    """Over HTTP: one begins the resuming, the others come while it is under way."""
     work, gate = WORKS[world], Gate(tmp_path, "g")
     replies: dict[str, dict[str, Any]] = {}
 

@@ -89,6 +89,7 @@ async def test_files_and_commands_prepare_a_shell_and_grade_it(tmp_path: Path) -
             assert "passwd" not in told
 
 
+@pytest.mark.long
 @pytest.mark.browser
 @pytest.mark.parametrize("replays", [True, pytest.param(False, marks=pytest.mark.stress)])
 async def test_what_an_agent_hit_is_known_after_its_server_was_killed(
@@ -122,6 +123,7 @@ async def test_what_an_agent_hit_is_known_after_its_server_was_killed(
     assert record.task.prompt == "Do send."
 
 
+@pytest.mark.long
 @pytest.mark.browser
 async def test_an_imported_row_opens_this_machine_only_with_allow(
     tmp_path: Path, site: int
@@ -146,6 +148,7 @@ async def test_an_imported_row_opens_this_machine_only_with_allow(
                     assert f"Start with --allow 127.0.0.1:{site} if it may" in told
 
 
+@pytest.mark.long
 @pytest.mark.browser
 async def test_an_evaluation_plays_rows_with_calls_and_hands_allow_on(
     tmp_path: Path, site: int

@@ -85,6 +85,7 @@ async def desk(bird: Phoenix) -> Desk:
     return found
 
 
+@pytest.mark.long
 async def test_what_no_snapshot_can_keep_ends_no_session(bird: Phoenix, desk: Desk) -> None:
     """A socket, a long path and a link: the work is graded, before and after a restart."""
     with anyio.fail_after(BOUND_S):
@@ -105,6 +106,7 @@ async def test_what_no_snapshot_can_keep_ends_no_session(bird: Phoenix, desk: De
     assert "brought back without app.sock (a socket)" in (record.logs or "")
 
 
+@pytest.mark.long
 async def test_a_snapshot_that_fails_costs_durability_alone(bird: Phoenix, desk: Desk) -> None:
     """The session goes on and is graded; its receipt says so, also by another server."""
     with anyio.fail_after(BOUND_S):
@@ -124,6 +126,7 @@ async def test_a_snapshot_that_fails_costs_durability_alone(bird: Phoenix, desk:
     assert receipt.notes[-1] == "The same holds after 4 more steps."
 
 
+@pytest.mark.long
 async def test_a_session_is_lost_rather_than_brought_back_as_something_else(
     bird: Phoenix, desk: Desk
 ) -> None:
@@ -178,6 +181,7 @@ def write_as_before(folder: Path, last: str) -> bytes:
     )
 
 
+@pytest.mark.long
 async def test_a_snapshot_of_the_version_before_comes_back_whole(
     bird: Phoenix, desk: Desk, tmp_path: Path
 ) -> None:

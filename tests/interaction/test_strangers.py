@@ -14,6 +14,7 @@ TOKEN = "a token that is long enough"
 FEW_FILES = ("sh", "-c", 'ulimit -n 512; exec "$@"', "sh")
 
 
+@pytest.mark.long
 async def test_silent_connections_do_not_stop_a_server(tmp_path: Path) -> None:
     """1,100 of them, of which no file is left where the system allows 512."""
     options = ("--token", TOKEN)

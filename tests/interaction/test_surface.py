@@ -174,6 +174,7 @@ async def test_resources_show_the_environment_and_a_sessions_own_record(peer: Pe
     templates = (await peer.client.list_resource_templates(cache_mode="bypass")).resource_templates
     assert {t.uri_template for t in templates} == {
         "hud://sessions/{session}/trajectory", "hud://sessions/{session}/screenshot",
+        "hud://sessions/{session}/files/{name}",
     }  # fmt: skip
     manifest = await read_json(peer, "hud://environments/board")
     assert (manifest["name"], manifest["version"], manifest["screen"]) == ("board", "1.2.3", True)
@@ -202,6 +203,7 @@ async def test_resources_show_the_environment_and_a_sessions_own_record(peer: Pe
         assert caught.value.error.data == {"uri": uri}
 
 
+@pytest.mark.long
 async def test_a_slow_start_shows_signs_of_life(server: Any, tmp_path: Any) -> None:
     """A start of six seconds sends progress that rises, on every transport and in both eras."""
     beats: dict[str, list[float]] = {}

@@ -229,6 +229,7 @@ async def test_a_template_that_fails_after_its_grade_is_graded_all_the_same(http
         assert record.error is None
 
 
+@pytest.mark.long
 async def test_what_hangs_is_stopped_in_time_and_says_so(hasty: HttpServer) -> None:
     """Setup, grading and cleaning up are bounded, whether the template listens or not.
 
@@ -341,6 +342,7 @@ async def test_nothing_but_the_protocol_reaches_standard_output(tmp_path: Path, 
         assert words in stderr
 
 
+@pytest.mark.long
 async def test_a_server_with_templates_that_do_not_listen_still_stops(tmp_path: Path) -> None:
     """A template that swallows every cancellation keeps no process alive, and its end is known."""
     async with raw_stdio(tmp_path, (FAULTY,)) as raw:

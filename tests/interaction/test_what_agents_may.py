@@ -93,6 +93,7 @@ async def test_an_agent_that_wants_another_try_gets_none(tmp_path: Path, era: st
     assert (figures.foreign, figures.planned) == (0, True)
 
 
+@pytest.mark.long
 async def test_an_honest_model_that_calls_start_task_after_its_reply_counts_once(
     tmp_path: Path,
 ) -> None:
@@ -108,6 +109,7 @@ async def test_an_honest_model_that_calls_start_task_after_its_reply_counts_once
     assert "mean reward  0.000" in printed
 
 
+@pytest.mark.long
 async def test_what_the_runners_own_token_begins_beside_the_plan_counts_nowhere(
     tmp_path: Path,
 ) -> None:
@@ -196,6 +198,7 @@ async def test_over_stdio_a_call_may_give_up_every_other_session(tmp_path: Path)
         assert (await peer.status(other.session))["state"] == "open"
 
 
+@pytest.mark.long
 async def test_a_session_token_outlives_the_server_and_opens_no_other(tmp_path: Path) -> None:
     """It is made from a token, so the next server knows it; nothing else is opened by it."""
     with http_server(tmp_path, ["letter_count"], "--token", f"ann={TOKEN}") as server:

@@ -173,6 +173,7 @@ async def test_a_tar_that_leads_out_of_the_folder_is_refused(open_sandbox: OpenS
         await sandbox.folder.unpack(tar_of("h", "", hard="../etc/passwd"))
 
 
+@pytest.mark.long
 async def test_an_agent_that_kills_everything_costs_a_snapshot_at_most(sandbox: Sandbox) -> None:
     """What packs runs as the agent's user and may be killed or stopped; the sandbox lives on."""
     await sandbox.run("head -c 30M /dev/urandom > large")
@@ -189,6 +190,7 @@ async def test_an_agent_that_kills_everything_costs_a_snapshot_at_most(sandbox: 
         assert (await sandbox.run("echo lives")).text == "lives\n"
 
 
+@pytest.mark.long
 async def test_files_with_holes_as_large_as_a_thousand_folders_are_packed(sandbox: Sandbox) -> None:
     """400 GB of nothing takes no time, and no room."""
     await sandbox.run("for i in $(seq 1000); do truncate -s 400M f$i; done")

@@ -243,6 +243,7 @@ async def test_a_folder_that_is_too_large_is_not_packed(sandbox: Sandbox) -> Non
     await lives(sandbox)
 
 
+@pytest.mark.long
 async def test_a_folder_is_packed_while_limits_are_reached(open_sandbox: OpenSandbox) -> None:
     """What packs it is no process of the agent's: it is not ended with those."""
     sandbox = await open_sandbox(files=500)

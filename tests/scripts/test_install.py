@@ -73,6 +73,7 @@ def machine(tmp_path: Path) -> Machine:
     return Machine(tmp_path)
 
 
+@pytest.mark.long
 def test_everything_is_asked_for_at_once_and_then_found(machine: Machine) -> None:
     """One run of the package manager brings all that `make test` lacks; it says what."""
     machine.add_apt(
@@ -88,6 +89,7 @@ def test_everything_is_asked_for_at_once_and_then_found(machine: Machine) -> Non
     assert install.endswith(PACKAGES)
 
 
+@pytest.mark.long
 def test_a_package_that_is_unknown_does_not_keep_the_others_away(machine: Machine) -> None:
     """What the package manager has is installed; only the rest is named."""
     ssh = machine.programs / "ssh"
@@ -123,6 +125,7 @@ def test_a_machine_without_a_package_manager_is_told_what_it_lacks(machine: Mach
     assert done.stderr == f"make test needs {WHAT}: install them, then try again.\n"
 
 
+@pytest.mark.long
 def test_a_machine_that_has_everything_is_left_alone(machine: Machine) -> None:
     """No package manager is asked, and nothing is said."""
     machine.add_apt("exit 1")

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hud_mcp.server.stdio.frames import (
+    NoMessage,
     Notification,
-    Refusal,
     Request,
     Response,
     error_frame,
@@ -32,9 +32,9 @@ json_values = st.recursive(
 
 def test_a_line_over_the_limit_is_refused_under_its_id() -> None:
     """The refusal names the limit, and whoever sent the line knows that it is meant."""
-    refusal = refuse_long(LINE[:50], 40)
-    assert (refusal.id, refusal.code) == (7, -32600)
-    assert "up to 40 bytes" in refusal.message
+    no_message = refuse_long(LINE[:50], 40)
+    assert (no_message.id, no_message.code) == (7, -32600)
+    assert "up to 40 bytes" in no_message.message
 
 
 @pytest.mark.parametrize(
@@ -117,9 +117,9 @@ def test_a_message_is_read(line: bytes, expected: object) -> None:
 )
 def test_what_is_no_message_is_refused(line: bytes, request_id: object, code: int) -> None:
     """JSON that cannot be read is a parse error, and the rest an invalid request with its id."""
-    refusal = read_message(line)
-    assert isinstance(refusal, Refusal)
-    assert (refusal.id, refusal.code) == (request_id, code)
+    no_message = read_message(line)
+    assert isinstance(no_message, NoMessage)
+    assert (no_message.id, no_message.code) == (request_id, code)
 
 
 @pytest.mark.parametrize("id_first", [True, False])
@@ -128,16 +128,16 @@ def test_a_request_with_half_a_character_is_refused_under_its_id(*, id_first: bo
     params = {"name": "response", "arguments": {"answer": "cut \ud83d"}}
     rest = {"method": "tools/call", "params": params, "jsonrpc": "2.0"}
     body = {"id": 7, **rest} if id_first else {**rest, "id": 7}
-    refusal = read_message(json.dumps(body).encode())
-    assert isinstance(refusal, Refusal)
-    assert (refusal.id, refusal.code) == (7, -32700)
-    assert "surrogate" in refusal.message
+    no_message = read_message(json.dumps(body).encode())
+    assert isinstance(no_message, NoMessage)
+    assert (no_message.id, no_message.code) == (7, -32700)
+    assert "surrogate" in no_message.message
 
 
 @given(st.binary() | json_values.map(lambda value: json.dumps(value).encode()))
 def test_reading_never_raises(line: bytes) -> None:
     """Whatever a line holds, it is a message, a refusal or nothing."""
-    assert isinstance(read_message(line), Request | Notification | Response | Refusal | None)
+    assert isinstance(read_message(line), Request | Notification | Response | NoMessage | None)
 
 
 @settings(max_examples=40)

@@ -138,6 +138,7 @@ async def test_a_write_that_failed_is_told_by_the_next_call_and_made_good(tmp_pa
         await sessions.close()
 
 
+@pytest.mark.long
 async def test_a_write_that_failed_is_tried_again_without_a_call(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

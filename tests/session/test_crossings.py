@@ -29,11 +29,11 @@ from hud_mcp.grade import Cause, Grade, Outcome
 from hud_mcp.observation import Look, Observation
 from hud_mcp.record.values import Receipt
 from hud_mcp.session.caller import OPERATOR, Caller
-from hud_mcp.session.endings import Ending
 from hud_mcp.session.limits import Limits
 from hud_mcp.session.operations import Operations
 from hud_mcp.session.registry import Sessions
 from hud_mcp.session.session import Session
+from hud_mcp.session.session_end import SessionEnd
 from hud_mcp.session.turns import Turns
 from hud_mcp.store import Store
 from hud_mcp.world import Opening
@@ -323,7 +323,7 @@ async def test_a_start_that_is_cancelled_as_its_world_breaks_is_cancelled(tmp_pa
         async with anyio.create_task_group() as group:
             group.start_soon(partial(begin, sessions, session_id=None))
             await moments.arrived.wait()
-            (begun,) = sessions.held(ME) or sessions.roster
+            (begun,) = sessions.living_of(ME) or sessions.roster
             group.cancel_scope.cancel()
         await begun.ended.wait()
         assert begun.receipt is not None
@@ -394,7 +394,7 @@ async def test_an_answer_that_cannot_be_recorded_leaves_the_record_as_far_behind
     store, spec = tmp_path / "s.sqlite3", PadSpec(Moments(), KeptPad, replayable=False)
     async with serving(store, pads(spec)) as sessions:
         session = await begin(sessions)
-        async with session.reach("pad/1", {"command": "milk"}) as visit:
+        async with session.direct_access("pad/1", {"command": "milk"}) as visit:
             visit.world.words.append("milk")  # type: ignore[attr-defined]
             tell(store, refusing("INSERT ON steps"))
             with pytest.raises(StoreFailed, match="was not submitted"):
@@ -414,7 +414,7 @@ async def test_an_accepted_answer_is_not_cancelled_while_its_world_is_brought_ba
         moments = Moments()
         async with serving(tmp_path / f"{moment}.sqlite3", pads(PadSpec(moments))) as sessions:
             session = await begin(sessions)
-            session.reachable_world().fall()  # type: ignore[attr-defined]
+            session.direct_world().fall()  # type: ignore[attr-defined]
             moments.hold(moment)
             async with anyio.create_task_group() as group:
                 group.start_soon(session.respond, "done")
@@ -434,7 +434,7 @@ async def test_a_store_that_cannot_be_read_costs_an_accepted_answer_nothing(
     store, spec = tmp_path / "s.sqlite3", PadSpec(Moments())
     async with serving(store, pads(spec)) as sessions:
         session = await begin(sessions)
-        session.reachable_world().fall()  # type: ignore[attr-defined]
+        session.direct_world().fall()  # type: ignore[attr-defined]
         tell(store, "ALTER TABLE snapshots RENAME TO elsewhere")
         with pytest.raises(SessionEnded, match="waits in its record"):
             await session.respond("done")
@@ -446,7 +446,7 @@ async def test_a_store_that_cannot_be_read_costs_an_accepted_answer_nothing(
     assert spec.graded == ["done"]
 
 
-# While a world is brought back.
+# While a world is resumed.
 
 
 async def test_an_operator_s_evaluation_meanwhile_grades_the_answer_that_was_kept(
@@ -489,7 +489,7 @@ async def test_what_reaches_the_world_meanwhile_waits_for_it(
         seen: list[Any] = []
 
         async def visit() -> None:
-            async with session.reach("pad/1", {"command": "look"}) as visit:
+            async with session.direct_access("pad/1", {"command": "look"}) as visit:
                 seen.append(" ".join(visit.world.words))  # type: ignore[attr-defined]
 
         async def urls() -> None:
@@ -564,7 +564,7 @@ async def test_a_cancel_that_comes_too_late_says_that_the_session_goes_on(tmp_pa
     """It waits in its record by then: nobody is told that it is cancelled."""
     async with serving(tmp_path / "s.sqlite3", pads(PadSpec(Moments()))) as sessions:
         session = await begin(sessions)
-        await session.finish(Ending(Outcome.LOST, parked=True), abort=True)
+        await session.finish(SessionEnd(Outcome.LOST, parked=True), abort=True)
         with pytest.raises(SessionEnded, match="waits in its record"):
             await session.cancel()
 
@@ -606,7 +606,7 @@ async def test_a_session_that_is_taken_over_while_it_is_revived_is_not_graded_tw
     spec = PadSpec(moments)
     async with serving(store, pads(spec)) as sessions:
         session = await begin(sessions)
-        session.reachable_world().fall()  # type: ignore[attr-defined]
+        session.direct_world().fall()  # type: ignore[attr-defined]
         moments.hold("open")
 
         async def answer() -> None:
@@ -648,6 +648,7 @@ async def test_a_grade_that_stands_is_the_one_that_is_told(tmp_path: Path) -> No
         await other.close()
 
 
+@pytest.mark.long
 async def test_an_end_that_another_server_owns_stops_nothing_else(tmp_path: Path) -> None:
     """A session whose end could not be written was taken over: the others expire as they would."""
     store = tmp_path / "s.sqlite3"
@@ -663,6 +664,7 @@ async def test_an_end_that_another_server_owns_stops_nothing_else(tmp_path: Path
         assert not taken.owes
 
 
+@pytest.mark.long
 async def test_one_damaged_record_keeps_no_other_answer_from_its_grade(tmp_path: Path) -> None:
     """A server that goes on with what others left is not stopped by the first that fails."""
     moments, store = Moments(), tmp_path / "s.sqlite3"

@@ -310,6 +310,7 @@ async def until_done(found: list[Any], count: int) -> None:
         await anyio.lowlevel.checkpoint()
 
 
+@pytest.mark.long
 async def test_two_servers_of_one_store_give_one_id_to_one_start(store: Path) -> None:
     """The other one says that it runs elsewhere, or that another id is to be chosen."""
     moments = Moments()

@@ -1,4 +1,4 @@
-"""Nothing reaches a session that is brought back before its world is what its record says."""
+"""Nothing reaches a session that is resumed before its world is what its record says."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
@@ -26,12 +26,12 @@ from hud_mcp.observation import Look
 from hud_mcp.record.trajectory import Receipt, Trajectory
 from hud_mcp.server.app import build_server
 from hud_mcp.session.caller import OPERATOR, Caller
-from hud_mcp.session.endings import Ending
 from hud_mcp.session.limits import Limits
 from hud_mcp.session.operations import Operations
 from hud_mcp.session.receipts import digest
 from hud_mcp.session.registry import Sessions
 from hud_mcp.session.session import Session
+from hud_mcp.session.session_end import SessionEnd
 
 pytestmark = pytest.mark.anyio
 
@@ -79,7 +79,7 @@ def typed(word: str) -> dict[str, Any]:
 async def write_directly(server: Server) -> str:
     """Write a word by another way than the session's calls."""
     session = await server.find()
-    async with session.reach("slate/1", {"command": "honey"}) as visit:
+    async with session.direct_access("slate/1", {"command": "honey"}) as visit:
         visit.world.words.append("honey")
         visit.tell("wrote honey")
         return " ".join(visit.world.words)
@@ -87,7 +87,7 @@ async def write_directly(server: Server) -> str:
 
 async def look_directly(server: Server) -> str:
     """Look at the world, as doors do."""
-    return " ".join((await server.find()).reachable_world().words)  # type: ignore[attr-defined]
+    return " ".join((await server.find()).direct_world().words)  # type: ignore[attr-defined]
 
 
 async def read_record(server: Server) -> str:
@@ -227,6 +227,7 @@ async def test_calls_at_once_happen_in_the_order_in_which_they_came(
             await served(sessions, session, ME, check)
 
 
+@pytest.mark.long
 async def test_who_comes_as_it_is_ready_is_not_let_in_before_those_who_wait(
     tmp_path: Path,
 ) -> None:
@@ -492,7 +493,7 @@ async def test_a_reply_does_not_wait_for_ever(tmp_path: Path) -> None:
         arguments = {"session": server.session, **typed("honey")}
         reply = await server.client.call_tool("act", arguments)
         assert reply.is_error
-        assert "is being brought back" in reply.content[0].text
+        assert "is being resumed" in reply.content[0].text
         assert "Nothing was done; call again" in reply.content[0].text
         assert (reply.meta or {})["hud-mcp/error"] == "SessionResuming"
         moments.go_on.set()
@@ -535,8 +536,9 @@ async def test_time_that_a_bringing_back_takes_ends_no_session_under_it(
             assert (await record(sessions, trajectory)).outcome == Outcome.EXPIRED
 
 
+@pytest.mark.long
 async def test_two_servers_of_one_store_bring_a_session_back_once(tmp_path: Path) -> None:
-    """One goes on with it; the other says that it does, and does nothing in it."""
+    """One resumes it; the other says that it does, and does nothing in it."""
     moments, store = Moments(), tmp_path / "s.sqlite3"
     env = slates(moments)
     given: list[Any] = []
@@ -561,10 +563,11 @@ async def test_two_servers_of_one_store_bring_a_session_back_once(tmp_path: Path
             assert len((await record(one, trajectory)).steps) == 4
 
 
+@pytest.mark.long
 async def test_a_session_that_its_own_server_let_go_of_is_brought_back_there(
     tmp_path: Path,
 ) -> None:
-    """Callers meanwhile wait for it to be let go of and brought back; its record stays owned."""
+    """Callers meanwhile wait for it to be let go of and resumed; its record stays owned."""
     moments, store = Moments(), tmp_path / "s.sqlite3"
     env = slates(moments, replayable=False)
     with anyio.fail_after(BOUND_S):
@@ -580,7 +583,7 @@ async def test_a_session_that_its_own_server_let_go_of_is_brought_back_there(
                 await found.step((TypeAction(text=word),), Look())
 
             async with anyio.create_task_group() as group:
-                parked = Ending(Outcome.LOST, parked=True)
+                parked = SessionEnd(Outcome.LOST, parked=True)
                 group.start_soon(partial(begun.finish, parked, abort=True))
                 await anyio.lowlevel.checkpoint()
                 for word in ("honey", "salt"):

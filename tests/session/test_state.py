@@ -12,29 +12,29 @@ from hud_mcp.grade import Cause, Grade, Outcome
 from hud_mcp.record.trajectory import Receipt
 from hud_mcp.session import effects as do
 from hud_mcp.session import events as ev
-from hud_mcp.session.endings import Ending
 from hud_mcp.session.log import STOPPED
 from hud_mcp.session.phase import Meets, Phase
+from hud_mcp.session.session_end import SessionEnd
 from hud_mcp.session.state import State, decide
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
-CANCELLED = Ending(Outcome.CANCELLED, told="It was cancelled by the client.", cause=Cause.AGENT)
-GRADED = Ending(Outcome.GRADED, grade=Grade(reward=1.0))
-UNGRADED = Ending(Outcome.GRADING_FAILED, error="it raised", told="It raised.")
-BROKEN = Ending(Outcome.ENVIRONMENT_FAILED, error="it broke", told="It broke.")
-AGAIN = Ending.by_agent("Its world died a second time of the same: gone.")
-LEFT = Ending.left_to_record()
+CANCELLED = SessionEnd(Outcome.CANCELLED, told="It was cancelled by the client.", cause=Cause.AGENT)
+GRADED = SessionEnd(Outcome.GRADED, grade=Grade(reward=1.0))
+UNGRADED = SessionEnd(Outcome.GRADING_FAILED, error="it raised", told="It raised.")
+BROKEN = SessionEnd(Outcome.ENVIRONMENT_FAILED, error="it broke", told="It broke.")
+AGAIN = SessionEnd.by_agent("Its world died a second time of the same: gone.")
+LEFT = SessionEnd.left_to_record()
 
 
-def receipt_of(ending: Ending) -> Receipt:
+def receipt_of(end: SessionEnd) -> Receipt:
     """What the record of an end says."""
     return Receipt(
         trajectory="traj-1",
         environment="e",
         task="t",
         template="t",
-        outcome=ending.outcome,
-        reward=ending.grade.reward if ending.grade else None,
+        outcome=end.outcome,
+        reward=end.grade.reward if end.grade else None,
         started_at=AT,
         ended_at=AT,
         reward_policy="hidden",
@@ -46,12 +46,12 @@ def receipt_of(ending: Ending) -> Receipt:
 
 MADE = State()
 STARTING = State(is_driven=True)
-OPEN = State(Phase.OPEN, is_driven=True, is_asked=True)
+OPEN = State(Phase.OPEN, is_driven=True, is_prompted=True)
 GRADING = OPEN._replace(phase=Phase.GRADING, answer="4", answered_at=AT)
 STORED = State(Phase.RESUMING, is_back=False)
 LAID_DOWN = OPEN._replace(phase=Phase.LAID_DOWN, died="gone")
-ENDING = OPEN._replace(phase=Phase.ENDING, ending=CANCELLED)
-EXAMINED = GRADING._replace(phase=Phase.EXAMINING, ending=BROKEN, is_driven=False)
+ENDING = OPEN._replace(phase=Phase.ENDING, end=CANCELLED)
+EXAMINED = GRADING._replace(phase=Phase.EXAMINING, end=BROKEN, is_driven=False)
 
 STATES: dict[str, State] = {
     "made": MADE,
@@ -69,18 +69,18 @@ STATES: dict[str, State] = {
     "reviving": OPEN._replace(phase=Phase.RESUMING, life=1, is_back=False, died="gone"),
     "reviving, answered": GRADING._replace(phase=Phase.RESUMING, life=1, is_back=False, died="x"),
     "ending": ENDING,
-    "leaving": ENDING._replace(ending=LEFT),
-    "leaving, not back": STORED._replace(phase=Phase.ENDING, is_driven=True, ending=LEFT),
-    "left": ENDING._replace(is_driven=False, ending=LEFT),
-    "left, taken": ENDING._replace(is_driven=False, ending=LEFT, taken=True),
-    "graded": GRADING._replace(phase=Phase.ENDING, ending=GRADED, is_driven=False),
+    "leaving": ENDING._replace(end=LEFT),
+    "leaving, not back": STORED._replace(phase=Phase.ENDING, is_driven=True, end=LEFT),
+    "left": ENDING._replace(is_driven=False, end=LEFT),
+    "left, taken": ENDING._replace(is_driven=False, end=LEFT, taken=True),
+    "graded": GRADING._replace(phase=Phase.ENDING, end=GRADED, is_driven=False),
     "laid down, closed": LAID_DOWN._replace(is_driven=False),
     "laid down, ended, closed": LAID_DOWN._replace(is_driven=False, wanted=CANCELLED),
     "examined": EXAMINED,
     "examined, stopped": EXAMINED._replace(wanted=LEFT),
     "examined again": EXAMINED._replace(died_in_grading=True),
-    "parked": State(Phase.PARKED, ending=LEFT),
-    "ended": State(Phase.ENDED, ending=CANCELLED, receipt=receipt_of(CANCELLED)),
+    "parked": State(Phase.PARKED, end=LEFT),
+    "ended": State(Phase.ENDED, end=CANCELLED, receipt=receipt_of(CANCELLED)),
 }
 
 LIFE = -1
@@ -88,12 +88,12 @@ LIFE = -1
 
 EVENTS: dict[str, Any] = {
     "staged": ev.Staged(LIFE),
-    "asked": ev.Asked(),
+    "prompted": ev.Prompted(),
     "claimed": ev.Claimed(),
     "touched": ev.Touched(),
     "answered": ev.Answered(LIFE, "4", AT),
-    "answered, dead": ev.Answered(LIFE, "4", AT, died="gone", comes_back=True),
-    "answered, dead for good": ev.Answered(LIFE, "4", AT, died="gone", comes_back=False),
+    "answered, dead": ev.Answered(LIFE, "4", AT, died="gone", can_resume=True),
+    "answered, dead for good": ev.Answered(LIFE, "4", AT, died="gone", can_resume=False),
     "ended itself": ev.EndedItself(LIFE),
     "cancelled": ev.EndWanted(CANCELLED),
     "aborted": ev.EndWanted(CANCELLED, abort=True),
@@ -126,34 +126,34 @@ def at_life(event: Any, life: int) -> Any:
 
 
 def told(before: State, event: Any) -> str:
-    """What becomes of a state, in words: the phase and the ending if they change, the effects."""
+    """What becomes of a state, in words: the phase and the end if they change, the effects."""
     state, effects = decide(before, at_life(event, before.life))
     names = " ".join(_name(effect) for effect in effects)
     phase = "" if state.phase is before.phase else state.phase.value
-    ending = state.ending if state.ending != before.ending else None
-    how = "" if ending is None else f" ({'parked' if ending.parked else ending.outcome.value})"
+    end = state.end if state.end != before.end else None
+    how = "" if end is None else f" ({'parked' if end.parked else end.outcome.value})"
     same = "=" if state == before else "~"
     return f"{phase}{how}: {names}" if phase or how or names else same
 
 
 def _name(effect: Any) -> str:
-    ending = getattr(effect, "ending", None)
+    end = getattr(effect, "end", None)
     if isinstance(effect, do.RefuseWaiting):
         return "RefuseWaiting" if effect.died is None else "RefuseWaiting(died)"
     if isinstance(effect, do.WriteLog):
         return "WriteLog(release)" if effect.release else "WriteLog"
     name = type(effect).__name__
-    if ending is None:
+    if end is None:
         return name
     line = "+line" if getattr(effect, "line", None) == STOPPED else ""
-    return f"{name}({'parked' if ending.parked else ending.outcome.value}{line})"
+    return f"{name}({'parked' if end.parked else end.outcome.value}{line})"
 
 
 EXPECTED = """
 staged
     : StartDriver
         made | stored
-asked
+prompted
     ~
         made | stored | resuming | resuming, own end | leaving, not back
     open: StartCommands
@@ -169,7 +169,7 @@ answered
         own end | laid down | laid down, ended | ending | leaving | leaving, not back | left |
         left, taken | laid down, closed | laid down, ended, closed
 answered, dead
-    laid down: Note StopCommands Dismiss(parked)
+    laid down: LogLine StopCommands Dismiss(parked)
         open
     ~
         own end | laid down | laid down, ended | ending | leaving | leaving, not back | left |
@@ -240,7 +240,7 @@ taken
     ~
         parked | ended
 died
-    laid down: Note StopCommands Dismiss(parked)
+    laid down: LogLine StopCommands Dismiss(parked)
         open
 broke
     ending (environment_failed): StopCommands Dismiss(environment_failed)
@@ -313,7 +313,7 @@ ran out
     : StopCommands Record(parked)
         leaving, not back
 found dead
-    laid down: Note Note RefuseWaiting(died) CloseWorld WriteLog
+    laid down: LogLine LogLine RefuseWaiting(died) CloseWorld WriteLog
         examined
     ending (parked): Record(parked+line)
         examined, stopped
@@ -376,7 +376,7 @@ back, answered
     grading: Submit
         resuming | resuming, own end | reviving | reviving, answered
 """
-"""What each event makes of each state: the phase, the ending and the effects where they change.
+"""What each event makes of each state: the phase, the end and the effects where they change.
 
 A `~` stands for a change of nothing but what is known; a state that is not named stays as it is,
 and nothing is done.
@@ -451,12 +451,12 @@ def test_a_state_has_one_answer_to_each_question(state: str, meets: Meets, shown
     assert (STATES[state].meets, STATES[state].shown) == (meets, shown)
 
 
-@pytest.mark.parametrize("lacks", ["is_asked", "provisional", "behind", "replay"])
+@pytest.mark.parametrize("lacks", ["is_prompted", "provisional", "behind", "replay"])
 def test_another_server_may_take_only_what_it_can_go_on_with(lacks: str) -> None:
     """It was asked and acted on, its record is not behind, and its world can come back."""
-    state = OPEN._replace(is_asked=lacks != "is_asked", provisional=lacks == "provisional")
-    assert OPEN.may_be_taken(is_behind=False, can_come_back=True)
-    assert not state.may_be_taken(is_behind=lacks == "behind", can_come_back=lacks != "replay")
+    state = OPEN._replace(is_prompted=lacks != "is_prompted", provisional=lacks == "provisional")
+    assert OPEN.may_be_taken(is_behind=False, can_resume=True)
+    assert not state.may_be_taken(is_behind=lacks == "behind", can_resume=lacks != "replay")
 
 
 class Parts:
@@ -498,12 +498,12 @@ class Parts:
         assert after.receipt is None or after.phase is Phase.ENDED
         for effect in effects:
             if before.taken:  # nothing is written any more
-                assert not isinstance(effect, do.Note)
+                assert not isinstance(effect, do.LogLine)
                 assert not isinstance(effect, do.Record) or effect == do.Record(LEFT)
                 assert effect != do.WriteLog(release=True)
-            if isinstance(effect, do.Record) and effect.ending.outcome is Outcome.GRADED:
-                grades = isinstance(event, ev.Finished) and event.ending == GRADED
-                assert grades or effect.ending.cause is Cause.AGENT
+            if isinstance(effect, do.Record) and effect.end.outcome is Outcome.GRADED:
+                grades = isinstance(event, ev.Finished) and event.end == GRADED
+                assert grades or effect.end.cause is Cause.AGENT
 
     def _do(self, effect: Any) -> None:
         self.done.append(effect)
@@ -533,10 +533,10 @@ class Parts:
                 died = draw(st.sampled_from([None, "gone"]))
                 facts = draw(st.tuples(*[st.booleans()] * 3)) or (False,) * 3
                 self.post(ev.Examined(life, died, *facts))
-            case do.Record(ending=ending):
+            case do.Record(end=end):
                 assert self.driver is None, "the template ran out before its end is written"
                 taken = bool(draw(st.booleans())) or self.state.taken
-                self.post(ev.Recorded(receipt_of(ending), taken=taken))
+                self.post(ev.Recorded(receipt_of(end), taken=taken))
             case do.WriteLog():
                 self.post(ev.Closed(life))
             case do.Resume():
@@ -549,7 +549,7 @@ class Parts:
                 self.post(draw(st.sampled_from(found)) or found[0])
 
     def failing(self, life: int) -> list[Any]:
-        """How bringing back may fail."""
+        """How resuming may fail."""
         return [ev.NotBack(life, LEFT), ev.NotBack(life, BROKEN)]
 
     def by_template(self) -> list[Any]:
@@ -571,7 +571,7 @@ class Parts:
         calls = [
             ev.Touched(),
             ev.Answered(life, "4", AT),
-            ev.Answered(life, "5", AT, died="gone", comes_back=True),
+            ev.Answered(life, "5", AT, died="gone", can_resume=True),
             ev.Broke(life, "gone", None),
             ev.Broke(life, "gone", AGAIN),
             ev.Rested(life),
@@ -596,7 +596,7 @@ class Parts:
                 self.post(ev.Claimed())
             case "ask":
                 self.driver = "asked"
-                self.post(ev.Asked())
+                self.post(ev.Prompted())
             case _:
                 if isinstance(move, ev.Finished):
                     self.driver = None
@@ -632,7 +632,7 @@ def test_an_accepted_answer_ends_as_itself_or_in_its_record(data: st.DataObject)
     parts = Parts(MADE)
     parts.post(ev.Staged(0))
     parts.driver = "asked"
-    parts.post(ev.Asked())
+    parts.post(ev.Prompted())
     parts.post(data.draw(st.sampled_from([each for each in parts.by_callers() if _answers(each)])))
     for i in range(120):
         moves = parts.by_template()

@@ -119,6 +119,7 @@ async def test_what_the_machine_took_is_no_time_of_a_step(
                     await stepping
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("limit", ["total_s", "idle_s"])
 async def test_what_the_machine_took_is_no_time_of_a_session(
     tmp_path: Path, limit: str, *, measured: bool

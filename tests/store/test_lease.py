@@ -30,8 +30,12 @@ SHORT_S = 2.5
 
 async def claim_in_time(server: Server, name: str) -> float:
     """Claim until it succeeds; return how long it took."""
+
+    async def is_claimed() -> bool:
+        return await server.ask("claim", name) is True
+
     start_s = time.monotonic()
-    await until(lambda: server.ask("claim", name))
+    await until(is_claimed)
     return time.monotonic() - start_s
 
 
@@ -204,6 +208,7 @@ async def test_a_suspended_server_whose_sessions_nobody_took_goes_on(
         assert await serve(0.3).ask("claim", "traj-1") is False
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("url", "hours"), [("sqlite", -5), ("sqlite", 5), ("postgresql", 5)], indirect=["url"]
 )
@@ -228,6 +233,7 @@ async def test_a_clock_that_is_set_neither_loses_nor_duplicates_a_session(
         assert await other.ask("step", "traj-1", 1) is None
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("url", ["postgresql"], indirect=True)
 async def test_from_another_machine_only_signs_of_life_count(
     serve: Callable[..., Server], tmp_path: Path
@@ -247,6 +253,7 @@ async def test_from_another_machine_only_signs_of_life_count(
         assert await elsewhere.ask("step", "traj-1", 0) is None
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("busy", [("block", 1.5 * SHORT_S), ("write for", "traj-1", 1.5 * SHORT_S)])
 async def test_a_busy_server_goes_on_giving_signs_of_life(
     serve: Callable[..., Server], busy: tuple[object, ...]

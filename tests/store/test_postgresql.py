@@ -88,6 +88,7 @@ async def _refuse(store: Store, index: int, said: str) -> None:
         await store.add_step("traj-1", step(index))
 
 
+@pytest.mark.long
 async def test_servers_outlive_a_database_that_was_down_for_longer_than_their_lease(
     cluster: Cluster, open_store: Callable[..., Store]
 ) -> None:

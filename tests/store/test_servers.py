@@ -13,6 +13,7 @@ pytestmark = pytest.mark.anyio
 BOUND_S = 90.0
 
 
+@pytest.mark.long
 async def test_a_session_in_a_database_outlives_its_server(
     cluster: Cluster, tmp_path: Path
 ) -> None:

@@ -39,6 +39,7 @@ def made(*args: Any, **options: Any) -> Iterator[Any]:
         env.close()
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore:.*A Box observation space m")  # CartPole's own is infinite
 def test_an_environment_of_a_server_is_one_of_gymnasium_s() -> None:
     """Gymnasium's own checker finds nothing; the steps are those of the bare environment."""
@@ -72,6 +73,7 @@ def test_a_seed_brings_back_the_context_too() -> None:
         assert gravities[0] == gravities[2] != gravities[1]
 
 
+@pytest.mark.long
 def test_a_refused_action_leaves_the_episode_as_it_was() -> None:
     """What differs for one episode is said at its reset; what is wrong is told with the right."""
     with made(source="gym:CARLMountainCarContinuous?steps=3", disable_env_checker=True) as env:
@@ -97,6 +99,7 @@ def test_a_refused_action_leaves_the_episode_as_it_was() -> None:
             assert said in str(caught.value)
 
 
+@pytest.mark.long
 def test_several_work_side_by_side_in_processes_of_their_own() -> None:
     """Each with its server; an episode that ends is followed by the next."""
     kwargs = {"source": "gym:CARLCartPole?context=train&steps=5", "disable_env_checker": True}
@@ -135,6 +138,7 @@ def remote(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             server.communicate(timeout=30)
 
 
+@pytest.mark.long
 def test_a_remote_server_s_task_is_driven_with_its_token(remote: str) -> None:
     """By one of its environments; one that it does not have is named with those that it has."""
     options = {"url": remote, "token": "secret-secret", "environment": "FrozenLake-v1"}
@@ -172,6 +176,7 @@ def test_a_task_without_numbers_is_one_of_texts(remote: str) -> None:
         assert env.step(sent)[1:4] == (0.0, True, False)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("options", "said"),
     [
@@ -188,6 +193,7 @@ def test_what_cannot_be_reached_is_told_when_it_is_made(options: dict[str, Any],
     assert said in str(caught.value)
 
 
+@pytest.mark.long
 def test_closing_ends_the_server_and_so_does_the_process() -> None:
     """Nothing is left over, and a process that forgets to close ends all the same."""
     children = set(psutil.Process().children(recursive=True))

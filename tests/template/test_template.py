@@ -391,7 +391,7 @@ def test_what_is_asked_without_awaiting_anything_is_known_beforehand() -> None:
             yield "Go."
             yield 1.0
 
-    found = {name: t.asks_at_once for name, t in env.templates.items()}
+    found = {name: t.prompts_at_once for name, t in env.templates.items()}
     assert found == {
         "plain": True, "awaits": False, "comprehends": False, "branches": False, "inside": False,
     }  # fmt: skip

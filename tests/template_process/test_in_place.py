@@ -40,6 +40,7 @@ def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     workspace._why_no_bubblewrap.cache_clear()
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("bare")
 async def test_sessions_work_in_the_root_one_after_the_other(
     open_room: Open, tmp_path: Path

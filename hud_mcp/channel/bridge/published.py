@@ -48,7 +48,7 @@ async def offer_published_tools(environment: Environment) -> None:
         problem = await _offer(environment, capability)
         if problem is not None:
             note = f"The tools of {capability.name!r} ({capability.protocol}) are not offered"
-            environment.notes = (*environment.notes, f"{note}: {problem}")
+            environment.tell_agents(f"{note}: {problem}")
             logger.warning("%s: %s", note, problem)
 
 

@@ -41,7 +41,7 @@ class BridgedTemplate(Template):
         )
         self.input_schema = _schema(entry.get("input"))
         self.returns_schema = _schema(entry.get("returns"))
-        self.never_waits = self.asks_at_once = False  # its start is awaited on the other side
+        self.never_waits = self.prompts_at_once = False  # its start is awaited on the other side
         self._answers = AnswerType(None, where=self.where, noun=self.noun)
         self.reward = None
         self.oracle_function = None

@@ -105,7 +105,7 @@ class BridgeWorld:
         try:
             frame = await self._control.grade(answer)
         except asyncio.CancelledError:
-            self.keep()  # a server that goes on with it must not be told to drop it
+            self.keep()  # a server that resumes it must not be told to drop it
             raise
         self._graded = True
         return frame

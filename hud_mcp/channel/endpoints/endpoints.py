@@ -48,25 +48,25 @@ class Endpoints:
             endpoint.check()
 
     async def admit(
-        self, held: HudSession, attend: Callable[[HudSession], Awaitable[Session]]
+        self, hud: HudSession, attend: Callable[[HudSession], Awaitable[Session]]
     ) -> list[Capability]:
         """What a HUD session is given, the same each time it asks.
 
         Args:
-            held: The HUD session.
+            hud: The HUD session.
             attend: Returns the session of the task that it holds.
         """
         if not await self._open():
             return []
-        if held not in self._accesses:
-            find_session = partial(attend, held)
-            self._accesses[held] = [
+        if hud not in self._accesses:
+            find_session = partial(attend, hud)
+            self._accesses[hud] = [
                 (endpoint, endpoint.admit(find_session)) for endpoint in self._endpoints
             ]
         taken = self._taken
         return [
             access.capability
-            for endpoint, access in self._accesses[held]
+            for endpoint, access in self._accesses[hud]
             if endpoint.name not in taken
         ]
 
@@ -86,9 +86,9 @@ class Endpoints:
                     return access.capability
         return None
 
-    def dismiss(self, held: HudSession) -> None:
-        """Let a HUD session in no more."""
-        for _endpoint, access in self._accesses.pop(held, ()):
+    def dismiss(self, hud: HudSession) -> None:
+        """Close what a HUD session was given."""
+        for _endpoint, access in self._accesses.pop(hud, ()):
             task = asyncio.get_running_loop().create_task(access.close())
             self._closing.add(task)
             task.add_done_callback(self._closing.discard)
@@ -96,8 +96,8 @@ class Endpoints:
     async def close(self) -> None:
         """Close every endpoint, with whoever is in. Closing twice is no error."""
         self._closed = True
-        for held in list(self._accesses):
-            self.dismiss(held)
+        for hud in list(self._accesses):
+            self.dismiss(hud)
         if self._closing:
             await asyncio.wait(self._closing, timeout=_CLOSE_S)
         async with self._opening:

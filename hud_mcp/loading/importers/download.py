@@ -10,7 +10,7 @@ import httpx
 
 from hud_mcp.errors import SourceNotFound
 
-__all__ = ["Download", "NotPublished", "Unreachable"]
+__all__ = ["Download", "NotPublished", "TokenNeeded", "Unreachable"]
 
 _OK, _PARTIAL, _BEYOND = 200, 206, 416
 _REFUSED = frozenset({401, 403})
@@ -30,7 +30,7 @@ class Unreachable(SourceNotFound):
     """The place cannot be reached, or breaks off each time. What came is kept for the next call."""
 
 
-class _Refused(SourceNotFound):
+class TokenNeeded(SourceNotFound):
     """The place wants to know who asks."""
 
 
@@ -128,7 +128,7 @@ class Download:
         if status in (_OK, _PARTIAL):
             return
         if status in _REFUSED:
-            raise _Refused(f"{self.url} refuses (status {status}). {self.refused}")
+            raise TokenNeeded(f"{self.url} refuses (status {status}). {self.refused}")
         if status in _GONE:
             raise NotPublished(f"There is no {self.url} (status {status}).")
         if status in _TRY_AGAIN:

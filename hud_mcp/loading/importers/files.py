@@ -3,7 +3,6 @@
 import hashlib
 import json
 import os
-import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,7 +16,16 @@ from hud_mcp.errors import SourceNotFound
 from hud_mcp.loading.importers.download import Download, NotPublished, Unreachable
 from hud_mcp.loading.importers.published import PLACE_VARIABLE, Published
 
-__all__ = ["Cached", "Files", "InFolder", "cache_folder", "dataset_file", "keep_file", "open_files"]
+__all__ = [
+    "Cached",
+    "Files",
+    "InFolder",
+    "cache_folder",
+    "dataset_file",
+    "keep_bytes",
+    "keep_file",
+    "open_files",
+]
 
 _TOKEN_VARIABLE = "HUD_MCP_DATASETS_TOKEN"  # noqa: S105  # its name, not a token
 _LOCK_S = 600.0
@@ -36,12 +44,13 @@ class Files:
         self.published = published
         self.notes: list[str] = []
 
-    def path(self, name: str, *, sha256: str | None = None) -> Path:
+    def path(self, name: str, *, sha256: str | None = None, url: str | None = None) -> Path:
         """A file of this machine with the content.
 
         Args:
-            name: The path at which it is published.
+            name: The path at which it is published, or at which it lies in a place of the user's.
             sha256: What it has to be, where that is known.
+            url: Where it is published, if that is not beside the others.
 
         Raises:
             SourceNotFound: It cannot be had; the text names it, where it comes from, and where
@@ -80,7 +89,7 @@ class InFolder(Files):
         super().__init__(published)
         self.folder = folder
 
-    def path(self, name: str, *, sha256: str | None = None) -> Path:
+    def path(self, name: str, *, sha256: str | None = None, url: str | None = None) -> Path:
         """See `Files`."""
         parts = name.split("/")
         ends = ["/".join(parts[start:]) for start in range(len(parts))]
@@ -91,7 +100,7 @@ class InFolder(Files):
                 return candidate
         raise NotPublished(
             f"{self.folder} has no {name} of {self.published.title}, nor {parts[-1]}. It is "
-            f"published as {self.published.page}; put it there."
+            f"published as {url or self.published.page}; put it there."
         )
 
     def _compare(self, path: Path, sha256: str | None) -> None:
@@ -147,14 +156,15 @@ class Cached(Files):
         self._fetched: set[str] = set()
         self._folder = cache_folder() / "datasets" / published.key
 
-    def path(self, name: str, *, sha256: str | None = None) -> Path:
-        """See `Files`."""
+    def path(self, name: str, *, sha256: str | None = None, url: str | None = None) -> Path:
+        """See `Files`; a place of the user's stands for other addresses too."""
         target = self._folder.joinpath(*name.split("/"))
         self._folder.mkdir(parents=True, exist_ok=True)
         with FileLock(self._folder / ".lock", timeout=_LOCK_S):
             index = _Index.read(self._folder / "index.json")
             known = index.files.get(name, {})
-            url = f"{self._base}/{quote(name)}"
+            if url is None or self._base != self.published.base.rstrip("/"):
+                url = f"{self._base}/{quote(name)}"
             if self._is_there(target, known, url) and (not self._refresh or name in self._fetched):
                 return target
             self._fetch(name, url, target, index, sha256)
@@ -178,7 +188,7 @@ class Cached(Files):
         try:
             found = download.fetch()
         except Unreachable as exc:
-            raise SourceNotFound(self._how_to_get(name, str(exc))) from exc
+            raise Unreachable(self._how_to_get(name, str(exc))) from exc
         known = index.files.get(name, {})
         before = sha256 or (known.get("sha256") if known.get("url") == url else None)
         if before is not None and found != before:
@@ -200,6 +210,9 @@ class Cached(Files):
         index.write()
 
     def _headers(self, url: str) -> dict[str, str]:
+        """What its place is sent: a token is for the place that it was given for, and no other."""
+        if not url.startswith(f"{self._base}/"):
+            return {}
         token = os.environ.get(_TOKEN_VARIABLE) if os.environ.get(PLACE_VARIABLE) else None
         own = self.published.token
         if token is None and own is not None and urlsplit(url).hostname == own.host:
@@ -266,12 +279,17 @@ def keep_file(path: Path) -> str:
 
     So a row names what its user imported, and no other file of the machine.
     """
-    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    return keep_bytes(path.read_bytes())
+
+
+def keep_bytes(data: bytes) -> str:
+    """Keep the content of a file as `keep_file` does, and return its SHA-256."""
+    digest = hashlib.sha256(data).hexdigest()
     kept = _kept(digest)
     if not kept.is_file():
         kept.parent.mkdir(parents=True, exist_ok=True)
         new = kept.with_suffix(f".{os.getpid()}")
-        shutil.copyfile(path, new)
+        new.write_bytes(data)
         new.replace(kept)
     return digest
 

@@ -11,7 +11,8 @@ from hud_mcp.errors import InvalidTask, SourceNotFound
 from hud_mcp.loading import libraries
 from hud_mcp.loading.importers.download import NotPublished
 from hud_mcp.loading.importers.files import Files, keep_file
-from hud_mcp.loading.importers.rows import Choice, row, row_id
+from hud_mcp.loading.importers.rows import Choice, given_file, row, row_id
+from hud_mcp.loading.importers.wording import GAIA_ASKED
 from hud_mcp.task import Task
 
 __all__ = ["read"]
@@ -19,19 +20,6 @@ __all__ = ["read"]
 GYM = "gaia"
 _YEAR = "2023"
 _SPLITS = ("validation", "test")
-_FOLDER = "files"
-_ASKED = "Answer with nothing but that: a number, a few words, or a list with commas."
-_PUBLISHED_PROMPT = (
-    "You are a general AI assistant. I will ask you a question. Report your thoughts, and finish "
-    "your answer with the following template: FINAL ANSWER: [YOUR FINAL ANSWER]. YOUR FINAL ANSWER "
-    "should be a number OR as few words as possible OR a comma separated list of numbers and/or "
-    "strings. If you are asked for a number, don't use comma to write your number neither use "
-    "units such as $ or percent sign unless specified otherwise. If you are asked for a string, "
-    "don't use articles, neither abbreviations (e.g. for cities), and write the digits in plain "
-    "text unless specified otherwise. If you are asked for a comma separated list, apply the above "
-    "rules depending of whether the element to be put in the list is a number or a string."
-)
-"""What the benchmark's authors have agents told."""
 
 
 def read(files: Files, choice: Choice) -> list[Task]:
@@ -89,22 +77,18 @@ def _task(files: Files, raw: Mapping[str, Any], split: str, choice: Choice) -> T
     setup: list[list[Any]] = []
     if name:
         kept = keep_file(files.path(f"{_YEAR}/{split}/{name}"))
-        inside = f"{_FOLDER}/{PurePosixPath(name).name}"
-        setup.append(["dataset_file", inside, kept])
-        parts.append(f"The file is /workspace/{inside}.")
-    prompt = "\n\n".join([*parts, _ASKED])
-    grader = "gaia_match"
-    if choice.protocol:
-        prompt, grader = "\n\n".join([_PUBLISHED_PROMPT, *parts]), "gaia_final_answer"
+        call, told = given_file(PurePosixPath(name).name, kept, in_shell=choice.gym in (None, GYM))
+        setup.append(call)
+        parts.append(told)
     return row(
         row_id("gaia", raw["task_id"]),
         choice.gym or GYM,
-        prompt,
+        "\n\n".join([*parts, GAIA_ASKED]),
         parts=[f"level{level}", split],
         split=split,
         source=f"{_YEAR}/{split} of the data set gaia-benchmark/GAIA, {raw['task_id']}",
         setup=setup,
-        evaluate=[[grader, str(truth)]],
+        evaluate=[["gaia_match", str(truth)]],
         not_runnable=None if gradable else "its answer is not published",
         metadata={"level": level, "needs": ["network"]},
         config={"allow": ["*"]},

@@ -4,14 +4,21 @@ What a row prepares, looks at and compares is data; each kind of it that runs he
 in the environment `osworld`, and any other makes its row say which one it misses.
 """
 
+import hashlib
 import re
 from collections.abc import Iterable, Mapping
+from importlib.util import find_spec
+from pathlib import PurePosixPath
 from typing import Any, cast
+from urllib.parse import parse_qs, urlsplit
 
 import orjson
 
 from hud_mcp.errors import InvalidTask
-from hud_mcp.loading.importers.files import Files, InFolder
+from hud_mcp.loading.importers import osworld_steps as steps
+from hud_mcp.loading.importers.download import NotPublished, TokenNeeded, Unreachable
+from hud_mcp.loading.importers.files import Files, InFolder, keep_file
+from hud_mcp.loading.importers.osworld_steps import several, words
 from hud_mcp.loading.importers.rows import Choice, row, row_id
 from hud_mcp.task import Task
 
@@ -25,21 +32,28 @@ _LINES = "osworld_examples.jsonl"
 
 METRICS = frozenset({
     "check_direct_json_object", "check_gnome_favorite_apps", "check_include_exclude",
-    "check_json_settings", "check_list", "check_text_enlarged", "compare_text_file", "exact_match",
-    "infeasible", "is_expected_url_pattern_match", "is_in_list", "is_utc_0", "literal_match",
+    "check_json_settings", "check_list", "check_moved_jpgs", "check_text_enlarged",
+    "compare_docx_files", "compare_pdfs", "compare_pptx_files", "compare_table",
+    "compare_text_file", "exact_match", "infeasible", "is_expected_active_tab",
+    "is_expected_url_pattern_match", "is_in_list", "is_utc_0", "literal_match",
 })  # fmt: skip
 """How results are compared: what `environments/osworld` has."""
-GETTERS = frozenset({"rule", "vm_command_line", "vm_file"})
+TABLE_RULES = frozenset({
+    "check_cell", "freeze", "row_props", "sheet_data", "sheet_fuzzy", "sheet_name", "zoom",
+})  # fmt: skip
+"""By which rules `compare_table` compares there."""
+GETTERS = frozenset({"cloud_file", "list_directory", "rule", "vm_command_line", "vm_file"})
 """What is looked at there."""
 
-_SHELL_DOMAIN = "os"
-_DONE_WITHOUT = re.compile(r"pyautogui\.(click\(960, 540\)|hotkey\('ctrl', 'alt', 't'\))")
-"""A click into the empty desktop, or a terminal that opens: a shell needs neither."""
-_OTHER_INPUT = re.compile(r"pyautogui\.(write|press|typewrite|drag|moveTo|scroll)")
-_SCREEN = re.compile(r"pyautogui|xdotool|wmctrl|xdg-open|DISPLAY=")
-_DESKTOP = re.compile(r"gsettings|gnome|dbus|timedatectl|pactl|pulseaudio|gio trash|systemctl")
-_ROOT = re.compile(r"\b(useradd|adduser|usermod|passwd|chpasswd|apt|apt-get|snap|dpkg|su)\b")
-_SUDO = re.compile(r"echo\s+['\"]?password['\"]?\s*\|\s*sudo\s+-S\s+")
+_SHELL_DOMAINS = ("os", "multi_apps")
+_SHELL_APPS = frozenset({"os", "terminal", "pdf", "image"})
+"""What a row with several applications may name, for none of these has a window."""
+_ABOUT = "You are `user` on Ubuntu, and your home is /home/user."
+_ASKED = "Answer FAIL if this cannot be done, and DONE when you have done it."
+_PLAIN = re.compile(r"[^\w.-]")
+_HOSTS = frozenset({"drive.usercontent.google.com", "drive.google.com", "huggingface.co"})
+"""Where the benchmark's files are published: from no other place is one fetched."""
+_PAGE = (b"<!doctype html", b"<html")
 
 
 def read(files: Files, choice: Choice) -> list[Task]:  # noqa: ARG001  # every importer has both
@@ -50,11 +64,12 @@ def read(files: Files, choice: Choice) -> list[Task]:  # noqa: ARG001  # every i
         InvalidTask: One is not what OSWorld publishes.
     """
     small = _listed(files, _SMALL)
+    downloads = _Downloads(files)
     tasks: list[Task] = []
     for domain, name, raw in _examples(files):
         try:
             parts = [domain, "Ubuntu", *(["small"] if (domain, name) in small else [])]
-            tasks.append(_task(raw, domain, parts))
+            tasks.append(_task(raw, domain, parts, downloads))
         except (KeyError, TypeError, AttributeError) as exc:
             raise InvalidTask(f"{domain}/{name}: this is no row of OSWorld: {exc!r}.") from exc
     return tasks
@@ -82,109 +97,164 @@ def _examples(files: Files) -> Iterable[tuple[str, str, Mapping[str, Any]]]:
             yield domain, name, cast("dict[str, Any]", orjson.loads(data))
 
 
-def _task(raw: Mapping[str, Any], domain: str, parts: list[str]) -> Task:
-    evaluator = cast("dict[str, Any]", raw["evaluator"])
+def _task(raw: Mapping[str, Any], domain: str, parts: list[str], downloads: "_Downloads") -> Task:
     config = cast("list[dict[str, Any]]", raw.get("config") or [])
-    why = _why_not(domain, config, evaluator)
-    steps = [_step(step) for step in config if _runs_in_shell(step)]
+    evaluator = cast("dict[str, Any]", raw["evaluator"])
+    why = _why_not(raw, domain, config, evaluator)
+    prepared: list[Any] = []
+    has_files = False
+    if why is None:
+        try:
+            prepared = downloads.taken(config)
+            evaluator = downloads.evaluator(evaluator)
+        except _Missing as exc:
+            why = str(exc)
+        has_files = downloads.is_used
+    asked = [str(raw["instruction"]), f"{_ABOUT}{steps.folder_told(config)} {_ASKED}"]
     return row(
         row_id("osworld", domain, raw["id"]),
         GYM,
-        f"{raw['instruction']}\n\nYou are `user` on Ubuntu, and your home is /home/user. Answer "
-        "FAIL if this cannot be done, and DONE when you have done it.",
+        "\n\n".join(asked),
         parts=parts,
         split="test",
         source=f"{_FOLDER}/examples/{domain} of github.com/xlang-ai/OSWorld (Apache-2.0), "
         f"{raw['id']}",
-        setup=[["osworld_prepare", *steps]],
+        setup=[["osworld_prepare", *prepared]],
         evaluate=[["osworld_evaluate", evaluator]],
         not_runnable=why,
         metadata={
             "domain": domain,
             "related_apps": raw.get("related_apps", []),
-            "left_out": [step for step in config if not _runs_in_shell(step)],
+            "left_out": [step for step in config if not steps.is_taken(step)],
+            **({"files": "fetched with the row, by their digests"} if has_files else {}),
         },
     )
 
 
-def _why_not(domain: str, config: list[dict[str, Any]], evaluator: Mapping[str, Any]) -> str | None:
-    """Why a row does not run here; None where it does."""
-    metrics = _several(evaluator["func"])
+def _why_not(
+    raw: Mapping[str, Any],
+    domain: str,
+    config: list[dict[str, Any]],
+    evaluator: Mapping[str, Any],
+) -> str | None:
+    """Why a row does not run here, whatever its files; None where it does."""
+    metrics = several(evaluator["func"])
     unknown = [f"metric {name}" for name in metrics if name not in METRICS]
-    if domain != _SHELL_DOMAIN:
+    for options in several(evaluator.get("options")):
+        rules = cast("dict[str, Any]", options or {}).get("rules", ())
+        kinds = [rule["type"] for rule in rules if "type" in rule]
+        unknown += [f"metric compare_table: {kind}" for kind in kinds if kind not in TABLE_RULES]
+    apps = frozenset(map(str, raw.get("related_apps") or ()))
+    if domain not in _SHELL_DOMAINS or (domain != _SHELL_DOMAINS[0] and not apps <= _SHELL_APPS):
         return "; ".join(["it needs a desktop", *unknown])
     if unknown:
         return unknown[0]
     if metrics == ["infeasible"]:
         return None  # what was prepared for it plays no part in its grade
-    steps = [*config, *cast("list[dict[str, Any]]", evaluator.get("postconfig") or [])]
-    if any(step["type"] == "download" for step in steps):
-        return "it downloads files that are published elsewhere"
-    for step in steps:
-        if not _runs_in_shell(step) and not _is_done_without(step):
-            return "it needs a desktop"
-    return _why_not_getters(steps, evaluator)
-
-
-def _why_not_getters(steps: list[dict[str, Any]], evaluator: Mapping[str, Any]) -> str | None:
+    if "compare_pdfs" in metrics and find_spec("pypdf") is None:
+        return "it needs pypdf: pip install 'hud-mcp[osworld]'"
     getters = [
         cast("dict[str, Any]", each)
         for field in ("result", "expected")
-        for each in _several(evaluator.get(field))
+        for each in several(evaluator.get(field))
         if isinstance(each, dict)
     ]
     for getter in getters:
         if getter["type"] not in GETTERS:
             return f"getter {getter['type']}"
-    text = " ".join([*map(_command, steps), *(_words(each.get("command")) for each in getters)])
-    if _DESKTOP.search(text):
-        return "it needs a desktop (GNOME's settings)"
-    if _ROOT.search(text) or "which spotify" in text:
-        return "it needs root"
-    return None
+    looked_at = [words(each.get("command")) for each in getters]
+    return steps.why_not([*config, *several(evaluator.get("postconfig"))], looked_at)
 
 
-def _several(given: Any) -> list[Any]:
-    if given is None:
-        return []
-    return cast("list[Any]", given) if isinstance(given, list) else [given]
+class _Missing(Exception):
+    """A file of a row cannot be had."""
 
 
-def _command(step: Mapping[str, Any]) -> str:
-    """The words of a step's command."""
-    return _words(cast("Mapping[str, Any]", step.get("parameters") or {}).get("command"))
+class _Downloads:
+    """The files that rows name, each fetched once and named by its digest.
 
+    A row is data, and may name any address: only the benchmark's own places are asked. A place
+    that cannot be reached is asked once an import.
 
-def _words(command: Any) -> str:
-    return " ".join(map(str, _several(command)))
-
-
-def _runs_in_shell(step: Mapping[str, Any]) -> bool:
-    """Whether a step is a command that needs no screen and no other user."""
-    if step["type"] not in ("execute", "command"):
-        return False
-    text = _command(step)
-    return not _SCREEN.search(text) and not _ROOT.search(text)
-
-
-def _is_done_without(step: Mapping[str, Any]) -> bool:
-    """Whether a shell has what a step is for: time that passes, or a terminal in front."""
-    if step["type"] == "sleep":
-        return True
-    if step["type"] == "activate_window":
-        return "Terminal" in str(step.get("parameters"))
-    text = _command(step)
-    return bool(_DONE_WITHOUT.search(text)) and not _OTHER_INPUT.search(text)
-
-
-def _step(step: Mapping[str, Any]) -> list[str]:
-    """A step as the words of a command; `sudo` with the machine's password is left out.
-
-    One word is a line for the shell.
+    Attributes:
+        is_used: Whether the last row that was asked about has such files.
     """
-    parameters = cast("Mapping[str, Any]", step["parameters"])
-    command = parameters["command"]
-    if isinstance(command, str):
-        return [_SUDO.sub("", command)]
-    words = [str(word) for word in cast("list[Any]", command)]
-    return [" ".join(words)] if parameters.get("shell") else words
+
+    def __init__(self, files: Files) -> None:
+        self._files = files
+        self._unreachable: set[str] = set()
+        self.is_used = False
+
+    def taken(self, config: Iterable[Mapping[str, Any]]) -> list[Any]:
+        """What is done before the agent begins: commands, and files with where they go.
+
+        Raises:
+            _Missing: One of them cannot be had.
+        """
+        self.is_used = False
+        found: list[Any] = []
+        for each in config:
+            if each["type"] == "download":
+                for file in each["parameters"]["files"]:
+                    digest = self._digest(str(file["url"]), str(file["path"]))
+                    found.append({"path": str(file["path"]), "sha256": digest})
+            elif steps.is_taken(each):
+                found.append(steps.command_of(each))
+        return found
+
+    def evaluator(self, raw: Mapping[str, Any]) -> dict[str, Any]:
+        """An evaluator with its files by their digests, and with its last steps as commands.
+
+        Raises:
+            _Missing: One of them cannot be had.
+        """
+        is_used = self.is_used
+        made = dict(raw)
+        if raw.get("postconfig"):
+            made["postconfig"] = self.taken(raw["postconfig"])
+        for field in ("result", "expected"):
+            value: Any = raw.get(field)
+            if isinstance(value, list):
+                made[field] = [self._getter(each) for each in cast("list[Any]", value)]
+            elif value:
+                made[field] = self._getter(value)
+        self.is_used = self.is_used or is_used
+        return made
+
+    def _getter(self, getter: Any) -> Any:
+        named: dict[str, Any] = getter or {}
+        if named.get("type") != "cloud_file":
+            return named or None
+        pairs = zip(several(named["path"]), several(named["dest"]), strict=True)
+        kept = {name: value for name, value in named.items() if name not in ("path", "dest")}
+        return {**kept, "sha256": [self._digest(str(url), str(name)) for url, name in pairs]}
+
+    def _digest(self, url: str, path: str) -> str:
+        """Keep a file, and return the digest by which rows name it.
+
+        Raises:
+            _Missing: It cannot be had.
+            SourceNotFound: It is another one than it was.
+        """
+        self.is_used = True
+        parts = urlsplit(url)
+        host = parts.hostname or ""
+        if parts.scheme != "https" or host not in _HOSTS:
+            raise _Missing(f"its file is at {host or url!r}, which is no place of the benchmark")
+        if host in self._unreachable:
+            raise _Missing(f"its files are at {host}, which cannot be reached")
+        ids = parse_qs(parts.query).get("id")
+        key = ids[0] if ids else hashlib.sha256(url.encode()).hexdigest()[:16]
+        name = f"files/{_PLAIN.sub('_', key)}/{_PLAIN.sub('_', PurePosixPath(path).name)}"
+        try:
+            found = self._files.path(name, url=url)
+        except Unreachable as exc:
+            self._unreachable.add(host)
+            raise _Missing(f"its files are at {host}, which cannot be reached") from exc
+        except (NotPublished, TokenNeeded) as exc:
+            raise _Missing(f"its files are at {host}, and are not given or not there") from exc
+        with found.open("rb") as file:
+            begins = file.read(64).lstrip().lower()
+        if begins.startswith(_PAGE) and not name.endswith((".html", ".htm")):
+            raise _Missing(f"{host} gave a page in place of its file; --refresh asks again")
+        return keep_file(found)

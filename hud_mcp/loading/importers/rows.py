@@ -6,12 +6,22 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from shutil import which
 from typing import Any
+from urllib.parse import quote
 
 from hud_mcp.errors import InvalidTask, did_you_mean
 from hud_mcp.loading.provenance import NOT_RUNNABLE, why_not_runnable
 from hud_mcp.task import Task
 
-__all__ = ["Choice", "Counted", "choose_part", "count", "missing_programs", "row", "row_id"]
+__all__ = [
+    "Choice",
+    "Counted",
+    "choose_part",
+    "count",
+    "given_file",
+    "missing_programs",
+    "row",
+    "row_id",
+]
 
 _MOST_ID_CHARS = 200
 _PARTS = "parts"
@@ -28,7 +38,6 @@ class Choice:
         gym: The environment that rows are worked on in, where a set leaves that open.
         seed: Of sets that are drawn.
         size: Rows of sets that are drawn.
-        protocol: Whether prompts and graders are to be as the benchmark's authors have them.
     """
 
     part: str | None = None
@@ -36,7 +45,6 @@ class Choice:
     gym: str | None = None
     seed: int = 0
     size: int = 100
-    protocol: bool = False
 
 
 @dataclass(frozen=True)
@@ -107,6 +115,22 @@ def row(
             **more,
         }
     )
+
+
+def given_file(name: str, sha256: str, *, in_shell: bool) -> tuple[list[str], str]:
+    """How a session gets a file that was kept, and what its prompt says of that.
+
+    Args:
+        name: What the file is called.
+        sha256: By which it was kept.
+        in_shell: Whether the row runs in a shell, where files lie in a folder; elsewhere they are
+            resources of the session.
+    """
+    if in_shell:
+        return ["dataset_file", f"files/{name}", sha256], f"The file is /workspace/files/{name}."
+    address = f"hud://sessions/SESSION/files/{quote(name)}"
+    told = f"The file is the MCP resource {address}, with your session's id in place of SESSION."
+    return ["session_file", name, sha256], told
 
 
 def row_id(*parts: object) -> str:

@@ -9,6 +9,7 @@ import orjson
 from hud_mcp.errors import InvalidTask
 from hud_mcp.loading.importers.files import Files
 from hud_mcp.loading.importers.rows import Choice, row, row_id
+from hud_mcp.loading.importers.wording import WEBVOYAGER_WINDOW
 from hud_mcp.task import Task
 
 __all__ = ["mapped", "read"]
@@ -20,8 +21,6 @@ _SHA256 = {
     _TASKS: "69b19fd86c23f1a500244a3724e039aa7ca6a1223d03e11eb10e308d4f11c488",
     _ANSWERS: "5473818408d8a19960c4f820c1e5721d218b87b547499d7281c2a0fc4267b0c4",
 }
-_VIEWPORT = {"viewport_width": 1024, "viewport_height": 768}
-"""What the authors ran it with."""
 
 
 def read(files: Files, choice: Choice) -> list[Task]:
@@ -65,8 +64,6 @@ def mapped(address: str, hosts: Mapping[str, str]) -> str:
 def _task(raw: Mapping[str, str], answer: Mapping[str, Any] | None, choice: Choice) -> Task:
     site, question, address = raw["web_name"], raw["ques"], mapped(raw["web"], choice.hosts)
     prompt = f"{question}\n\nBegin at {address}, which is open. Answer with what you found."
-    if choice.protocol:
-        prompt = f"Now given a task: {question}  Please interact with {address} and get the answer."
     is_local = address != raw["web"]
     return row(
         row_id(raw["id"]),
@@ -81,9 +78,10 @@ def _task(raw: Mapping[str, str], answer: Mapping[str, Any] | None, choice: Choi
         metadata={
             "site": site,
             "needs": ["judge"] if is_local else ["network", "judge"],
+            **({"is_local": True} if is_local else {}),
             **({"reference": dict(answer)} if answer else {}),
         },
-        context=dict(_VIEWPORT),
+        context=dict(WEBVOYAGER_WINDOW),
         config={"allow": [urlsplit(address).netloc if is_local else "*"]},
     )
 

@@ -17,10 +17,9 @@ from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR, INVALID_REQUEST, Reques
 
 from hud_mcp.server.stdio.descriptors import Input, Output
 from hud_mcp.server.stdio.eras import Era, HandshakeEra, era_of
-from hud_mcp.server.stdio.exchange import Exchange, Peer
 from hud_mcp.server.stdio.frames import (
+    NoMessage,
     Notification,
-    Refusal,
     Request,
     Response,
     error_frame,
@@ -28,6 +27,7 @@ from hud_mcp.server.stdio.frames import (
     refuse_long,
     result_frame,
 )
+from hud_mcp.server.stdio.in_flight import InFlight, Peer
 from hud_mcp.server.stdio.limits import StdioLimits
 from hud_mcp.serving.lines import LineBuffer, Overlong
 
@@ -66,13 +66,13 @@ class Dispatcher:
         self._output = output
         self._limits = limits
         self._lines = LineBuffer(limits.max_frame_bytes)
-        self._backlog = deque[Exchange]()
+        self._backlog = deque[InFlight]()
         self._backlog_bytes = 0
         self._era_type: type[Era] | None = None
         self._era: Era | None = None
         self._state: Any = None
-        self._running: set[Exchange] = set()
-        self._by_id: dict[RequestId, Exchange] = {}
+        self._running: set[InFlight] = set()
+        self._by_id: dict[RequestId, InFlight] = {}
         self._listening = 0
         self._initializing = self._closing = False
         self._released = asyncio.Event()
@@ -112,15 +112,15 @@ class Dispatcher:
         """
         self._closing = True
         while self._backlog:
-            self._settle(self._backlog.popleft(), None)
-        for exchange in self._running:
-            exchange.cancel()
-        tasks = {exchange.task for exchange in self._running if exchange.task}
+            self._answer(self._backlog.popleft(), None)
+        for in_flight in self._running:
+            in_flight.cancel()
+        tasks = {in_flight.task for in_flight in self._running if in_flight.task}
         if tasks:
             await asyncio.wait(tasks, timeout=timeout_s)
-        for exchange in self._running:
-            logger.warning("%s did not stop within %s s", exchange.method, timeout_s)
-            self._settle(exchange, None)
+        for in_flight in self._running:
+            logger.warning("%s did not stop within %s s", in_flight.method, timeout_s)
+            self._answer(in_flight, None)
         if self._era is not None:
             await asyncio.wait({asyncio.create_task(self._era.close())}, timeout=timeout_s)
 
@@ -135,7 +135,7 @@ class Dispatcher:
         is_long = isinstance(line, Overlong)
         most = self._limits.max_frame_bytes
         match refuse_long(line.head, most) if is_long else read_message(line):
-            case Refusal(request_id, code, text):
+            case NoMessage(request_id, code, text):
                 self._refuse(request_id, code, text)
             case Request() as request:
                 self._admit(request, len(line))
@@ -143,7 +143,7 @@ class Dispatcher:
                 if notification.method == "notifications/cancelled":
                     self._cancel(notification)
                 if self._era_type is not None or len(self._backlog) < _MAX_LEAD_FRAMES:
-                    self._enqueue(Exchange(self.peer, notification, len(line)))
+                    self._enqueue(InFlight(self.peer, notification, len(line)))
             case Response() as response:
                 self.peer.resolve(response)
             case None:
@@ -158,8 +158,8 @@ class Dispatcher:
             self._refuse(request.id, INVALID_REQUEST, text)
             return
         self._era_type = self._era_type or era_of(request)
-        exchange = self._by_id[request.id] = Exchange(self.peer, request, frame_bytes)
-        self._enqueue(exchange)
+        in_flight = self._by_id[request.id] = InFlight(self.peer, request, frame_bytes)
+        self._enqueue(in_flight)
 
     def _cancel(self, notification: Notification) -> None:
         given = cancelled_request_id_from_params(notification.params)
@@ -167,19 +167,21 @@ class Dispatcher:
             return
         # A peer may echo 7 as "7" and the other way round.
         for request_id in (given, coerce_request_id(given), str(given)):
-            exchange = self._by_id.get(request_id)
-            if exchange is not None and (exchange.task is None or exchange.method != "initialize"):
-                exchange.is_open = False
-                exchange.cancel()
-                if exchange.task is None:  # it waits, and is passed over
+            in_flight = self._by_id.get(request_id)
+            if in_flight is not None and (
+                in_flight.task is None or in_flight.method != "initialize"
+            ):
+                in_flight.is_open = False
+                in_flight.cancel()
+                if in_flight.task is None:  # it waits, and is passed over
                     del self._by_id[request_id]
                 return
 
     # -- flow
 
-    def _enqueue(self, exchange: Exchange) -> None:
-        self._backlog.append(exchange)
-        self._backlog_bytes += exchange.size_bytes + _ENTRY_BYTES
+    def _enqueue(self, in_flight: InFlight) -> None:
+        self._backlog.append(in_flight)
+        self._backlog_bytes += in_flight.size_bytes + _ENTRY_BYTES
         self._advance()
 
     def _may_start(self) -> bool:
@@ -194,79 +196,79 @@ class Dispatcher:
 
     def _advance(self) -> None:
         while self._backlog and self._may_start():
-            exchange = self._backlog.popleft()
-            self._backlog_bytes -= exchange.size_bytes + _ENTRY_BYTES
-            if exchange.is_open:
-                self._start(exchange)
+            in_flight = self._backlog.popleft()
+            self._backlog_bytes -= in_flight.size_bytes + _ENTRY_BYTES
+            if in_flight.is_open:
+                self._start(in_flight)
         self._regulate()
 
     def _regulate(self) -> None:
         waiting = self._backlog_bytes > _MAX_BACKLOG_BYTES
         self._input.pause(paused=waiting or self._output.full)
 
-    def _start(self, exchange: Exchange) -> None:
+    def _start(self, in_flight: InFlight) -> None:
         if self._era is None:
             self._era = (self._era_type or HandshakeEra)(self._server, self._state, self.peer)
-        exchange.transport = self._era.transport
-        if exchange.request_id is not None:
-            if exchange.method == _LISTEN:
+        in_flight.transport = self._era.transport
+        if in_flight.request_id is not None:
+            if in_flight.method == _LISTEN:
                 if self._listening >= self._limits.max_in_flight:
                     text = f"Subscription limit reached: {self._listening} are open"
-                    self._refuse(exchange.request_id, INTERNAL_ERROR, text)
-                    del self._by_id[exchange.request_id]
+                    self._refuse(in_flight.request_id, INTERNAL_ERROR, text)
+                    del self._by_id[in_flight.request_id]
                     return
                 self._listening += 1
-            self._initializing = exchange.method == "initialize"
-        self._running.add(exchange)
-        handling = self._handle(self._era, exchange)
+            self._initializing = in_flight.method == "initialize"
+        self._running.add(in_flight)
+        handling = self._handle(self._era, in_flight)
         loop = asyncio.get_running_loop()
-        exchange.task = loop.create_task(handling, context=self._context.copy())
+        in_flight.task = loop.create_task(handling, context=self._context.copy())
 
     # -- out
 
-    async def _handle(self, era: Era, exchange: Exchange) -> None:
+    async def _handle(self, era: Era, in_flight: InFlight) -> None:
         try:
-            with exchange.scope:
-                self._settle(exchange, await _outcome(era, exchange))
+            with in_flight.scope:
+                self._answer(in_flight, await _outcome(era, in_flight))
                 if self._output.full:  # keep the slot: whoever is slow gets less, not more
                     await self._output.drain()
         finally:
-            self._settle(exchange, None)
-            self._release(exchange)
+            self._answer(in_flight, None)
+            self._release(in_flight)
 
-    def _settle(self, exchange: Exchange, frame: bytes | None) -> None:
+    def _answer(self, in_flight: InFlight, frame: bytes | None) -> None:
         """Write the one answer of a request, unless it has one or may have none."""
-        if not exchange.is_open:
+        if not in_flight.is_open:
             return
-        exchange.is_open = False
-        if exchange.request_id is None:
+        in_flight.is_open = False
+        if in_flight.request_id is None:
             return
         if frame is not None:
             self._output.write(frame)
         elif self._closing:
-            self._refuse(exchange.request_id, CONNECTION_CLOSED, "Connection closed")
+            self._refuse(in_flight.request_id, CONNECTION_CLOSED, "Connection closed")
         else:
-            self._refuse(exchange.request_id, INTERNAL_ERROR, "Internal server error")
+            self._refuse(in_flight.request_id, INTERNAL_ERROR, "Internal server error")
 
-    def _release(self, exchange: Exchange) -> None:
-        self._running.discard(exchange)
-        if exchange.request_id is not None:
-            del self._by_id[exchange.request_id]
-            if exchange.method == _LISTEN:
+    def _release(self, in_flight: InFlight) -> None:
+        self._running.discard(in_flight)
+        if in_flight.request_id is not None:
+            del self._by_id[in_flight.request_id]
+            if in_flight.method == _LISTEN:
                 self._listening -= 1
-            elif exchange.method == "initialize":
+            elif in_flight.method == "initialize":
                 self._initializing = False
         self._released.set()
         self._advance()
 
 
-async def _outcome(era: Era, exchange: Exchange) -> bytes | None:
+async def _outcome(era: Era, in_flight: InFlight) -> bytes | None:
     """Handle one message and write its answer's frame; a notification has none."""
-    message = exchange.message
+    message = in_flight.message
     try:
         if isinstance(message, Request):
-            return result_frame(message.id, await era.answer(exchange, message))
-        await era.observe(exchange, message)
+            return result_frame(message.id, await era.answer(in_flight, message))
+        await era.observe(in_flight, message)
     except Exception as error:  # noqa: BLE001 - a handler's failure becomes its answer here
         return _failure(message, error)
     return None

@@ -32,7 +32,7 @@ class HandshakeEra:
         self._connection = Connection.for_loop(peer)
         self._runner = ServerRunner(server, self._connection, state)
 
-    async def answer(self, exchange: _Context, request: Request) -> JsonObject:
+    async def answer(self, in_flight: _Context, request: Request) -> JsonObject:
         """Handle a request; its result, or what the SDK or a handler raised."""
         if request.method != "initialize" and _has_envelope(request.params):
             text = (
@@ -40,11 +40,11 @@ class HandshakeEra:
                 f"{LATEST_MODERN_VERSION} envelope are not accepted on it"
             )
             raise MCPError(INVALID_REQUEST, text)
-        return await self._runner.on_request(exchange, request.method, request.params)
+        return await self._runner.on_request(in_flight, request.method, request.params)
 
-    async def observe(self, exchange: _Context, notification: Notification) -> None:
+    async def observe(self, in_flight: _Context, notification: Notification) -> None:
         """Handle a notification."""
-        await self._runner.on_notify(exchange, notification.method, notification.params)
+        await self._runner.on_notify(in_flight, notification.method, notification.params)
 
     async def close(self) -> None:
         """Run what handlers have left to be done at the end of the connection, within 5 s."""
@@ -62,7 +62,7 @@ class EnvelopeEra:
         self._state = state
         self._on_request = modern_on_request(server, state)
 
-    async def answer(self, exchange: _Context, request: Request) -> JsonObject:
+    async def answer(self, in_flight: _Context, request: Request) -> JsonObject:
         """Handle a request; its result, or what the SDK or a handler raised."""
         method, params = request.method, request.params
         if method == "initialize":
@@ -74,14 +74,14 @@ class EnvelopeEra:
         route = classify_inbound_request({"method": method, "params": params})
         if isinstance(route, InboundLadderRejection):
             raise MCPError(route.code, route.message, route.data)
-        return await self._on_request(exchange, method, params)
+        return await self._on_request(in_flight, method, params)
 
-    async def observe(self, exchange: _Context, notification: Notification) -> None:
+    async def observe(self, in_flight: _Context, notification: Notification) -> None:
         """Handle a notification under a connection of no one in particular."""
         connection = Connection.from_envelope(LATEST_MODERN_VERSION, None, None)
         runner = ServerRunner(self._server, connection, self._state)
         try:
-            await runner.on_notify(exchange, notification.method, notification.params)
+            await runner.on_notify(in_flight, notification.method, notification.params)
         finally:
             await aclose_shielded(connection)
 

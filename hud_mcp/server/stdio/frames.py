@@ -1,6 +1,6 @@
 """Newline-delimited JSON-RPC 2.0, without I/O: bytes to frames, frames to messages, and back.
 
-Everything that goes wrong here is a value (`Refusal`), because each failure has its own answer on
+Everything that goes wrong here is a value (`NoMessage`), because each failure has its own answer on
 the wire and none of them ends a connection.
 """
 
@@ -42,7 +42,7 @@ class Response(NamedTuple):
     error: JsonObject | None
 
 
-class Refusal(NamedTuple):
+class NoMessage(NamedTuple):
     """A frame that is no message. It is answered with this error, and the connection lives on."""
 
     id: RequestId | None
@@ -112,13 +112,13 @@ def _id_of_unread(line: bytes) -> RequestId | None:
             return None
 
 
-def refuse_long(head: bytes, most_bytes: int) -> Refusal:
+def refuse_long(head: bytes, most_bytes: int) -> NoMessage:
     """The refusal of a frame over the limit, of which only the first bytes are known."""
     text = f"Message too large: this server reads messages of up to {most_bytes} bytes"
-    return Refusal(request_id_in(head), INVALID_REQUEST, text)
+    return NoMessage(request_id_in(head), INVALID_REQUEST, text)
 
 
-def read_message(line: bytes) -> Message | Refusal | None:
+def read_message(line: bytes) -> Message | NoMessage | None:
     """Read one frame.
 
     Integers beyond 64 bits arrive as floats, as they do in every peer that is written in
@@ -135,10 +135,10 @@ def read_message(line: bytes) -> Message | Refusal | None:
         body: object = orjson.loads(line)
     except orjson.JSONDecodeError as exc:
         text = f"Parse error: the line is not valid JSON in UTF-8: {exc}"
-        return Refusal(_id_of_unread(line), PARSE_ERROR, text)
+        return NoMessage(_id_of_unread(line), PARSE_ERROR, text)
     if not isinstance(body, dict):
         kind = "a batch" if isinstance(body, list) else "no JSON object"
-        return Refusal(None, INVALID_REQUEST, f"Invalid request: the message is {kind}")
+        return NoMessage(None, INVALID_REQUEST, f"Invalid request: the message is {kind}")
     members = cast("JsonObject", body)
     message_id = as_request_id(members.get("id"))
     if "method" not in members and ("result" in members or "error" in members):
@@ -158,7 +158,7 @@ def read_message(line: bytes) -> Message | Refusal | None:
         problem = "id is neither a string nor an integer"
     else:
         return Request(message_id, method, cast("JsonObject | None", params))
-    return Refusal(message_id, INVALID_REQUEST, f"Invalid request: {problem}")
+    return NoMessage(message_id, INVALID_REQUEST, f"Invalid request: {problem}")
 
 
 def _response(message_id: RequestId | None, members: JsonObject) -> Response | None:

@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from hud_mcp.serving.listening import is_loopback
 from hud_mcp.show.web.pages import POLICY
 
-__all__ = ["Gate", "Hosts", "PlainHosts"]
+__all__ = ["Auth", "Hosts", "PlainHosts"]
 
 _HEADERS = {
     "content-security-policy": POLICY,
@@ -63,7 +63,7 @@ class Hosts:
                    for other in self.more)  # fmt: skip
 
 
-class Gate:
+class Auth:
     """An ASGI app that refuses what does not belong here, and passes on the rest.
 
     Args:

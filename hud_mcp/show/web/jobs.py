@@ -10,7 +10,8 @@ from hud_mcp.analysis.generalisation import generalisation
 from hud_mcp.analysis.statistics import JobStatistics, job_statistics
 from hud_mcp.analysis.tries import counting
 from hud_mcp.clipping import clip_json
-from hud_mcp.loading.provenance import clusters_of, recorded_unused
+from hud_mcp.loading.protocols import recorded_protocol
+from hud_mcp.loading.provenance import clusters_of, recorded_left_out, recorded_unused
 from hud_mcp.outcome import outcome_classes
 from hud_mcp.record.job import Job
 from hud_mcp.record.trajectory import (
@@ -64,7 +65,7 @@ def job_data(
             "statistics": [],
             "contexts": None,
         }
-    runs = [_Run(t) for t in found]
+    runs = [_Figured(t) for t in found]
     rows_of = list(tasks)
     clusters = clusters_of([*rows_of, *(run.task for run in counting(runs))])
     figures = job_statistics(
@@ -83,12 +84,12 @@ def job_data(
         "rewarded": mean.runs if mean else 0,
         "wanted": figures.wanted,
         "outcomes": _shown_outcomes(figures.outcomes),
-        "statistics": [] if job.is_proof else _figures(figures),
+        "statistics": [] if job.is_proof else [*_figures(figures), *_left_out(job)],
         "contexts": by_context.model_dump(mode="json") if by_context else None,
     }
 
 
-class _Run:
+class _Figured:
     """A trajectory as its figures are computed from it."""
 
     def __init__(self, found: Trajectory | TrajectorySummary) -> None:
@@ -125,6 +126,14 @@ def _figures(figures: JobStatistics) -> list[Json]:
     return told
 
 
+def _left_out(job: Job) -> list[Json]:
+    """How many tasks of the set are not in the plan, by why."""
+    return [
+        {"name": f"left out, not counted: {each.reason}", "value": each.count}
+        for each in recorded_left_out(job.metadata)
+    ]
+
+
 def _figure(name: str, estimate: Estimate) -> Json:
     return {"name": name, **estimate.model_dump()}
 
@@ -132,7 +141,8 @@ def _figure(name: str, estimate: Estimate) -> Json:
 def _job(job: Job | None) -> Json:
     if job is None:
         return {"id": "", "name": "Sessions without a job", "taskset": None, "agent": None,
-                "created_at": None, "metadata": None, "damage": None}  # fmt: skip
+                "created_at": None, "metadata": None, "damage": None, "protocol": None}  # fmt: skip
+    protocol = recorded_protocol(job.metadata)
     return {
         "id": job.id,
         "name": job.name,
@@ -141,6 +151,7 @@ def _job(job: Job | None) -> Json:
         "created_at": iso(job.created_at),
         "metadata": clip_json(job.metadata),
         "damage": job.damage,
+        "protocol": None if protocol is None else str(protocol),
     }
 
 

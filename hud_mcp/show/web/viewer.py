@@ -18,7 +18,7 @@ from hud_mcp.clipping import clip_and_count
 from hud_mcp.errors import SourceNotFound, StoreFailed
 from hud_mcp.record.job import Job
 from hud_mcp.record.trajectory import Trajectory, TrajectorySummary
-from hud_mcp.show.web.auth import Gate, Hosts
+from hud_mcp.show.web.auth import Auth, Hosts
 from hud_mcp.show.web.jobs import expected_rewards, job_data
 from hud_mcp.show.web.live import live_routes
 from hud_mcp.show.web.pages import viewer_page
@@ -68,7 +68,7 @@ def viewer_app(
     """
     hosts = Hosts(host, tuple(allowed_hosts))
     live = live_routes(store, hosts=hosts, log=live_log)
-    return Gate(Router([*_Viewer(store).routes(), *live]), hosts=hosts, token=token)
+    return Auth(Router([*_Viewer(store).routes(), *live]), hosts=hosts, token=token)
 
 
 @dataclass(frozen=True)

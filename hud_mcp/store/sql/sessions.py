@@ -21,7 +21,7 @@ __all__ = [
 def load_session(
     connection: Connection, screenshots: Path, trajectory_id: str
 ) -> StoredSession | None:
-    """What is needed to go on with a session; None where there is none of this id."""
+    """What is needed to resume a session; None where there is none of this id."""
     row = session_row(connection, trajectory_id)
     if row is None:
         return None

@@ -10,8 +10,8 @@ from hud_mcp.errors import ActionFailed, BrokenByAgent, EnvironmentFailed
 from hud_mcp.worlds.browser import libraries
 from hud_mcp.worlds.browser.devtools import is_elsewhere, is_end
 from hud_mcp.worlds.browser.hits import ANSWER_BOUND_S, answers
+from hud_mcp.worlds.browser.idle import LATENCIES, wait_until_idle
 from hud_mcp.worlds.browser.reserve import Reserve
-from hud_mcp.worlds.browser.settle import LATENCIES, settle
 from hud_mcp.worlds.browser.slot import Slot
 from hud_mcp.worlds.browser.tab import Tab
 from hud_mcp.worlds.browser.tabs import Tabs
@@ -124,7 +124,7 @@ class Calls:
                 except libraries.PlaywrightError as exc:
                     if not is_elsewhere(exc):
                         raise
-                await settle(tab, tab.mark())
+                await wait_until_idle(tab, tab.mark())
             raise self._fault("The page loads one document after the other, and cannot be read.")
 
     async def _learn_of_end(self, exc: Exception) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from hud_mcp.worlds.browser.cdp_rules import Refused, Rules
+from hud_mcp.worlds.browser.cdp_rules import CommandRefused, Rules
 from hud_mcp.worlds.browser.cdp_wire import LOST, Attachment, DevToolsError, Wire
 from hud_mcp.worlds.browser.snapshot_format import MAX_TABS
 
@@ -117,7 +117,7 @@ class PlayedBrowser:
         """Perform a command of a client to its browser.
 
         Raises:
-            Refused: It is not one of a single session's browser.
+            CommandRefused: It is not one of a single session's browser.
             DevToolsError: It cannot be done.
         """
         command = self._commands.get(method)
@@ -206,7 +206,7 @@ class PlayedBrowser:
         url = params.get("url") or "about:blank"
         self._rules.check_url(method, url)
         if sum(info["type"] == "page" for info in self._targets.values()) >= MAX_TABS:
-            raise Refused(method, f"there are {MAX_TABS} pages already; close one")
+            raise CommandRefused(method, f"there are {MAX_TABS} pages already; close one")
         wanted = {"url": url, "browserContextId": self._context_id}
         result = await self._wire.ask_browser(method, wanted)
         if (attaching := session.attached.get(result["targetId"])) is not None:
@@ -333,17 +333,17 @@ class PlayedBrowser:
 
     def _check_context(self, method: str, params: Mapping[str, Any]) -> None:
         if params.get("browserContextId") not in (None, "", self._context_id):
-            raise Refused(method, "only the session's own browser context is spoken to here")
+            raise CommandRefused(method, "only the session's own browser context is spoken to here")
 
 
 def check_flat(method: str, params: Mapping[str, Any]) -> None:
     """Refuse the older form of attaching, in which messages travel inside messages.
 
     Raises:
-        Refused: It is asked for.
+        CommandRefused: It is asked for.
     """
     if not params.get("flatten"):
-        raise Refused(method, "ask with flatten: true")
+        raise CommandRefused(method, "ask with flatten: true")
 
 
 def _filter_of(params: Mapping[str, Any]) -> _Filter:

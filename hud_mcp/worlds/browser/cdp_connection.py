@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from hud_mcp.worlds.browser import libraries
 from hud_mcp.worlds.browser.cdp_browser import PlayedBrowser, check_flat
-from hud_mcp.worlds.browser.cdp_rules import EVENT_DOMAINS, Refused, Rules
+from hud_mcp.worlds.browser.cdp_rules import EVENT_DOMAINS, CommandRefused, Rules
 from hud_mcp.worlds.browser.cdp_wire import LOST, Attachment, DevToolsError, Reply, Wire, open_pipe
 from hud_mcp.worlds.browser.devtools import send
 from hud_mcp.worlds.browser.world import BrowserWorld
@@ -108,7 +108,7 @@ class CdpConnection:
             return
         try:
             await self._perform(name, cast("str", method), given, reply)
-        except (Refused, DevToolsError) as exc:
+        except (CommandRefused, DevToolsError) as exc:
             reply(_error(exc))
 
     async def _begin(self) -> None:

@@ -20,7 +20,7 @@ from typing import Any, cast
 from hud_mcp.errors import ActionFailed
 from hud_mcp.worlds.browser.options import SlotOptions
 
-__all__ = ["EVENT_DOMAINS", "Refused", "Rules"]
+__all__ = ["EVENT_DOMAINS", "CommandRefused", "Rules"]
 
 EVENT_DOMAINS = frozenset(
     {
@@ -112,7 +112,7 @@ _BLANK = frozenset({"", "about:blank"})
 _MOST_PIXELS = 64_000_000
 
 
-class Refused(Exception):
+class CommandRefused(Exception):
     """A command is not performed; the text names it and says why."""
 
     def __init__(self, method: str, reason: str) -> None:
@@ -148,7 +148,7 @@ class Rules:
         """Answer what is so already, and what clients send to every browser; None for others.
 
         Raises:
-            Refused: It asks for something else than what is so.
+            CommandRefused: It asks for something else than what is so.
         """
         match method:
             case "Emulation.setDeviceMetricsOverride":
@@ -157,7 +157,7 @@ class Rules:
                 self._check_media(method, params)
             case "Network.emulateNetworkConditions":
                 if not _is_plain_network(params):
-                    raise Refused(method, "the task's context says how the network is")
+                    raise CommandRefused(method, "the task's context says how the network is")
             case _ if method not in _SO_ALREADY:
                 return None
             case _:
@@ -168,10 +168,10 @@ class Rules:
         """Return the parameters with which a target's command is performed.
 
         Raises:
-            Refused: It is not performed.
+            CommandRefused: It is not performed.
         """
         if method.startswith("Target."):
-            raise Refused(method[:100], "it is a command to a browser, and not to a page")
+            raise CommandRefused(method[:100], "it is a command to a browser, and not to a page")
         if method not in _ALLOWED:
             raise self.refusal(method)
         passed = dict(params)
@@ -182,50 +182,52 @@ class Rules:
             case "Fetch.continueRequest" if params.get("url") is not None:
                 self.check_url(method, params.get("url"))
             case "Page.printToPDF" if params.get("transferMode") == "ReturnAsStream":
-                raise Refused(method, "ask for it with transferMode ReturnAsBase64")
+                raise CommandRefused(method, "ask for it with transferMode ReturnAsBase64")
             case "Page.captureScreenshot":
                 self._check_clip(method, params.get("clip"))
             case "Input.dispatchDragEvent":
                 if _mapping(params.get("data")).get("files"):
-                    raise Refused(method, "files of the browser's machine are not dragged")
+                    raise CommandRefused(method, "files of the browser's machine are not dragged")
             case _:
                 pass
         return passed
 
-    def refusal(self, method: str) -> Refused:
+    def refusal(self, method: str) -> CommandRefused:
         """Why a command is not performed that is on no list."""
         reason = _REASONS.get(method) or _REASONS.get(method.partition(".")[0])
-        return Refused(method[:100], reason or "only the session's own pages are spoken to here")
+        return CommandRefused(
+            method[:100], reason or "only the session's own pages are spoken to here"
+        )
 
     def check_url(self, method: str, url: object) -> None:
         """Refuse an address that the session's actions would not open.
 
         Raises:
-            Refused: It is none of http and https, or not on the allow-list.
+            CommandRefused: It is none of http and https, or not on the allow-list.
         """
         if isinstance(url, str) and url in _BLANK:
             return
         if not isinstance(url, str) or not _WEB.fullmatch(url):
-            raise Refused(
+            raise CommandRefused(
                 method, f"{str(url)[:200]!r} may not be opened; give a whole http or https URL"
             )
         try:
             self._address(url)
         except ActionFailed as exc:
-            raise Refused(method, str(exc).rstrip(".")) from exc
+            raise CommandRefused(method, str(exc).rstrip(".")) from exc
 
     def _check_size(self, method: str, params: Mapping[str, Any]) -> None:
         mine = self._options.width, self._options.height
         asked = params.get("width"), params.get("height")
         if asked not in (mine, (0, 0)) or params.get("mobile"):
-            raise Refused(
+            raise CommandRefused(
                 method,
                 f"the task's context sets the page to {mine[0]} x {mine[1]} pixels of a desktop",
             )
 
     def _check_media(self, method: str, params: Mapping[str, Any]) -> None:
         if params.get("media"):
-            raise Refused(method, "the page is shown on a screen")
+            raise CommandRefused(method, "the page is shown on a screen")
         # The light values are what Playwright asks of every browser that it connects to.
         features = {"prefers-color-scheme": ("light", self._options.color_scheme)}
         features["prefers-reduced-motion"] = ("no-preference", self._options.reduced_motion)
@@ -234,7 +236,9 @@ class Rules:
             name, value = _mapping(feature).get("name"), _mapping(feature).get("value")
             usual = features.get(str(name), ("none", "no-preference"))
             if value and value not in usual:
-                raise Refused(method, f"the task's context sets {name}, and not to {value!r}")
+                raise CommandRefused(
+                    method, f"the task's context sets {name}, and not to {value!r}"
+                )
 
     def _check_clip(self, method: str, clip: object) -> None:
         area = _mapping(clip)
@@ -243,7 +247,9 @@ class Rules:
         for side in sides:
             pixels *= side if isinstance(side, int | float) else 1.0
         if not pixels <= _MOST_PIXELS:
-            raise Refused(method, f"the picture would have more than {_MOST_PIXELS:,} pixels")
+            raise CommandRefused(
+                method, f"the picture would have more than {_MOST_PIXELS:,} pixels"
+            )
 
 
 def _is_plain_network(params: Mapping[str, Any]) -> bool:

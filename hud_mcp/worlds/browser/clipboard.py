@@ -9,7 +9,7 @@ import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from hud_mcp.worlds.browser.settle import TRACKER
+from hud_mcp.worlds.browser.idle import TRACKER
 
 if TYPE_CHECKING:
     from playwright.async_api import BrowserContext

@@ -11,8 +11,8 @@ from hud_mcp.egress import AllowList
 from hud_mcp.errors import ActionFailed, did_you_mean
 from hud_mcp.worlds.browser import libraries
 from hud_mcp.worlds.browser.devtools import is_end, send
+from hud_mcp.worlds.browser.idle import NAVIGATION_BOUND_S, until_whole, wait_until_idle
 from hud_mcp.worlds.browser.proxy import LOADED_URL, SITE_HOST, SITE_URL
-from hud_mcp.worlds.browser.settle import NAVIGATION_BOUND_S, settle, until_whole
 from hud_mcp.worlds.browser.tab import Tab
 from hud_mcp.worlds.browser.tabs import DialogRule, Tabs
 from hud_mcp.worlds.browser.target import find_element
@@ -169,7 +169,7 @@ class Commands:
             return f"{SITE_URL}/{text.lstrip('/')}"
         return named
 
-    async def visit(self, tab: Tab, address: str) -> int | None:
+    async def load(self, tab: Tab, address: str) -> int | None:
         """Open an address that `address` gave, until its document is there whole.
 
         Returns:
@@ -209,8 +209,8 @@ class Commands:
             ActionFailed: It did not arrive, or it is an error that was not asked for.
         """
         mark = tab.mark()
-        status = await self.visit(tab, address)
-        if not await settle(tab, mark):
+        status = await self.load(tab, address)
+        if not await wait_until_idle(tab, mark):
             await whole(tab, NAVIGATION_BOUND_S * 1000 * tab.patience())
         if status is not None and status >= FIRST_ERROR and status not in allow_status:
             raise ActionFailed(
@@ -236,7 +236,7 @@ class Commands:
     async def _goto(self, url: str) -> None:
         address = self.address(str(url))
         await self._tabs.replace_hung()  # such a page could not be left otherwise
-        await self.visit(self._tabs.current, address)
+        await self.load(self._tabs.current, address)
 
     async def _back(self) -> None:
         await self._travel(-1, "There is no earlier page in this tab.")
@@ -261,7 +261,7 @@ class Commands:
         url, tab = self._tabs.current.page.url, self._tabs.current
         await self._tabs.replace_hung()
         if self._tabs.current is not tab:
-            await self.visit(self._tabs.current, url)
+            await self.load(self._tabs.current, url)
             return
         await tab.page.reload(wait_until="commit", timeout=self._bound_ms())
         await whole(tab, self._bound_ms())

@@ -17,11 +17,11 @@ from hud_mcp.world import Shared
 from hud_mcp.worlds.browser import libraries
 from hud_mcp.worlds.browser.devtools import attach, send
 from hud_mcp.worlds.browser.driver import start_driver
+from hud_mcp.worlds.browser.idle import TRACKER_SCRIPT
 from hud_mcp.worlds.browser.options import SlotOptions
 from hud_mcp.worlds.browser.proxy import SessionProxy
 from hud_mcp.worlds.browser.refs import Refs
 from hud_mcp.worlds.browser.reserve import Reserve
-from hud_mcp.worlds.browser.settle import TRACKER_SCRIPT
 from hud_mcp.worlds.browser.slot import Slot
 from hud_mcp.worlds.browser.world import BrowserWorld
 

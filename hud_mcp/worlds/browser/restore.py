@@ -16,10 +16,16 @@ import anyio
 from hud_mcp.worlds.browser import libraries
 from hud_mcp.worlds.browser.devtools import is_end, send
 from hud_mcp.worlds.browser.hands import Hands
+from hud_mcp.worlds.browser.idle import TRACKER, wait_until_idle
 from hud_mcp.worlds.browser.proxy import SessionProxy
 from hud_mcp.worlds.browser.refs import Refs
-from hud_mcp.worlds.browser.settle import TRACKER, settle
-from hud_mcp.worlds.browser.snapshot_format import Kept, KeptFrame, KeptLook, KeptStorage, KeptTab
+from hud_mcp.worlds.browser.snapshot_format import (
+    BrowserSnapshot,
+    FrameSnapshot,
+    LookSnapshot,
+    StorageSnapshot,
+    TabSnapshot,
+)
 from hud_mcp.worlds.browser.tab import Tab, origin_of
 from hud_mcp.worlds.browser.tabs import DialogRule, Tabs
 from hud_mcp.worlds.browser.target import focused_element
@@ -41,7 +47,7 @@ class Restoration:
     """One snapshot's way into one browser.
 
     Args:
-        kept: The snapshot.
+        saved: The snapshot.
         context: Playwright's.
         tabs: Its pages.
         hands: Its pointer and keys.
@@ -49,7 +55,7 @@ class Restoration:
         state: The backend's state, which changes in place.
     """
 
-    kept: Kept
+    saved: BrowserSnapshot
     context: "BrowserContext"
     tabs: Tabs
     hands: Hands
@@ -62,35 +68,35 @@ class Restoration:
         Raises:
             Error: Playwright's.
         """
-        kept = self.kept
-        self.tabs.rule = DialogRule(accept=kept.accept_dialogs, text=kept.dialog_text)
-        tabs = await self.tabs.arrange(len(kept.tabs))
+        saved = self.saved
+        self.tabs.rule = DialogRule(accept=saved.accept_dialogs, text=saved.dialog_text)
+        tabs = await self.tabs.arrange(len(saved.tabs))
         visited = [set(tab.origins) for tab in tabs]
         for tab in tabs:
             await tab.page.goto("about:blank")
-        self.proxy.resume(kept.visits)
-        become(self.state, json.loads(kept.state))
+        self.proxy.resume(saved.visits)
+        become(self.state, json.loads(saved.state))
         await self.context.set_storage_state(self._storage_state())
-        for tab, was, origins in zip(tabs, kept.tabs, visited, strict=True):
+        for tab, was, origins in zip(tabs, saved.tabs, visited, strict=True):
             await _lay_history(tab, was, origins)
-        problems = [await _load(tab, was) for tab, was in zip(tabs, kept.tabs, strict=True)]
-        shown = tabs[kept.shown] if kept.shown is not None else None
+        problems = [await _load(tab, was) for tab, was in zip(tabs, saved.tabs, strict=True)]
+        shown = tabs[saved.shown] if saved.shown is not None else None
         await self._resume(tabs, shown)
         for tab in tabs:
-            tab.refs = Refs(kept.refs, (), ())
-        await self._settle_storage(tabs)
-        become(self.state, json.loads(kept.state))
+            tab.refs = Refs(saved.refs, (), ())
+        await self._undo_loading(tabs)
+        become(self.state, json.loads(saved.state))
         news = [text for problem in problems for text in problem]
-        self.tabs.replace_notes([*kept.notes, *((text, False) for text in news)])
+        self.tabs.replace_notes([*saved.notes, *((text, False) for text in news)])
         return await self._resume_reading(shown, failed=bool(news))
 
     async def _resume(self, tabs: Sequence[Tab], shown: Tab | None) -> None:
         """Fill the pages in, show the one that was shown, and have the hands where they were."""
-        held, pointer = self.kept.held, self.kept.pointer
+        held, pointer = self.saved.held, self.saved.pointer
         for tab in self.tabs.all:
             if tab not in tabs:  # a page opened it as it was loaded, and had done so before
                 await tab.page.close()
-        for tab, was in zip(tabs, self.kept.tabs, strict=True):
+        for tab, was in zip(tabs, self.saved.tabs, strict=True):
             if tab.closed:
                 continue
             if tab is shown:
@@ -100,7 +106,7 @@ class Restoration:
             await self.tabs.switch(self.tabs.all.index(shown) + 1)
             mark = shown.mark()
             await self.hands.resume(shown, pointer, ())
-            await settle(shown, mark)
+            await wait_until_idle(shown, mark)
 
     def _storage_state(self) -> "StorageState":
         origins: list[dict[str, Any]] = [
@@ -108,34 +114,34 @@ class Restoration:
                 "origin": origin,
                 "localStorage": [
                     {"name": name, "value": value}
-                    for name, value in json.loads(self.kept.storage.get(origin, "[]"))
+                    for name, value in json.loads(self.saved.storage.get(origin, "[]"))
                 ],
-                "indexedDB": json.loads(self.kept.databases.get(origin, "[]")),
+                "indexedDB": json.loads(self.saved.databases.get(origin, "[]")),
             }
-            for origin in {**self.kept.storage, **self.kept.databases}
+            for origin in {**self.saved.storage, **self.saved.databases}
         ]
-        return cast("StorageState", {"cookies": self.kept.cookies, "origins": origins})
+        return cast("StorageState", {"cookies": self.saved.cookies, "origins": origins})
 
-    async def _settle_storage(self, tabs: Sequence[Tab]) -> None:
+    async def _undo_loading(self, tabs: Sequence[Tab]) -> None:
         """Undo what loading the pages did to cookies and storage."""
-        for tab, was in zip(tabs, self.kept.tabs, strict=True):
+        for tab, was in zip(tabs, self.saved.tabs, strict=True):
             if not tab.closed and (origin := origin_of(tab.page.url)):
-                local = self.kept.storage.get(origin, "[]")
-                stored = KeptStorage(local=local, session=was.sessions.get(origin, "[]"))
+                local = self.saved.storage.get(origin, "[]")
+                stored = StorageSnapshot(local=local, session=was.sessions.get(origin, "[]"))
                 await _refill(tab, tab.page.main_frame, stored.model_dump_json(), "storage")
-        if await self.context.cookies() != self.kept.cookies:
+        if await self.context.cookies() != self.saved.cookies:
             await self.context.clear_cookies()
-            await self.context.add_cookies(self.kept.cookies)
+            await self.context.add_cookies(self.saved.cookies)
 
     async def _resume_reading(self, shown: Tab | None, *, failed: bool) -> Reading | None:
-        look = self.kept.look
+        look = self.saved.look
         if look is None:
             return None
         born = -1.0  # of no document: the next text is told in full
         if shown is not None and not shown.closed and look.here and not failed:
             now = await _read(shown, look)
             if now is not None:
-                shown.refs = Refs(self.kept.refs, look.lines, now.lines)
+                shown.refs = Refs(self.saved.refs, look.lines, now.lines)
                 born = now.document
         return Reading(**look.model_dump(exclude={"here"}), document=born)
 
@@ -157,7 +163,7 @@ def become(old: dict[str, Any], new: Mapping[str, Any]) -> None:
     old.update(content)
 
 
-async def _read(tab: Tab, look: KeptLook) -> Reading | None:
+async def _read(tab: Tab, look: LookSnapshot) -> Reading | None:
     try:
         return await read_page(
             tab.page, max_chars=look.limit, long=look.long, patience=tab.patience()
@@ -166,7 +172,7 @@ async def _read(tab: Tab, look: KeptLook) -> Reading | None:
         return None  # it goes elsewhere, or hangs: the next look tells
 
 
-async def _lay_history(tab: Tab, was: KeptTab, visited: set[str]) -> None:
+async def _lay_history(tab: Tab, was: TabSnapshot, visited: set[str]) -> None:
     """Give a tab its history and its sessionStorage, with empty pages in place of the real ones.
 
     Args:
@@ -214,7 +220,7 @@ async def _lay_history(tab: Tab, was: KeptTab, visited: set[str]) -> None:
         await page.unroute("**/*", answer)
 
 
-async def _load(tab: Tab, was: KeptTab) -> list[str]:
+async def _load(tab: Tab, was: TabSnapshot) -> list[str]:
     """Load the page that was shown; return what the agent has to know of it."""
     url = was.urls[was.index]
     if origin_of(url) is None:
@@ -233,48 +239,48 @@ async def _load(tab: Tab, was: KeptTab) -> list[str]:
             raise
         reason = exc.message.partition(": ")[2].partition("\n")[0] or exc.message
         problems.append(f"The page {url[:200]} did not open again: {reason[:200]}.")
-    await settle(tab, mark)
+    await wait_until_idle(tab, mark)
     return problems
 
 
-async def _fill(tab: Tab, was: KeptTab) -> None:
+async def _fill(tab: Tab, was: TabSnapshot) -> None:
     """Give a tab's documents what was typed, chosen, scrolled and focused in them."""
-    found: list[tuple[Frame, KeptFrame]] = []
-    for kept in was.frames:
-        frame = _at(tab.page.main_frame, kept.place)
+    found: list[tuple[Frame, FrameSnapshot]] = []
+    for saved in was.frames:
+        frame = _at(tab.page.main_frame, saved.place)
         if frame is not None:
-            await _lead(tab, frame, kept)
-            found.append((frame, kept))
-    filled = [(frame, kept) for frame, kept in found if kept.page]
+            await _lead(tab, frame, saved)
+            found.append((frame, saved))
+    filled = [(frame, saved) for frame, saved in found if saved.page]
     for _attempt in range(2):  # a field may appear only once another one is filled
         mark = tab.mark()
-        missed = [await _refill(tab, frame, kept.page, "fields") for frame, kept in filled]
-        await settle(tab, mark)
+        missed = [await _refill(tab, frame, saved.page, "fields") for frame, saved in filled]
+        await wait_until_idle(tab, mark)
         if not any(missed):
             break
     mark = tab.mark()
-    for frame, kept in filled:
-        typed = await _refill(tab, frame, kept.page, "focus")
+    for frame, saved in filled:
+        typed = await _refill(tab, frame, saved.page, "focus")
         if isinstance(typed, str):
             await _type_anew(tab, frame, typed)
-    await settle(tab, mark)
-    for frame, kept in filled:
-        await _refill(tab, frame, kept.page, "place")
+    await wait_until_idle(tab, mark)
+    for frame, saved in filled:
+        await _refill(tab, frame, saved.page, "place")
 
 
-async def _lead(tab: Tab, frame: "Frame", kept: KeptFrame) -> None:
+async def _lead(tab: Tab, frame: "Frame", saved: FrameSnapshot) -> None:
     """Have a frame show the document that it showed, with its storage where that is apart."""
-    if not kept.place:
+    if not saved.place:
         return
     mark = tab.mark()
     try:
-        if frame.url != kept.url and origin_of(kept.url):
-            await frame.evaluate("url => location.replace(url)", kept.url)
-            await settle(tab, mark)
+        if frame.url != saved.url and origin_of(saved.url):
+            await frame.evaluate("url => location.replace(url)", saved.url)
+            await wait_until_idle(tab, mark)
             await frame.wait_for_load_state("load", timeout=FRAME_BOUND_MS * tab.patience())
-        if kept.storage and await _refill(tab, frame, kept.storage.model_dump_json(), "storage"):
+        if saved.storage and await _refill(tab, frame, saved.storage.model_dump_json(), "storage"):
             await frame.evaluate("() => location.reload()")
-            await settle(tab, mark)
+            await wait_until_idle(tab, mark)
             await frame.wait_for_load_state("load", timeout=FRAME_BOUND_MS * tab.patience())
     except libraries.PlaywrightError:
         return  # what it shows now is all there is

@@ -12,9 +12,9 @@ from hud_mcp.worlds.browser import libraries
 from hud_mcp.worlds.browser.clipboard import Clipboard
 from hud_mcp.worlds.browser.crashes import Crashes
 from hud_mcp.worlds.browser.devtools import attach, send, target_of
+from hud_mcp.worlds.browser.idle import TRACKER_SCRIPT
 from hud_mcp.worlds.browser.options import SlotOptions
 from hud_mcp.worlds.browser.proxy import SessionProxy
-from hud_mcp.worlds.browser.settle import TRACKER_SCRIPT
 
 if TYPE_CHECKING:
     from playwright.async_api import Browser, BrowserContext, CDPSession, Page

@@ -19,17 +19,17 @@ from hud_mcp.worlds.browser import libraries
 from hud_mcp.worlds.browser.devtools import send
 from hud_mcp.worlds.browser.gather import gather
 from hud_mcp.worlds.browser.hands import Hands
+from hud_mcp.worlds.browser.idle import TRACKER
 from hud_mcp.worlds.browser.proxy import SessionProxy
 from hud_mcp.worlds.browser.refs import highest_refs
-from hud_mcp.worlds.browser.settle import TRACKER
 from hud_mcp.worlds.browser.snapshot_format import (
     MAX_CHARS,
     MAX_TABS,
-    Kept,
-    KeptFrame,
-    KeptLook,
-    KeptStorage,
-    KeptTab,
+    BrowserSnapshot,
+    FrameSnapshot,
+    LookSnapshot,
+    StorageSnapshot,
+    TabSnapshot,
     too_large,
     write_state,
 )
@@ -64,7 +64,7 @@ _KEEP = Path(__file__).with_name("keep.js").read_text()
 class _Document:
     """What `keep.js` said of one document, checked: a page can make it say anything."""
 
-    frame: KeptFrame
+    frame: FrameSnapshot
     born: object = None
     local: str | None = None
     session: str | None = None
@@ -114,7 +114,7 @@ class Snapshots:
         self._databases: dict[str, str] = {}
         self._refs: dict[str, int] = {}
 
-    async def take(self, last: Reading | None) -> Kept:
+    async def take(self, last: Reading | None) -> BrowserSnapshot:
         """Write everything down.
 
         Args:
@@ -141,8 +141,8 @@ class Snapshots:
         await self._learn_storage(pages)
         current = self._tabs.current
         shown = next((i for i, page in enumerate(pages) if page.tab is current), None)
-        return Kept(
-            tabs=tuple(_kept_tab(page) for page in pages),
+        return BrowserSnapshot(
+            tabs=tuple(_tab_snapshot(page) for page in pages),
             shown=shown,
             cookies=cookies,
             storage=dict(self._storage),
@@ -152,7 +152,7 @@ class Snapshots:
             notes=tuple(self._tabs.written_notes()),
             pointer=self._hands.pointer,
             held=tuple(self._hands.held),
-            look=self._kept_look(last, None if shown is None else pages[shown]),
+            look=self._look_snapshot(last, None if shown is None else pages[shown]),
             refs=dict(self._refs),
             visits=self._proxy.visits,
             offline=self._tabs.offline,
@@ -173,14 +173,14 @@ class Snapshots:
         for frame, number in highest_refs(reading.lines).items():
             self._refs[frame] = max(number, self._refs.get(frame, 0))
 
-    def adopt(self, kept: Kept) -> None:
+    def resume(self, saved: BrowserSnapshot) -> None:
         """Go on from a snapshot that was restored."""
-        self._storage = dict(kept.storage)
-        self._databases = dict(kept.databases)
-        self._refs = dict(kept.refs)
+        self._storage = dict(saved.storage)
+        self._databases = dict(saved.databases)
+        self._refs = dict(saved.refs)
         self._tabs.closed_origins()
         self._touched = set()
-        for tab, was in zip(self._tabs.all, kept.tabs, strict=False):
+        for tab, was in zip(self._tabs.all, saved.tabs, strict=False):
             tab.sessions = dict(was.sessions)
             tab.origins = {o for o in [origin_of(tab.page.url)] if o}
 
@@ -225,11 +225,11 @@ class Snapshots:
                 _put(self._storage, origin, json.dumps(pairs, separators=(",", ":")))
         return True
 
-    def _kept_look(self, last: Reading | None, shown: _Page | None) -> KeptLook | None:
+    def _look_snapshot(self, last: Reading | None, shown: _Page | None) -> LookSnapshot | None:
         if last is None:
             return None
         documents = shown.documents if shown else ()
-        return KeptLook(
+        return LookSnapshot(
             title=last.title,
             url=last.url,
             scrolled=last.scrolled,
@@ -247,8 +247,8 @@ def _put(into: dict[str, str], origin: str, pairs: str | None) -> None:
         into[origin] = pairs
 
 
-def _kept_tab(page: _Page) -> KeptTab:
-    return KeptTab(
+def _tab_snapshot(page: _Page) -> TabSnapshot:
+    return TabSnapshot(
         urls=page.urls,
         index=page.index,
         sessions=dict(page.tab.sessions),
@@ -267,7 +267,7 @@ async def _read_page(page: _Page) -> None:
 
     try:
         frames = list(_walk(page.tab.page.main_frame, ()))[:MAX_FRAMES]
-        page.documents = [_Document(KeptFrame(place=place, url=f.url)) for place, f in frames]
+        page.documents = [_Document(FrameSnapshot(place=place, url=f.url)) for place, f in frames]
         asked = zip(page.documents, frames, strict=True)
         patience = page.tab.patience()
         parts = [partial(_read_document, d, f, patience) for d, (_place, f) in asked]
@@ -326,6 +326,6 @@ async def _read_document(document: _Document, frame: "Frame", patience: float) -
         document.local, document.session = local, session
         document.has_databases = bool(raw.get("databases"))
         if document.frame.place and (local, session) != ("[]", "[]"):
-            apart = KeptStorage(local=local, session=session)
+            apart = StorageSnapshot(local=local, session=session)
     update = {"page": page, "status": status, "storage": apart}
     document.frame = document.frame.model_copy(update=update)

@@ -19,11 +19,11 @@ __all__ = [
     "FORM",
     "MAX_CHARS",
     "MAX_TABS",
-    "Kept",
-    "KeptFrame",
-    "KeptLook",
-    "KeptStorage",
-    "KeptTab",
+    "BrowserSnapshot",
+    "FrameSnapshot",
+    "LookSnapshot",
+    "StorageSnapshot",
+    "TabSnapshot",
     "pack",
     "too_large",
     "unpack",
@@ -43,33 +43,33 @@ MAX_TABS = 40
 """The most pages that a snapshot holds."""
 
 
-class KeptStorage(Value):
+class StorageSnapshot(Value):
     """What an origin stores: pairs, as JSON."""
 
     local: str = "[]"
     session: str = "[]"
 
 
-class KeptFrame(Value):
+class FrameSnapshot(Value):
     """One document: a page's own, or that of a frame in it."""
 
     place: tuple[int, ...] = Field(description="The frames on the way to it, counted from 0.")
     url: str
     status: int = Field(default=0, description="The HTTP status that it came with; 0: none.")
-    storage: KeptStorage | None = Field(default=None, description="In a frame apart.")
+    storage: StorageSnapshot | None = Field(default=None, description="In a frame apart.")
     page: str = Field(default="", description="Fields, focus and scrolling; empty: unknown.")
 
 
-class KeptTab(Value):
+class TabSnapshot(Value):
     """One open page."""
 
     urls: tuple[str, ...] = Field(description="Its history, oldest first.")
     index: int = Field(ge=0, description="Which of them is shown.")
     sessions: dict[str, str] = Field(description="What sessionStorage holds, by origin.")
-    frames: tuple[KeptFrame, ...] = Field(description="The page's own document first.")
+    frames: tuple[FrameSnapshot, ...] = Field(description="The page's own document first.")
 
 
-class KeptLook(Value):
+class LookSnapshot(Value):
     """The last text that the agent read, which `changes` are told from."""
 
     title: str
@@ -81,11 +81,11 @@ class KeptLook(Value):
     here: bool = Field(description="Whether it was of the document that is shown.")
 
 
-class Kept(Value):
+class BrowserSnapshot(Value):
     """Everything that a snapshot holds."""
 
     form: Literal[1] = FORM
-    tabs: tuple[KeptTab, ...]
+    tabs: tuple[TabSnapshot, ...]
     shown: int | None = Field(description="Which tab is shown, counted from 0.")
     cookies: list[Any]
     storage: dict[str, str] = Field(description="What localStorage holds, by origin.")
@@ -95,7 +95,7 @@ class Kept(Value):
     notes: tuple[tuple[str, bool], ...] = Field(description="Each with whether it was read.")
     pointer: Point
     held: tuple[str, ...]
-    look: KeptLook | None
+    look: LookSnapshot | None
     refs: dict[str, int] = Field(description="The highest number of a ref, by frame.")
     visits: int = Field(description="How many documents the site answered with.")
     offline: bool = Field(default=False, description="Whether the pages have no network.")
@@ -103,21 +103,21 @@ class Kept(Value):
     state: str = Field(description="The backend's, as JSON.")
 
 
-async def pack(kept: Kept) -> bytes:
+async def pack(saved: BrowserSnapshot) -> bytes:
     """Write a snapshot out.
 
     Raises:
         LimitReached: It is too large; the text names the largest part.
     """
-    text = json.dumps(kept.model_dump(), separators=(",", ":"))
+    text = json.dumps(saved.model_dump(), separators=(",", ":"))
     if len(text) > MAX_CHARS:
-        raise too_large(*_largest(kept))
+        raise too_large(*_largest(saved))
     if len(text) < _LONG_CHARS:
         return zlib.compress(text.encode("ascii"), level=1)
     return await anyio.to_thread.run_sync(lambda: zlib.compress(text.encode("ascii"), level=1))
 
 
-def unpack(data: bytes) -> Kept:
+def unpack(data: bytes) -> BrowserSnapshot:
     """Read what `pack` wrote.
 
     Raises:
@@ -138,7 +138,7 @@ def unpack(data: bytes) -> Kept:
             "Use the version that wrote it, or start a new task."
         )
     try:
-        return Kept.model_validate(raw)
+        return BrowserSnapshot.model_validate(raw)
     except ValidationError as exc:
         where = ".".join(str(part) for part in exc.errors()[0]["loc"])
         raise EnvironmentFailed(
@@ -191,14 +191,14 @@ def _first_problem(value: Any, where: str, depth: int = 0) -> tuple[str, str] | 
     return next((p for at, item in inside if (p := _first_problem(item, at, depth + 1))), None)
 
 
-def _largest(kept: Kept) -> tuple[str, int]:
-    parts = {"the site's state": len(kept.state)}
-    parts["the cookies"] = len(json.dumps(kept.cookies))
-    for origin, text in kept.storage.items():
+def _largest(saved: BrowserSnapshot) -> tuple[str, int]:
+    parts = {"the site's state": len(saved.state)}
+    parts["the cookies"] = len(json.dumps(saved.cookies))
+    for origin, text in saved.storage.items():
         parts[f"localStorage of {origin}"] = len(text)
-    for origin, databases in kept.databases.items():
+    for origin, databases in saved.databases.items():
         parts[f"IndexedDB of {origin}"] = len(databases)
-    for tab in kept.tabs:
+    for tab in saved.tabs:
         for origin, text in tab.sessions.items():
             parts[f"sessionStorage of {origin}"] = len(text)
         for frame in tab.frames:

@@ -89,7 +89,7 @@ class Browser(WorldSpec):
         viewport: Width and height of a page in CSS pixels, where the context does not say.
         executable: A Chromium; else `HUD_MCP_CHROMIUM`, else the one that is installed.
         start: Where the session starts: a path, a URL, or None for a blank page.
-        replayable: Whether the same actions and looks bring back the same state; left out,
+        replayable: Whether the same actions and looks give the same state again; left out,
             that holds for a site of its own and not where pages reach other hosts.
         arguments: More command line arguments for Chromium.
         tasks_open_hosts: Whether the row of a task opens hosts of its own beside these: of

@@ -19,7 +19,7 @@ from hud_mcp.errors import ActionFailed
 from hud_mcp.worlds.browser import libraries
 from hud_mcp.worlds.browser.devtools import is_elsewhere, is_end
 from hud_mcp.worlds.browser.engines import TARGET
-from hud_mcp.worlds.browser.settle import TRACKER
+from hud_mcp.worlds.browser.idle import TRACKER
 from hud_mcp.worlds.browser.tab import Tab
 
 if TYPE_CHECKING:

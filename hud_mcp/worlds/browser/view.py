@@ -9,9 +9,9 @@ from hud_mcp.worlds.browser import libraries
 from hud_mcp.worlds.browser.commands import FIRST_ERROR
 from hud_mcp.worlds.browser.devtools import is_end
 from hud_mcp.worlds.browser.gather import gather
+from hud_mcp.worlds.browser.idle import wait_until_idle
 from hud_mcp.worlds.browser.picture import take_picture
 from hud_mcp.worlds.browser.refs import Renumbered, highest_refs
-from hud_mcp.worlds.browser.settle import settle
 from hud_mcp.worlds.browser.snapshot import Snapshots
 from hud_mcp.worlds.browser.tab import Tab
 from hud_mcp.worlds.browser.tabs import Tabs
@@ -65,7 +65,7 @@ class View:
 
     async def _read(self, tab: Tab, look: Look) -> str:
         try:
-            reading = await self._read_settled(tab, look)
+            reading = await self._read_whole(tab, look)
         except TimeoutError:
             return f"Page: {tab.page.url} does not respond. Wait, reload it, or go elsewhere."
         if tab.status is not None and tab.status >= FIRST_ERROR:
@@ -88,7 +88,7 @@ class View:
         self.last = reading
         return text
 
-    async def _read_settled(self, tab: Tab, look: Look) -> Reading:
+    async def _read_whole(self, tab: Tab, look: Look) -> Reading:
         """Read a page; again where it went to another document meanwhile."""
         long = self.last is not None and self.last.long
         read = partial(read_page, tab.page, max_chars=look.max_text_chars, long=long)
@@ -97,5 +97,5 @@ class View:
         except libraries.PlaywrightError as exc:
             if is_end(exc):
                 raise
-            await settle(tab, tab.mark())
+            await wait_until_idle(tab, tab.mark())
             return await read(patience=tab.patience())

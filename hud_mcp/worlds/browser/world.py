@@ -15,13 +15,13 @@ from hud_mcp.worlds.browser import libraries
 from hud_mcp.worlds.browser.calls import Calls
 from hud_mcp.worlds.browser.commands import Commands
 from hud_mcp.worlds.browser.hands import Hands, own_pauses_s
+from hud_mcp.worlds.browser.idle import wait_until_idle
 from hud_mcp.worlds.browser.input import Input
 from hud_mcp.worlds.browser.options import SlotOptions
 from hud_mcp.worlds.browser.page import PageReader, complete_cookie
 from hud_mcp.worlds.browser.proxy import SITE_URL
 from hud_mcp.worlds.browser.reserve import Owner, Reserve
 from hud_mcp.worlds.browser.restore import Restoration
-from hud_mcp.worlds.browser.settle import settle
 from hud_mcp.worlds.browser.slot import Slot
 from hud_mcp.worlds.browser.snapshot import Snapshots
 from hud_mcp.worlds.browser.snapshot_format import pack, unpack
@@ -52,7 +52,7 @@ class BrowserWorld(PageReader):
 
     Attributes:
         state: The backend's state, this session's own; a grader reads it, and may change it.
-        entered_directly: Whether a DevTools client was ever connected to it.
+        used_directly: Whether a DevTools client was ever connected to it.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class BrowserWorld(PageReader):
         self.state = state
         self._furnish = furnish
         self._owner = owner
-        self.entered_directly = False
+        self.used_directly = False
         self._goes_offline = goes_offline
         self._tabs = self._calls.tabs
         self._hands = Hands()
@@ -256,7 +256,7 @@ class BrowserWorld(PageReader):
             tab = await self._tabs.ensure_open()
             mark = tab.mark()
             await self._input.perform(tab, action)
-            await self._settle(tab, mark, late=False)
+            await self._wait_until_idle(tab, mark, late=False)
 
     async def act(self, action: Action) -> ActionEffect:
         """Perform one action, and return when the page has settled.
@@ -277,7 +277,7 @@ class BrowserWorld(PageReader):
                 self._view.refused = False
                 return effect
             await self._input.perform(tab, action)
-            await self._settle(tab, mark, late=isinstance(action, ScrollAction))
+            await self._wait_until_idle(tab, mark, late=isinstance(action, ScrollAction))
         self._view.refused = False
         return self._input.effect
 
@@ -317,26 +317,26 @@ class BrowserWorld(PageReader):
         """
         try:
             async with self._calls.working(SNAPSHOT_BOUND_S):
-                kept = await self._snapshots.take(self._view.last)
+                saved = await self._snapshots.take(self._view.last)
                 copied = dict(self._slot.clipboard.items)
-                return await pack(kept.model_copy(update={"clipboard": copied}))
+                return await pack(saved.model_copy(update={"clipboard": copied}))
         except ActionFailed as exc:
             raise LimitReached(f"No snapshot: {exc} The session goes on.") from exc
 
     async def restore(self, data: bytes) -> None:
-        """Take up what `snapshot` returned. What could not be brought back is told as notes.
+        """Take up what `snapshot` returned. What could not be restored is told as notes.
 
         Raises:
             EnvironmentFailed: The bytes are damaged or of another form, or the browser fails.
         """
         try:
-            kept = unpack(data)
+            saved = unpack(data)
             async with self._calls.working(RESTORE_BOUND_S):
                 await self._tabs.set_offline(offline=False)  # pages are loaded again
-                self._view.last = await Restoration(kept, *self._parts).run()
-                self._snapshots.adopt(kept)
-                self._slot.clipboard.items = dict(kept.clipboard)
-                await self._tabs.set_offline(offline=kept.offline)
+                self._view.last = await Restoration(saved, *self._parts).run()
+                self._snapshots.resume(saved)
+                self._slot.clipboard.items = dict(saved.clipboard)
+                await self._tabs.set_offline(offline=saved.offline)
                 self._goes_offline = False
         except BaseException as exc:
             reason = str(exc) if isinstance(exc, HudMcpError) else "It was interrupted."
@@ -360,7 +360,7 @@ class BrowserWorld(PageReader):
 
     async def _leave_clear(self) -> bool:
         """Let go of what outlives a page; False where another session cannot have the context."""
-        if self._owner is None or self._calls.broken or self.entered_directly:
+        if self._owner is None or self._calls.broken or self.used_directly:
             return False
         try:
             with anyio.fail_after(LEAVE_BOUND_S):
@@ -378,10 +378,10 @@ class BrowserWorld(PageReader):
             self._goes_offline = False
         return await self._tabs.ensure_open()
 
-    async def _settle(self, tab: Tab, mark: int, *, late: bool) -> None:
-        await settle(tab, mark, late=late)
+    async def _wait_until_idle(self, tab: Tab, mark: int, *, late: bool) -> None:
+        await wait_until_idle(tab, mark, late=late)
         if tab.expects_popup:
             await self._tabs.popup(tab)
         current = await self._tabs.ensure_open()
         if current is not tab:
-            await settle(current, 0)
+            await wait_until_idle(current, 0)

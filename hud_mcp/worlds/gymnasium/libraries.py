@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from PIL import Image
 
     from hud_mcp.carl.environment import CARLEnv, unbounded
-    from hud_mcp.carl.quiet import make_quietly, render_modes
+    from hud_mcp.carl.gym_setup import make_quietly, render_modes
     from hud_mcp.worlds.gymnasium.spaces import space_to_json, value_to_json
 else:
     __getattr__ = lazy_names(
@@ -20,8 +20,8 @@ else:
         "gymnasium:spaces",
         "hud_mcp.carl.environment:CARLEnv",
         "hud_mcp.carl.environment:unbounded",
-        "hud_mcp.carl.quiet:make_quietly",
-        "hud_mcp.carl.quiet:render_modes",
+        "hud_mcp.carl.gym_setup:make_quietly",
+        "hud_mcp.carl.gym_setup:render_modes",
         "hud_mcp.worlds.gymnasium.spaces:space_to_json",
         "hud_mcp.worlds.gymnasium.spaces:value_to_json",
         "PIL.Image",

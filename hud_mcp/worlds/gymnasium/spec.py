@@ -24,6 +24,9 @@ __all__ = ["Gymnasium"]
 _REGISTERED_BY = {"MiniGrid-": "minigrid", "BabyAI-": "minigrid", "ALE/": "ale_py"}
 """Packages that register their environments when they are loaded, by how the ids begin."""
 
+_SMALL = ("gymnasium.envs.classic_control.", "gymnasium.envs.toy_text.", "hud_mcp.carl.classic")
+"""Where environments are whose step is a few lines of arithmetic."""
+
 
 @dataclass(frozen=True)
 class _Probe:
@@ -34,6 +37,7 @@ class _Probe:
     context_space: ContextSpace
     draws: bool
     draws_steps: bool
+    is_quick: bool
     replayable: bool
     most_steps: int | None
     spaces: dict[str, Any] | None
@@ -57,6 +61,10 @@ class Gymnasium(WorldSpec):
         screen: Whether there are pictures. `"asked"` draws only for a look at the picture alone,
             which is what the tool `screenshot` takes; the record of other calls then has none.
             To draw and encode one takes longer than hundreds of small environments' steps.
+        quick: Whether its steps are short and pure: they wait for nothing, and use nothing that
+            belongs to one thread. They are then taken on the event loop, beside those of other
+            sessions, until they turn out to be long. By default this is so of Gymnasium's
+            classic control and toy text.
 
     Raises:
         InvalidEnvironment: An option cannot work.
@@ -80,6 +88,7 @@ class Gymnasium(WorldSpec):
         actions: Sequence[str] = (),
         max_episode_steps: int | None = None,
         screen: bool | Literal["asked"] = True,
+        quick: bool | None = None,
     ) -> None:
         self.id = id
         self._options = dict(options or {})
@@ -93,6 +102,7 @@ class Gymnasium(WorldSpec):
         self._meanings = tuple(actions)
         self._screen = bool(screen)
         self._draws_asked = screen == "asked"
+        self._quick = quick
         self._is_contextual = id.startswith("CARL")
         if self._is_contextual and attributes:
             raise InvalidEnvironment(
@@ -109,8 +119,13 @@ class Gymnasium(WorldSpec):
 
     @property
     def replayable(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]  # asked of it
-        """Whether the same context, seed and actions bring back the same state."""
+        """Whether the same context, seed and actions give the same state again."""
         return self._probe.replayable
+
+    @property
+    def is_quick(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]  # asked of it
+        """Whether its steps are short and pure, as it was declared, or by whose they are."""
+        return self._probe.is_quick if self._quick is None else self._quick
 
     @property
     def context_space(self) -> ContextSpace:  # pyright: ignore[reportIncompatibleVariableOverride]  # asked of it
@@ -206,6 +221,7 @@ class Gymnasium(WorldSpec):
             episode,
             draws_steps=probe.draws_steps,
             draws_asked=self._draws_asked,
+            is_quick=self.is_quick and not probe.draws_steps,
         )
 
     @cached_property
@@ -226,6 +242,7 @@ class Gymnasium(WorldSpec):
                     context_space=space,
                     draws=self._screen and env.render_mode == "rgb_array",
                     draws_steps=getattr(seen, "dtype", None) == "uint8",
+                    is_quick=_is_small(env),
                     replayable=env.spec is None or not env.spec.nondeterministic,
                     most_steps=most_steps(env),
                     spaces=_spaces(env),
@@ -284,6 +301,18 @@ def _spaces(env: Any) -> dict[str, Any] | None:
         }
     except InvalidEnvironment:
         return None
+
+
+def _is_small(env: Any) -> bool:
+    """Whether an environment is one of Gymnasium's that compute a step in some microseconds.
+
+    What is wrapped around it must be Gymnasium's or ours too.
+    """
+    while (inner := getattr(env, "env", None)) is not None:
+        if not type(env).__module__.startswith(("gymnasium.wrappers.", "hud_mcp.carl.")):
+            return False
+        env = inner
+    return type(env).__module__.startswith(_SMALL)
 
 
 def _unknown(env_id: str, known_ids: Iterable[str]) -> InvalidEnvironment:

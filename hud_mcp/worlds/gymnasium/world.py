@@ -1,8 +1,9 @@
-"""The live environment of one session, on a thread of its own."""
+"""The live environment of one session: what may block is done on a thread of its own."""
 
 import threading
+import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import anyio
 
@@ -14,6 +15,7 @@ from hud_mcp.worlds.gymnasium import libraries
 from hud_mcp.worlds.gymnasium.actions import ActionForm
 from hud_mcp.worlds.gymnasium.episode import Episode
 from hud_mcp.worlds.gymnasium.known import Known, most_steps
+from hud_mcp.worlds.gymnasium.pace import Pace
 from hud_mcp.worlds.gymnasium.thread import OwnThread
 from hud_mcp.worlds.gymnasium.words import in_words, plain
 
@@ -36,9 +38,15 @@ Gymnasium's environments end it when one of them closes."""
 
 
 class _Halt:
-    """Whether whoever asked for a list of actions has gone."""
+    """Whether whoever asked for a list of actions has gone.
 
-    asked = False
+    Args:
+        on_loop: Whether the list is performed on the event loop, where others wait.
+    """
+
+    def __init__(self, *, on_loop: bool) -> None:
+        self.asked = False
+        self.on_loop = on_loop
 
 
 class GymnasiumWorld:
@@ -61,6 +69,7 @@ class GymnasiumWorld:
         *,
         draws_steps: bool,
         draws_asked: bool = False,
+        is_quick: bool = False,
     ) -> None:
         self.episode = episode
         self._env = env
@@ -71,6 +80,7 @@ class GymnasiumWorld:
         if draws_steps:
             self._step = self._drawn_step
         self._draws_asked = draws_asked
+        self._pace = Pace(is_quick=is_quick)
         self._broken: str | None = None
         self._closed = False
         self._last: list[str] | None = None
@@ -120,6 +130,11 @@ class GymnasiumWorld:
 
         self.episode = await self._guarded(begin)
 
+    def acts_now(self, actions: Sequence[Action], look: Look) -> bool:
+        """Whether actions and a look after them wait for nothing, and are short."""
+        draws = look.image is not None and not (self._draws_asked and (look.text or look.values))
+        return not draws and self._runs_now(sum(map(_count, actions)))
+
     async def act(self, action: Action) -> ActionEffect:
         """Perform one action, or a list of the environment's actions in one go.
 
@@ -144,11 +159,11 @@ class GymnasiumWorld:
     async def act_all(
         self, actions: Sequence[Action], keep: Callable[[ActionEffect], None]
     ) -> ActionFailed | None:
-        """Perform several actions in one hop to the thread.
+        """Perform several actions, in one hop to the thread if they need one.
 
         Args:
             actions: In order. Those after the end of the episode are not performed.
-            keep: Called on the thread with what each one did, once it is done.
+            keep: Called with what each one did, once it is done, where it was done.
 
         Returns:
             Why the next action was refused; None where none was, or the episode ended.
@@ -167,7 +182,7 @@ class GymnasiumWorld:
             except ActionFailed as exc:
                 refusal = exc
                 break
-        halt = _Halt()
+        halt = _Halt(on_loop=self._runs_now(sum(map(len, plans))))
 
         def run() -> bool:
             for plan in plans:
@@ -176,7 +191,7 @@ class GymnasiumWorld:
                     return True
             return False
 
-        ended = await self._guarded(run, halt)
+        ended = await self._guarded(run, halt, at_once=halt.on_loop)
         return None if ended else refusal
 
     async def observe(self, look: Look) -> Observation:
@@ -257,11 +272,15 @@ class GymnasiumWorld:
         )
         return f'Send {example}, or "actions" with a list; an action is {self._form.description}'
 
-    # On the thread.
+    # On the thread, or at once.
+
+    def _runs_now(self, count: int) -> bool:
+        """Whether so many steps are taken on the event loop: a call that was cancelled is done."""
+        return self._pace.allows(count) and self._thread.is_idle
 
     async def _take(self, plan: Sequence[Any]) -> ActionEffect:
-        halt = _Halt()
-        return await self._guarded(lambda: self._steps(plan, halt), halt)
+        halt = _Halt(on_loop=self._runs_now(len(plan)))
+        return await self._guarded(lambda: self._steps(plan, halt), halt, at_once=halt.on_loop)
 
     def _steps(self, plan: Sequence[Any], halt: _Halt) -> ActionEffect:
         """Take steps until the plan or the episode ends; this loop is what a step costs."""
@@ -272,6 +291,7 @@ class GymnasiumWorld:
         keep = episode.rewards.append
         seen, info = episode.seen, episode.info
         terminated = truncated = False
+        began_s = time.perf_counter()
         try:
             for action in plan:
                 seen, reward, terminated, truncated, info = step(action)
@@ -282,6 +302,7 @@ class GymnasiumWorld:
             episode.seen, episode.info = seen, info
             episode.terminated, episode.truncated = bool(terminated), bool(truncated)
         rewards = episode.rewards[first:]
+        self._pace.note(len(rewards), time.perf_counter() - began_s, on_loop=halt.on_loop)
         left = len(plan) - len(rewards)
         return ActionEffect(
             text=f"{left} more actions of the list were not performed." if left else None,
@@ -348,6 +369,14 @@ class GymnasiumWorld:
             raise EnvironmentFailed("This environment is closed. Start a new task.")
         if self._broken:
             raise EnvironmentFailed(f"{self._broken} Start a new task.")
+
+
+def _count(action: Action) -> int:
+    """How many steps an action stands for, if it is not refused."""
+    args = (action.args or {}) if isinstance(action, CustomAction) else {}
+    listed, repeat = args.get("actions"), args.get("repeat")
+    once = len(cast("list[Any]", listed)) if isinstance(listed, list) else 1
+    return once * repeat if isinstance(repeat, int) else once
 
 
 def _values(seen: Any) -> Any:

@@ -42,7 +42,7 @@ def read_snapshot(data: bytes) -> tuple[dict[str, Any], bytes]:
 
 
 def missed(fields: Mapping[str, Any]) -> tuple[str, ...]:
-    """What a shell is brought back without, by what is said of its snapshot."""
+    """What a shell is restored without, by what is said of its snapshot."""
     missed = [str(name) for name in fields.get("left_out") or ()]
     for name, one, more in (
         ("processes", "1 process that ran in the back", "processes that ran in the back"),

@@ -176,6 +176,7 @@ async def test_a_session_is_taken_up_by_the_next_server(
         assert reply.structured["reward"] == 1.0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

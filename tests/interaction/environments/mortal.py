@@ -16,7 +16,7 @@ if GRAVE.exists():
 
 
 class LiveBoardSpec(BoardSpec):
-    """A board that no replay brings back."""
+    """A board that no replay rebuilds."""
 
     replayable = False
 
@@ -155,7 +155,7 @@ async def send(board: Board) -> str:
 
 @live.template()
 async def looked_at(board: Board):
-    """Grade what is on a board that no replay brings back."""
+    """Grade what is on a board that no replay rebuilds."""
     yield "Write tea."
     yield 1.0 if board.notes == ["tea"] else 0.0
 

@@ -1,4 +1,4 @@
-"""A world of each kind, whose setup a test can hold while it is brought back."""
+"""A world of each kind, whose setup a test can hold while it is resumed."""
 
 # ruff: noqa: ANN201, ASYNC240  # as authors write
 

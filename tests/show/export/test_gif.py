@@ -203,6 +203,7 @@ async def test_a_long_trajectory_has_a_bounded_number_of_frames(record: Recorded
     assert gaps <= {15, 16}
 
 
+@pytest.mark.long
 async def test_a_file_that_is_too_large_is_made_smaller(record: Recorded, tmp_path: Path) -> None:
     """By its width first, then by its number of frames."""
     random = np.random.default_rng(0)

@@ -173,6 +173,7 @@ async def test_two_runs_of_one_task_stand_side_by_side(run: Run, browser: Browse
         await expect(page.locator("#task-name")).to_have_text("walk")
 
 
+@pytest.mark.long
 async def test_a_running_job_brings_itself_up_to_date(run: Run, browser: Browser) -> None:
     """What ends while one looks appears without a reload, and the focus stays."""
     name = await run.add("going", outcome=None)
@@ -414,6 +415,7 @@ new PerformanceObserver(list => stalls.push(...list.getEntries().map(entry => en
 """
 
 
+@pytest.mark.long
 async def test_a_job_of_two_thousand_trajectories_opens(run: Run, browser: Browser) -> None:
     """It is listed, plotted, sorted, filtered and left, and the page never stalls for long."""
     await add_many(run, 2000)
@@ -439,6 +441,7 @@ async def test_a_job_of_two_thousand_trajectories_opens(run: Run, browser: Brows
         assert max(await page.evaluate("stalls"), default=0) < 1500  # far above what is measured
 
 
+@pytest.mark.long
 async def test_a_trajectory_of_a_thousand_steps_is_gone_through(run: Run, browser: Browser) -> None:
     """Steps are fetched as they are looked at; the list of all of them scrolls."""
     click = {"type": "click", "x": 9, "y": 9}
@@ -499,6 +502,7 @@ def view(*options: str, cwd: Path) -> "subprocess.Popen[str]":
     )  # fmt: skip
 
 
+@pytest.mark.long
 async def test_the_command_says_where_it_is_and_ends_on_a_signal(run: Run, tmp_path: Path) -> None:
     """It prints its address once it answers, and a signal ends it without a trace."""
     await run.add("one", reward=1)

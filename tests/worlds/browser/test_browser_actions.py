@@ -285,6 +285,7 @@ async def test_typing_without_a_target_goes_where_the_focus_is(browse: Browse) -
     assert await world.page.inner_text("#done") == "2003"
 
 
+@pytest.mark.long
 async def test_typing_where_it_makes_no_sense_says_what_would(browse: Browse) -> None:
     """A date in words, a checkbox and a disabled field are refused with the reason."""
     world = await browse(

@@ -62,6 +62,7 @@ async def test_a_click_follows_a_target_that_moves_as_it_is_pressed(
     assert await hits(world) == ["b 1"]
 
 
+@pytest.mark.long
 async def test_a_click_on_a_target_that_always_moves_is_refused_with_what_is_there(
     browse: Browse,
 ) -> None:
@@ -75,6 +76,7 @@ async def test_a_click_on_a_target_that_always_moves_is_refused_with_what_is_the
     assert await hits(world) == []
 
 
+@pytest.mark.long
 async def test_a_point_is_pressed_as_it_is(browse: Browse) -> None:
     """A click on x, y has no target: what is there gets it, and a guard of before is gone."""
     world = await browse(DODGES % 100_000)

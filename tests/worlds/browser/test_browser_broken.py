@@ -57,6 +57,7 @@ async def test_a_page_without_a_root_is_shown_as_one(browse: Browse, handler: st
     assert 'heading "Home"' in await look(world)
 
 
+@pytest.mark.long
 async def test_a_page_in_an_endless_loop_is_the_agents_doing(
     browse: Browse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -74,6 +75,7 @@ async def test_a_page_in_an_endless_loop_is_the_agents_doing(
     assert await world.text() == "Home"
 
 
+@pytest.mark.long
 async def test_before_the_agent_began_a_page_that_hangs_is_not_its_doing(
     browse: Browse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -86,6 +88,7 @@ async def test_before_the_agent_began_a_page_that_hangs_is_not_its_doing(
     assert not isinstance(caught.value, BrokenByAgent)
 
 
+@pytest.mark.long
 async def test_a_page_that_navigates_for_ever_can_be_looked_at_and_left(browse: Browse) -> None:
     """A look and an action come back, a grader is told whose doing it is."""
     world = await browse(
@@ -106,6 +109,7 @@ async def test_a_page_that_navigates_for_ever_can_be_looked_at_and_left(browse: 
     assert 'heading "Home"' in await look(world)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("handler", "note"),
     [
@@ -137,6 +141,7 @@ async def test_a_page_that_takes_without_end_is_closed(
     assert await world.text() == "Home"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("handler", "note"),
     [

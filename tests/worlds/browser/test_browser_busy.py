@@ -57,6 +57,7 @@ async def open_slow(world: BrowserWorld) -> None:
         await world.act(CustomAction(action="goto", args={"url": "/slow.html"}))
 
 
+@pytest.mark.long
 async def test_a_navigation_has_longer_on_a_busy_machine(
     browse: Browse, services: Shared, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -78,6 +79,7 @@ async def test_a_navigation_has_its_bound_where_nothing_was_taken(
         await open_slow(world)
 
 
+@pytest.mark.long
 async def test_a_field_has_longer_on_a_busy_machine(browse: Browse, services: Shared) -> None:
     """One that takes text later than the bound is filled after a busy time."""
     world = await browse(FIELD, services=services)
@@ -89,6 +91,7 @@ async def test_a_field_has_longer_on_a_busy_machine(browse: Browse, services: Sh
     assert await world.page.input_value("#field") == "hello"
 
 
+@pytest.mark.long
 async def test_an_action_has_what_was_taken_while_it_went_on(
     browse: Browse, services: Shared, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -99,6 +102,7 @@ async def test_an_action_has_what_was_taken_while_it_went_on(
     assert await world.text() == "The end"
 
 
+@pytest.mark.long
 async def test_an_action_has_its_bound_where_nothing_was_taken(
     browse: Browse, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -72,6 +72,7 @@ async def test_each_request_of_a_slow_network_takes_longer(browse: Browse) -> No
         assert float((await world.text()).rpartition("took ")[2].split()[0]) >= 150
 
 
+@pytest.mark.long
 async def test_a_slow_answer_is_waited_for(browse: Browse) -> None:
     """What an action brings is there when it returns, beyond the bound of a quick network."""
     with anyio.fail_after(30):

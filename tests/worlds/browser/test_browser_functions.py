@@ -91,6 +91,7 @@ async def test_words_and_elements_are_found_and_what_is_not_there_is_not(play: P
         assert await played.call(name, *args) == expected, (name, args)
 
 
+@pytest.mark.long
 async def test_a_page_that_overrides_the_dom_deceives_no_function(play: Play) -> None:
     """Selectors and texts are read from outside of a page's scripts, and so is what is hit."""
     played = await play(
@@ -117,6 +118,7 @@ async def test_a_page_that_overrides_the_dom_deceives_no_function(play: Play) ->
     assert await played.call("selector_history", "#fake") == 0
 
 
+@pytest.mark.long
 async def test_what_actions_hit_is_known_after_their_elements_are_gone(play: Play) -> None:
     """A click is of its control, typing of its field; selectors are Playwright's, at any time."""
     played = await play()
@@ -217,6 +219,7 @@ async def test_a_setup_clicks_types_and_waits_as_no_action_of_the_agent(play: Pl
         await played.call("wait_for_element", "#never", 0.2, phase=Phase.SETUP)
 
 
+@pytest.mark.long
 async def test_an_expression_that_never_ends_holds_up_nobody(play: Play) -> None:
     """It is ended after seconds, while the loop goes on, and is no grade."""
     played = await play(f"<p>{'a' * 40}!</p>")

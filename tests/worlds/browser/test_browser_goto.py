@@ -41,6 +41,7 @@ async def set_up(world: BrowserWorld, *arguments: Any) -> None:
     await prepare([call], functions, Situation(world=world))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("way", ["author", "agent", "reload"])
 async def test_a_document_that_comes_slowly_is_there_when_goto_returns(
     browse: Browse, way: str
@@ -58,6 +59,7 @@ async def test_a_document_that_comes_slowly_is_there_when_goto_returns(
         assert await world.page.query_selector("#end") is not None
 
 
+@pytest.mark.long
 async def test_a_document_that_does_not_arrive_whole_is_said_to_be_loading(
     browse: Browse, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -46,6 +46,7 @@ def _runs(pid: int) -> bool:
         return False
 
 
+@pytest.mark.long
 @live
 def test_closing_leaves_no_process_task_or_socket(tmp_path: Path) -> None:
     """After two sessions and `Shared.close`, everything that opening began has ended."""
@@ -119,6 +120,7 @@ async def test_a_cancelled_action_leaves_the_world_usable(browse: Browse) -> Non
     assert (await world.observe(Look(image="png"))).image is not None
 
 
+@pytest.mark.long
 @live
 @pytest.mark.anyio
 async def test_a_killed_browser_ends_its_sessions_and_not_the_next_one(tmp_path: Path) -> None:
@@ -160,6 +162,7 @@ async def test_a_killed_browser_ends_its_sessions_and_not_the_next_one(tmp_path:
             await shared.close()
 
 
+@pytest.mark.long
 @live
 def test_a_killed_driver_ends_its_sessions_and_not_the_next_one(tmp_path: Path) -> None:
     """Playwright's own process may die as well, and the server goes on."""

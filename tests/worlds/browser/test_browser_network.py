@@ -163,6 +163,7 @@ async def test_nothing_but_the_site_is_reached_by_any_way(
     assert looked_up <= {"127.0.0.1"}
 
 
+@pytest.mark.long
 @pytest.mark.anyio
 @pytest.mark.browser
 async def test_the_same_ways_lead_out_where_the_list_allows(

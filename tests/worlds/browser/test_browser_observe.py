@@ -205,6 +205,7 @@ async def test_numbers_are_random_where_nothing_is_to_repeat(browse: Browse) -> 
     assert texts[0] != texts[1]
 
 
+@pytest.mark.long
 async def test_a_page_that_hangs_is_told_and_can_be_left(browse: Browse) -> None:
     """An endless loop in a page does not hang the session; closing it stays quick."""
     world = await browse("<h1>x</h1>")
@@ -225,6 +226,7 @@ def rows(count: int) -> str:
     return f"<title>Rows</title>{menu}<table>{''.join(row.format(n) for n in range(count))}</table>"
 
 
+@pytest.mark.long
 async def test_a_page_of_5000_rows_is_read_near_the_view(browse: Browse) -> None:
     """Each look is bounded, says what it leaves out, and its refs stand for what is there."""
     world = await browse(rows(5000))

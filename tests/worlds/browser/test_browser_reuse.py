@@ -112,6 +112,7 @@ async def test_a_reused_context_is_as_good_as_new(site: Path, fresh: Shared) -> 
         await second.close()
 
 
+@pytest.mark.long
 async def test_a_reused_page_reads_as_a_new_one(site: Path, fresh: Shared) -> None:
     """Text and refs are the same, of frames too, so that a recorded session fits either."""
     spec = Browser(site, reuses_contexts=True)
@@ -129,6 +130,7 @@ async def test_a_reused_page_reads_as_a_new_one(site: Path, fresh: Shared) -> No
     assert texts[0] == texts[1] == texts[2]
 
 
+@pytest.mark.long
 async def test_no_other_principal_or_environment_gets_a_context(site: Path, fresh: Shared) -> None:
     """One that an ended session had is for its own kind alone."""
     spec, other = Browser(site, reuses_contexts=True), Browser(site, reuses_contexts=True)
@@ -145,12 +147,13 @@ async def test_no_other_principal_or_environment_gets_a_context(site: Path, fres
         await again.close()
 
 
+@pytest.mark.long
 async def test_a_page_that_cannot_be_left_is_closed(site: Path, fresh: Shared) -> None:
     """A session that crashed its page, or was entered over DevTools, leaves nothing to reuse."""
     spec = Browser(site, reuses_contexts=True)
     with anyio.fail_after(60):
         world = await spec.open(Opening(shared=fresh))
-        world.entered_directly = True
+        world.used_directly = True
         await world.close()
         assert world.page.is_closed()
         ordinary = await Browser(site).open(Opening(shared=fresh))
@@ -158,6 +161,7 @@ async def test_a_page_that_cannot_be_left_is_closed(site: Path, fresh: Shared) -
         assert ordinary.page.is_closed()
 
 
+@pytest.mark.long
 async def test_a_reused_page_keeps_the_sites_files_alone(site: Path, fresh: Shared) -> None:
     """A script comes once for two sessions; what the backend lets a page keep comes anew."""
     (site / "index.html").write_text(f"{PAGE}<script src=app.js></script><p id=n>0</p>")

@@ -573,6 +573,7 @@ async def test_a_page_that_breaks_its_own_tools_breaks_no_snapshot(make: Make, s
     assert await other.page.input_value("#i") == "kept"
 
 
+@pytest.mark.long
 async def test_a_page_that_hangs_keeps_its_address(make: Make) -> None:
     """An endless loop costs the snapshot seconds, not the session."""
     world = await make({"index.html": "<h1>x</h1>", "loop.html": "<h1>Loop</h1>"})

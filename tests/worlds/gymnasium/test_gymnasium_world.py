@@ -17,7 +17,7 @@ from PIL import Image
 
 from hud_mcp import Environment, Gymnasium, GymnasiumWorld
 from hud_mcp.action import ActionEffect, CustomAction, ScreenshotFetch, WaitAction
-from hud_mcp.carl.quiet import load_box2d
+from hud_mcp.carl.gym_setup import load_box2d
 from hud_mcp.context import ContextFeature
 from hud_mcp.errors import ActionFailed, EnvironmentFailed, InvalidEnvironment
 from hud_mcp.observation import Look

@@ -60,6 +60,7 @@ async def text(shell: ShellWorld) -> str:
     return (await shell.observe(Look())).text or ""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "trouble",
     [

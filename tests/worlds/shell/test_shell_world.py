@@ -247,6 +247,7 @@ async def test_a_snapshot_brings_the_folder_back(open_shell: OpenShell) -> None:
     assert str(await second.run(command)) == str(await first.run(command))
 
 
+@pytest.mark.long
 async def test_a_snapshot_is_bounded_and_checked(open_shell: OpenShell) -> None:
     """What is too large is not made; what is none is not restored."""
     shell = await open_shell(snapshot_bytes=100_000)

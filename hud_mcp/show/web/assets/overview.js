@@ -111,6 +111,7 @@ function drawHead(data) {
   facts($('job-facts'), [
     job.taskset && `taskset ${job.taskset}`,
     job.agent && `agent ${job.agent}`,
+    job.protocol,
     job.created_at && moment(job.created_at),
     `hud-mcp ${data.versions.join(', ')}`,
   ]);

@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     from hud_mcp.worlds.browser.tab import Tab
 
 __all__ = [
+    "IDLE_BOUND_S",
     "LATENCIES",
-    "SETTLE_BOUND_S",
     "TRACKER",
     "TRACKER_SCRIPT",
     "Outcome",
-    "settle",
     "until_whole",
+    "wait_until_idle",
 ]
 
-SETTLE_BOUND_S = 2.0
+IDLE_BOUND_S = 2.0
 """How long a page that keeps asking for things is waited for."""
 
 LATENCIES = 4
@@ -71,7 +71,7 @@ TRACKER_SCRIPT = Path(__file__).with_name("tracker.js").read_text().replace("__K
 """Runs in every document before the page's own scripts."""
 
 
-async def settle(tab: "Tab", mark: int, *, late: bool = False) -> bool:
+async def wait_until_idle(tab: "Tab", mark: int, *, late: bool = False) -> bool:
     """Return when a tab has settled, or when a bound says that it will not.
 
     Args:
@@ -84,7 +84,7 @@ async def settle(tab: "Tab", mark: int, *, late: bool = False) -> bool:
     """
     stays = False
     for _document in range(MAX_DOCUMENTS):
-        end = anyio.current_time() + SETTLE_BOUND_S * tab.patience() + LATENCIES * tab.latency_s
+        end = anyio.current_time() + IDLE_BOUND_S * tab.patience() + LATENCIES * tab.latency_s
         outcome = await _until_quiet(tab, mark, end, stays=stays, late=late)
         if outcome not in ("leaving", "gone") or tab.closed:
             return outcome == "quiet"

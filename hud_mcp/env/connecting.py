@@ -1,4 +1,4 @@
-"""The way to the place where a live environment runs, by its address."""
+"""Connecting to the place where a live environment runs, by its address."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -18,13 +18,13 @@ from hud_mcp.loading.source import lasting_source
 from hud_mcp.store import Store
 from hud_mcp.task import Task
 
-__all__ = ["reach"]
+__all__ = ["connect"]
 
 Place = Store | str | Path | None
 
 
-async def reach(wanted: Wanted, url: str | None, *, store: Place) -> tuple[Client, Task]:
-    """Open the way to where a task is to be started.
+async def connect(wanted: Wanted, url: str | None, *, store: Place) -> tuple[Client, Task]:
+    """Connect to where a task is to be started.
 
     Args:
         wanted: What is to be started.
@@ -32,7 +32,7 @@ async def reach(wanted: Wanted, url: str | None, *, store: Place) -> tuple[Clien
         store: Where it is recorded, in this process or in a server of its own.
 
     Returns:
-        The way, and the task as its environment is called there.
+        The connection, and the task as its environment is called there.
 
     Raises:
         HudMcpError: There is no such environment, or nothing answers there.

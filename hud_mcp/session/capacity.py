@@ -1,4 +1,4 @@
-"""Who may start a session now: how often a task, how many at once, and who gives way."""
+"""Whether one more session may start: how often a task, how many at once, which goes first."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -7,16 +7,16 @@ from hud_mcp.environment import Environment
 from hud_mcp.errors import LimitReached
 from hud_mcp.grade import Cause, Outcome
 from hud_mcp.session.caller import OPERATOR, Caller
-from hud_mcp.session.endings import Ending
 from hud_mcp.session.lifecycle import Lifecycle
 from hud_mcp.session.limits import Limits
 from hud_mcp.session.roster import Roster
 from hud_mcp.session.session import Session
+from hud_mcp.session.session_end import SessionEnd
 from hud_mcp.store import Store
 from hud_mcp.store.plans import start_key
 from hud_mcp.task import Task
 
-__all__ = ["Admission", "Count"]
+__all__ = ["Capacity", "Count"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +32,8 @@ class Count:
     tries: int | None
 
 
-class Admission:
-    """Lets sessions in, within the limits.
+class Capacity:
+    """Makes room for sessions, within the limits.
 
     Args:
         roster: Who is here.
@@ -64,7 +64,7 @@ class Admission:
         self._is_closed = False
 
     def close(self) -> None:
-        """Let nobody in any more."""
+        """Make room for none any more."""
         self._is_closed = True
 
     async def count(self, task: Task, caller: Caller, job_id: str | None) -> Count:
@@ -80,19 +80,19 @@ class Admission:
             await self._store.check_tries(key, tries)
         return Count(key, tries)
 
-    async def admit(self, environment: Environment, caller: Caller) -> None:
-        """See to it that one more session of a caller can be opened, before anything else is.
+    async def make_room(self, environment: Environment, caller: Caller) -> None:
+        """Make room for one more session of a caller, before anything is opened.
 
         Raises:
             LimitReached: There is no room, and none gives way.
             EnvironmentFailed: An initialize hook failed.
         """
         await self._lifecycle.start(environment, self._limits.setup_s)
-        while (untouched := self._in_the_way(caller)) is not None:
+        while (untouched := self._next_to_go(caller)) is not None:
             told = "It was untouched, and its place was needed."
-            await untouched.finish(Ending(Outcome.EXPIRED, told=told, cause=Cause.OPERATOR))
+            await untouched.finish(SessionEnd(Outcome.EXPIRED, told=told, cause=Cause.OPERATOR))
 
-    def _in_the_way(self, caller: Caller) -> Session | None:
+    def _next_to_go(self, caller: Caller) -> Session | None:
         """The session that must go first; None where there is room.
 
         Raises:

@@ -1,6 +1,6 @@
 """What becomes of sessions that earlier servers left on the store, and nobody asks for.
 
-One that was answered is graded; one that nobody goes on with, or can, is ended.
+One that was answered is graded; one that nobody resumes, or can, is ended.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from hud_mcp.session.roster import Roster
 from hud_mcp.store import Store
 from hud_mcp.store.stored_session import WaitingSession
 
-__all__ = ["Adoption"]
+__all__ = ["Sweep"]
 
 logger = logging.getLogger(__name__)
 
@@ -27,14 +27,14 @@ _FIRST_LOOK_S = 3.0
 """When to look first: the database loads after the first requests are answered."""
 
 
-class Adoption:
+class Sweep:
     """One task that looks, now and then, for what other servers on a store left.
 
     Args:
         store: Where they are recorded.
         environments: The names of those that this process serves.
         roster: Who is here.
-        resumption: Brings sessions back.
+        resumption: Resumes sessions.
         limits: How long a session may wait, and be open.
         is_wanted: Whether this process looks at all.
     """
@@ -85,7 +85,7 @@ class Adoption:
             pause_s = max(0.0, began_s + _LOOK_S - time.monotonic())
 
     async def _look(self) -> None:
-        """Grade what waits for its grade, and end what nobody will go on with."""
+        """Grade what waits for its grade, and end what nobody will resume."""
         try:
             waiting = await self._store.waiting_sessions(list(self._environments))
         except HudMcpError as exc:
@@ -101,15 +101,15 @@ class Adoption:
         if self._resumption.is_under_way(found.trajectory_id) or self._resumption.is_stopped:
             return
         if found.answered:
-            await self._resumption.bring_back(found.trajectory_id, connection=None)
+            await self._resumption.resume(found.trajectory_id, connection=None)
         elif self._roster.of_record(found.trajectory_id) is not None:
-            return  # somebody has gone on with it meanwhile
+            return  # somebody has resumed it meanwhile
         elif (end := _overdue(found, self._limits)) is not None:
             await self._resumption.end(found.trajectory_id, *end)
 
 
 def _overdue(found: WaitingSession, limits: Limits) -> tuple[Outcome, str] | None:
-    """How a session ends that no server runs; None while somebody may still go on with it."""
+    """How a session ends that no server runs; None while somebody may still resume it."""
     now = utc_now()
     if not found.has_prompt:
         return Outcome.LOST, "Its server ended while it was being prepared."

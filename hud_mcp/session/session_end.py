@@ -6,11 +6,11 @@ from typing import Self
 from hud_mcp.errors import DamagedRecord, HudMcpError, StoreFailed
 from hud_mcp.grade import Cause, Grade, Outcome
 
-__all__ = ["LEFT_BY_PROGRAM", "Ending", "died_again", "not_back", "unread"]
+__all__ = ["LEFT_BY_PROGRAM", "SessionEnd", "died_again", "not_back", "unread"]
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
+class SessionEnd:
     """How a session ends.
 
     Attributes:
@@ -47,33 +47,33 @@ class Ending:
         return cls(Outcome.LOST, told=told, parked=True)
 
 
-LEFT_BY_PROGRAM = Ending(Outcome.LOST, told="Its program ended without closing it.")
+LEFT_BY_PROGRAM = SessionEnd(Outcome.LOST, told="Its program ended without closing it.")
 """How a session ends whose event loop is being ended around it."""
 
 
-def died_again(reason: str) -> Ending:
-    """How a session ends whose world died, was brought back, and died of the same again."""
+def died_again(reason: str) -> SessionEnd:
+    """How a session ends whose world died, was resumed, and died of the same again."""
     text = f"Its world died a second time of the same: {reason}"
-    return Ending.by_agent(text, told=text)
+    return SessionEnd.by_agent(text, told=text)
 
 
-def not_back(died: str | None, why: str | None) -> Ending:
-    """How a session ends that could not be brought back.
+def not_back(died: str | None, why: str | None) -> SessionEnd:
+    """How a session ends that could not be resumed.
 
     Args:
         died: What its world had died of; None where its server had ended.
         why: Why it is not back.
     """
     if died is not None:
-        text = f"Its world died ({died}), and it could not be brought back: {why}"
-        return Ending(Outcome.ENVIRONMENT_FAILED, error=text, told=text)
-    text = f"Its server ended, and it could not be brought back: {why}"
-    return Ending(Outcome.LOST, error=text, told=text)
+        text = f"Its world died ({died}), and it could not be resumed: {why}"
+        return SessionEnd(Outcome.ENVIRONMENT_FAILED, error=text, told=text)
+    text = f"Its server ended, and it could not be resumed: {why}"
+    return SessionEnd(Outcome.LOST, error=text, told=text)
 
 
-def unread(exc: HudMcpError) -> Ending:
+def unread(exc: HudMcpError) -> SessionEnd:
     """How a session ends here whose world died, and whose record cannot be read."""
     if not isinstance(exc, StoreFailed) or isinstance(exc, DamagedRecord):
-        return Ending(Outcome.LOST, error=str(exc))
+        return SessionEnd(Outcome.LOST, error=str(exc))
     told = "The world of this session died, and its record cannot be read just now."
-    return Ending.left_to_record(told)
+    return SessionEnd.left_to_record(told)

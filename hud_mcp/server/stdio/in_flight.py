@@ -21,7 +21,7 @@ from hud_mcp.server.stdio.frames import (
     request_frame,
 )
 
-__all__ = ["Exchange", "Peer"]
+__all__ = ["InFlight", "Peer"]
 
 
 class Peer:
@@ -98,7 +98,7 @@ class Peer:
         self._output.write(notification_frame("notifications/cancelled", params))
 
 
-class Exchange:
+class InFlight:
     """One message of the client's until it is handled: what the SDK calls a dispatch context.
 
     Args:

@@ -1,0 +1,73 @@
+"""`hud-mcp taskset import-inspect`: a data set of Inspect as a taskset."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from hud_mcp.cli.output import cell, make_console
+from hud_mcp.errors import HudMcpError
+from hud_mcp.loading.importers.inspect_sets import FIELDS, SCORERS, InspectChoice, read_inspect
+from hud_mcp.loading.importers.letters import LOCATIONS
+from hud_mcp.loading.importers.rows import count
+from hud_mcp.taskset import Taskset
+
+__all__ = ["command"]
+
+
+@click.command("import-inspect")
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@click.option("--scorer", type=click.Choice(SCORERS), default="match", show_default=True)
+@click.option(
+    "--field",
+    "fields",
+    multiple=True,
+    metavar="FIELD=COLUMN",
+    help=f"What the records call a field of a sample: {', '.join(FIELDS)}.",
+)
+@click.option("--metadata", multiple=True, metavar="COLUMN", help="A column that is metadata.")
+@click.option("--location", type=click.Choice(LOCATIONS), default="end", help="Of match.")
+@click.option("--numeric", is_flag=True, help="Of match: compare numbers as numbers.")
+@click.option("--case", is_flag=True, help="Of match and includes: case counts.")
+@click.option("--several", is_flag=True, help="Of choice: more than one may be right.")
+@click.option("--gym", default="qa", show_default=True, help="The environment of the rows.")
+@click.option(
+    "--output", "-o", type=click.Path(path_type=Path, dir_okay=False), help="Where to write it."
+)
+def command(file: Path, **options: Any) -> None:
+    """Import a data set of Inspect: a .json, .jsonl or .csv FILE of samples.
+
+    Each sample becomes a question, which Inspect's own scorer grades.
+    """
+    choice = InspectChoice(
+        scorer=options["scorer"],
+        fields=_read_fields(options["fields"]),
+        metadata=options["metadata"],
+        location=options["location"],
+        numeric=options["numeric"],
+        ignore_case=not options["case"],
+        several=options["several"],
+        gym=options["gym"],
+    )
+    tasks = Taskset(read_inspect(file, choice), name=file.stem)
+    path: Path = options["output"] or Path(f"{file.stem}-tasks.jsonl")
+    tasks.to_file(path)
+    counted = count(tasks)
+    console = make_console()
+    console.print(cell(f"{counted.rows} rows, {counted.runnable} runnable here."))
+    for why, number in counted.reasons.items():
+        console.print(cell(f"  {number}  {why}"), soft_wrap=True)
+    console.print(cell(f"Written to {path}"), soft_wrap=True)
+
+
+def _read_fields(given: tuple[str, ...]) -> dict[str, str]:
+    """What fields are called in the records.
+
+    Raises:
+        HudMcpError: One is not written so.
+    """
+    pairs = [each.partition("=") for each in given]
+    for name, equals, column in pairs:
+        if not (name and equals and column):
+            raise HudMcpError(f"--field {name}: write FIELD=COLUMN, such as input=question.")
+    return {name: column for name, _, column in pairs}

@@ -1,0 +1,155 @@
+"""Inspect's scorers `match`, `includes` and `choice`, by their published rules.
+
+The rules are those of `inspect_ai.scorer` (MIT, github.com/UKGovernmentBEIS/inspect_ai), with what
+is odd in them, so that scores can be compared.
+"""
+
+import math
+import re
+import string
+import unicodedata
+from collections.abc import Iterable, Sequence
+
+from hud_mcp.loading.importers.letters import Location, letter_of
+
+__all__ = ["choice", "includes", "match"]
+
+_SIGNS = re.compile(r"[$,£€*_]")
+_ESCAPED = re.compile(r"\\([$,£€*_])")
+_FULL_STOP = re.compile(r"\.(?=\s|$|\D)")
+_AROUND = string.whitespace + string.punctuation
+_ANSWER_LINE = re.compile(r"(?im)^ANSWER\s*:\s*([A-Za-z\d ,]+)\s*(?:$|\n|\.)")
+_ANSWER = re.compile(r"(?i)ANSWER\s*:\s*([A-Za-z\d ,]+)(?:\W|$)")
+
+
+def match(
+    answer: str | None,
+    targets: Iterable[str],
+    *,
+    location: Location = "end",
+    ignore_case: bool = True,
+    numeric: bool = False,
+) -> float:
+    """1.0 where an answer begins or ends with a target, has it anywhere, or is exactly it.
+
+    Space and punctuation around both do not count. A fraction sign and the minus of print are
+    numbers too; numerals in words of other scripts are not, as they are for Inspect.
+
+    Args:
+        answer: What was submitted; None is nothing.
+        targets: Any one of them.
+        location: Where it has to be.
+        ignore_case: Whether case does not count.
+        numeric: Whether a target that is a number is compared as a number, of five digits, with
+            the first number, the last one, any, or the whole answer. Currencies and thousands
+            separators do not count; a per cent sign does.
+    """
+    given = answer or ""
+    return float(
+        any(
+            _matches(
+                given.strip(), each.strip(), location, ignore_case=ignore_case, numeric=numeric
+            )
+            for each in targets
+        )
+    )
+
+
+def includes(answer: str | None, targets: Iterable[str], *, ignore_case: bool = True) -> float:
+    """1.0 where a target occurs in an answer.
+
+    Args:
+        answer: What was submitted; None is nothing.
+        targets: Any one of them.
+        ignore_case: Whether case does not count.
+    """
+    given = answer or ""
+    if ignore_case:
+        return float(any(each.casefold() in given.casefold() for each in targets))
+    return float(any(each in given for each in targets))
+
+
+def choice(answer: str | None, target: str, count: int, *, several: bool = False) -> float:
+    """1.0 where an answer's last `ANSWER: …` names exactly the right choices.
+
+    Args:
+        answer: What was submitted; None is nothing.
+        target: The letters of the right ones, such as `B` or `A,C`.
+        count: How many choices there are.
+        several: Whether more than one may be named.
+    """
+    known = [letter_of(index) for index in range(count)]
+    wanted = {each.upper() for each in target if each not in ", "}
+    found = _ANSWER_LINE.findall(answer or "") or _ANSWER.findall(answer or "")
+    if not found:
+        return 0.0
+    named = found[-1].strip().rstrip(".").upper()
+    return float(_named(named, known, several=several) == wanted)
+
+
+def _named(text: str, known: Sequence[str], *, several: bool) -> set[str]:
+    """The choices that a text names; none where it names what is none."""
+    if not several:
+        parts = [each for each in text.split(",") if each]
+        return set(parts) if len(parts) == 1 and parts[0] in known else set()
+    plain = text.replace(" AND ", ",").replace(" ", "")
+    for named in ({each for each in plain.split(",") if each}, set(plain)):
+        if named <= set(known):
+            return named
+    return set()
+
+
+def _matches(
+    given: str, wanted: str, location: Location, *, ignore_case: bool, numeric: bool
+) -> bool:
+    if ignore_case:
+        given, wanted = given.casefold(), wanted.casefold()
+    if numeric:
+        wanted = _plain(wanted)
+        if (number := _number(wanted)) is not None:
+            return _same_number(_plain(given), number, location)
+    given, wanted = given.strip(_AROUND), wanted.strip(_AROUND)
+    if location == "begin":
+        return given.startswith(wanted)
+    if location == "end":
+        return given.endswith(wanted)
+    return given == wanted if location == "exact" else wanted in given
+
+
+def _same_number(given: str, wanted: float, location: Location) -> bool:
+    if location == "exact":
+        found = [_number(given)]
+    else:
+        found = [number for word in given.split() if (number := _number(word)) is not None]
+    if location == "begin":
+        found = found[:1]
+    elif location == "end":
+        found = found[-1:]
+    return any(each is not None and f"{each:.5g}" == f"{wanted:.5g}" for each in found)
+
+
+def _plain(text: str) -> str:
+    """A text without what is written around numbers."""
+    return _FULL_STOP.sub("", _SIGNS.sub("", _ESCAPED.sub(r"\1", text)))
+
+
+def _number(text: str) -> float | None:
+    """A finite number, or None."""
+    text = text.replace("\u2212", "-")
+    try:
+        found = float(text)
+    except ValueError:
+        return _with_fraction(text)
+    return found if math.isfinite(found) else None
+
+
+def _with_fraction(text: str) -> float | None:
+    """A number that ends with a fraction sign, such as `2½`, or None."""
+    whole, last = text[:-1], text[-1:]
+    if not last or unicodedata.category(last) != "No" or not re.fullmatch(r"-?\d*", whole):
+        return None
+    part = unicodedata.numeric(last)
+    if not 0 < part < 1:
+        return None
+    size = float(whole.removeprefix("-") or 0) + part
+    return -size if whole.startswith("-") else size

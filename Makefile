@@ -73,6 +73,7 @@ bench: $(STAMP)
 	$(BIN)/python benchmarks/stepping.py
 	$(BIN)/python benchmarks/contexts.py
 	$(BIN)/python benchmarks/tasksets.py
+	$(BIN)/python benchmarks/job_figures.py
 	$(BIN)/python benchmarks/tunnel.py
 	@if [ -x .venv-hud/bin/python ]; then \
 	  $(BIN)/python benchmarks/channel.py --hud-python .venv-hud/bin/python; \

@@ -60,7 +60,7 @@ MAX_FRAME_BYTES = 64 * 1024 * 1024
 TIMED = (
     ("open a page", "hud_mcp.worlds.browser.reserve", "Reserve.take"),
     ("goto", "hud_mcp.worlds.browser.world", "BrowserWorld.goto"),
-    ("its navigation", "hud_mcp.worlds.browser.commands", "Commands.visit"),
+    ("its navigation", "hud_mcp.worlds.browser.commands", "Commands.load"),
     ("an action", "hud_mcp.worlds.browser.world", "BrowserWorld.act"),
     ("settling", "hud_mcp.worlds.browser.world", "wait_until_idle"),
     ("text", "hud_mcp.worlds.browser.view", "read_page"),

@@ -11,16 +11,22 @@ env = Environment("agentbench-os", version="0.1.0", world=Shell(parts=PARTS, env
 
 @env.function(use="evaluate")
 async def agentbench_check(
-    shell: ShellWorld, answer: Answer[str], scripts: list[list[str]]
+    shell: ShellWorld,
+    answer: Answer[str],
+    scripts: list[list[str]],
+    prepared: list[str] | None = None,
 ) -> float:
-    """1.0 where every script exits 0, in a copy of the folder in which no agent has been.
+    """1.0 where every script exits 0, in a place in which no agent has been.
 
     A script is its language and its text. It is given the answer, and then what those before it
-    printed.
+    printed. The place has a copy of what the agent left; or, for a question, what the lines of
+    `prepared` make anew: an agent that changed what it was asked about changes no answer.
     """
     given = [answer.raw]
     copied = {".": ".", **{f"root/{name}": f"root/{name}" for name in STARTUP}}
-    async with shell.verifier(copy=copied) as clean:
+    async with shell.verifier(copy=copied if prepared is None else ()) as clean:
+        for line in prepared or ():
+            await clean.run(line)
         for language, code in scripts:
             command = (
                 ["python3", "-c", code, *given]

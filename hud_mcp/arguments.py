@@ -40,6 +40,10 @@ _KINDS: tuple[tuple[type, str], ...] = (
 """What JSON calls a value; a boolean is an integer to Python, so it comes first."""
 
 
+_EXACT = 2**53
+"""Whole numbers below it are the same to every reader of JSON."""
+
+
 class Arguments:
     """The parameters of one author's function.
 
@@ -85,6 +89,7 @@ class Arguments:
         self.names = tuple(fields)
         self.defaults: dict[str, Any] = {}
         self._model = self._build(fields)
+        self._plain = _plain_kinds(fields)
 
     @property
     def schema(self) -> dict[str, Any]:
@@ -102,6 +107,8 @@ class Arguments:
         Raises:
             InvalidTask: Naming each wrong argument, what came, and what was expected.
         """
+        if self._plain is not None and (found := self._plain.read(given)) is not None:
+            return found
         try:
             plain = to_jsonable_python(dict(given))
             raw = orjson.dumps(plain)
@@ -229,6 +236,45 @@ class Arguments:
                 expected = error["msg"].removeprefix("Input ").strip()
                 parts.append(f"argument {path!r} {expected}, got {clip_value(error['input'])}")
         return f"{self.noun}: " + "; ".join(parts) + "."
+
+
+class _PlainKinds:
+    """Arguments that are plain texts, whole numbers and flags: nothing of them is converted.
+
+    Args:
+        declared: The kind of each, with its default.
+    """
+
+    def __init__(self, declared: Mapping[str, tuple[type, Any]]) -> None:
+        self._kinds = {name: kind for name, (kind, _) in declared.items()}
+        empty = inspect.Parameter.empty
+        self._defaults = {n: default for n, (_, default) in declared.items() if default != empty}
+
+    def read(self, given: Mapping[str, Any]) -> dict[str, Any] | None:
+        """What the function is called with; None where that is for the whole check to say."""
+        for name, value in given.items():
+            kind = self._kinds.get(name)
+            if kind is None or type(value) is not kind or not _fits(value):
+                return None
+        found = {**self._defaults, **given}
+        if len(found) != len(self._kinds):
+            return None
+        return {name: found[name] for name in self._kinds}
+
+
+def _fits(value: Any) -> bool:
+    """Whether JSON has a value of a plain kind, whoever reads it."""
+    return value.isascii() if isinstance(value, str) else -_EXACT < value < _EXACT
+
+
+def _plain_kinds(fields: Mapping[str, tuple[Any, Any]]) -> _PlainKinds | None:
+    """The arguments of a function, if all of them are plain and nothing more is said of them."""
+    for hint, default in fields.values():
+        if hint not in (str, int, bool):
+            return None
+        if default is not inspect.Parameter.empty and type(default) is not hint:
+            return None
+    return _PlainKinds(fields)
 
 
 def source_line(function: Callable[..., Any]) -> str:

@@ -108,6 +108,6 @@ class ContextSpace:
         Raises:
             InvalidContext: Naming every feature that is unknown or out of bounds.
         """
-        if wrong := self.problems(context):
+        if context and (wrong := self.problems(context)):
             raise InvalidContext("Invalid context: " + "; ".join(wrong) + ".")
         return {**self.default, **context}

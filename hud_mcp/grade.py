@@ -125,6 +125,8 @@ def _checked(grade: Grade, where: str) -> Grade:
     if grade.is_error:
         said = f" It says: {grade.content}" if grade.content else ""
         raise GradingFailed(f"{where}: the grade says itself that the grading failed.{said}")
+    if not grade.subscores:
+        return grade
     try:
         parts = tuple(_as_json(part) for part in grade.subscores)
         return grade.model_copy(update={"subscores": parts})

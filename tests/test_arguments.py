@@ -387,3 +387,32 @@ def test_arguments_that_are_nested_too_deeply_are_refused(depth: int) -> None:
         deep = [deep]
     with pytest.raises(InvalidTask, match="arguments are JSON values"):
         arguments(template).parse({"word": deep})
+
+
+@pytest.mark.parametrize(
+    ("given", "read"),
+    [
+        ({"word": "tea"}, {"word": "tea", "count": 2, "hot": True}),
+        ({"word": "thé", "count": 2**60}, {"word": "thé", "count": 2**60, "hot": True}),
+        ({"hot": False, "word": ""}, {"word": "", "count": 2, "hot": False}),
+        ({"word": 3}, "argument 'word' should be a valid string, got 3 (integer)"),
+        ({"word": "tea", "count": True}, "argument 'count' should be a valid integer, got True"),
+        ({"word": "tea", "hot": 1}, "argument 'hot' should be a valid boolean, got 1 (integer)"),
+        ({"word": "tea", "cold": 1}, "there is no argument 'cold'. It takes: word, count, hot"),
+        ({"count": 1}, "argument 'word' is required"),
+        ({"word": "\ud800"}, "arguments are JSON values"),
+    ],
+)
+def test_plain_arguments_are_read_as_all_others(given: dict[str, Any], read: Any) -> None:
+    """Texts, whole numbers and flags take a short way; what is wrong is told as ever."""
+
+    def make(word: str, count: int = 2, hot: bool = True) -> None:  # noqa: FBT001, FBT002  # arguments
+        del word, count, hot
+
+    arguments = Arguments(make, noun="tool 'make'")
+    if isinstance(read, dict):
+        assert list(arguments.parse(given).items()) == list(read.items())
+        return
+    with pytest.raises(InvalidTask) as caught:
+        arguments.parse(given)
+    assert read in str(caught.value)

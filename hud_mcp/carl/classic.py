@@ -195,16 +195,16 @@ def _draw_car_start(env: Any) -> np.ndarray:
 
 
 def _car_space(contexts: Mapping[Any, Context]) -> spaces.Space[Any]:
-    def reach(low: str, high: str) -> tuple[float, float]:
+    def span(low: str, high: str) -> tuple[float, float]:
         values = [float(c[name]) for c in contexts.values() for name in (low, high)]
         return min(values), max(values)
 
     speed = max(float(c["max_speed"]) for c in contexts.values())
     travel, start = (
-        reach("min_position", "max_position"),
-        reach("min_position_start", "max_position_start"),
+        span("min_position", "max_position"),
+        span("min_position_start", "max_position_start"),
     )
-    begin = reach("min_velocity_start", "max_velocity_start")
+    begin = span("min_velocity_start", "max_velocity_start")
     low = [min(travel[0], start[0]), min(-speed, begin[0])]
     high = [max(travel[1], start[1]), max(speed, begin[1])]
     return spaces.Box(np.array(low, np.float32), np.array(high, np.float32), dtype=np.float32)

@@ -1,14 +1,13 @@
 """One HUD session: which task it holds, and which connection speaks for it."""
 
+import asyncio
 import hashlib
-import secrets
 import time
 from typing import Protocol
 
-import anyio
-
 from hud_mcp.grade import Outcome
 from hud_mcp.record.trajectory import Receipt
+from hud_mcp.session.random_hex import random_hex
 from hud_mcp.session.session import Session
 
 __all__ = ["PRINCIPAL", "HudSession", "Speaker", "new_session_id", "task_session_id"]
@@ -46,7 +45,7 @@ class HudSession:
         self, session_id: str, *, count: int = 0, task: str | Receipt | None = None
     ) -> None:
         self.id = session_id
-        self.starting = anyio.Lock(fast_acquire=True)
+        self.starting = asyncio.Lock()
         self._speaker: Speaker | None = None
         self._count = count
         self._session: Session | None = None
@@ -162,7 +161,7 @@ class HudSession:
 
 def new_session_id() -> str:
     """A HUD session's id: 128 random bits."""
-    return f"sess-{secrets.token_hex(16)}"
+    return f"sess-{random_hex(16)}"
 
 
 def task_session_id(session_id: str, number: int) -> str:

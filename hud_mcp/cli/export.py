@@ -72,7 +72,7 @@ async def _export(source_id: str, kind: str, out: Path | None, options: dict[str
         if out is not None and not out.name:
             raise HudMcpError(f"--out {out}: name what is to be written there, as in {out}/job.")
         selection = await select(store, source_id)
-        path = out or Path(f"{selection.id}{_ending(kind, whole_job=selection.whole_job)}")
+        path = out or Path(f"{selection.id}{_suffix(kind, whole_job=selection.whole_job)}")
         with _progress() as progress:
             bar = progress.add_task(f"exporting as {kind}", total=None)
             show: Callable[[int, int], None] = lambda done, total: progress.update(  # noqa: E731
@@ -135,7 +135,7 @@ async def _until_signalled(work: Callable[[], Awaitable[ExportSummary]]) -> Expo
     return done[0]
 
 
-def _ending(kind: str, *, whole_job: bool) -> str:
+def _suffix(kind: str, *, whole_job: bool) -> str:
     if kind == "gif":
         return "-gif" if whole_job else ".gif"
     return _ENDINGS[kind]

@@ -53,7 +53,7 @@ class Registry:
         self._pages: asyncio.Task[None] | None = None
         self._base: str | None = None
         self._timer: asyncio.TimerHandle | None = None
-        self._ending: asyncio.Task[None] | None = None
+        self._closing: asyncio.Task[None] | None = None
 
     async def take(self) -> None:
         """Count one more user; from the first on, the loop ends it if nobody else does."""
@@ -89,7 +89,7 @@ class Registry:
 
     def _end(self) -> None:
         self.closed = True
-        self._ending = asyncio.get_running_loop().create_task(self._lives.aclose())
+        self._closing = asyncio.get_running_loop().create_task(self._lives.aclose())
 
     def _serve_pages(self) -> str:
         listener = listen(LOOPBACK, 0)

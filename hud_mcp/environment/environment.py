@@ -331,6 +331,8 @@ class Environment(Declarations):
             InvalidContext: Naming every feature that is unknown or out of bounds.
         """
         filled = self.context_space.fill(context)
+        if not filled:
+            return filled
         names = {feature.name for feature in self.world.context_space.features}
         return {name: value for name, value in filled.items() if name in names}
 

@@ -231,7 +231,7 @@ class Job(Value):
         job._place = store  # noqa: SLF001  # its own
         return job
 
-    def note_error(
+    def set_error(
         self, task_id: str, kind: str, error: str | BaseException, *, step: int | None = None
     ) -> None:
         """Add a row to `errors`; `save` records it.

@@ -237,7 +237,7 @@ class _Runner:
     def _note(
         self, task: Task, kind: str, error: str | Exception, *, step: int | None = None
     ) -> None:
-        self._job.note_error(task.id, kind, error, step=step)
+        self._job.set_error(task.id, kind, error, step=step)
         logger.warning("%s: %s: %s", task.id, kind, error)
 
 

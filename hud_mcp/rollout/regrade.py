@@ -24,7 +24,7 @@ from hud_mcp.record.trajectory import (
     utc_now,
 )
 from hud_mcp.record.values import BEHIND
-from hud_mcp.session.deaths import kept
+from hud_mcp.session.deaths import standing
 from hud_mcp.session.measuring import FINAL_RESPONSE
 from hud_mcp.session.receipts import digest
 from hud_mcp.session.registry import Sessions
@@ -266,7 +266,7 @@ def _answer_alone(step: TrajectoryStep) -> TrajectoryStep:
 
 def _why_not(environment: Environment, stored: StoredSession) -> str | None:
     """Why a world cannot be brought to where its record ends; None where that may be tried."""
-    steps = kept(stored.trajectory.steps)
+    steps = standing(stored.trajectory.steps)
     acted = [step for step in steps if step.kind != "response"]
     tools = [str(step.actions[0].get("tool")) for step in steps if step.kind == "tool"]
     once = [name for name in tools if name in environment.tools and not _replays(environment, name)]

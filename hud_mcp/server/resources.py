@@ -100,7 +100,7 @@ class Resources:
 
     def complete(self, typed: str, caller: Caller) -> list[str]:
         """The caller's own session ids that begin with what was typed."""
-        return [s.id for s in self._sessions.held(caller) if s.id.startswith(typed)]
+        return [s.id for s in self._sessions.living_of(caller) if s.id.startswith(typed)]
 
     async def _of_session(
         self, uri: str, session_id: str, what: str, caller: Caller

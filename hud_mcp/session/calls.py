@@ -231,7 +231,7 @@ class SessionCalls(SessionView):
             raise AlreadyAnswered(self._already_answered())
 
     @asynccontextmanager
-    async def reach(self, protocol: str, what: Mapping[str, Any]) -> AsyncGenerator[Access]:
+    async def direct_access(self, protocol: str, what: Mapping[str, Any]) -> AsyncGenerator[Access]:
         """Use the session's live world directly, while the block runs.
 
         A world that is being resumed is waited for.
@@ -253,12 +253,12 @@ class SessionCalls(SessionView):
         async with access(self._core.life.direct, self, protocol, what) as one:
             yield one
 
-    def reachable_world(self) -> World:
-        """The live world, to be looked at alone; `reach` is for whoever acts in it.
+    def direct_world(self) -> World:
+        """The live world, to be looked at alone; `direct_access` is for whoever acts in it.
 
         Raises:
-            SessionBusy, SessionEnded, AlreadyAnswered: As for `reach`; SessionBusy also while it
-                is being resumed, for which `back` waits.
+            SessionBusy, SessionEnded, AlreadyAnswered: As for `direct_access`; SessionBusy also
+                while it is being resumed, for which `back` waits.
         """
         self._refuse_direct()
         return self._core.life.world.live

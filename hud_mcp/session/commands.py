@@ -37,7 +37,7 @@ class CallCutOff(HudMcpError):
 class _Command:
     run: Callable[[], Awaitable[Any]]
     limit_s: float
-    finished: anyio.Event = field(default_factory=anyio.Event)
+    finished: asyncio.Event = field(default_factory=asyncio.Event)
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
     result: Any = None
     error: BaseException | None = None
@@ -64,27 +64,27 @@ class Commands:
         self._context: contextvars.Context | None = None
         self._task: asyncio.Task[None] | None = None
         self._performs = False
-        self._is_held = False
+        self._is_paused = False
         self._calls = 0
 
     @property
     def count(self) -> int:
         """How many calls wait or run."""
-        return self._calls + self._is_held
+        return self._calls + self._is_paused
 
     @property
     def is_idle(self) -> bool:
         """Whether a call would be performed at once, with none before it."""
-        waits = self._queue or self._task is not None or self._is_held
+        waits = self._queue or self._task is not None or self._is_paused
         return self._performs and not waits
 
-    def hold(self) -> None:
+    def pause(self) -> None:
         """Perform none for now: the caller does what needs no task, in its own turn."""
-        self._is_held = True
+        self._is_paused = True
 
     def release(self) -> None:
         """Go on with those that have come meanwhile."""
-        self._is_held = False
+        self._is_paused = False
         self._go_on()
 
     def start(self) -> None:
@@ -94,7 +94,7 @@ class Commands:
 
     def _go_on(self) -> None:
         """See to it that a task performs what waits."""
-        if self._performs and self._queue and self._task is None and not self._is_held:
+        if self._performs and self._queue and self._task is None and not self._is_paused:
             self._task = asyncio.get_running_loop().create_task(
                 self._work(), name=f"commands {self._name}", context=self._clean()
             )
@@ -148,7 +148,7 @@ class Commands:
 
         If the caller is cancelled, so is the call, where it waits.
         """
-        self.hold()
+        self.pause()
         try:
             return await _in_context(self._clean(), run())
         except EnvironmentFailed:

@@ -11,8 +11,6 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TypeVar
 
-import anyio
-
 from hud_mcp.errors import HudMcpError, SessionBusy, SessionTaken, StoreFailed, WorldDied
 from hud_mcp.grade import Outcome
 from hud_mcp.record.trajectory import Receipt
@@ -82,7 +80,7 @@ class Core:
         self.prompt: Prompt | None = None
         self.failure: HudMcpError | None = None
         self.touched_s = time.monotonic()
-        self.ended = anyio.Event()
+        self.ended = asyncio.Event()
         self._store = store
         self._shared = shared
         self._stored = stored

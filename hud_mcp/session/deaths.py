@@ -13,7 +13,7 @@ from hud_mcp.record.values import UNDONE, TrajectoryStep
 
 __all__ = [
     "DiedAgain",
-    "kept",
+    "standing",
     "trail",
     "whose_doing",
 ]
@@ -26,7 +26,7 @@ class DiedAgain(EnvironmentFailed):
     """A world died as the last action of its record was repeated."""
 
 
-def kept(steps: Sequence[TrajectoryStep]) -> list[TrajectoryStep]:
+def standing(steps: Sequence[TrajectoryStep]) -> list[TrajectoryStep]:
     """The steps that stand: those that no death of the world has undone."""
     return [step for step in steps if not step.undone]
 

@@ -7,7 +7,6 @@ that finds a record still behind does not grade: the agent's work would be missi
 
 import asyncio
 import time
-from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from datetime import datetime
@@ -26,7 +25,7 @@ from hud_mcp.session.journal import Journal
 from hud_mcp.session.live_world import LiveWorld
 from hud_mcp.world import World
 
-__all__ = ["Access", "DirectAccess", "Reachable", "access"]
+__all__ = ["Access", "DirectAccess", "DirectlyUsed", "access"]
 
 _QUICK_S = 0.5
 """The end of an access waits for its snapshot where the last one took no longer than this."""
@@ -35,10 +34,10 @@ _QUIET = 2.0
 _WORDS_CHARS = 200
 
 
-class Reachable(Protocol):
+class DirectlyUsed(Protocol):
     """A session whose world is used directly."""
 
-    def reachable_world(self) -> World:
+    def direct_world(self) -> World:
         """The world, while it may be used; else it raises."""
         ...
 
@@ -58,7 +57,7 @@ class Access:
         what: What is done, for the record.
     """
 
-    def __init__(self, session: Reachable, protocol: str, what: Mapping[str, Any]) -> None:
+    def __init__(self, session: DirectlyUsed, protocol: str, what: Mapping[str, Any]) -> None:
         self.protocol = protocol
         self.draft = Draft("direct", [{"tool": protocol, "args": dict(what)}])
         self._session = session
@@ -70,7 +69,7 @@ class Access:
         Raises:
             SessionEnded, AlreadyAnswered: It may not be used any more.
         """
-        return self._session.reachable_world()
+        return self._session.direct_world()
 
     def tell(self, text: str, **info: Any) -> None:
         """Say what came of it, for the record."""
@@ -121,7 +120,7 @@ class DirectAccess:
         self._begun = 0
         self._snapshot_s = 0.0
         self._timer: asyncio.TimerHandle | None = None
-        self._counts: Counter[str] = Counter()
+        self._counts: dict[str, int] = {}
         self._last: datetime | None = None
         self._closed = False
 
@@ -148,16 +147,16 @@ class DirectAccess:
             last = f", the last time until {self._last:%H:%M:%S} UTC" if self._last else ""
             self._log(f"its agent used its world directly over {protocol}, {times}{last}")
 
-    def enter(self, one: Access) -> None:
+    def add(self, one: Access) -> None:
         """Count one as under way."""
         self._open.add(one)
         self._begun += 1
 
-    def leave(self, one: Access) -> None:
+    def remove(self, one: Access) -> None:
         """Count one as over."""
         self._open.discard(one)
 
-    async def begin(self, one: Access, session: Reachable) -> None:
+    async def begin(self, one: Access, session: DirectlyUsed) -> None:
         """Make durable, before anything is done, that the record falls behind."""
         self._world.note_direct()
         self._stop_timer()
@@ -166,14 +165,14 @@ class DirectAccess:
             await session.enqueue(fall_behind, self.limit_s, detached=True)
         one.draft.do(1)
 
-    async def end(self, one: Access, session: Reachable) -> None:
+    async def end(self, one: Access, session: DirectlyUsed) -> None:
         """Record what was done, with a snapshot where one can be had at once."""
         if self._closed:
             return
-        self._counts[one.protocol] += 1
+        self._counts[one.protocol] = self._counts.get(one.protocol, 0) + 1
         self._last = utc_now()
         try:
-            session.reachable_world()
+            session.direct_world()
             record = partial(self._record, one, session)
             await session.enqueue(record, 2 * self.limit_s, detached=True)
         except (StoreFailed, EnvironmentFailed):
@@ -203,16 +202,16 @@ class DirectAccess:
         if data is not None:
             await self._journal.catch_up(data)
 
-    async def _fall_behind(self, one: Access, session: Reachable) -> None:
-        session.reachable_world()
+    async def _fall_behind(self, one: Access, session: DirectlyUsed) -> None:
+        session.direct_world()
         if self._journal.is_behind:  # another one that began at the same time has seen to it
             return
         if not self._counts:
             self._log(f"its agent begins to use its world directly, over {one.protocol}")
         await self._journal.fall_behind()
 
-    async def _record(self, one: Access, session: Reachable) -> None:
-        session.reachable_world()
+    async def _record(self, one: Access, session: DirectlyUsed) -> None:
+        session.direct_world()
         try:
             if self._snapshot_s <= _QUICK_S:
                 one.draft.keep(await self.take())
@@ -229,7 +228,7 @@ class DirectAccess:
 
 @asynccontextmanager
 async def access(
-    direct: DirectAccess, session: Reachable, protocol: str, what: Mapping[str, Any]
+    direct: DirectAccess, session: DirectlyUsed, protocol: str, what: Mapping[str, Any]
 ) -> AsyncGenerator[Access]:
     """Use a session's world while the body runs; its end is durable when this returns.
 
@@ -246,8 +245,8 @@ async def access(
     If the body is cancelled, what it had done is recorded.
     """
     one = Access(session, protocol, what)
-    session.reachable_world()
-    direct.enter(one)
+    session.direct_world()
+    direct.add(one)
     try:
         await direct.begin(one, session)
         yield one
@@ -258,7 +257,7 @@ async def access(
         one.draft.interrupt()
         raise
     finally:
-        direct.leave(one)
+        direct.remove(one)
         if one.draft.performed:
             with anyio.CancelScope(shield=True):
                 await direct.end(one, session)

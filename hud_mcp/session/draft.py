@@ -49,7 +49,7 @@ class Draft:
         self.terminated = False
         self.truncated = False
         self.scale = scale
-        self.look = {} if look is None else look.model_dump(mode="json", exclude_defaults=True)
+        self.look = _told(look)
         self.delivered_image = False
         self.interrupted = False
         self.answers = False
@@ -168,9 +168,19 @@ class Draft:
             reward=self.reward,
             terminated=self.terminated,
             truncated=self.truncated,
-            info=to_jsonable_python(info, fallback=str),
+            info=to_jsonable_python(info, fallback=str) if info else {},
             error=self.error,
             notes=tuple(self.notes),
             started_at=self.started_at,
             ended_at=utc_now(),
         )
+
+
+_PLAIN = Look()
+
+
+def _told(look: Look | None) -> dict[str, Any]:
+    """What of a look is not as by default."""
+    if look is None or look == _PLAIN:
+        return {}
+    return look.model_dump(mode="json", exclude_defaults=True)

@@ -91,7 +91,7 @@ class SessionFactory:
         )
         if session_id is not None and session.secret_digest in self._roster:
             raise IdTaken("Another session has this id; nothing was recorded.")
-        self._enter(session)
+        self._add(session)
         return session
 
     def make_again(
@@ -111,9 +111,9 @@ class SessionFactory:
             local_hosts=self._local_hosts,
             program=self._reaper.watch(),
         )
-        self._enter(session)
+        self._add(session)
         return session
 
-    def _enter(self, session: Session) -> None:
-        self._roster.enter(session)
+    def _add(self, session: Session) -> None:
+        self._roster.add(session)
         self._shared.contention.start()

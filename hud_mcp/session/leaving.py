@@ -99,10 +99,10 @@ async def _leave(session: Session) -> None:
         return
     with anyio.move_on_after(_FINISH_S):
         await session.catch_up()
-    await session.finish(_ending_of(session), abort=True)
+    await session.finish(_end_of(session), abort=True)
 
 
-def _ending_of(session: Session) -> SessionEnd:
+def _end_of(session: Session) -> SessionEnd:
     """How a session ends here whose server stops."""
     if session.provisional:
         told = "The server was stopped before anybody acted on it."

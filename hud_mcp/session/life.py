@@ -232,7 +232,7 @@ class Life:
 
     def submit_at_once(self, answer: str) -> "asyncio.Future[None]":
         """Submit an answer that needs no task; raises and returns as `Answers.submit_at_once`."""
-        self.commands.hold()
+        self.commands.pause()
         try:
             submitted = self.answers.submit_at_once(answer)
         except BaseException:

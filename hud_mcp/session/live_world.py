@@ -17,7 +17,7 @@ from hud_mcp.clipping import clip_text
 from hud_mcp.environment import Environment
 from hud_mcp.errors import EnvironmentFailed, HudMcpError, SessionEnded
 from hud_mcp.observation import Look, Observation, Screenshot, fit_screenshot
-from hud_mcp.session.deaths import kept
+from hud_mcp.session.deaths import standing
 from hud_mcp.session.durability import Durability
 from hud_mcp.session.pointer import Pointer, aimed
 from hud_mcp.session.replay import can_resume, rebuild
@@ -289,20 +289,20 @@ class LiveWorld:
         except EnvironmentFailed as exc:
             if not isinstance(world, Mortal) or world.died is not None:
                 raise
-            self._note_failure(after, str(exc))
+            self._take_failure(after, str(exc))
             return None
         except HudMcpError as exc:
-            self._note_failure(after, str(exc))
+            self._take_failure(after, str(exc))
             return None
         except Exception as exc:  # whatever an author's world raises: only durability is lost
             logger.exception("a world's snapshot failed")
-            self._note_failure(after, f"{type(exc).__name__}: {exc}.")
+            self._take_failure(after, f"{type(exc).__name__}: {exc}.")
             return None
         left_out = world.left_out if isinstance(world, RestorableInPart) else ()
         self._durability.leave_out(after, left_out)
         return data
 
-    def _note_failure(self, after: int, why: str) -> None:
+    def _take_failure(self, after: int, why: str) -> None:
         self._durability.fail(after, why)
         self._log(f"no snapshot after step {after}: {why}")
 
@@ -337,7 +337,7 @@ class LiveWorld:
             WorldLost: It cannot be.
             EnvironmentFailed: The world broke.
         """
-        steps = kept(stored.trajectory.steps)
+        steps = standing(stored.trajectory.steps)
         await rebuild(
             self.live,
             steps,

@@ -11,7 +11,7 @@ from hud_mcp.environment.calls import Measurement
 from hud_mcp.function import History
 from hud_mcp.grade import Cause, Grade, Outcome
 from hud_mcp.record.values import TARGETS, TrajectoryStep
-from hud_mcp.session.deaths import kept
+from hud_mcp.session.deaths import standing
 from hud_mcp.session.session_end import SessionEnd
 
 __all__ = ["BY_AGENT", "FINAL_RESPONSE", "Measuring"]
@@ -96,7 +96,7 @@ class Measuring:
 
     def restore(self, steps: Sequence[TrajectoryStep]) -> None:
         """Read it back from the record."""
-        for step in kept(steps):
+        for step in standing(steps):
             if step.kind == "reset":
                 self.forget()
             elif step.kind == "evaluate":

@@ -214,7 +214,7 @@ class Operations:
             if found.live_token is not None:
                 live = await self._live_page(found.live_token)
             if not found.is_over and found.state != "grading":
-                world = found.reachable_world()
+                world = found.direct_world()
                 if isinstance(world, Addressed):
                     told = await world.urls()
                     address, live = told.get("url"), told.get("live_url") or live

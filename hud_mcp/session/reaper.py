@@ -32,7 +32,7 @@ class Reaper:
         self._contention = contention
         self._limits = limits
         self._task: asyncio.Task[None] | None = None
-        self._endings: set[asyncio.Task[None]] = set()
+        self._ends: set[asyncio.Task[None]] = set()
         self._stopping = anyio.Event()
 
     def watch(self) -> "asyncio.Task[None]":
@@ -77,8 +77,8 @@ class Reaper:
     def _end(self, session: Session, end: SessionEnd) -> None:
         """Have a session end; one that was answered in this moment ends with its grade."""
         task = asyncio.get_running_loop().create_task(session.finish(end))
-        self._endings.add(task)
-        task.add_done_callback(self._endings.discard)
+        self._ends.add(task)
+        task.add_done_callback(self._ends.discard)
 
     def _expiry(self, session: Session) -> str | None:
         """Why a session expires now; None where it does not."""

@@ -69,7 +69,9 @@ def make_receipt(
 ) -> Receipt:
     """The receipt of a session that ends now."""
     grade = end.grade
-    info: dict[str, Any] = to_jsonable_python(grade.info, fallback=str) if grade else {}
+    info: dict[str, Any] = (
+        to_jsonable_python(grade.info, fallback=str) if grade and grade.info else {}
+    )
     return Receipt(
         trajectory=trajectory,
         environment=environment,

@@ -50,7 +50,7 @@ class Sessions:
     Attributes:
         environments, tasks, find_environment, environment_of, notes, mint: The catalogue's.
         roster: Who is here.
-        held, untouched: The roster's.
+        living_of, untouched: The roster's.
         here: The search's.
 
     Raises:
@@ -87,7 +87,7 @@ class Sessions:
         self._live_base: str | None = None
         self._lifecycle, self._shared, self.roster = Lifecycle(), Shared(), Roster()
         roster = self.roster
-        self.held, self.untouched = roster.held, roster.untouched
+        self.living_of, self.untouched = roster.living_of, roster.untouched
         self._capacity = Capacity(
             roster, store, self._lifecycle, limits=limits, tasks=self.tasks, tries=tries
         )

@@ -19,7 +19,7 @@ from hud_mcp.function import Function, Situation
 from hud_mcp.observation import Look
 from hud_mcp.record.trajectory import TrajectoryStep
 from hud_mcp.record.values import BEHIND
-from hud_mcp.session.deaths import DiedAgain, kept
+from hud_mcp.session.deaths import DiedAgain, standing
 from hud_mcp.session.measuring import FINAL_RESPONSE
 from hud_mcp.session.pointer import Pointer
 from hud_mcp.tool import Tool
@@ -88,7 +88,7 @@ async def rebuild(
         raise WorldLost(
             "its agent used its world directly, and there is no snapshot of what it did there last"
         )
-    steps = kept(steps)
+    steps = standing(steps)
     last = max((step.index for step in steps if step.changes_world), default=-1)
     if not steps:
         return

@@ -190,7 +190,7 @@ class Resumption:
         """
         reason = _changed(environment, stored)
         if reason is not None:
-            raise SessionEnded(ended_text(await self._end_held(stored, Outcome.LOST, reason)))
+            raise SessionEnded(ended_text(await self._end_stored(stored, Outcome.LOST, reason)))
         await self._capacity.make_room(environment, caller)
 
     async def _claim(self, trajectory_id: str) -> bool:
@@ -204,7 +204,7 @@ class Resumption:
             return True
         return False
 
-    async def _end_held(self, stored: StoredSession, outcome: Outcome, reason: str) -> Receipt:
+    async def _end_stored(self, stored: StoredSession, outcome: Outcome, reason: str) -> Receipt:
         """End a session that is this server's and whose world is not open."""
         cause = _who_left(stored) if outcome is Outcome.EXPIRED else None
         end = SessionEnd(outcome, error=reason, told=reason, cause=cause)
@@ -217,7 +217,7 @@ class Resumption:
         if not await self._store.claim_session(trajectory_id):
             raise SessionBusy("Another server process has resumed this session.")
         stored = await self._store.load_session(trajectory_id)
-        return await self._end_held(stored, outcome, reason)
+        return await self._end_stored(stored, outcome, reason)
 
 
 def _who_left(stored: StoredSession) -> Cause:

@@ -22,7 +22,7 @@ class Roster:
         self._failed: set[Session] = set()  # in starting; kept until they are closed
 
     def __iter__(self) -> Iterator[Session]:
-        """All of them, those that could not be started last; others may enter meanwhile."""
+        """All of them, those that could not be started last; others may come meanwhile."""
         return iter([*self._sessions.values(), *self._failed])
 
     def __len__(self) -> int:
@@ -33,7 +33,7 @@ class Roster:
         """Whether one has this digest."""
         return key in self._sessions
 
-    def enter(self, session: Session) -> None:
+    def add(self, session: Session) -> None:
         """Add one; it takes the place of one that was let go of."""
         self._sessions[session.secret_digest] = self._living[session.secret_digest] = session
 
@@ -62,7 +62,7 @@ class Roster:
         self._living = {key: s for key, s in self._living.items() if not s.is_over}
         return list(self._living.values())
 
-    def held(self, caller: Caller) -> list[Session]:
+    def living_of(self, caller: Caller) -> list[Session]:
         """The sessions that this caller can be recognised to have started and that live."""
         return [
             s
@@ -72,7 +72,7 @@ class Roster:
 
     def untouched(self, task: Task, caller: Caller) -> Session | None:
         """A session of this caller for the same task that nobody has acted on, or None."""
-        for session in self.held(caller):
+        for session in self.living_of(caller):
             if session.provisional and session.is_open and session.task == task:
                 return session
         return None

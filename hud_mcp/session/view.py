@@ -1,8 +1,7 @@
 """What is told of a session: what it is made of, what it is doing, how it ended."""
 
+import asyncio
 from datetime import datetime
-
-import anyio
 
 from hud_mcp.environment import Environment
 from hud_mcp.errors import NoScreen
@@ -112,7 +111,7 @@ class SessionView:
         return self._core.state.told
 
     @property
-    def ended(self) -> anyio.Event:
+    def ended(self) -> asyncio.Event:
         """Set once its end may be read."""
         return self._core.ended
 

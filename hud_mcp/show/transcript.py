@@ -89,7 +89,7 @@ def transcript(record: Record, *, full: bool = False) -> Iterator[Line]:
         record: What to show; it may still go on, and have no steps.
         full: Whether long texts are shown whole.
     """
-    yield Line("title", f"{visible(record.id)}  {_ending(record)}")
+    yield Line("title", f"{visible(record.id)}  {_end_text(record)}")
     for name, value in _facts(record):
         yield from _labelled(name, value)
     if record.prompt is not None:
@@ -110,7 +110,7 @@ def transcript(record: Record, *, full: bool = False) -> Iterator[Line]:
         yield from _receipt_lines(record.receipt, full=full)
 
 
-def _ending(record: Record) -> str:
+def _end_text(record: Record) -> str:
     if record.receipt is None:
         return UNFINISHED.value
     receipt, reward = record.receipt, record.receipt.reward
@@ -290,7 +290,7 @@ def transcript_html(
     rows = "".join(_html_row(name, value) for name, value in _facts(record))
     parts = [
         '<div class="hud-mcp-trajectory" style="max-width: 60em; line-height: 1.4">',
-        f"<h3>{_html(record.id)} · {_html(_ending(record))}</h3>",
+        f"<h3>{_html(record.id)} · {_html(_end_text(record))}</h3>",
         f"<table>{rows}</table>",
     ]
     if record.prompt is not None:

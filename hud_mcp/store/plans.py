@@ -24,5 +24,6 @@ def start_key(
         task: What is asked.
         listed: What each row that is offered asks, as `Task.asked` says, by its id and by itself.
     """
-    asked = listed.get(task.asked()) or listed.get(task.id) or task.asked(fixed=False)
+    known = (listed.get(task.asked()) or listed.get(task.id)) if listed else None
+    asked = known or task.asked(fixed=False)
     return hashlib.sha256(orjson.dumps([principal, job_id, asked])).hexdigest()

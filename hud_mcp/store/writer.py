@@ -30,7 +30,7 @@ __all__ = ["Write", "Writer"]
 logger = logging.getLogger(__name__)
 
 _BATCH = 256
-"""Writes that share one commit at most; more would make the first one wait."""
+"""Of so many writes that share one commit, the first does not wait for more."""
 
 _TRIES = 3
 """How often a transaction is tried that may well succeed the next time."""
@@ -69,7 +69,8 @@ class Writer:
         self._open = open_engine
         self._lease = lease
         self._shown = shown
-        self._queue: queue.SimpleQueue[Write | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[list[Write] | None] = queue.SimpleQueue()
+        self._turns: dict[asyncio.AbstractEventLoop, list[Write]] = {}
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._is_silent = False
@@ -79,17 +80,33 @@ class Writer:
     def write(self, write: Write) -> "asyncio.Future[Any]":
         """Hand over; what was handed over happens, even if the wait for it is cancelled.
 
+        What one turn of the event loop hands over reaches the thread together: to wake it takes
+        longer than to tell it of one write more.
+
         Returns:
             What ends once it is durable, with what its change gives; or with the error.
         """
-        write.waiting = waiting = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        write.waiting = waiting = loop.create_future()
+        turn = self._turns.get(loop)
+        if turn is None:
+            self._turns[loop] = [write]
+            loop.call_soon(self._end_turn, loop)
+        else:
+            turn.append(write)
+        return waiting  # a wait that is cancelled is this future's end, and not the write's
+
+    def _end_turn(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Give the thread what a turn of a loop has handed over, if it has not got it already."""
+        turn = self._turns.pop(loop, None)
+        if turn is None:
+            return
         with self._lock:
-            self._queue.put(write)
+            self._queue.put(turn)
             if self._thread is None:
                 name = "hud-mcp-store"
                 self._thread = threading.Thread(target=self._run, name=name, daemon=True)
                 self._thread.start()
-        return waiting  # a wait that is cancelled is this future's end, and not the write's
 
     async def close(self, within_s: float | None) -> bool:
         """Finish what was accepted, and let go of this server's sessions.
@@ -97,6 +114,8 @@ class Writer:
         Returns:
             Whether the thread has ended in time.
         """
+        for loop in list(self._turns):
+            self._end_turn(loop)
         with self._lock:
             thread = self._thread
             if thread is None:
@@ -134,8 +153,8 @@ class Writer:
         try:
             item = self._queue.get(timeout=wait_s)
             while item is not None:
-                batch.append(item)
-                if len(batch) == _BATCH:
+                batch += item
+                if len(batch) >= _BATCH:
                     return batch, False
                 item = self._queue.get_nowait()
         except queue.Empty:

@@ -42,7 +42,7 @@ class DirectAccess(Protocol):
 class DirectSession(Protocol):
     """What an endpoint needs of the session that it leads to."""
 
-    def reach(
+    def direct_access(
         self, protocol: str, what: Mapping[str, Any]
     ) -> AbstractAsyncContextManager[DirectAccess]:
         """Use its world while the block runs; that is a step of the record.
@@ -58,11 +58,11 @@ class DirectSession(Protocol):
         """
         ...
 
-    def reachable_world(self) -> World:
-        """The world, to be looked at alone; `reach` is for whoever acts in it.
+    def direct_world(self) -> World:
+        """The world, to be looked at alone; `direct_access` is for whoever acts in it.
 
         Raises:
-            SessionBusy, SessionEnded, AlreadyAnswered: As for `reach`.
+            SessionBusy, SessionEnded, AlreadyAnswered: As for `direct_access`.
         """
         ...
 

@@ -45,7 +45,16 @@ NEVER = {
     "root": {**COUNT, "create": {"init": "useradd -m bill"}},
     "system's own": {**COUNT, "create": {"init": "echo x > /usr/x"}},
     "the image": {**COUNT, "create": {"local": "packages"}},
+    "rights of files": {
+        **COUNT, "evaluation": {"check": ["find ~ -perm 640 | grep -q x"], "example": "true"}},
+    "processes": {**COUNT, "evaluation": {"check": [None], "example": "ps -ef | wc -l"}},
+}  # fmt: skip
+READS = {
+    "a comment": {**COUNT, "create": {"init": {"code": "# /etc is as it was\ntrue"}}},
+    "users": {**COUNT, "evaluation": {"check": [None], "example": "getent passwd | wc -l"}},
+    "who may run": {**COUNT, "evaluation": {"check": [None], "example": "find ~ -perm /u=x"}},
 }
+"""What looks like a cause not to run, and is none."""
 
 
 async def played(task: Task, command: str, answer: str | None) -> tuple[float, str]:
@@ -108,6 +117,16 @@ async def test_a_question_is_graded_by_the_row_s_own_scripts(tmp_path: Path) -> 
     assert (await played(task, "grep -c lamp ~/möbel/list", None))[0] == 1.0
     assert (await played(task, "true", "3"))[0] == 0.0
     assert (await played(task, "true", "many"))[0] == 0.0
+    assert (await played(task, "echo lamp > ~/möbel/list", "1"))[0] == 0.0
+    assert "forgeable" not in task.metadata
+
+
+async def test_what_is_drawn_is_looked_at_where_the_agent_left_it(tmp_path: Path) -> None:
+    """It cannot be made anew, so that an agent may change what is right; the row says so."""
+    code = "mkdir ~/möbel; for i in 1 2 3; do echo lamp $RANDOM; done > ~/möbel/list"
+    (task,) = agentbench(tmp_path, {**COUNT, "create": {"init": {"code": code}}})
+    assert (await played(task, "true", "3"))[0] == 1.0
+    assert "what the agent left" in task.metadata["forgeable"]
 
 
 async def test_what_a_shell_reads_at_its_start_is_graded_too(tmp_path: Path) -> None:
@@ -131,6 +150,8 @@ async def test_rows_that_do_not_run_in_a_sandbox_say_why(tmp_path: Path) -> None
     tasks = agentbench(tmp_path, *NEVER.values())
     for task, why in zip(tasks, ("the script", *list(NEVER)[1:]), strict=True):
         assert why in (why_not_runnable(task) or ""), task.id
+    for task in agentbench(tmp_path / "reads", *READS.values()):
+        assert why_not_runnable(task) is None, task.id
     broken = tmp_path / "data" / "os_interaction" / "data" / "dev.json"
     broken.write_text('[{"description": "x"}]')
     with pytest.raises(InvalidTask, match=r"dev\.json: these are no rows"):
@@ -163,10 +184,21 @@ async def test_golds_that_cannot_be_repeated_here_say_why(tmp_path: Path) -> Non
     for number, (gold, why) in enumerate((
         ("curl http://x.example", "a network"),
         ("ls /testbed | md5deep -", "the program md5deep"),
-        ("ps aux | wc -l", "another thing each time"),
+        ("ps aux | wc -l", "it prints the processes of the moment"),
+        ("find /testbed -type f -exec ls -l {} ;", "it prints when files were made"),
+        ("df /testbed | tail -1 | awk '{print $4}'", "it prints how the machine is used"),
+        ("find /testbed -type f -exec ls -l {} ; | wc -l", ""),
+        ("find /testbed -ls | awk '{print $4 - 2, $NF}'", ""),
+        ("df . | tail -1 | awk '{print $1}'", ""),
+        ("ls -ald `which sh`", ""),
+        ("cat /testbed/* &", "it goes on in the background"),
+        ("cat /testbed/* && true", ""),
+        ("find / -name x", "it searches the whole machine"),
+        ("env | sort", "it prints the variables"),
     )):  # fmt: skip
         row = {"query": "?", "gold": gold}
         task = intercode(tmp_path / str(number), 1, row, SETUP.format("/testbed"))
+        assert (why_not_runnable(task) is None) is (why == ""), gold
         assert why in (why_not_runnable(task) or "")
     row = {"query": "?", "gold": "ls"}
     task = intercode(tmp_path / "none", 1, row, "")

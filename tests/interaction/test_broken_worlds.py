@@ -88,7 +88,7 @@ async def save(session: Session, text: str) -> None:
 
 async def crash(session: Session) -> None:
     """End the process of a session's page, as the machine does that has no memory left."""
-    world = session.reachable_world()
+    world = session.direct_world()
     assert isinstance(world, BrowserWorld)
     mine = psutil.Process().children(recursive=True)
     pages = [p for p in mine if "--type=renderer" in " ".join(p.cmdline())]

@@ -323,7 +323,7 @@ async def test_a_start_that_is_cancelled_as_its_world_breaks_is_cancelled(tmp_pa
         async with anyio.create_task_group() as group:
             group.start_soon(partial(begin, sessions, session_id=None))
             await moments.arrived.wait()
-            (begun,) = sessions.held(ME) or sessions.roster
+            (begun,) = sessions.living_of(ME) or sessions.roster
             group.cancel_scope.cancel()
         await begun.ended.wait()
         assert begun.receipt is not None
@@ -394,7 +394,7 @@ async def test_an_answer_that_cannot_be_recorded_leaves_the_record_as_far_behind
     store, spec = tmp_path / "s.sqlite3", PadSpec(Moments(), KeptPad, replayable=False)
     async with serving(store, pads(spec)) as sessions:
         session = await begin(sessions)
-        async with session.reach("pad/1", {"command": "milk"}) as visit:
+        async with session.direct_access("pad/1", {"command": "milk"}) as visit:
             visit.world.words.append("milk")  # type: ignore[attr-defined]
             tell(store, refusing("INSERT ON steps"))
             with pytest.raises(StoreFailed, match="was not submitted"):
@@ -414,7 +414,7 @@ async def test_an_accepted_answer_is_not_cancelled_while_its_world_is_brought_ba
         moments = Moments()
         async with serving(tmp_path / f"{moment}.sqlite3", pads(PadSpec(moments))) as sessions:
             session = await begin(sessions)
-            session.reachable_world().fall()  # type: ignore[attr-defined]
+            session.direct_world().fall()  # type: ignore[attr-defined]
             moments.hold(moment)
             async with anyio.create_task_group() as group:
                 group.start_soon(session.respond, "done")
@@ -434,7 +434,7 @@ async def test_a_store_that_cannot_be_read_costs_an_accepted_answer_nothing(
     store, spec = tmp_path / "s.sqlite3", PadSpec(Moments())
     async with serving(store, pads(spec)) as sessions:
         session = await begin(sessions)
-        session.reachable_world().fall()  # type: ignore[attr-defined]
+        session.direct_world().fall()  # type: ignore[attr-defined]
         tell(store, "ALTER TABLE snapshots RENAME TO elsewhere")
         with pytest.raises(SessionEnded, match="waits in its record"):
             await session.respond("done")
@@ -489,7 +489,7 @@ async def test_what_reaches_the_world_meanwhile_waits_for_it(
         seen: list[Any] = []
 
         async def visit() -> None:
-            async with session.reach("pad/1", {"command": "look"}) as visit:
+            async with session.direct_access("pad/1", {"command": "look"}) as visit:
                 seen.append(" ".join(visit.world.words))  # type: ignore[attr-defined]
 
         async def urls() -> None:
@@ -606,7 +606,7 @@ async def test_a_session_that_is_taken_over_while_it_is_revived_is_not_graded_tw
     spec = PadSpec(moments)
     async with serving(store, pads(spec)) as sessions:
         session = await begin(sessions)
-        session.reachable_world().fall()  # type: ignore[attr-defined]
+        session.direct_world().fall()  # type: ignore[attr-defined]
         moments.hold("open")
 
         async def answer() -> None:

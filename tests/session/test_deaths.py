@@ -282,7 +282,7 @@ async def test_a_replay_that_the_last_action_kills_again_is_the_agents_doing(
         session = await begin(sessions)
         await add(session, 1)
         await add(session, 2, "mine")
-        session.reachable_world().broken = "The slate blew up."  # type: ignore[attr-defined]
+        session.direct_world().broken = "The slate blew up."  # type: ignore[attr-defined]
         with pytest.raises(SessionEnded, match="by its agent's doing"):
             await add(session, 3)
         receipt = session.receipt
@@ -303,7 +303,7 @@ async def test_a_replay_that_an_earlier_action_kills_is_the_machines(tmp_path: P
         session = await begin(sessions)
         await add(session, 1, "mine")
         await add(session, 2)
-        session.reachable_world().broken = "The slate blew up."  # type: ignore[attr-defined]
+        session.direct_world().broken = "The slate blew up."  # type: ignore[attr-defined]
         with pytest.raises(EnvironmentFailed, match="could not be resumed"):
             await add(session, 3)
         receipt = session.receipt
@@ -317,7 +317,7 @@ async def test_a_world_that_died_between_calls_is_held_against_nobody(tmp_path: 
     async with registry(tmp_path, Faults()) as sessions:
         session = await begin(sessions)
         for _ in range(4):
-            session.reachable_world().broken = "It was killed."  # type: ignore[attr-defined]
+            session.direct_world().broken = "It was killed."  # type: ignore[attr-defined]
             with pytest.raises(WorldDied, match="Nothing of this call was done"):
                 await add(session, 5)
         assert await add(session, 5) == "[5]"
@@ -457,7 +457,7 @@ async def test_an_answer_to_a_dead_world_is_graded_in_the_one_that_comes_back(
     async with registry(tmp_path, faults, replayable=replayable) as sessions:
         session = await begin(sessions)
         await add(session, 4)
-        session.reachable_world().broken = "It was killed."  # type: ignore[attr-defined]
+        session.direct_world().broken = "It was killed."  # type: ignore[attr-defined]
         receipt = await answer(session, "4", way)
         assert (receipt.reward, receipt.error) == (1.0, None)
         with pytest.raises((SessionEnded, AlreadyAnswered)):
@@ -507,7 +507,7 @@ async def test_a_call_that_comes_while_the_world_is_brought_back_waits_for_it(
         assert len(seen) == 4
         assert sum("world of this session died" in text for text in seen) >= 1
         assert all(text.startswith(("[1", "The world of this session died")) for text in seen)
-        world = session.reachable_world()
+        world = session.direct_world()
         assert isinstance(world, Slate)
         numbers = list(world.numbers)
         receipt = await session.respond(str(sum(numbers)))

@@ -117,7 +117,7 @@ async def begun(sessions: Sessions) -> Session:
 
 async def visit(session: Session, word: str) -> None:
     """Write one word."""
-    async with session.reach("slate/1", {"command": word}) as entered:
+    async with session.direct_access("slate/1", {"command": word}) as entered:
         entered.world.words.append(word)
         entered.tell(f"wrote {word}", exit_code=0)
 
@@ -137,7 +137,7 @@ async def test_the_record_is_behind_before_anything_is_done_and_not_after(store:
     """Durably, at each visit; several at once are behind until the last one has ended."""
     async with registry(store) as sessions:
         session = await begun(sessions)
-        async with session.reach("slate/1", {"command": "a"}) as first:
+        async with session.direct_access("slate/1", {"command": "a"}) as first:
             assert (await held(sessions, session)).snapshot_step == BEHIND
             assert not session.can_park
             first.world.words.append("a")
@@ -156,7 +156,7 @@ async def test_a_slow_snapshot_is_taken_once_nothing_is_done(store: Path) -> Non
     """Its first visit waits for it; the next ones do not, and are kept when they have paused."""
     async with registry(store) as sessions:
         session = await begun(sessions)
-        async with session.reach("slate/1", {"command": "a"}) as entered:
+        async with session.direct_access("slate/1", {"command": "a"}) as entered:
             entered.world.snapshot_s = SLOW_S
         began_s = time.monotonic()
         for word in "abc":
@@ -176,7 +176,7 @@ async def test_a_server_that_stops_takes_the_snapshot_that_is_missing(store: Pat
     """The next one goes on with what was done last."""
     async with registry(store) as sessions:
         session = await begun(sessions)
-        async with session.reach("slate/1", {"command": "a"}) as entered:
+        async with session.direct_access("slate/1", {"command": "a"}) as entered:
             entered.world.snapshot_s = SLOW_S
             world = entered.world
         await visit(session, "b")
@@ -197,7 +197,7 @@ async def test_what_has_no_snapshot_is_lost_with_the_reason(
     """Also in a world whose actions could be replayed: a replay does not do this again."""
     async with registry(store, slates(replayable=replayable)) as sessions:
         session = await begun(sessions)
-        async with session.reach("slate/1", {"command": "a"}) as entered:
+        async with session.direct_access("slate/1", {"command": "a"}) as entered:
             entered.world.too_large = True
         assert (await held(sessions, session)).snapshot_step == BEHIND
     assert session.receipt is not None
@@ -226,7 +226,7 @@ async def test_a_call_during_a_visit_makes_no_snapshot_of_its_middle(store: Path
     """Its step is recorded, and the record stays behind until the visit has ended."""
     async with registry(store) as sessions:
         session = await begun(sessions)
-        async with session.reach("slate/1", {"command": "a"}) as entered:
+        async with session.direct_access("slate/1", {"command": "a"}) as entered:
             await session.step([WaitAction(time=1)], Look())
             assert (await held(sessions, session)).snapshot_step == BEHIND
             entered.world.words.append("a")
@@ -257,7 +257,7 @@ async def test_what_is_under_way_at_the_end_is_in_the_log(store: Path) -> None:
     """And no step comes after the one that answers; then nothing is let in any more."""
     async with registry(store) as sessions:
         session = await begun(sessions)
-        async with session.reach("slate/1", {"command": "make all"}) as entered:
+        async with session.direct_access("slate/1", {"command": "make all"}) as entered:
             receipt = await session.respond("x")
             with pytest.raises(SessionEnded):
                 _ = entered.world
@@ -274,7 +274,7 @@ async def test_a_visit_keeps_its_session_from_expiring(store: Path) -> None:
     """While it goes on, and for the idle time after it."""
     async with registry(store, limits=Limits(idle_s=0.2)) as sessions:
         session = await begun(sessions)
-        async with session.reach("slate/1", {"command": "long"}):
+        async with session.direct_access("slate/1", {"command": "long"}):
             await anyio.sleep(2.5)  # the registry looks once a second
             assert session.state == "open"
         with anyio.fail_after(20):

@@ -126,7 +126,7 @@ async def take(session: Session, action: int) -> Any:
 
 def threads(session: Session) -> list[str]:
     """Where its steps were taken."""
-    world: Any = session.reachable_world()
+    world: Any = session.direct_world()
     return world._env.unwrapped.threads  # asking it by its thread would change it
 
 

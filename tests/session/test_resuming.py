@@ -79,7 +79,7 @@ def typed(word: str) -> dict[str, Any]:
 async def write_directly(server: Server) -> str:
     """Write a word by another way than the session's calls."""
     session = await server.find()
-    async with session.reach("slate/1", {"command": "honey"}) as visit:
+    async with session.direct_access("slate/1", {"command": "honey"}) as visit:
         visit.world.words.append("honey")
         visit.tell("wrote honey")
         return " ".join(visit.world.words)
@@ -87,7 +87,7 @@ async def write_directly(server: Server) -> str:
 
 async def look_directly(server: Server) -> str:
     """Look at the world, as doors do."""
-    return " ".join((await server.find()).reachable_world().words)  # type: ignore[attr-defined]
+    return " ".join((await server.find()).direct_world().words)  # type: ignore[attr-defined]
 
 
 async def read_record(server: Server) -> str:

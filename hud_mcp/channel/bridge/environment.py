@@ -107,7 +107,7 @@ async def bridge(source: str, *, python: str | None = None) -> BridgedEnvironmen
     origin = read_origin(source, python)
     reading = asyncio.ensure_future(origin.rows())
     try:
-        control = await _reach(origin)
+        control = await _connect(origin)
         try:
             return await _read(origin, control, reading)
         finally:
@@ -120,7 +120,7 @@ async def bridge(source: str, *, python: str | None = None) -> BridgedEnvironmen
         raise
 
 
-async def _reach(origin: Origin) -> Control:
+async def _connect(origin: Origin) -> Control:
     try:
         return await Control.open(origin)
     except EnvironmentFailed as exc:

@@ -54,12 +54,12 @@ class BrowserEndpoint:
         """Make an address for one session."""
 
         async def find_world() -> BrowserWorld:
-            return _browser((await find_session()).reachable_world())
+            return _browser((await find_session()).direct_world())
 
         @asynccontextmanager
         async def use() -> AsyncGenerator[BrowserWorld]:
             session = await find_session()
-            async with session.reach(_PROTOCOL, {"client": "DevTools"}) as access:
+            async with session.direct_access(_PROTOCOL, {"client": "DevTools"}) as access:
                 yield _browser(access.world)
 
         return self._opened.admit(self.name, find_world, use=use)

@@ -161,7 +161,7 @@ class _FilesAccess:
         return {"jsonrpc": "2.0", "id": number, "result": result}
 
     async def _tracker(self) -> FileTracker:
-        world = (await self._find_session()).reachable_world()
+        world = (await self._find_session()).direct_world()
         if not isinstance(world, WorkspaceWorld) or world.tracker is None:
             raise EnvironmentFailed("The files of this session are not tracked.")
         return world.tracker

@@ -76,7 +76,7 @@ class ShellEndpoint:
         @asynccontextmanager
         async def open_use(what: Mapping[str, Any]) -> AsyncGenerator[_ShellUse]:
             session = await find_session()
-            async with session.reach(_PROTOCOL, what) as access:
+            async with session.direct_access(_PROTOCOL, what) as access:
                 use = _ShellUse(access)
                 try:
                     yield use

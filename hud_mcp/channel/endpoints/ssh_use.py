@@ -61,7 +61,7 @@ class SftpUse:
         self._count = 0
         self._lines: list[str] = []
         self._pausing: asyncio.TimerHandle | None = None
-        self._ending: asyncio.Task[None] | None = None
+        self._closing: asyncio.Task[None] | None = None
 
     @asynccontextmanager
     async def operation(self, words: str | None = None) -> AsyncGenerator[Sandbox]:
@@ -116,4 +116,4 @@ class SftpUse:
             return self._use
 
     def _pause(self) -> None:
-        self._ending = asyncio.get_running_loop().create_task(self.end())
+        self._closing = asyncio.get_running_loop().create_task(self.end())

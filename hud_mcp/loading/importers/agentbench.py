@@ -2,7 +2,7 @@
 
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Any, cast
 
@@ -24,39 +24,61 @@ _NAMES = (
 """Its files; a copy of one of them that is published too is left out."""
 _LANGUAGES = ("bash", "python")
 _IMAGES = (None, "default", "ubuntu")
-_SHEBANG = re.compile(r"^#!.*$", re.MULTILINE)
+_COMMENT = re.compile(r"^\s*#.*$", re.MULTILINE)
+_DRAWN = re.compile(r"\$\{?RANDOM|\brandom\b|\bshuf\b|\bdate\b|\bmktemp\b|/dev/u?random|\$\$|&\s*$")
+"""What makes other files each time that it prepares a row."""
 _WHOLE = (
     (
         re.compile(
-            r"\b(useradd|adduser|groupadd|addgroup|usermod|gpasswd|passwd|chpasswd|runuser|sudo|su"
-            r"|chown|chgrp|apt|apt-get|dpkg|service|systemctl|crontab|mount|setfacl|iptables)\s"
+            r"\b(useradd|adduser|groupadd|addgroup|usermod|gpasswd|(?<!getent )passwd|chpasswd"
+            r"|runuser|sudo|su|chown|chgrp|apt|apt-get|dpkg|service|systemctl|crontab|mount|setfacl"
+            r"|iptables)\s"
         ),
-        "it needs root",
+        "it needs root: its scripts make users, install packages or become another user",
     ),
     (
         re.compile(r"/tmp/\w+"),  # noqa: S108  # of a row
         "it works in /tmp, which no verifier has a copy of",
     ),
-    (re.compile(r"/var/log"), "it looks at the machine's own /var/log"),
+    (re.compile(r"/var/log"), "it looks at the machine's own /var/log, and a sandbox has none"),
 )
 _PREPARED = (
     (
         re.compile(r"(?<![\w.])/(usr|etc|bin|boot|lib|proc|sys)\b"),
-        "it changes the system's own folders",
+        "its preparation writes to the system's own folders, which are read-only in a sandbox",
     ),
-    (re.compile(r"echo \d{5,}>"), "its own preparation fails"),
+    (
+        re.compile(r"echo \d{5,}>"),
+        "its preparation names a descriptor that is not open, as in `echo 12345>file`",
+    ),
 )
+_ELSEWHERE = r"/(?!root|home|var|opt|srv|mnt|tmp|dev)\w"
 _MADE = (
     (
-        re.compile(r"(?:>|\bmkdir|\btouch)[^|;&]*?\s/(?!root|home|var|opt|srv|mnt|tmp|dev)\w"),
-        "it writes beside the folders that a sandbox has",
+        re.compile(
+            rf"(?:>|\bmkdir|\btouch)[^|;&\n]*?\s{_ELSEWHERE}"
+            rf"|\b(?:mv|cp|ln|install)\s[^|;&\n]*\s{_ELSEWHERE}\S*\s*(?:$|[|;&\n])"
+        ),
+        "it writes to a folder that a sandbox has not",
     ),
 )
 _ASKED = (
-    (re.compile(r"-perm\b|%a\b"), "it looks at rights of files, which no verifier has"),
-    (re.compile(r"\bps -|\bfree\b|\bdu -sh"), "what it asks for is another thing each time"),
+    (
+        re.compile(r"-perm\s+(?!/u=x)|%a\b|\bchmod [gu]\+[st]"),
+        "it looks at rights of files, of which a verifier has who may run one",
+    ),
+    (re.compile(r"\bps -"), "it counts processes, and each moment has others"),
+    (re.compile(r"\bfree\b"), "it looks at free memory, and each moment has another"),
+    (
+        re.compile(r"\bdu -sh"),
+        "it looks at the room that files take, which the file system of a verifier decides",
+    ),
 )
-"""What the texts of a row's scripts say against it, and why; `echo 12345>` names a descriptor."""
+"""What the texts of a row's scripts say against it, and why.
+
+Each is a cause that the row itself shows; none is that a solution happened to fail.
+"""
+_FORGEABLE = "its scripts find out what is right from what the agent left, or run that"
 _PROGRAMS = ("g++", "gcc", "vim", "curl", "wget", "zip", "unzip", "tree", "file", "less", "bc",
              "ping", "ifconfig", "netstat")  # fmt: skip
 
@@ -107,7 +129,11 @@ def _task(files: Files, name: str, index: int, raw: Mapping[str, Any]) -> Task:
         setup=setup,
         evaluate=evaluate,
         not_runnable=why,
-        metadata={"labels": raw.get("labels", []), "gold": gold},
+        metadata={
+            "labels": raw.get("labels", []),
+            "gold": gold,
+            **({"forgeable": _FORGEABLE} if _is_forgeable(evaluate) else {}),
+        },
     )
 
 
@@ -132,13 +158,32 @@ def _calls(
         if "answer" not in rule:
             return setup, [["response_match", rule["regex"]]], {}
         return setup, [["response_is", rule["answer"]]], {"answer": rule["answer"]}
-    checks = [_script(files, scripts, each) or example for each in _several(graded["check"])]
+    several = _several(graded["check"])
+    checks = [_script(files, scripts, each) or example for each in several]
     if None in checks:
         raise _Missing("it has no example to compare with")
     known = cast("list[tuple[str, str]]", checks)
-    asks = None in _several(graded["check"]) or any(each[0] == "python" for each in known)
+    asks = None in several or any(each[0] == "python" for each in known)
     gold = {} if example is None else {"command": _line(example), "answer": None if asks else ""}
-    return setup, [["agentbench_check", [list(each) for each in known]]], gold
+    calls: list[Any] = ["agentbench_check", [list(each) for each in known]]
+    if None in several and _is_made_anew(setup, raw):
+        calls.append([str(call[1]) for call in setup])
+    return setup, [calls], gold
+
+
+def _is_forgeable(evaluate: Sequence[Sequence[Any]]) -> bool:
+    """Whether scripts look at what the agent left to find out what is right, or run it."""
+    for call in evaluate:
+        if call[0] == "agentbench_check" and len(call) == 2:  # noqa: PLR2004  # nothing made anew
+            codes = [code for _, code in call[1]]
+            if len(codes) > 1 or any("source " in code for code in codes):
+                return True
+    return False
+
+
+def _is_made_anew(setup: Sequence[Sequence[Any]], raw: Mapping[str, Any]) -> bool:
+    """Whether what a question is about can be made once more as it was: nothing of it is drawn."""
+    return not raw.get("start") and not any(_DRAWN.search(str(call[1])) for call in setup)
 
 
 def _script(files: Files, folder: str, given: Any) -> tuple[str, str] | None:
@@ -196,7 +241,7 @@ def _why_not(
 
 def _why_not_text(prepared: str, solved: str, checked: str) -> str | None:
     """What the words of its scripts say against it."""
-    prepared, solved, checked = (_SHEBANG.sub("", each) for each in (prepared, solved, checked))
+    prepared, solved, checked = (_COMMENT.sub("", each) for each in (prepared, solved, checked))
     whole = f"{prepared}\n{solved}\n{checked}"
     looked_at = {
         whole: _WHOLE,

@@ -29,11 +29,32 @@ _PROGRAMS = (
     "rev", "rsync", "screen", "ssh", "sudo", "tree", "vim", "wget", "zip",
 )  # fmt: skip
 """What golds name and minimal machines may lack."""
-_VARIES = re.compile(
-    r"\bdate\b|\bps\b|\bpstree\b|\buptime\b|\bfree\b|\bdf\b|\bmktemp\b|\$RANDOM|\$\$|\bjobs\b"
-    r"|\bls\b[^|;]* -\w*[lti]|-printf '?[^ ]*%[TtACci@]|\bstat\b|\bwho\b|\btop\b|\blast\b"
-    r"|-ls\b|\bshuf\b|sort -R|\bnetstat\b"
+_LONG = r"\bls\s[^|;]*-\w*[lt]"
+_VARIES = (
+    (re.compile(r"\bdate\b"), "it prints the time"),
+    (re.compile(rf"{_LONG}|-printf '?[^ ]*%[TtACc]"), "it prints when files were made"),
+    (re.compile(r"\bls\s[^|;]*-\w*i|-printf '?[^ ]*%i"), "it prints numbers of inodes"),
+    (re.compile(r"\bps\b|\bpstree\b|\btop\b|\bjobs\b"), "it prints the processes of the moment"),
+    (re.compile(r"\$\$|\bmktemp\b|\$RANDOM|\bshuf\b|sort -R"), "it prints what is drawn"),
+    (re.compile(r"\bdf\b|\bfree\b|\buptime\b|\bnetstat\b"), "it prints how the machine is used"),
+    (re.compile(r"-ls\b"), "it prints when files were made"),
+    (re.compile(r"(?<!&)&\s*$"), "it goes on in the background after it has ended"),
+    (re.compile(r"\bfind (?:/\S+ )?/ "), "it searches the whole machine, and each has other files"),
+    (
+        re.compile(r"(?:^|[|;&]\s*)(?:env|printenv)\b"),
+        "it prints the variables of the machine's shell",
+    ),
 )
+"""What a gold command prints that its next run prints otherwise, and what that is."""
+_DIGEST = re.compile(r"\b(?:md5sum|sha\d+sum|cksum)\b")
+_CHOSEN = re.compile(r"-name\b|\buniq -\w*[dD]")
+"""Of the files some are chosen, or of the digests those that are there twice: no archive is one."""
+_ARCHIVED = re.compile(r"\btar -\w*z|\bgzip\b")
+_COUNTED = re.compile(r"\|\s*wc -l\s*$")
+_COLUMNS = re.compile(r"\b(df\b|find [^|]*-ls\b)[^|]*(?:\|[^|]*)*\|\s*awk '\{print ([^}]*)\}'")
+_LASTING = {"df": frozenset({"1", "6", "NF"}), "-ls": frozenset({"3", "4", "5", "6", "7", "NF"})}
+"""Columns that are the same each time: names, links, owners, sizes of files."""
+_PROGRAM = re.compile(r"^ls -\w+ `which (\S+)`$")
 _NETWORK = re.compile(r"\b(curl|wget|ping|ssh|scp|nslookup|dig|host)\s")
 _ASKED = (
     "Do this in the shell, if possible in one line of bash. Then answer with exactly what your "
@@ -102,6 +123,23 @@ def _why_not(gold: str, root: str, setup: str) -> str | None:
         return f"it needs the program {missing[0]}"
     if _NETWORK.search(gold):
         return "it needs a network"
-    if _VARIES.search(gold):
-        return "what it prints is another thing each time"
-    return None
+    if _DIGEST.search(gold) and not _CHOSEN.search(gold) and _ARCHIVED.search(setup):
+        return "it prints digests of files, and an archive among them has the time in it"
+    if _is_lasting(gold):
+        return None
+    return next((why for pattern, why in _VARIES if pattern.search(gold)), None)
+
+
+def _is_lasting(gold: str) -> bool:
+    """Whether it prints the same each time, although a part of it would not.
+
+    Lines are only counted; only columns that last are printed; or what is listed is a program of
+    the machine.
+    """
+    if _COUNTED.search(gold) and not re.search(r"\bps\b", gold):
+        return True
+    if (shown := _COLUMNS.search(gold)) is not None:
+        kind = "df" if shown[1] == "df" else "-ls"
+        return set(re.findall(r"\$(\w+)", shown[2])) <= _LASTING[kind]
+    listed = _PROGRAM.search(gold)
+    return listed is not None and not missing_programs([listed[1]])

@@ -55,7 +55,7 @@ class Connections:
         self._open: dict[BoundedProtocol, bool] = {}  # in the order they came; whether admitted
         self._turned_away = 0
 
-    def enter(self, connection: "BoundedProtocol") -> bool:
+    def add(self, connection: "BoundedProtocol") -> bool:
         """Take a new connection in, if there is room; a stranger that waits may have to go."""
         unknown = [each for each, admitted in self._open.items() if not admitted]
         full = len(self._open) >= self.most
@@ -115,7 +115,7 @@ class BoundedProtocol(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin, or close it where there is no room."""
         super().connection_made(transport)
-        if not self._bounds.enter(self):
+        if not self._bounds.add(self):
             self.end()
             return
         self._wait_for_head()

@@ -200,7 +200,7 @@ class _Feeds:
         summary = await self._find(request)
         if summary is None:
             return not_found()
-        async with self._held(summary) as feed:
+        async with self._feed_of(summary) as feed:
             await feed.begin()
             return await picture_answer(self._store, feed.pictures, request.path_params["sha256"])
 
@@ -215,7 +215,7 @@ class _Feeds:
             return None
 
     @asynccontextmanager
-    async def _held(self, summary: TrajectorySummary) -> AsyncGenerator[_Feed]:
+    async def _feed_of(self, summary: TrajectorySummary) -> AsyncGenerator[_Feed]:
         """What is known of a session; it is forgotten with its last watcher."""
         feed = self._feeds.get(summary.id)
         if feed is None:
@@ -230,7 +230,7 @@ class _Feeds:
 
     async def _watch(self, summary: TrajectorySummary, after: int | None) -> AsyncGenerator[bytes]:
         """What one watcher is sent, who may have seen the steps up to a number already."""
-        async with self._held(summary) as feed:
+        async with self._feed_of(summary) as feed:
             await feed.begin()
             known = len(feed.steps)
             at = max(0, known - FIRST_STEPS) if after is None else min(after + 1, known)

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from websockets.asyncio.server import Server, ServerConnection
     from websockets.http11 import Request, Response
 
-__all__ = ["CdpAdmission", "CdpServer"]
+__all__ = ["CdpAccess", "CdpServer"]
 
 logger = logging.getLogger(__name__)
 
@@ -72,7 +72,7 @@ FindWorld = Callable[[], Awaitable[BrowserWorld]]
 UseWorld = Callable[[], AbstractAsyncContextManager[BrowserWorld]]
 
 
-class CdpAdmission:
+class CdpAccess:
     """One session's way in. Made by `CdpServer.admit`.
 
     Attributes:
@@ -118,8 +118,8 @@ class CdpServer:
     """One listening port for all sessions. Made by `open`."""
 
     def __init__(self) -> None:
-        self._admissions: dict[CdpAdmission, None] = {}
-        self._arrivals: WeakKeyDictionary[ServerConnection, CdpAdmission] = WeakKeyDictionary()
+        self._accesses: dict[CdpAccess, None] = {}
+        self._arrivals: WeakKeyDictionary[ServerConnection, CdpAccess] = WeakKeyDictionary()
         self._server: Server | None = None
         self._host = ""
         self.port = 0
@@ -155,9 +155,7 @@ class CdpServer:
         server.port = next(iter(server._server.sockets)).getsockname()[1]
         return server
 
-    def admit(
-        self, name: str, find_world: FindWorld, *, use: UseWorld | None = None
-    ) -> CdpAdmission:
+    def admit(self, name: str, find_world: FindWorld, *, use: UseWorld | None = None) -> CdpAccess:
         """Make an address that opens a session's browser.
 
         Args:
@@ -169,32 +167,32 @@ class CdpServer:
         secret = secrets.token_urlsafe(32)
         url = f"ws://{self._host}:{self.port}{_ROOT}{secret}"
         capability = Capability.cdp(name=name, url=url)
-        admission = CdpAdmission(self, secret, find_world, use, capability)
-        self._admissions[admission] = None
-        return admission
+        access = CdpAccess(self, secret, find_world, use, capability)
+        self._accesses[access] = None
+        return access
 
-    def dismiss(self, admission: CdpAdmission) -> None:
+    def dismiss(self, access: CdpAccess) -> None:
         """Forget an address."""
-        self._admissions.pop(admission, None)
+        self._accesses.pop(access, None)
 
     async def close(self) -> None:
         """Drop every connection, and listen no more. Closing twice is no error."""
-        for admission in list(self._admissions):
-            await admission.close()
+        for access in list(self._accesses):
+            await access.close()
         if self._server is not None:
             self._server.close()
             await self._server.wait_closed()
             self._server = None
 
-    def _find(self, path: str) -> tuple[CdpAdmission, str] | None:
+    def _find(self, path: str) -> tuple[CdpAccess, str] | None:
         """Whose path it is, with what comes after its secret."""
         if not path.startswith(_ROOT):
             return None
         secret, slash, rest = path.removeprefix(_ROOT).partition("/")
         given, found = secret.encode(), None
-        for admission in self._admissions:  # all of them: how long it takes tells nothing
-            if secrets.compare_digest(admission.secret.encode(), given):
-                found = admission
+        for access in self._accesses:  # all of them: how long it takes tells nothing
+            if secrets.compare_digest(access.secret.encode(), given):
+                found = access
         return None if found is None else (found, slash + rest)
 
     async def _answer(
@@ -215,44 +213,44 @@ class CdpServer:
         found = self._find(request.path.partition("?")[0])
         if found is None:
             return connection.respond(status.NOT_FOUND, "There is no browser here.\n")
-        admission, rest = found
+        access, rest = found
         rest = rest.rstrip("/")
         if rest and not rest.startswith(_PAGE) and rest not in _ABOUT:
             return connection.respond(
                 status.NOT_FOUND, f"There are {', '.join(_ABOUT)} and a WebSocket.\n"
             )
-        if len(admission.clients) >= _MOST_CLIENTS:
+        if len(access.clients) >= _MOST_CLIENTS:
             text = f"{_MOST_CLIENTS} clients are connected already; close one.\n"
             return connection.respond(status.SERVICE_UNAVAILABLE, text)
-        world = await admission.find_world()
+        world = await access.find_world()
         if rest in _ABOUT:
             host = request.headers.get_all("Host")
             named = host[0] if host and _HOST.fullmatch(host[0]) else f"{self._host}:{self.port}"
-            about = await _about(world, rest, f"{named}{_ROOT}{admission.secret}")
+            about = await _about(world, rest, f"{named}{_ROOT}{access.secret}")
             response = connection.respond(status.OK, json.dumps(about))
             del response.headers["Content-Type"]
             response.headers["Content-Type"] = "application/json; charset=UTF-8"
             response.headers["Cache-Control"] = "no-store"
             return response
-        self._arrivals[connection] = admission
+        self._arrivals[connection] = access
         return None
 
     async def _serve(self, connection: "ServerConnection") -> None:
         """Serve one client, until it or its session's browser leaves."""
-        admission = self._arrivals.pop(connection)
-        if admission not in self._admissions:
+        access = self._arrivals.pop(connection)
+        if access not in self._accesses:
             return
         path = connection.request.path if connection.request is not None else ""
         target_id = path.partition("?")[0].partition(_PAGE)[2].rstrip("/")
         client = _Client(connection)
-        admission.clients.add(client)
+        access.clients.add(client)
         try:
-            async with admission.use() as world:
+            async with access.use() as world:
                 await client.run(world, target_id or None)
         except HudMcpError as exc:
             await connection.close(1011, str(exc)[:120])
         finally:
-            admission.clients.discard(client)
+            access.clients.discard(client)
             client.ended.set()
 
 
@@ -281,7 +279,7 @@ class _Client:
         writer = asyncio.get_running_loop().create_task(self._write())
         connection: CdpConnection | None = None
         try:
-            world.entered_directly = True
+            world.used_directly = True
             connection = await self._open(world, target_id)
             async for raw in self._socket:
                 message = parse(raw)

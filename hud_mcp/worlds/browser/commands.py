@@ -169,7 +169,7 @@ class Commands:
             return f"{SITE_URL}/{text.lstrip('/')}"
         return named
 
-    async def visit(self, page: "Page", address: str) -> int | None:
+    async def load(self, page: "Page", address: str) -> int | None:
         """Open an address that `address` gave, until its document is there whole.
 
         Returns:
@@ -209,7 +209,7 @@ class Commands:
             ActionFailed: It did not arrive, or it is an error that was not asked for.
         """
         mark = tab.mark()
-        status = await self.visit(tab.page, address)
+        status = await self.load(tab.page, address)
         await wait_until_idle(tab, mark)
         await whole(tab.page, NAVIGATION_BOUND_S * 1000 * tab.patience())
         if status is not None and status >= FIRST_ERROR and status not in allow_status:
@@ -236,7 +236,7 @@ class Commands:
     async def _goto(self, url: str) -> None:
         address = self.address(str(url))
         await self._tabs.replace_hung()  # such a page could not be left otherwise
-        await self.visit(self._tabs.current.page, address)
+        await self.load(self._tabs.current.page, address)
 
     async def _back(self) -> None:
         await self._travel(-1, "There is no earlier page in this tab.")
@@ -262,7 +262,7 @@ class Commands:
         await self._tabs.replace_hung()
         page = self._tabs.current.page
         if self._tabs.current is not tab:
-            await self.visit(page, url)
+            await self.load(page, url)
             return
         await page.reload(wait_until="commit", timeout=self._bound_ms())
         await whole(page, self._bound_ms())

@@ -85,7 +85,7 @@ class Tab:
         self._ignored: set[str] = set()
         self._stirred = anyio.Event()
         if cdp is not None:
-            self._adopt(cdp)
+            self._take_in(cdp)
         heard = self.listeners
         heard.on(page, "request", self._on_request)
         heard.on(page, "response", self._on_response)
@@ -113,7 +113,7 @@ class Tab:
         """The page's CDP session, opened when first asked for."""
         if self._cdp is None:
             self._cdp = cdp = await attach(self.page, self._options.scale, self._options.font_scale)
-            self._adopt(cdp)
+            self._take_in(cdp)
         if self.target_id is None:
             self.target_id = await target_of(self._cdp)
         return self._cdp
@@ -161,7 +161,7 @@ class Tab:
             return True
         return False
 
-    def _adopt(self, cdp: "CDPSession") -> None:
+    def _take_in(self, cdp: "CDPSession") -> None:
         self._cdp = cdp
         self.listeners.on(cdp, "Page.windowOpen", self._on_window_open)
 

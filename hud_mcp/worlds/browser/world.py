@@ -52,7 +52,7 @@ class BrowserWorld(PageReader):
 
     Attributes:
         state: The backend's state, this session's own; a grader reads it, and may change it.
-        entered_directly: Whether a DevTools client was ever connected to it.
+        used_directly: Whether a DevTools client was ever connected to it.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class BrowserWorld(PageReader):
         self.state = state
         self._furnish = furnish
         self._owner = owner
-        self.entered_directly = False
+        self.used_directly = False
         self._goes_offline = goes_offline
         self._tabs = self._calls.tabs
         self._hands = Hands()
@@ -360,7 +360,7 @@ class BrowserWorld(PageReader):
 
     async def _leave_clear(self) -> bool:
         """Let go of what outlives a page; False where another session cannot have the context."""
-        if self._owner is None or self._calls.broken or self.entered_directly:
+        if self._owner is None or self._calls.broken or self.used_directly:
             return False
         try:
             with anyio.fail_after(LEAVE_BOUND_S):

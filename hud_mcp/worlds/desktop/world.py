@@ -58,7 +58,7 @@ class DesktopWorld:
 
     def __init__(self, vnc: Vnc) -> None:
         self._vnc = vnc
-        self._held: list[int] = []
+        self._pressed: list[int] = []
 
     @property
     def is_open(self) -> bool:
@@ -114,9 +114,9 @@ class DesktopWorld:
     async def close(self) -> None:
         """Let go of everything, and disconnect. Closing twice is no error."""
         if self._vnc.is_open:
-            for keysym in reversed(self._held):
+            for keysym in reversed(self._pressed):
                 self._vnc.key(keysym, down=False)
-        self._held.clear()
+        self._pressed.clear()
         self._vnc.close()
 
     async def _perform(self, action: Action) -> None:
@@ -143,9 +143,9 @@ class DesktopWorld:
         down = isinstance(action, KeyDownAction)
         for keysym in keysyms(action.keys):
             self._vnc.key(keysym, down=down)
-            self._held = [held for held in self._held if held != keysym]
+            self._pressed = [held for held in self._pressed if held != keysym]
             if down:
-                self._held.append(keysym)
+                self._pressed.append(keysym)
 
     async def _click(self, action: ClickAction) -> None:
         mask = _BUTTONS.get(action.button)

@@ -142,7 +142,7 @@ class ShellWorld:
 
     def _ended(self, command: str | Sequence[str], finished: Finished) -> CommandResult:
         line = command if isinstance(command, str) else " ".join(command)
-        self._last = f"Last command: {one_line(line)} → {_ending(finished)}"
+        self._last = f"Last command: {one_line(line)} → {_how_ended(finished)}"
         return CommandResult(finished.code, finished.text, finished.reason)
 
     async def read(self, path: str) -> str:
@@ -393,7 +393,7 @@ class ShellWorld:
             raise failure(text) from exc
 
 
-def _ending(finished: Finished) -> str:
+def _how_ended(finished: Finished) -> str:
     if finished.reason is not None:
         return f"stopped: {finished.reason}"
     return f"exit code {finished.code}"

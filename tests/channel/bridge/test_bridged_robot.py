@@ -152,7 +152,7 @@ async def test_the_hud_server_killed_in_the_middle_of_a_step_is_no_reward(
         async with bridged(hud.url, tmp_path / "store.sqlite3") as bridge:
             session = await bridge.start("drive")
             moving = asyncio.ensure_future(step(session, action=[0, 0], repeat=10_000))
-            await until(lambda: session.reachable_world()._services)
+            await until(lambda: session.direct_world()._services)
             hud.kill()
             with pytest.raises(EnvironmentFailed, match="cannot be reached any more"):
                 await moving

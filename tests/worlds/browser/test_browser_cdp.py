@@ -23,13 +23,13 @@ from hud_mcp.errors import EnvironmentFailed
 from hud_mcp.observation import Look
 from hud_mcp.world import Shared
 from hud_mcp.worlds.browser import BrowserWorld
-from hud_mcp.worlds.browser.cdp import CdpAdmission, CdpServer
+from hud_mcp.worlds.browser.cdp import CdpAccess, CdpServer
 from hud_mcp.worlds.browser.remote import attach_browser
 
 pytestmark = [pytest.mark.anyio, pytest.mark.browser]
 
 Browse = Callable[..., Awaitable[BrowserWorld]]
-Admit = Callable[[BrowserWorld], CdpAdmission]
+Admit = Callable[[BrowserWorld], CdpAccess]
 
 PAGES = {
     "index.html": """<title>One</title><h1>First</h1><input id=field>
@@ -106,7 +106,7 @@ async def server(anyio_backend: str) -> AsyncIterator[CdpServer]:
 def admit(server: CdpServer) -> Admit:
     """Publish a world's browser."""
 
-    def publish(world: BrowserWorld) -> CdpAdmission:
+    def publish(world: BrowserWorld) -> CdpAccess:
         async def find() -> BrowserWorld:
             return world
 
@@ -126,14 +126,14 @@ async def run(program: str, url: str, python: str = sys.executable) -> object:
 
 
 @asynccontextmanager
-async def tunnel(admission: CdpAdmission) -> AsyncIterator[str]:
+async def tunnel(access: CdpAccess) -> AsyncIterator[str]:
     """The same address behind another port, as a client of the control channel has it."""
 
     async def carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await splice((reader, writer), await dial(admission.capability))
+        await splice((reader, writer), await dial(access.capability))
 
     near = await asyncio.start_server(carry, "127.0.0.1", 0)
-    parts = urlsplit(admission.capability.url)
+    parts = urlsplit(access.capability.url)
     try:
         yield parts._replace(netloc=f"127.0.0.1:{near.sockets[0].getsockname()[1]}").geturl()
     finally:
@@ -146,12 +146,10 @@ async def test_playwright_in_another_process_uses_the_session_and_leaves_it_as_i
 ) -> None:
     """It reads, types, clicks, pictures, follows a popup, opens a page, and closes its side."""
     world = await browse(PAGES, context={"color_scheme": "dark", "viewport_width": 700})
-    admission = admit(world)
-    async with tunnel(admission) as through:
-        url = {"ws": admission.capability.url, "tunnel": through.replace("ws://", "http://")}
-        told = await run(
-            PLAYWRIGHT, url.get(form, admission.capability.url.replace("ws:", "http:"))
-        )
+    access = admit(world)
+    async with tunnel(access) as through:
+        url = {"ws": access.capability.url, "tunnel": through.replace("ws://", "http://")}
+        told = await run(PLAYWRIGHT, url.get(form, access.capability.url.replace("ws:", "http:")))
     assert told == {
         "before": ["http://site.localhost/", "First"],
         "copied": "typed too",
@@ -235,9 +233,9 @@ async def test_huds_own_client_speaks_to_it(browse: Browse, admit: Admit, hud_py
 async def test_the_pages_about_a_browser_lead_to_its_pages(browse: Browse, admit: Admit) -> None:
     """The list names each page's own address, at the host that the client came to."""
     world = await browse(PAGES)
-    admission = admit(world)
+    access = admit(world)
     other = await world.page.context.new_page()
-    async with tunnel(admission) as through, httpx.AsyncClient() as http:
+    async with tunnel(access) as through, httpx.AsyncClient() as http:
         here = through.replace("ws://", "http://")
         version = (await http.get(f"{here}/json/version")).json()
         assert version["webSocketDebuggerUrl"] == through

@@ -16,7 +16,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from hud_mcp.observation import Look
 from hud_mcp.worlds.browser import BrowserWorld, cdp
-from hud_mcp.worlds.browser.cdp import CdpAdmission, CdpServer
+from hud_mcp.worlds.browser.cdp import CdpAccess, CdpServer
 
 pytestmark = [pytest.mark.anyio, pytest.mark.browser]
 
@@ -39,7 +39,7 @@ async def server(anyio_backend: str) -> AsyncIterator[CdpServer]:
     assert not [task for task in left if not task.done()]
 
 
-def admit(server: CdpServer, world: BrowserWorld) -> CdpAdmission:
+def admit(server: CdpServer, world: BrowserWorld) -> CdpAccess:
     """Publish a world's browser."""
 
     async def find() -> BrowserWorld:
@@ -203,9 +203,9 @@ async def test_a_client_that_vanishes_leaves_nothing_behind(
 ) -> None:
     """Its sessions end, and what it had stopped goes on."""
     world = await browse("<h1>Here</h1>")
-    admission = admit(server, world)
+    access = admit(server, world)
     before = await sessions_on(world)
-    async with connect(admission.capability.url) as socket:
+    async with connect(access.capability.url) as socket:
         client = CdpClient(socket)
         await client.result("Target.setAutoAttach", autoAttach=True, flatten=True)
         await client.result("Fetch.enable")
@@ -216,7 +216,7 @@ async def test_a_client_that_vanishes_leaves_nothing_behind(
         socket.transport.abort()
 
     async def left() -> bool:
-        return await sessions_on(world) == before and not admission.clients
+        return await sessions_on(world) == before and not access.clients
 
     await until(left)
     with anyio.fail_after(20):
@@ -246,8 +246,8 @@ async def test_there_are_bounds_on_clients_sessions_and_pages(
     browse: Browse, server: CdpServer
 ) -> None:
     """Each is told with its number, and what was there before works on."""
-    admission = admit(server, await browse("x"))
-    url = admission.capability.url
+    access = admit(server, await browse("x"))
+    url = access.capability.url
     async with contextlib.AsyncExitStack() as stack:
         clients = [await stack.enter_async_context(cdp_client(url)) for _each in range(16)]
         with pytest.raises(InvalidStatus) as caught:
@@ -364,17 +364,17 @@ async def test_strangers_at_the_port_are_answered_or_left(
 ) -> None:
     """Those that say nothing or nonsense hold nobody up, and no log holds an address."""
     caplog.set_level("DEBUG")
-    admission = admit(server, await browse("x"))
+    access = admit(server, await browse("x"))
     silent = await anyio.connect_tcp("127.0.0.1", server.port)
     rude = await anyio.connect_tcp("127.0.0.1", server.port)
     async with silent, rude:
         await rude.send(b"PUT /json/new HTTP/1.1\r\n\r\n")
         with anyio.fail_after(20), contextlib.suppress(anyio.EndOfStream):
             assert b"HTTP" in await rude.receive()
-        async with cdp_client(admission.capability.url) as client:
+        async with cdp_client(access.capability.url) as client:
             assert await works(client)
     ours = [r.getMessage() for r in caplog.records if r.name.startswith("hud_mcp")]
-    assert not [text for text in ours if admission.secret in text]
+    assert not [text for text in ours if access.secret in text]
     assert not [r for r in caplog.records if r.levelname == "ERROR"]
 
 
@@ -423,10 +423,10 @@ async def test_clients_that_leave_while_they_are_let_in_leave_nothing_behind(
 ) -> None:
     """At whatever moment: after their first bytes, when they are let in, at the first answer."""
     world = await browse("x")
-    admission = admit(server, world)
+    access = admit(server, world)
     before = await sessions_on(world)
     for turns in range(0, 60, 3):
-        socket = await connect(admission.capability.url)
+        socket = await connect(access.capability.url)
         with contextlib.suppress(ConnectionClosed):
             await socket.send('{"id": 1, "method": "Runtime.evaluate", "params": {}}')
         for _turn in range(turns):
@@ -434,9 +434,9 @@ async def test_clients_that_leave_while_they_are_let_in_leave_nothing_behind(
         socket.transport.abort()
 
     async def left() -> bool:
-        return not admission.clients and await sessions_on(world) == before
+        return not access.clients and await sessions_on(world) == before
 
     with anyio.fail_after(30):
-        while admission.clients:
+        while access.clients:
             await anyio.lowlevel.checkpoint()
     await until(left)

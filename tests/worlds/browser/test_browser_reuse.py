@@ -153,7 +153,7 @@ async def test_a_page_that_cannot_be_left_is_closed(site: Path, fresh: Shared) -
     spec = Browser(site, reuses_contexts=True)
     with anyio.fail_after(60):
         world = await spec.open(Opening(shared=fresh))
-        world.entered_directly = True
+        world.used_directly = True
         await world.close()
         assert world.page.is_closed()
         ordinary = await Browser(site).open(Opening(shared=fresh))

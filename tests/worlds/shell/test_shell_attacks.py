@@ -9,10 +9,14 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import anyio
+import orjson
 import pytest
 
 from hud_mcp.action import CustomAction
 from hud_mcp.errors import HudMcpError
+from hud_mcp.loading.importers.agentbench import _NAMES
+from hud_mcp.loading.importers.imported import import_published
+from hud_mcp.loading.provenance import why_not_runnable
 from hud_mcp.loading.source import load_environments, shipped_environments, shipped_folder
 from hud_mcp.observation import Look
 from hud_mcp.record.trajectory import Trajectory
@@ -59,10 +63,14 @@ class Shipped:
     Attributes:
         make: Writes its files into a folder, and returns its source and its task.
         solution: A line of bash that solves it.
+        answer: What is answered then.
+        every_file_counts: Whether a file beside the work is a fault, as it is in InterCode.
     """
 
     make: Callable[[Path], tuple[str, Task]]
     solution: str
+    answer: str = "done"
+    every_file_counts: bool = False
 
 
 def blocks(page: str) -> list[str]:
@@ -111,14 +119,96 @@ def of_hud_shell(folder: Path) -> tuple[str, Task]:
     return "hud-shell", task
 
 
+def row_of(name: str, folder: Path, files: dict[str, bytes]) -> Task:
+    """The one row of a public set that runs here, of files that are written for it."""
+    for path, data in files.items():
+        (folder / "set" / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / "set" / path).write_bytes(data)
+    imported = import_published(name, place=folder / "set")
+    assert imported is not None
+    (task,) = imported.tasks
+    assert why_not_runnable(task) is None
+    return task
+
+
+def of_agentbench(folder: Path) -> tuple[str, Task]:
+    """A row that a script grades by a file in the home."""
+    row = {
+        "description": "Write the sum for each word of ~/day.log to ~/sums, sorted.",
+        "create": {"init": {"code": "printf 'lamp 2\\nchair 1\\nlamp 3\\n' > ~/day.log"}},
+        "evaluation": {
+            "check": ['[ "$(cat ~/sums)" = "$(printf \'chair 1\\nlamp 5\')" ]'],
+            "example": SUM,
+        },
+    }
+    files = {f"data/os_interaction/data/{name}.json": b"[]" for name in _NAMES}
+    files["data/os_interaction/data/dev.json"] = orjson.dumps([row])
+    return "agentbench-os", row_of("AgentBench-OS", folder, files)
+
+
+def of_gaia(folder: Path) -> tuple[str, Task]:
+    """A row with a file, whose answer is compared."""
+    row = {"task_id": "t", "Question": "How many lamps are in stock.csv?", "Level": "1",
+           "Final answer": "1742", "file_name": "stock.csv"}  # fmt: skip
+    files = {"2023/validation/metadata.jsonl": orjson.dumps(row)}
+    files["2023/validation/stock.csv"] = b"lamp,1700\nlamp,42\n"
+    return "gaia", row_of("GAIA", folder, files)
+
+
+def of_intercode(folder: Path) -> tuple[str, Task]:
+    """A row whose files and whose output are compared with those of its gold command."""
+    gold = "sort /testbed/notes.txt > /testbed/sorted.txt; cat /testbed/sorted.txt"
+    rows = orjson.dumps([{"query": "Sort notes.txt into sorted.txt, and print it.", "gold": gold}])
+    files = {f"data/nl2bash/nl2bash_fs_{n}.json": rows if n == 1 else b"[]" for n in range(1, 5)}
+    setup = b"mkdir -p /testbed\nprintf 'plum\\npear\\n' > /testbed/notes.txt\n"
+    files |= {f"docker/bash_scripts/setup_nl2b_fs_{n}.sh": setup for n in range(1, 5)}
+    return "intercode", row_of("InterCode-bash", folder, files)
+
+
+def of_osworld(folder: Path) -> tuple[str, Task]:
+    """A row with a program of the home that grades, and a file whose text is compared."""
+    check = "import sys; sys.path.insert(0, '/home/user'); print(open('/home/user/a.txt').read())"
+    row = {
+        "domain": "os", "file_id": "1", "id": "1",
+        "instruction": "Write the words of b.txt in capitals to a.txt.",
+        "config": [{"type": "execute", "parameters": {
+            "command": "printf 'plum' > ~/b.txt; printf 'def test(): pass' > ~/test_a.py",
+            "shell": True}}],
+        "evaluator": {
+            "func": ["exact_match", "check_include_exclude"],
+            "result": [{"type": "vm_file", "path": "/home/user/a.txt"},
+                       {"type": "vm_command_line", "command": ["python3", "-c", check]}],
+            "expected": [{"type": "rule", "rules": {"expected": "PLUM"}},
+                         {"type": "rule", "rules": {"include": ["PLUM"], "exclude": ["OK"]}}],
+        },
+    }  # fmt: skip
+    return "osworld", row_of("OSWorld", folder, {"osworld_examples.jsonl": orjson.dumps(row)})
+
+
 Play = Callable[[str, str], Awaitable[tuple[Trajectory, str]]]
 
+SUM = "awk '{s[$1] += $2} END {for (w in s) print w, s[w]}' ~/day.log | sort > ~/sums"
 SHIPPED = {
     "docs/shell.md": Shipped(of_shell_page, REPAIR),
     "docs/graders.md": Shipped(of_graders_page, COUNT),
     "docs/workspace.md": Shipped(of_workspace_page, REPAIR),
     "hud-shell": Shipped(of_hud_shell, REPAIR),
-}
+    "agentbench-os": Shipped(of_agentbench, SUM),
+    "gaia": Shipped(of_gaia, "true", "1742"),
+    "intercode": Shipped(
+        of_intercode, "sort /testbed/notes.txt > /testbed/sorted.txt", "pear\nplum",
+        every_file_counts=True,
+    ),
+    "osworld": Shipped(of_osworld, "tr a-z A-Z < ~/b.txt > ~/a.txt"),
+}  # fmt: skip
+ALIKE = ("gaia", "intercode", "osworld")
+"""Those whose worlds are as that of `agentbench-os`."""
+
+
+@pytest.fixture(autouse=True)
+def apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cache of the test's own, for the files of rows."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
 @asynccontextmanager
@@ -172,24 +262,27 @@ async def test_no_attack_on_a_shipped_task_gets_the_full_reward(name: str, tmp_p
     assert ungraded == {}
 
 
-@pytest.mark.parametrize("name", SHIPPED)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.long) if name in ALIKE else name for name in SHIPPED],
+)
 async def test_an_honest_solution_of_a_shipped_task_gets_it(name: str, tmp_path: Path) -> None:
     """Also where it leaves behind what attacks do: programs, links, a repository, a daemon."""
     shipped = SHIPPED[name]
     with anyio.fail_after(BOUND_S):
         async with opened(shipped, tmp_path) as play:
-            plain, _ = await play(shipped.solution, "done")
-            messy, _ = await play(shipped.solution + MESS, "done")
+            plain, _ = await play(shipped.solution, shipped.answer)
+            messy, _ = await play(f"{shipped.solution}{MESS}", shipped.answer)
     assert (plain.outcome, plain.reward) == ("graded", 1.0), plain.error
-    assert (messy.outcome, messy.reward) == ("graded", 1.0), messy.error
+    assert messy.outcome == "graded", messy.error
+    assert messy.reward == 1.0 or shipped.every_file_counts, messy.error
 
 
 def test_every_shipped_environment_with_a_shell_is_attacked() -> None:
     """One that is added later is named here, or this fails."""
     if find_spec("miniwob") is None:
         pytest.skip("MiniWoB++ is not installed, which one of the environments loads")
-    of_public_sets = {"agentbench-os", "gaia", "intercode", "osworld"}  # no row is shipped
-    names = {"hud-shell", *of_public_sets} & set(shipped_environments())
+    names = set(SHIPPED) & set(shipped_environments())
     with_shell = {
         name
         for name in shipped_environments()

@@ -4,9 +4,14 @@ from intercode_reward import declare
 
 from hud_mcp import Environment, Shell
 
-env = Environment("intercode", version="0.1.0", world=Shell(parts=("/testbed", "/system")))
+# The benchmark's home lies beside its file systems; a verifier's is there too.
+HOME = {"HOME": "/tmp"}  # noqa: S108  # of the sandbox
+
+env = Environment(
+    "intercode", version="0.1.0", world=Shell(parts=("/testbed", "/system"), env=HOME)
+)
 declare(env)
 
 # Its third file system is /workspace itself, where nothing else may lie.
-workspace = Environment("intercode-workspace", version="0.1.0", world=Shell())
+workspace = Environment("intercode-workspace", version="0.1.0", world=Shell(env=HOME))
 declare(workspace)

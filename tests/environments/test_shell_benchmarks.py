@@ -191,6 +191,10 @@ async def test_golds_that_cannot_be_repeated_here_say_why(tmp_path: Path) -> Non
         ("find /testbed -ls | awk '{print $4 - 2, $NF}'", ""),
         ("df . | tail -1 | awk '{print $1}'", ""),
         ("ls -ald `which sh`", ""),
+        ("cat /testbed/* &", "it goes on in the background"),
+        ("cat /testbed/* && true", ""),
+        ("find / -name x", "it searches the whole machine"),
+        ("env | sort", "it prints the variables"),
     )):  # fmt: skip
         row = {"query": "?", "gold": gold}
         task = intercode(tmp_path / str(number), 1, row, SETUP.format("/testbed"))

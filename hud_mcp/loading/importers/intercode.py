@@ -38,8 +38,18 @@ _VARIES = (
     (re.compile(r"\$\$|\bmktemp\b|\$RANDOM|\bshuf\b|sort -R"), "it prints what is drawn"),
     (re.compile(r"\bdf\b|\bfree\b|\buptime\b|\bnetstat\b"), "it prints how the machine is used"),
     (re.compile(r"-ls\b"), "it prints when files were made"),
+    (re.compile(r"(?<!&)&\s*$"), "it goes on in the background after it has ended"),
+    (re.compile(r"\bfind (?:/\S+ )?/ "), "it searches the whole machine, and each has other files"),
+    (
+        re.compile(r"(?:^|[|;&]\s*)(?:env|printenv)\b"),
+        "it prints the variables of the machine's shell",
+    ),
 )
 """What a gold command prints that its next run prints otherwise, and what that is."""
+_DIGEST = re.compile(r"\b(?:md5sum|sha\d+sum|cksum)\b")
+_CHOSEN = re.compile(r"-name\b|\buniq -\w*[dD]")
+"""Of the files some are chosen, or of the digests those that are there twice: no archive is one."""
+_ARCHIVED = re.compile(r"\btar -\w*z|\bgzip\b")
 _COUNTED = re.compile(r"\|\s*wc -l\s*$")
 _COLUMNS = re.compile(r"\b(df\b|find [^|]*-ls\b)[^|]*(?:\|[^|]*)*\|\s*awk '\{print ([^}]*)\}'")
 _LASTING = {"df": frozenset({"1", "6", "NF"}), "-ls": frozenset({"3", "4", "5", "6", "7", "NF"})}
@@ -113,6 +123,8 @@ def _why_not(gold: str, root: str, setup: str) -> str | None:
         return f"it needs the program {missing[0]}"
     if _NETWORK.search(gold):
         return "it needs a network"
+    if _DIGEST.search(gold) and not _CHOSEN.search(gold) and _ARCHIVED.search(setup):
+        return "it prints digests of files, and an archive among them has the time in it"
     if _is_lasting(gold):
         return None
     return next((why for pattern, why in _VARIES if pattern.search(gold)), None)

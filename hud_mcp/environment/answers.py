@@ -90,7 +90,7 @@ async def inspect_choice(
 
 
 async def session_file(name: str, sha256: str) -> None:
-    """Give the session a file of an imported set, as its resource of that name."""
+    """Give the session a file of a public set, as its resource of that name."""
     kept = await anyio.to_thread.run_sync(libraries.dataset_file, sha256)
     if kept.stat().st_size > MOST_FILE_BYTES:
         raise InvalidTask(

@@ -11,10 +11,13 @@ from hud_mcp.errors import GraderFailed
 from hud_mcp.grade import SubScore
 from hud_mcp.graders.grader import Grader
 from hud_mcp.loading.importers.reasoning import process_command, process_environment
+from hud_mcp.loading.importers.reasoning_known import is_program
 
 __all__ = ["ReasoningGymGrader"]
 
 _SHOWN_CHARS = 400
+_SOUND_S = 120.0
+"""How long a verifier may take with its own reference, once an answer took too long."""
 
 
 class ReasoningGymGrader(Grader):
@@ -41,27 +44,41 @@ class ReasoningGymGrader(Grader):
             timeout_seconds: How long that may take.
 
         Returns:
-            From 0 to 1. An answer that the verifier cannot read is 0.0, with the reason, where it
-            reads its own reference.
+            From 0 to 1. An answer that the verifier cannot read, or not in time, is 0.0, with the
+            reason, where it reads its own reference. So is a program, where it would be run.
 
         Raises:
             GraderFailed: The verifier cannot be run, or the question is another one now.
 
         If this call is cancelled, the process is killed.
         """
+        dataset = str((drawn or {}).get("dataset"))
+        if is_program(dataset, answer):
+            reason = "It is a program, which the verifier would run."
+            return SubScore(name=cls.name, value=0.0, info={"reason": reason})
         request = {**(drawn or {}), "want": "score", "answer": answer.strip()}
-        with anyio.move_on_after(timeout_seconds) as bound:
-            done = await anyio.run_process(
+        if (done := await cls._run(request, timeout_seconds)) is not None:
+            return cls._scored(done.returncode, done.stdout, done.stderr, question)
+        reason = f"reasoning-gym's verifier took longer than {timeout_seconds:g} s"
+        sound = await cls._run({**request, "want": "sound"}, max(timeout_seconds, _SOUND_S))
+        if sound is None or sound.returncode or not json.loads(sound.stdout)["sound"]:
+            raise GraderFailed(f"{reason}.")
+        return SubScore(name=cls.name, value=0.0, info={"reason": f"{reason} on this answer."})
+
+    @classmethod
+    async def _run(
+        cls, request: Mapping[str, Any], within_s: float
+    ) -> "subprocess.CompletedProcess[bytes] | None":
+        """What its process makes of a request; None where that took too long."""
+        with anyio.move_on_after(within_s):
+            return await anyio.run_process(
                 process_command(),
                 input=json.dumps(request).encode(),
                 check=False,
                 stderr=subprocess.PIPE,
                 env=process_environment(),
             )
-            return cls._scored(done.returncode, done.stdout, done.stderr, question)
-        if bound.cancelled_caught:
-            raise GraderFailed(f"reasoning-gym's verifier took longer than {timeout_seconds:g} s.")
-        raise GraderFailed("reasoning-gym's verifier was not run.")
+        return None
 
     @classmethod
     def _scored(cls, code: int, out: bytes, errors: bytes, question: str) -> SubScore:

@@ -11,6 +11,7 @@ from typing import Any, cast
 
 from hud_mcp.errors import InvalidTask, NotInstalled, did_you_mean
 from hud_mcp.loading.importers.files import Files
+from hud_mcp.loading.importers.reasoning_known import REFUSED
 from hud_mcp.loading.importers.rows import Choice, row, row_id
 from hud_mcp.task import Task
 
@@ -39,6 +40,8 @@ def read(files: Files, choice: Choice) -> list[Task]:  # noqa: ARG001  # every i
             f"reasoning-gym has no generator {name!r}.{did_you_mean(name, names)} Name one, as in "
             f"ReasoningGym-{names[0]}. It has {len(names)}: {', '.join(names)}."
         )
+    if name in REFUSED:
+        raise InvalidTask(f"The generator {name!r} draws nothing by itself: {REFUSED[name]}.")
     wanted = {"want": "questions", "dataset": name, "seed": choice.seed, "size": choice.size}
     drawn = cast("list[dict[str, Any]]", _ask(wanted))
     if _ask(wanted) != drawn:
@@ -99,5 +102,5 @@ def _task(name: str, choice: Choice, index: int, raw: Mapping[str, Any]) -> Task
                 {"dataset": name, "seed": choice.seed, "size": choice.size, "index": index},
             ]
         ],
-        metadata={"gold": {"answer": raw["answer"]}},
+        metadata={"gold": {"answer": raw["answer"]}} if raw["answer"] is not None else {},
     )

@@ -4,12 +4,15 @@ It is run as a script, with `PYTHONHASHSEED` set: some generators follow the ord
 other questions in another process without it. It reads JSON from standard input and writes JSON.
 """
 
+import contextlib
 import importlib
 import json
 import sys
 from typing import Any
 
 __all__ = ["main"]
+
+_MOST_BYTES = 4 * 1024**3
 
 
 def main() -> None:
@@ -24,25 +27,42 @@ def main() -> None:
         drawn = package.create_dataset(
             request["dataset"], seed=request["seed"], size=request["size"]
         )
-        reply = _score(drawn, request) if request["want"] == "score" else _questions(drawn)
+        reply = _WANTED[request["want"]](drawn, request)
     out.write(json.dumps(reply))
 
 
-def _questions(drawn: Any) -> list[dict[str, Any]]:
+def _questions(drawn: Any, _: dict[str, Any]) -> list[dict[str, Any]]:
     return [{"question": each["question"], "answer": each["answer"]} for each in drawn]
 
 
 def _score(drawn: Any, request: dict[str, Any]) -> dict[str, Any]:
     """The score of an answer, beside that of the reference where the answer cannot be read."""
+    _bound_memory()
     entry = drawn[request["index"]]
     reply: dict[str, Any] = {"question": entry["question"]}
     try:
         return reply | {"score": float(drawn.score_answer(request["answer"], entry))}
     except Exception as exc:  # noqa: BLE001  # whatever a verifier raises is told
         reply["why"] = f"{type(exc).__name__}: {exc}"
+    return reply | _sound(drawn, request)
+
+
+def _sound(drawn: Any, request: dict[str, Any]) -> dict[str, Any]:
+    """Whether the verifier takes its own reference for right."""
+    entry = drawn[request["index"]]
     gold = entry["answer"]
-    reply["sound"] = gold is not None and float(drawn.score_answer(gold, entry)) == 1.0
-    return reply
+    sound = gold is not None and float(drawn.score_answer(gold, entry)) == 1.0
+    return {"question": entry["question"], "sound": sound}
+
+
+def _bound_memory() -> None:
+    """An answer such as `9**9**9` is to end this process, and not the machine."""
+    with contextlib.suppress(ImportError):  # where there are no such limits
+        resource = importlib.import_module("resource")
+        resource.setrlimit(resource.RLIMIT_AS, (_MOST_BYTES, _MOST_BYTES))
+
+
+_WANTED = {"questions": _questions, "score": _score, "sound": _sound}
 
 
 if __name__ == "__main__":

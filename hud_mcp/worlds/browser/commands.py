@@ -11,7 +11,7 @@ from hud_mcp.egress import AllowList
 from hud_mcp.errors import ActionFailed, did_you_mean
 from hud_mcp.worlds.browser import libraries
 from hud_mcp.worlds.browser.devtools import is_end, send
-from hud_mcp.worlds.browser.idle import NAVIGATION_BOUND_S, wait_until_idle
+from hud_mcp.worlds.browser.idle import NAVIGATION_BOUND_S, until_whole, wait_until_idle
 from hud_mcp.worlds.browser.proxy import LOADED_URL, SITE_HOST, SITE_URL
 from hud_mcp.worlds.browser.tab import Tab
 from hud_mcp.worlds.browser.tabs import DialogRule, Tabs
@@ -169,7 +169,7 @@ class Commands:
             return f"{SITE_URL}/{text.lstrip('/')}"
         return named
 
-    async def load(self, page: "Page", address: str) -> int | None:
+    async def load(self, tab: Tab, address: str) -> int | None:
         """Open an address that `address` gave, until its document is there whole.
 
         Returns:
@@ -183,7 +183,7 @@ class Commands:
         response: Response | None = None
         began = anyio.current_time()
         try:
-            response = await _go(page, address, self._bound_ms())
+            response = await _go(tab.page, address, self._bound_ms())
         except libraries.PlaywrightError as exc:
             if is_end(exc):
                 raise
@@ -194,7 +194,7 @@ class Commands:
             raise ActionFailed(f"{address} could not be opened: {reason}") from exc
         if refusal := self._tabs.refused.get(host):
             raise ActionFailed(f"{address} could not be opened: {refusal}")
-        await whole(page, self._bound_ms() - 1000 * (anyio.current_time() - began))
+        await whole(tab, self._bound_ms() - 1000 * (anyio.current_time() - began))
         return response.status if response is not None else None
 
     async def arrive(self, tab: Tab, address: str, allow_status: Collection[int] = ()) -> None:
@@ -209,9 +209,9 @@ class Commands:
             ActionFailed: It did not arrive, or it is an error that was not asked for.
         """
         mark = tab.mark()
-        status = await self.load(tab.page, address)
-        await wait_until_idle(tab, mark)
-        await whole(tab.page, NAVIGATION_BOUND_S * 1000 * tab.patience())
+        status = await self.load(tab, address)
+        if not await wait_until_idle(tab, mark):
+            await whole(tab, NAVIGATION_BOUND_S * 1000 * tab.patience())
         if status is not None and status >= FIRST_ERROR and status not in allow_status:
             raise ActionFailed(
                 f"{address} answered with status {status}. If that is wanted, say so: "
@@ -236,7 +236,7 @@ class Commands:
     async def _goto(self, url: str) -> None:
         address = self.address(str(url))
         await self._tabs.replace_hung()  # such a page could not be left otherwise
-        await self.load(self._tabs.current.page, address)
+        await self.load(self._tabs.current, address)
 
     async def _back(self) -> None:
         await self._travel(-1, "There is no earlier page in this tab.")
@@ -245,27 +245,26 @@ class Commands:
         await self._travel(1, "There is no later page in this tab.")
 
     async def _travel(self, step: int, nowhere: str) -> None:
-        cdp = await self._tabs.current.cdp()
+        tab = self._tabs.current
+        cdp = await tab.cdp()
         history = await send(cdp, "Page.getNavigationHistory")
         index = history["currentIndex"] + step
         entries = history["entries"]
         # The blank page that every tab starts with is no page that the agent has seen.
         if not 0 <= index < len(entries) or entries[index]["url"] == "about:blank":
             raise ActionFailed(nowhere)
-        page = self._tabs.current.page
-        move = page.go_back if step < 0 else page.go_forward
+        move = tab.page.go_back if step < 0 else tab.page.go_forward
         await move(wait_until="commit", timeout=self._bound_ms())
-        await whole(page, self._bound_ms())
+        await whole(tab, self._bound_ms())
 
     async def _reload(self) -> None:
         url, tab = self._tabs.current.page.url, self._tabs.current
         await self._tabs.replace_hung()
-        page = self._tabs.current.page
         if self._tabs.current is not tab:
-            await self.load(page, url)
+            await self.load(self._tabs.current, url)
             return
-        await page.reload(wait_until="commit", timeout=self._bound_ms())
-        await whole(page, self._bound_ms())
+        await tab.page.reload(wait_until="commit", timeout=self._bound_ms())
+        await whole(tab, self._bound_ms())
 
     async def _switch_tab(self, index: int) -> None:
         count = len(self._tabs.all)
@@ -318,22 +317,23 @@ async def _go(page: "Page", address: str, bound_ms: float) -> "Response | None":
     return await page.goto(address, wait_until="commit", timeout=bound_ms)
 
 
-async def whole(page: "Page", bound_ms: float) -> None:
+async def whole(tab: Tab, bound_ms: float) -> None:
     """Wait until a page's document has been read to its end, as scripts and looks expect it.
 
     Raises:
         ActionFailed: It is still on its way.
     """
     try:
-        await page.wait_for_load_state("domcontentloaded", timeout=max(1.0, bound_ms))
-    except libraries.PlaywrightTimeout as exc:
-        raise ActionFailed(
-            f"{page.url} is still loading after {NAVIGATION_BOUND_MS / 1000:g} s: a part of its "
-            "document is there. Wait, and look again."
-        ) from exc
+        if await until_whole(tab, bound_ms / 1000):
+            return
     except libraries.PlaywrightError as exc:
         if is_end(exc):
             raise
+        return
+    raise ActionFailed(
+        f"{tab.page.url} is still loading after {NAVIGATION_BOUND_MS / 1000:g} s: a part of its "
+        "document is there. Wait, and look again."
+    )
 
 
 def _signature(name: str) -> str:

@@ -13,11 +13,20 @@ from typing import TYPE_CHECKING, Literal
 import anyio
 
 from hud_mcp.worlds.browser import libraries
+from hud_mcp.worlds.browser.devtools import is_end
 
 if TYPE_CHECKING:
     from hud_mcp.worlds.browser.tab import Tab
 
-__all__ = ["IDLE_BOUND_S", "LATENCIES", "TRACKER", "TRACKER_SCRIPT", "Outcome", "wait_until_idle"]
+__all__ = [
+    "IDLE_BOUND_S",
+    "LATENCIES",
+    "TRACKER",
+    "TRACKER_SCRIPT",
+    "Outcome",
+    "until_whole",
+    "wait_until_idle",
+]
 
 IDLE_BOUND_S = 2.0
 """How long a page that keeps asking for things is waited for."""
@@ -34,39 +43,54 @@ LOAD_BOUND_S = 3.0
 EVALUATE_BOUND_S = 4.0
 """How long a page may take to say that it is quiet, before it counts as hung."""
 
+ASK_AGAIN_S = 1.0
+"""How often a document is asked for its end while no event tells it."""
+
 MAX_DOCUMENTS = 5
 """How many documents that replace each other are followed after one action."""
 
-Outcome = Literal["quiet", "busy", "leaving", "gone", "hung"]
+Outcome = Literal["quiet", "unread", "busy", "leaving", "gone", "hung"]
 
 TRACKER = f"__settled_{secrets.token_hex(6)}"
 """The property of `window` under which a document's tracker is; no page can know it."""
 
 _QUIET = f"""([bound, stays, late, ignored]) => {{
   const tracker = window['{TRACKER}'];
-  return tracker ? tracker.quiet(bound, stays, late, ignored) : 'quiet';
+  return tracker ? tracker.quiet(bound, stays, late, ignored)
+    : document.readyState === 'complete' ? 'quiet' : 'unread';
+}}"""
+
+_STATE = f"""() => {{
+  const tracker = window['{TRACKER}'];
+  if (!tracker) return document.readyState === 'complete' ? 'whole' : 'reading';
+  tracker.attend();
+  return tracker.reading() ? 'reading' : tracker.leaving ? 'leaving' : 'whole';
 }}"""
 
 TRACKER_SCRIPT = Path(__file__).with_name("tracker.js").read_text().replace("__KEY__", TRACKER)
 """Runs in every document before the page's own scripts."""
 
 
-async def wait_until_idle(tab: "Tab", mark: int, *, late: bool = False) -> None:
+async def wait_until_idle(tab: "Tab", mark: int, *, late: bool = False) -> bool:
     """Return when a tab has settled, or when a bound says that it will not.
 
     Args:
         tab: The page that was acted on.
         mark: What `tab.mark()` gave before the action; only requests after it count.
         late: The action may take effect some frames after it returned, as scrolling does.
+
+    Returns:
+        Whether its document said that it is whole, and that nothing is to come.
     """
     stays = False
     for _document in range(MAX_DOCUMENTS):
         end = anyio.current_time() + IDLE_BOUND_S * tab.patience() + LATENCIES * tab.latency_s
         outcome = await _until_quiet(tab, mark, end, stays=stays, late=late)
         if outcome not in ("leaving", "gone") or tab.closed:
-            return
+            return outcome == "quiet"
         stays = not await _arrive(tab, mark, leaving=outcome == "leaving")
         mark = tab.mark()
+    return False
 
 
 async def _until_quiet(tab: "Tab", mark: int, end: float, *, stays: bool, late: bool) -> Outcome:
@@ -77,7 +101,7 @@ async def _until_quiet(tab: "Tab", mark: int, end: float, *, stays: bool, late: 
         pending = tab.pending_since(mark)
         if outcome == "busy":
             tab.ignore(pending)
-        if outcome != "quiet" or not pending:
+        if outcome not in ("quiet", "unread") or not pending:
             return outcome
         if not await tab.wait_until(lambda: not tab.pending_since(mark), end):
             tab.ignore(tab.pending_since(mark))
@@ -104,9 +128,48 @@ async def _arrive(tab: "Tab", mark: int, *, leaving: bool) -> bool:
     if tab.closed:
         return False
     try:
-        await tab.page.wait_for_load_state("domcontentloaded", timeout=arrive_s * 1000)
+        await until_whole(tab, arrive_s)
+        if leaving and tab.came_to_nothing:
+            return False
         load_s = LOAD_BOUND_S * patience + slack_s
         await tab.page.wait_for_load_state("load", timeout=load_s * 1000)
     except libraries.PlaywrightError:
         return True  # slow, or replaced again, or closed: the next look at it tells
     return not leaving or tab.loaded_since(mark)
+
+
+async def until_whole(tab: "Tab", bound_s: float) -> bool:
+    """Wait until a tab's document was read to its end, or was stopped and will not be.
+
+    Returns:
+        False where time was up first.
+
+    Raises:
+        Error: Playwright's, where the page is gone.
+    """
+    end = anyio.current_time() + bound_s
+    while True:
+        left_s = max(0.001, end - anyio.current_time())
+        try:
+            bound_ms = 1000 * min(left_s, ASK_AGAIN_S)
+            await tab.page.wait_for_load_state("domcontentloaded", timeout=bound_ms)
+        except libraries.PlaywrightTimeout:
+            if await _is_stopped(tab):
+                return True
+        else:
+            return True
+        if anyio.current_time() >= end:
+            return False
+
+
+async def _is_stopped(tab: "Tab") -> bool:
+    """Ask a document itself: no event tells that reading it was stopped half-way."""
+    with anyio.move_on_after(ASK_AGAIN_S):
+        try:
+            state = await tab.page.evaluate(_STATE)
+        except libraries.PlaywrightError as exc:
+            if is_end(exc):
+                raise
+            return False  # it is just going away
+        return state == "whole" or (state == "leaving" and tab.came_to_nothing)
+    return False

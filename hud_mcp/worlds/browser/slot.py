@@ -2,15 +2,16 @@
 
 import asyncio
 import logging
+from collections.abc import Collection
 from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import anyio
 
 from hud_mcp.worlds.browser import libraries
 from hud_mcp.worlds.browser.clipboard import Clipboard
 from hud_mcp.worlds.browser.crashes import Crashes
-from hud_mcp.worlds.browser.devtools import attach, send
+from hud_mcp.worlds.browser.devtools import attach, send, target_of
 from hud_mcp.worlds.browser.idle import TRACKER_SCRIPT
 from hud_mcp.worlds.browser.options import SlotOptions
 from hud_mcp.worlds.browser.proxy import SessionProxy
@@ -33,6 +34,10 @@ Source: net/docs/proxy.md, "Proxy bypass rules".
 """
 
 
+_TOLD_OF_REQUESTS = ("request", "response", "requestfinished", "requestfailed")
+"""What the driver tells of only while somebody listens: each change of that is a message."""
+
+
 class Slot:
     """One isolated context with a blank page and its own proxy, before a session has it."""
 
@@ -49,11 +54,14 @@ class Slot:
         self.context = context
         self.page = page
         self.cdp = cdp
+        self.target_id: str | None = None
         self.crashes: Crashes | None = None
         self.clipboard = Clipboard()
         self.crashed = False
-        self._scripts = AsyncExitStack()
+        self._scripts: dict[str, AsyncExitStack] = {}
         page.on("crash", self._on_crash)
+        for told in _TOLD_OF_REQUESTS:
+            cast("Any", page).on(told, _ignore)
 
     @property
     def usable(self) -> bool:
@@ -80,28 +88,35 @@ class Slot:
                 await clipboard.install(context)
                 page = await context.new_page()
                 cdp = await attach(page, options.scale, options.font_scale)
+                target_id = await target_of(cdp)
         except BaseException:
             with anyio.CancelScope(shield=True):
                 await _release(proxy, context)
             raise
         slot = cls(proxy, context, page, cdp, options)
+        slot.target_id = target_id
         slot.clipboard = clipboard
         return slot
 
-    async def add_script(self, script: str) -> None:
-        """Run a script in every document, before the page's own, until the slot is cleared.
+    async def run_scripts(self, scripts: Collection[str]) -> None:
+        """Run these scripts in every document to come, before the page's own, and no others.
 
         Raises:
             Error: Playwright's.
         """
-        await self._scripts.enter_async_context(await self.context.add_init_script(script))
+        for script in set(self._scripts).difference(scripts):
+            await self._scripts.pop(script).aclose()
+        for script in scripts:
+            if script not in self._scripts:
+                self._scripts[script] = added = AsyncExitStack()
+                await added.enter_async_context(await self.context.add_init_script(script))
 
     async def clear(self) -> bool:
         """Take away all that a session left, and have a blank page; False where that failed.
 
         Cookies, storage of every kind, service workers, caches, permissions, the clipboard, the
-        history, other pages and the session's scripts are gone then. A page that does not let
-        itself be left makes it fail.
+        history and other pages are gone then. The session's scripts stay until `run_scripts`
+        says which the next one has. A page that does not let itself be left makes it fail.
         """
         try:
             with anyio.fail_after(CLEAR_BOUND_S):
@@ -116,14 +131,13 @@ class Slot:
         for page in self.context.pages:
             if page != self.page:
                 await page.close()
-        await self._scripts.aclose()
         await self.page.goto("about:blank")  # nothing runs any more that could store something
         # An origin that is none means all of them, and sessionStorage too.
         everything = {"origin": "*", "storageTypes": "all"}
         await asyncio.gather(
             send(self.cdp, "Storage.clearDataForOrigin", everything),
             send(self.cdp, "Page.resetNavigationHistory"),
-            self.page.evaluate("window.name = ''"),
+            send(self.cdp, "Runtime.evaluate", {"expression": "window.name = ''"}),
             self.context.clear_cookies(),
             self._clear_permissions(),
         )
@@ -140,6 +154,10 @@ class Slot:
         """Close the context and the proxy, within seconds even where the browser is dead."""
         with anyio.CancelScope(shield=True):
             await _release(self.proxy, self.context)
+
+
+def _ignore(_told: object) -> None:
+    """Listen, so that the driver need not be told anew who does for each session."""
 
 
 async def _new_context(

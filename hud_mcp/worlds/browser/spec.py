@@ -190,9 +190,9 @@ class Browser(WorldSpec):
                 slot.proxy.open_hosts(allow)
                 if latency_s and allow.patterns:
                     await slow_down(slot.context, latency_s)
-                if seed is not None:
-                    crypto = "true" if replayable else "false"
-                    await slot.add_script(f"({_SEEDED})({seed}, {crypto})")
+                crypto = "true" if replayable else "false"
+                scripts = [] if seed is None else [f"({_SEEDED})({seed}, {crypto})"]
+                await slot.run_scripts(scripts)
 
             await furnish(slot)
             world = BrowserWorld(

@@ -46,6 +46,7 @@ class Tab:
         sessions: What sessionStorage held when a snapshot was last taken, by origin.
         refs: The agent's refs, where they are not Playwright's.
         crashed: Whether its process died.
+        came_to_nothing: Whether the page's last navigation brought no document.
         target_id: The id under which the browser knows it, once it is watched.
         links: The selectors that some of the agent's refs stand for.
         restless: Whether it went from one document to the next by itself before this action.
@@ -75,6 +76,7 @@ class Tab:
         self._answered: int | None = None
         self.target_id: str | None = None
         self.crashed = False
+        self.came_to_nothing = False
         self._cdp: CDPSession | None = None
         self._clock = 0
         self._pending: dict[Request, int] = {}
@@ -169,6 +171,8 @@ class Tab:
         self.expects_popup = True
 
     def _on_request(self, request: "Request") -> None:
+        if self._is_of_page(request):
+            self.came_to_nothing = False
         if request.resource_type in _WAITED_FOR:
             self._pending[request] = self.mark()
 
@@ -189,7 +193,14 @@ class Tab:
         self._pending.pop(request, None)
         if request.is_navigation_request() and request.failure:
             self._arrived = self.mark()  # it came to nothing: refused, cancelled or a download
+            self.came_to_nothing = self._is_of_page(request)
         self.stir()
+
+    def _is_of_page(self, request: "Request") -> bool:
+        try:
+            return request.is_navigation_request() and request.frame == self.page.main_frame
+        except libraries.PlaywrightError:
+            return False  # of a service worker, or its frame went away
 
     def _note_status(self, response: "Response") -> None:
         try:
@@ -203,6 +214,7 @@ class Tab:
             if self._answered is not None or origin_of(frame.url) is None:
                 self.status, self._answered = self._answered, None
             self._arrived = self._loaded = self.mark()
+            self.came_to_nothing = False
             self._documents += 1
             if origin := origin_of(frame.url):
                 self.origins.add(origin)

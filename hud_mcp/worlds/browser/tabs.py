@@ -91,6 +91,7 @@ class Tabs:
         self._crashed_at = float("-inf")
         self._closing = False
         first = Tab(slot.page, self._options, self._latency_s, slot.cdp, patience=self._patience)
+        first.target_id = slot.target_id
         self._tabs: list[Tab] = []
         self._show(first)
         slot.proxy.on_refused = self._on_refused

@@ -256,6 +256,7 @@
   };
   const reading = () => document.readyState === 'loading'
     || (document.readyState !== 'complete' && !state.parsed);
+  state.reading = reading;
   const asking = ignored => [...state.calls.values()].some(
     name => !state.ignored.has(name) && !ignored.includes(name));
   state.waiting = ignored => reading() || state.timers.size > 0 || state.frames.size > 0

@@ -26,6 +26,8 @@ async def backend(request: SiteRequest, _state: dict[str, Any]) -> SiteResponse 
     """A script that comes after some seconds, or only after a minute; and a page with 500."""
     if request.path == "/api/broken":
         return SiteResponse(text="<h1>Broken</h1>", status=500)
+    if request.path == "/api/nothing":
+        return SiteResponse(text="", status=204)
     if request.path not in ("/api/late", "/api/never"):
         return None
     await anyio.sleep(4 if request.path == "/api/late" else 25)
@@ -70,6 +72,19 @@ async def test_a_document_that_does_not_arrive_whole_is_said_to_be_loading(
         with pytest.raises(ActionFailed, match="is still loading"):
             await world.act(CustomAction(action="goto", args={"url": "/slow.html"}))
         await world.act(CustomAction(action="goto", args={"url": "/"}))
+
+
+@pytest.mark.parametrize("script", ["stop()", "location = '/api/nothing'", "location = '/a.zip'"])
+async def test_a_document_that_was_stopped_is_not_waited_for(browse: Browse, script: str) -> None:
+    """One that its own script keeps from being read on is opened as it is, and not refused."""
+    half = f"<h1>Half</h1><script>{script}</script>{'<p>x</p>' * 20_000}"
+    world = await browse({"index.html": "x", "half.html": half, "a.zip": "x"}, backend=backend)
+    with anyio.fail_after(12):
+        await world.goto("/half.html")
+        assert await world.page.inner_text("h1") == "Half"
+        await world.act(CustomAction(action="reload"))
+        await world.goto("/")
+        assert await world.text() == "x"
 
 
 async def test_an_error_in_a_setup_is_an_error_unless_it_is_asked_for(browse: Browse) -> None:

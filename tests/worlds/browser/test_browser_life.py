@@ -11,6 +11,7 @@ from pathlib import Path
 import anyio
 import psutil
 import pytest
+from waiting import until
 
 from hud_mcp.action import ClickAction, WaitAction
 from hud_mcp.errors import EnvironmentFailed
@@ -32,11 +33,7 @@ def browsers(pid: int | None = None) -> list[psutil.Process]:
 
 async def until_none(pids: set[int]) -> None:
     """Wait until none of these processes is alive."""
-    with anyio.fail_after(10):
-        while any(  # noqa: ASYNC110  # the end of another process has no event
-            psutil.pid_exists(p) and _runs(p) for p in pids
-        ):
-            await anyio.sleep(0.05)
+    await until(lambda: not any(psutil.pid_exists(p) and _runs(p) for p in pids), within_s=10)
 
 
 def _runs(pid: int) -> bool:
@@ -266,3 +263,27 @@ async def test_a_program_that_is_no_browser_fails_to_open_with_advice(tmp_path: 
 def test_the_sandbox_is_off_for_root_with_a_reason() -> None:
     """Chromium does not start as root with its sandbox; the rule says why."""
     assert "root" in (sandbox_problem() or "")
+
+
+@live
+@pytest.mark.anyio
+async def test_an_authors_features_are_disabled_beside_playwrights_and_ours(tmp_path: Path) -> None:
+    """The one list that Chromium heeds, the last, has all that those before it have."""
+    shared = Shared()
+    old = {each.pid for each in browsers()}
+    with anyio.fail_after(60):
+        spec = Browser(
+            tmp_path, start=None, arguments=["--disable-features=DialMediaRouteProvider"]
+        )
+        world = await spec.open(Opening(shared=shared))
+        lists = [
+            set(argument.partition("=")[2].split(","))
+            for process in browsers()
+            if process.pid not in old and not any("--type=" in a for a in process.cmdline())
+            for argument in process.cmdline()
+            if argument.startswith("--disable-features=")
+        ]
+        await world.close()
+        await shared.close()
+    assert len(lists) == 2
+    assert lists[-1] >= lists[0] | {"DialMediaRouteProvider", "RenderDocument"}

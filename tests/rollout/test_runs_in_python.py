@@ -11,6 +11,7 @@ from typing import Any
 
 import anyio
 import pytest
+from waiting import until
 
 from hud_mcp import (
     Environment,
@@ -302,11 +303,13 @@ async def test_a_run_that_is_cut_off_says_nothing_of_its_agent(
 
 async def until_started(job_id: str) -> None:
     """Wait until a job has a session."""
-    while True:
+
+    async def has_begun() -> bool:
         with suppress(HudMcpError):
-            if await (await load_job(job_id)).load_trajectories():
-                return
-        await anyio.sleep(0.02)
+            return bool(await (await load_job(job_id)).load_trajectories())
+        return False
+
+    await until(has_begun)
 
 
 @pytest.mark.parametrize(

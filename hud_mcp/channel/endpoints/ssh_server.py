@@ -19,6 +19,7 @@ from hud_mcp.channel.endpoints.ssh_command import Channel, SshCommand
 from hud_mcp.channel.endpoints.ssh_use import OpenUse
 from hud_mcp.channel.words import in_hud_words
 from hud_mcp.errors import HudMcpError, LimitReached, SessionEnded
+from hud_mcp.serving.listening import LOOPBACK, shown_host, take_port
 
 __all__ = ["SshAccess", "SshServer"]
 
@@ -101,7 +102,7 @@ class SshServer:
         self._host = ""
 
     @classmethod
-    async def open(cls, host: str = "127.0.0.1", port: int = 0) -> "SshServer":
+    async def open(cls, host: str = LOOPBACK, port: int = 0) -> "SshServer":
         """Listen.
 
         Args:
@@ -109,13 +110,12 @@ class SshServer:
             port: The port; 0 for any.
 
         Raises:
-            OSError: It cannot be listened on.
+            HudMcpError: It cannot be listened on.
         """
         server = cls()
-        server._host = host
+        server._host = shown_host(host)
         server._acceptor = await asyncssh.listen(
-            host,
-            port,
+            sock=take_port(host, port),
             server_factory=lambda: _Authentication(server),
             server_host_keys=[server._host_key],
             encoding=None,
@@ -158,10 +158,9 @@ class SshServer:
         """
         user = f"agent-{secrets.token_hex(8)}"
         key = _new_key()
-        host = f"[{self._host}]" if ":" in self._host else self._host
         capability = Capability.ssh(
             name=name,
-            url=f"ssh://{host}:{self.port}",
+            url=f"ssh://{self._host}:{self.port}",
             user=user,
             host_pubkey=self._host_key.export_public_key().decode().strip(),
             client_key=key.export_private_key().decode(),

@@ -31,6 +31,7 @@ from weakref import WeakKeyDictionary
 
 from hud_mcp.capability import Capability
 from hud_mcp.errors import HudMcpError
+from hud_mcp.serving.listening import LOOPBACK, port_of, shown_host, take_port
 from hud_mcp.worlds.browser import libraries
 from hud_mcp.worlds.browser.cdp_connection import CdpConnection, list_pages
 from hud_mcp.worlds.browser.cdp_wire import DevToolsError, parse, write
@@ -121,11 +122,11 @@ class CdpServer:
         self._accesses: dict[CdpAccess, None] = {}
         self._arrivals: WeakKeyDictionary[ServerConnection, CdpAccess] = WeakKeyDictionary()
         self._server: Server | None = None
-        self._host = ""
+        self._host = LOOPBACK
         self.port = 0
 
     @classmethod
-    async def open(cls, host: str = "127.0.0.1", port: int = 0) -> "CdpServer":
+    async def open(cls, host: str = LOOPBACK, port: int = 0) -> "CdpServer":
         """Listen.
 
         Args:
@@ -133,14 +134,14 @@ class CdpServer:
             port: The port; 0 for any.
 
         Raises:
-            OSError: It cannot be listened on.
+            HudMcpError: It cannot be listened on.
         """
         server = cls()
-        server._host = f"[{host}]" if ":" in host else host
+        server._host = shown_host(host)
+        listener = take_port(host, port)
         server._server = await libraries.serve_websockets(
             server._serve,
-            host,
-            port,
+            sock=listener,
             process_request=server._answer,
             compression=None,  # it is this machine's own memory that is written through
             open_timeout=_OPEN_S,
@@ -152,7 +153,7 @@ class CdpServer:
             server_header=None,
             logger=_socket_logger,
         )
-        server.port = next(iter(server._server.sockets)).getsockname()[1]
+        server.port = port_of(listener)
         return server
 
     def admit(self, name: str, find_world: FindWorld, *, use: UseWorld | None = None) -> CdpAccess:

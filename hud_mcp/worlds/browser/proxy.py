@@ -25,6 +25,7 @@ from urllib.parse import unquote, urlsplit
 import anyio
 
 from hud_mcp.egress import HEAD_BYTES, AllowList, Gateway
+from hud_mcp.serving.listening import LOOPBACK, base_url, port_of, take_port
 from hud_mcp.worlds.browser import libraries
 from hud_mcp.worlds.browser.site import Site
 
@@ -93,13 +94,14 @@ class SessionProxy:
         self._server: asyncio.Server | None = None
         self._closing = False
         self._connections: Any = None
-        self._socket = socket.socket()
+        self._listener: socket.socket | None = None
 
     @property
     def address(self) -> str:
         """`http://127.0.0.1:PORT`: the proxy to set, and the site for others than the browser."""
-        host, port = self._socket.getsockname()
-        return f"http://{host}:{port}"
+        if self._listener is None:
+            raise RuntimeError("the proxy is not open")
+        return base_url(LOOPBACK, port_of(self._listener))
 
     async def open(self) -> None:
         """Listen. If this fails or is cancelled, nothing stays open."""
@@ -112,22 +114,21 @@ class SessionProxy:
         config.load()
         self._connections = connections = libraries.ServerState()
         protocol: Any = config.http_protocol_class
+        self._listener = listener = take_port(LOOPBACK, 0)
         try:
-            self._socket.bind(("127.0.0.1", 0))
             self._server = await asyncio.get_running_loop().create_server(
                 lambda: self._accept(
                     lambda: protocol(config=config, server_state=connections, app_state={})
                 ),
-                sock=self._socket,
+                sock=listener,
             )
         except BaseException:
-            self._socket.close()
+            listener.close()
             raise
 
     async def close(self) -> None:
         """Stop listening and drop every connection. Closing twice is no error."""
         if self._server is None:
-            self._socket.close()
             return
         self._closing = True
         self._server.close()

@@ -11,6 +11,7 @@ from pathlib import Path
 import anyio
 import psutil
 import pytest
+from waiting import until
 
 from hud_mcp.action import ClickAction, WaitAction
 from hud_mcp.errors import EnvironmentFailed
@@ -32,11 +33,7 @@ def browsers(pid: int | None = None) -> list[psutil.Process]:
 
 async def until_none(pids: set[int]) -> None:
     """Wait until none of these processes is alive."""
-    with anyio.fail_after(10):
-        while any(  # noqa: ASYNC110  # the end of another process has no event
-            psutil.pid_exists(p) and _runs(p) for p in pids
-        ):
-            await anyio.sleep(0.05)
+    await until(lambda: not any(psutil.pid_exists(p) and _runs(p) for p in pids), within_s=10)
 
 
 def _runs(pid: int) -> bool:

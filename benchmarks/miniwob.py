@@ -59,12 +59,14 @@ MAX_FRAME_BYTES = 64 * 1024 * 1024
 
 TIMED = (
     ("open a page", "hud_mcp.worlds.browser.reserve", "Reserve.take"),
+    ("a new page for it", "hud_mcp.worlds.browser.slot", "Slot.open"),
     ("goto", "hud_mcp.worlds.browser.world", "BrowserWorld.goto"),
     ("its navigation", "hud_mcp.worlds.browser.commands", "Commands.load"),
     ("an action", "hud_mcp.worlds.browser.world", "BrowserWorld.act"),
     ("settling", "hud_mcp.worlds.browser.world", "wait_until_idle"),
     ("text", "hud_mcp.worlds.browser.view", "read_page"),
     ("picture", "hud_mcp.worlds.browser.view", "take_picture"),
+    ("clear a page", "hud_mcp.worlds.browser.slot", "Slot.clear"),
     ("close a page", "hud_mcp.worlds.browser.world", "BrowserWorld.close"),
 )
 """What the server spends its time in, and where that is; what moved is left out of the table."""

@@ -75,6 +75,12 @@ bench: $(STAMP)
 	$(BIN)/python benchmarks/tasksets.py
 	$(BIN)/python benchmarks/job_figures.py
 	$(BIN)/python benchmarks/tunnel.py
+	@if [ ! -x .venv-browsergym/bin/browsergym-ready ]; then \
+	  $(PYTHON) -m venv .venv-browsergym && \
+	  .venv-browsergym/bin/pip install --quiet --disable-pip-version-check browsergym-miniwob==0.14.3 && \
+	  ln -s python .venv-browsergym/bin/browsergym-ready; \
+	fi
+	$(BIN)/python benchmarks/miniwob.py --browsergym-python .venv-browsergym/bin/python
 	@if [ -x .venv-hud/bin/python ]; then \
 	  $(BIN)/python benchmarks/channel.py --hud-python .venv-hud/bin/python; \
 	else \
@@ -93,4 +99,4 @@ $(STAMP): pyproject.toml
 	@touch $(STAMP)
 
 clean:
-	rm -rf $(VENV) demo-report prove-report build dist .pytest_cache .ruff_cache
+	rm -rf $(VENV) .venv-browsergym demo-report prove-report build dist .pytest_cache .ruff_cache

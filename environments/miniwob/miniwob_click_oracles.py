@@ -331,3 +331,12 @@ async def identify_shape(agent: Agent) -> None:
     sign = re.findall(r"img \[ref=\w+\]:\n.*: \"?([^\s\"]+)", agent.text)[0]
     kind = "digit" if sign.isdigit() else "letter"
     await agent.click(f'#area-buttons [data-type="{kind}"]')
+
+
+@solves("find-greatest")
+async def pick_greatest(agent: Agent) -> None:
+    """Turn the card with the greatest number."""
+    await agent.look()
+    numbers = [int(n) for n in re.findall(r'\[cursor=pointer\]: "(\d+)"', agent.text)]
+    await agent.click(f"#cardholder > div >> nth={numbers.index(max(numbers))}")
+    await agent.click("#submit")

@@ -124,3 +124,37 @@ async def edit_text(agent: Agent) -> None:
     else:
         await agent.click(f"button.ql-{STYLES[style]}")
     await submit(agent)
+
+
+HEAT = (("COLD", 50, 75), ("WARM", 13, 39), ("HOT", 6, 12))
+"""What is looked for in turn, in steps of how many pixels, and how far from where it was found."""
+
+
+@solves("hot-cold")
+async def find_heat(agent: Agent) -> None:
+    """Go over the area with the pointer, where it gets warmer ever closer, and click the spot."""
+    spot = await place_of(agent, "#touch-area")
+    for heat, step, reach in HEAT:
+        spot = await warmer(agent, spot, heat, step, reach)
+    await agent.click(x=spot[0], y=spot[1])
+
+
+async def warmer(
+    agent: Agent, spot: tuple[float, float], heat: str, step: int, reach: int
+) -> tuple[float, float]:
+    """A place around a spot where the page says that it is so warm.
+
+    Raises:
+        LookupError: There is none.
+    """
+    ways = range(-reach, reach + 1, step)
+    places = sorted(((x, y) for x in ways for y in ways), key=lambda at: abs(at[0]) + abs(at[1]))
+    for by_x, by_y in places:
+        place = (spot[0] + by_x, spot[1] + by_y)
+        view = await agent.step({"type": "move", "point": {"x": place[0], "y": place[1]}})
+        if re.search(rf"\]: (?:{WARMER[heat]})$", view.text, re.MULTILINE):
+            return place
+    raise LookupError(f"nothing is {heat} around {spot}")
+
+
+WARMER = {"COLD": "COLD|WARM|HOT", "WARM": "WARM|HOT", "HOT": "HOT"}

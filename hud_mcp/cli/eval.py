@@ -21,10 +21,11 @@ from hud_mcp.cli.hosts import allow_option
 from hud_mcp.cli.interruption import Interruption, watched_signals
 from hud_mcp.cli.output import cell, make_console
 from hud_mcp.cli.prepared import Prepared, begin_job, resume_job
-from hud_mcp.cli.process import keep_to_itself, raise_file_limit
+from hud_mcp.cli.process import raise_file_limit
 from hud_mcp.cli.progress import Progress
 from hud_mcp.cli.recording import record_option
 from hud_mcp.cli.results import Results, load_results, print_results
+from hud_mcp.cli.secrecy import keep_to_itself
 from hud_mcp.errors import HudMcpError
 from hud_mcp.loading.contexts import SELECTORS
 from hud_mcp.loading.protocols import PROTOCOLS

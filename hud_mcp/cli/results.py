@@ -150,7 +150,7 @@ def print_results(console: Console, results: Results) -> None:
             console.print(cell(f"  {each}"), soft_wrap=True)
         if (more := len(left_out) - _REASONS) > 0:
             console.print(f"  … {more} more reasons")
-        console.print(cell(f"`hud-mcp jobs {results.job.id}` names them.\n", "dim"))
+        console.print(f"`hud-mcp jobs {results.job.id}` names them.\n", style="dim")
     if results.by_context is not None:
         told = visible(str(results.by_context))
         console.print(f"Reward by context\n{told}\n", markup=False, soft_wrap=True)

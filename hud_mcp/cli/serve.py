@@ -19,8 +19,9 @@ from hud_mcp.cli import surfaces
 from hud_mcp.cli.bridges import listed_by, offer_published, open_bridges
 from hud_mcp.cli.hosts import allow_option, read_hosts
 from hud_mcp.cli.operator import read_operator_token
-from hud_mcp.cli.process import keep_to_itself, raise_file_limit
+from hud_mcp.cli.process import raise_file_limit
 from hud_mcp.cli.recording import record_option
+from hud_mcp.cli.secrecy import keep_to_itself
 from hud_mcp.cli.sources import load, only_environment
 from hud_mcp.cli.startup import without_collecting
 from hud_mcp.cli.tokens import read_tokens, token_file_option, with_operator

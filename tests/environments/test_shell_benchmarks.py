@@ -193,6 +193,8 @@ async def test_golds_that_cannot_be_repeated_here_say_why(tmp_path: Path) -> Non
         ("ls -ald `which sh`", ""),
         ("cat /testbed/* &", "it goes on in the background"),
         ("cat /testbed/* && true", ""),
+        ("tar czf /a.tar /testbed", "it writes beside its file system"),
+        ("tar czf /testbed/a.tar /testbed", ""),
         ("find / -name x", "it searches the whole machine"),
         ("env | sort", "it prints the variables"),
     )):  # fmt: skip

@@ -39,6 +39,10 @@ _VARIES = (
     (re.compile(r"\bdf\b|\bfree\b|\buptime\b|\bnetstat\b"), "it prints how the machine is used"),
     (re.compile(r"-ls\b"), "it prints when files were made"),
     (re.compile(r"(?<!&)&\s*$"), "it goes on in the background after it has ended"),
+    (
+        re.compile(r"\btar -?\w*c\w*f\s+/(?!testbed|system|workspace|tmp)"),
+        "it writes beside its file system, where a sandbox has no room",
+    ),
     (re.compile(r"\bfind (?:/\S+ )?/ "), "it searches the whole machine, and each has other files"),
     (
         re.compile(r"(?:^|[|;&]\s*)(?:env|printenv)\b"),

@@ -4,11 +4,13 @@ It is run as a script, with `PYTHONHASHSEED` set: some generators follow the ord
 other questions in another process without it. It reads JSON from standard input and writes JSON.
 """
 
-import contextlib
 import importlib
 import json
 import sys
 from typing import Any
+
+if sys.platform != "win32":
+    import resource
 
 __all__ = ["main"]
 
@@ -57,8 +59,7 @@ def _sound(drawn: Any, request: dict[str, Any]) -> dict[str, Any]:
 
 def _bound_memory() -> None:
     """An answer such as `9**9**9` is to end this process, and not the machine."""
-    with contextlib.suppress(ImportError):  # where there are no such limits
-        resource = importlib.import_module("resource")
+    if sys.platform != "win32":
         resource.setrlimit(resource.RLIMIT_AS, (_MOST_BYTES, _MOST_BYTES))
 
 

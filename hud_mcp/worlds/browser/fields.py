@@ -65,7 +65,7 @@ async def tell_fields(
     own = next((match[1] for line in lines if (match := _OWN.search(line))), "")
     out: list[str] = []
     for line in lines:
-        match = _FIELD.match(line)
+        match = _FIELD.match(line) if "]: " in line else None  # most lines hold no value
         is_own = match is not None and match[2].rpartition("e")[0] == own
         if match is None or (is_own and _words(match[3]) not in told):
             out.append(line)
@@ -93,7 +93,7 @@ def name_links(lines: Sequence[str]) -> tuple[list[str], dict[str, str]]:
         inside = None if inside is not None and depth <= inside else inside
         if inside is None and line.lstrip().startswith("- iframe"):
             inside = depth
-        match = _LINK.match(line) if inside is None else None
+        match = _LINK.match(line) if inside is None and "- link" in line else None
         if match is None:
             out.append(line)
             continue

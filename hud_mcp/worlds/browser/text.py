@@ -105,12 +105,12 @@ async def read_page(
         near = facts["elements"] > MOST_ELEMENTS
         whole = facts["y"] == 0 and facts["height"] > height
         lines = await _tree(page, bound_s, boxes=long and not whole, near=near)
-        size = sum(len(_BOX.sub("", line)) + 1 for line in lines)
+        size = sum(map(len, _without_boxes(lines))) + len(lines)
         if size > max_chars and not whole:
             lines = _in_view(
                 lines if long else await _tree(page, bound_s, boxes=True, near=near), height
             )
-        lines = await tell_fields(page, [_BOX.sub("", line) for line in lines], facts["fields"])
+        lines = await tell_fields(page, _without_boxes(lines), facts["fields"])
         lines, links = name_links(lines)
         if near:
             lines = await _tell_skipped(page, lines)
@@ -130,6 +130,10 @@ async def _tree(page: "Page", bound_s: float, *, boxes: bool, near: bool = False
     root = page.locator(f"{NEAR}=body") if near else page
     tree = await root.aria_snapshot(mode="ai", boxes=boxes, timeout=bound_s * 1000)
     return tree.splitlines()
+
+
+def _without_boxes(lines: Sequence[str]) -> list[str]:
+    return [_BOX.sub("", line) if "[box=" in line else line for line in lines]
 
 
 async def _tell_skipped(page: "Page", lines: list[str]) -> list[str]:

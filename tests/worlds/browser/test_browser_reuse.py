@@ -41,6 +41,7 @@ LEAVE = """async () => {
     localStorage.late = sessionStorage.late = 'left';
     document.cookie = 'late=left';
   });
+  addEventListener('beforeunload', event => { event.preventDefault(); });
 }"""
 
 FOUND = """async () => {

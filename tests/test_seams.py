@@ -24,7 +24,7 @@ IN_FUNCTIONS = {
     ): "env.workspace, which is HUD's, makes the world a shell, which lies above",
     (
         "environment.loading",
-        "hud_mcp.loading.source",
+        "hud_mcp.loading",
     ): "load_environment is HUD's name for what loads this module's package",
     (
         "loading.importers.reasoning_process",

@@ -72,27 +72,9 @@ async def begin_job(store: Store, options: Mapping[str, Any]) -> Prepared:
         raise HudMcpError(f"{path} holds no tasks. Write one as JSON on each line.")
     chosen, left_out = _runnable(_chosen(tasks, path, options))
     chosen, conduct, protocol = _as_published(chosen, tasks, options)
-    how = RunOptions(
-        agent=options["agent"],
-        agent_command=options["agent_command"],
-        sources=tuple(
-            lasting_source(s)
-            for s in find_sources(
-                options["sources"], chosen, path if path.is_dir() else path.parent
-            )
-        ),
-        folder=str(Path.cwd()),
-        timeout_s=conduct.timeout_s or (TIMEOUT_S if protocol else options["timeout"]),
-        max_steps=conduct.max_steps,
-        max_concurrent=options["max_concurrent"],
-        retries=options["retries"],
-        seed=options["seed"],
-        image=options["image"],
-        contexts=options["contexts"],
-        context_selector=options["context_selector"] if options["contexts"] else None,
-        protocol=options["protocol"],
-        allow=read_hosts(options["allow"]),
-    )
+    timeout_s = conduct.timeout_s or (TIMEOUT_S if protocol else options["timeout"])
+    sources = find_sources(options["sources"], chosen, path if path.is_dir() else path.parent)
+    how = _how(options, sources, timeout_s=timeout_s, max_steps=conduct.max_steps)
     chosen, unsolved = _solvable(how, chosen)
     left_out = [*left_out, *unsolved]
     chosen = _bound(chosen, how)
@@ -118,6 +100,28 @@ async def begin_job(store: Store, options: Mapping[str, Any]) -> Prepared:
     await store.add_job(job, list(chosen))
     planned = plan_runs(list(chosen), [], group=job.group, seed=how.seed)
     return Prepared(job, list(chosen), planned, how)
+
+
+def _how(
+    options: Mapping[str, Any], sources: Sequence[str], *, timeout_s: float, max_steps: int | None
+) -> RunOptions:
+    """How a new job is run, by the command's options and what a protocol makes of them."""
+    return RunOptions(
+        agent=options["agent"],
+        agent_command=options["agent_command"],
+        sources=tuple(lasting_source(source) for source in sources),
+        folder=str(Path.cwd()),
+        timeout_s=timeout_s,
+        max_steps=max_steps,
+        max_concurrent=options["max_concurrent"],
+        retries=options["retries"],
+        seed=options["seed"],
+        image=options["image"],
+        contexts=options["contexts"],
+        context_selector=options["context_selector"] if options["contexts"] else None,
+        protocol=options["protocol"],
+        allow=read_hosts(options["allow"]),
+    )
 
 
 async def resume_job(store: Store, options: Mapping[str, Any]) -> Prepared:

@@ -29,7 +29,7 @@ def load_environment(
         SourceNotFound: Nothing is there, or nothing of that name.
         InvalidEnvironment: There are several, or what is there is no environment.
     """
-    from hud_mcp.loading.source import load_environments, load_module  # noqa: PLC0415  # it loads this one
+    from hud_mcp.loading import author_files, source  # noqa: PLC0415  # they load this one
 
     path = Path(target)
     if not path.exists() and path.suffix != ".py" and path.with_name(f"{path.name}.py").is_file():
@@ -40,9 +40,9 @@ def load_environment(
         raise InvalidEnvironment(
             f"{target} is a source, and `args` goes with a function of a module; leave it out."
         )
-    found = load_environments([str(path if path.exists() else target)])
+    found = source.load_environments([str(path if path.exists() else target)])
     if name is not None:
-        held = vars(load_module(path)).get(name) if path.suffix == ".py" else None
+        held = vars(author_files.load_module(path)).get(name) if path.suffix == ".py" else None
         chosen = [e for e in found if e.name == name or e is held]
         if not chosen:
             known = [e.name for e in found]

@@ -17,8 +17,9 @@ import orjson
 from pydantic import ValidationError
 
 from hud_mcp.errors import InvalidTask, SourceNotFound, did_you_mean
+from hud_mcp.loading.author_files import load_module
 from hud_mcp.loading.json_lines import json_lines, read_json_lines
-from hud_mcp.loading.source import load_module, task_files
+from hud_mcp.loading.source import task_files
 from hud_mcp.task import FROM_JSON, Task, Validation
 
 __all__ = ["Rows", "hud_row", "read_file", "read_lines", "read_row", "write_file"]

@@ -98,6 +98,11 @@ def _records(path: Path) -> list[dict[str, Any]]:
 
 def _task(path: Path, number: int, record: Mapping[str, Any], choice: InspectChoice) -> Task:
     sample = {name: _there(record.get(choice.fields.get(name, name))) for name in FIELDS}
+    if sample["input"] in (None, []):
+        raise ValueError(
+            f"it has no input among {', '.join(record)}; name its column, as in --field input="
+            f"{next(iter(record), 'question')}"
+        )
     name = number if sample["id"] is None else sample["id"]
     setup: list[list[Any]] = []
     evaluate: list[list[Any]] = []
@@ -143,11 +148,8 @@ def _asked(given: Any) -> str:
     """What is asked: a text, or messages one after the other.
 
     Raises:
-        ValueError: There is nothing.
         _NotHere: It has more than text.
     """
-    if given is None or given == []:
-        raise ValueError("it has no input")
     if not isinstance(given, list):
         return str(given)
     said: list[str] = []

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from coverage_table import pytest_terminal_summary  # noqa: F401  # a hook
 from hypothesis import HealthCheck, settings
+from lanes import pytest_collection_modifyitems  # noqa: F401  # a hook
 from other_python import ROOT, OtherPython
 from skips import pytest_make_collect_report, pytest_runtest_makereport, skip_here  # noqa: F401  # hooks
 
@@ -34,18 +35,6 @@ FASTMCP = OtherPython(
     what="an author's server of FastMCP's",
     install_s=400,
 )
-
-ELSEWHERE = {"hud_python", "fastmcp_python"}
-"""The fixtures that make an environment of its own, which pip fills from the network."""
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What needs other people's software in an environment of its own is of the lane `peers`."""
-    for item in items:
-        if ELSEWHERE & set(getattr(item, "fixturenames", ())):
-            item.add_marker(pytest.mark.peers)
-
 
 # No property is about time, and the machine may be busy.
 settings.register_profile(

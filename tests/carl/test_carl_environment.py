@@ -126,6 +126,7 @@ def drawn_values(name: str) -> st.SearchStrategy[dict[str, Any]]:
     return st.fixed_dictionaries({}, optional=optional)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.filterwarnings("ignore:.*already returned terminated")
 @pytest.mark.parametrize("name", sorted(set(ENVIRONMENTS) - {"CARLCarRacing"}))
 def test_no_context_leads_out_of_the_space(name: str) -> None:

@@ -16,6 +16,7 @@ BOX2D = ("CARLLunarLander", "CARLBipedalWalker", "CARLCarRacing")
 NAMES = [(name, feature.name) for name in ENVIRONMENTS for feature in features_of(name)]
 
 
+@pytest.mark.sampled(24)
 @pytest.mark.filterwarnings("ignore:.*already returned terminated")
 @pytest.mark.parametrize(("name", "feature"), NAMES, ids=lambda value: value)
 def test_a_feature_changes_the_trajectory(name: str, feature: str) -> None:

@@ -208,6 +208,7 @@ async def test_a_session_is_resumed_with_its_way_in(here: Served) -> None:
         assert (await client.grade(""))["score"] == 1.0
 
 
+@pytest.mark.long
 async def test_a_session_comes_back_with_its_files_after_its_server_was_killed(
     store: Path,
 ) -> None:

@@ -12,6 +12,7 @@ pytestmark = pytest.mark.anyio
 Gates = Callable[[str], Gate]
 
 
+@pytest.mark.long
 async def test_a_grade_that_is_asked_for_in_the_middle_waits_and_stands(
     tmp_path: Path, gate: Gates
 ) -> None:

@@ -62,6 +62,7 @@ def test_an_answer_that_an_agent_can_read_is_told_with_its_place(
     assert places in reason
 
 
+@pytest.mark.long
 def test_a_schema_that_lists_every_choice_tells_none(leaking: Verdicts) -> None:
     """That the answer is among them is a note."""
     assert leaking["listed"]["verdict"] == "proven"
@@ -91,6 +92,7 @@ def test_a_template_that_breaks_is_named_by_file_and_line(
     assert abs(named - line) <= 1, lines[named - 1]
 
 
+@pytest.mark.long
 def test_what_nobody_can_start_is_unproven(broken: Verdicts) -> None:
     """A template with an argument of which neither a default nor an example is known."""
     found = broken["broken:nobody_knows"]

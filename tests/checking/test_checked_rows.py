@@ -91,6 +91,7 @@ def test_a_prompt_is_unproven_and_strict_fails_on_that(tmp_path: Path) -> None:
     assert "1 task: 0 proven, 1 unproven" in check(tmp_path, *words, "--strict", status=1)
 
 
+@pytest.mark.long
 def test_a_split_is_proved_and_what_does_not_run_here_is_unproven(tmp_path: Path) -> None:
     """A row that says so is not played; a split that nobody has is named with those there are."""
 
@@ -119,6 +120,7 @@ def test_a_split_is_proved_and_what_does_not_run_here_is_unproven(tmp_path: Path
     check(tmp_path, place, "--split", "test", status=2)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "words",
     [(), ("nowhere.jsonl",), ("no-such-source",), ("tcp://127.0.0.1:1",), ("--repeat", "0")],

@@ -147,6 +147,7 @@ def test_what_cannot_be_done_is_said_in_a_sentence(
     assert list(Path().iterdir()) == []
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.skipif(os.name == "nt", reason="not on this machine: it has no named pipes")
 @pytest.mark.anyio
 @pytest.mark.parametrize("kind", ["atif", "jsonl", "parquet"])

@@ -76,6 +76,7 @@ def hud_mcp(folder: Path, *arguments: str, status: int = 0) -> str:
     return done.stdout
 
 
+@pytest.mark.long
 def test_the_report_says_whether_the_protocol_was_the_official_one(tmp_path: Path) -> None:
     """On the terminal, in the job as JSON, and in the report; the wording is the authors'."""
     folder = tmp_path / "sets" / "gaia" / "2023" / "validation"

@@ -90,6 +90,7 @@ def test_tasks_are_listed(source: tuple[str, ...]) -> None:
     assert json.loads(task("list", *source, "--json"))[2]["args"]["required"] == ["count"]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("arguments", "code", "says"),
     [

@@ -138,6 +138,7 @@ def test_a_sample_leaves_out_what_does_not_run_where_it_is_told_to(here: Path) -
     assert len(Taskset.from_file(here / "few.jsonl")) == 2
 
 
+@pytest.mark.long
 def test_an_evaluation_takes_a_split_and_leaves_out_what_does_not_run(here: Path) -> None:
     """The job has the runs of what is left, and its record says what was left out."""
     rows_of(here / "mine.jsonl", 4)

@@ -70,6 +70,7 @@ def service() -> Iterator[Service]:
         yield started
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("reach", REACHED, ids=str)
 async def test_a_list_means_the_same_to_a_sandbox_and_to_a_page(
     attempt: Attempt, service: Service, reach: Reach, monkeypatch: pytest.MonkeyPatch

@@ -84,6 +84,7 @@ async def operate(peer: Peer, name: str, credential: Any, **arguments: Any) -> A
         return await peer.client.session.send_request(request, TypeAdapter(types.CallToolResult))
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("way", WAYS, ids=str)
 async def test_without_the_token_no_operation_exists(
     way: Way, server: Server, tmp_path: Path
@@ -143,6 +144,7 @@ def modern(name: str, meta: dict[str, Any]) -> dict[str, Any]:
     return {"content": json.dumps(body), "headers": headers}
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("way", WAYS, ids=str)
 async def test_an_operator_s_session_answers_to_no_agent_that_knows_its_id(
     way: Way, server: Server, tmp_path: Path
@@ -334,6 +336,7 @@ async def test_the_channel_knows_no_operation_without_the_token(tmp_path: Path) 
             await gym.make(bench_task(), url=f"tcp://nobody@127.0.0.1:{port}")
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -287,6 +287,7 @@ def grade_of(played: Played, *key: str) -> Grade:
     return result.grade
 
 
+@pytest.mark.sampled(5)
 @each_row
 def test_a_row_is_solved_by_its_solution(row: Task, played: Played) -> None:
     """The template's own solution, through a client's actions, gets exactly 1."""
@@ -294,6 +295,7 @@ def test_a_row_is_solved_by_its_solution(row: Task, played: Played) -> None:
     assert grade.reward == 1.0, grade
 
 
+@pytest.mark.sampled(5)
 @each_row
 def test_doing_nothing_gets_nothing(row: Task, played: Played) -> None:
     """An empty answer at once gets exactly 0: no part of a row holds before it is worked on."""
@@ -301,6 +303,7 @@ def test_doing_nothing_gets_nothing(row: Task, played: Played) -> None:
     assert grade.reward == 0.0, grade
 
 
+@pytest.mark.sampled(5)
 @each_row
 def test_a_wrong_answer_alone_does_not_pass(row: Task, played: Played) -> None:
     """What sounds right, or claims a deed that was not done, gets less than 1."""
@@ -308,6 +311,7 @@ def test_a_wrong_answer_alone_does_not_pass(row: Task, played: Played) -> None:
     assert grade.reward < 1.0, grade
 
 
+@pytest.mark.sampled(5)
 @each_row
 def test_the_steps_of_a_row_are_those_of_its_solution(row: Task, played: Played) -> None:
     """The number in the metadata is what the solution took, with its answer and without waits."""

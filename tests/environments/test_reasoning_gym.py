@@ -55,6 +55,7 @@ async def test_without_the_package_one_error_says_what_to_install(
         await load_taskset("ReasoningGym-leg_counting")
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.skipif(not HERE, reason="not on this machine: reasoning-gym")
 @pytest.mark.parametrize("name", ["leg_counting", "word_ladder"])
 async def test_a_question_is_the_same_each_time_and_its_reference_is_right(
@@ -157,6 +158,7 @@ async def test_a_generator_that_draws_nothing_is_refused() -> None:
         await load_taskset("ReasoningGym-composite")
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not HERE, reason="not on this machine: reasoning-gym")
 def test_a_pinned_generator_would_not_repeat_by_itself() -> None:
     """One of the table: another order of sets draws other questions."""
@@ -225,6 +227,7 @@ async def test_every_generator_is_as_the_tables_say(tmp_path: Path) -> None:
     assert found["ran"] == LITERALS | FORMULAS
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not HERE, reason="not on this machine: reasoning-gym")
 async def test_an_answer_that_the_verifier_cannot_read_is_wrong_and_no_failure() -> None:
     """Where it reads its own reference; a generator that is not there is named."""

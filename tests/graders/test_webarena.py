@@ -176,6 +176,7 @@ async def test_rows_say_which_sites_they_lack() -> None:
         await gym.make(tasks[0])
 
 
+@pytest.mark.long
 @pytest.mark.browser
 async def test_each_evaluator_grades_on_a_site_of_the_users_own(shop: Shop) -> None:
     """An answer, an address, a page opened anew with the agent's login, and the page at the end."""

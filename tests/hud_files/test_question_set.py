@@ -32,6 +32,7 @@ CALLS: list[tuple[str, dict[str, Any], str, float]] = [
 ]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.anyio
 @pytest.mark.parametrize("way", WAYS, ids=str)
 async def test_every_answer_is_graded_and_the_tree_reaches_the_receipt_and_the_record(

@@ -46,6 +46,7 @@ def ref(text: str, wanted: str) -> str:
     return found[1]
 
 
+@pytest.mark.sampled(2)
 async def test_a_page_is_read_filled_in_and_graded_in_every_way(way: Way, tmp_path: Path) -> None:
     """Refs, pixels and pictures agree, and the grade reads the site's own state."""
     if way.transport == "stdio":

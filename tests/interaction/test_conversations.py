@@ -19,6 +19,7 @@ def size_of(data: bytes) -> tuple[int, int]:
         return image.size
 
 
+@pytest.mark.sampled(2)
 async def test_a_task_goes_from_the_list_to_its_receipt(peer: Peer) -> None:  # noqa: PLR0915  # one conversation
     """A client lists, starts, acts, looks, answers and is graded, and the record has it all."""
     listed = await peer.ok("list_tasks")
@@ -126,6 +127,7 @@ async def test_a_response_action_ends_a_step_and_is_graded(peer: Peer) -> None:
     assert again.structured["reward"] == 1.0
 
 
+@pytest.mark.sampled(1)
 async def test_the_session_may_be_left_out_where_the_connection_is_known(
     way: Way, tmp_path: Any, server: Any
 ) -> None:
@@ -187,6 +189,7 @@ async def test_an_answer_is_read_as_the_type_that_the_template_asks_for(peer: Pe
         assert graded.structured["content"] == f"read as {kind}: {answer}"
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("way", [WAYS[1], WAYS[2]], ids=str)
 async def test_a_large_screen_is_shrunk_to_what_models_see_and_clicks_are_mapped_back(
     way: Way, peers: dict[Way, Peer]

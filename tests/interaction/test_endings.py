@@ -35,6 +35,7 @@ BUSY_S = 2.0
 """What a machine that does other work may add to it."""
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("how", "status"), [("eof", 0), (signal.SIGTERM, 143), (signal.SIGINT, 130)], ids=str
 )

@@ -206,6 +206,7 @@ async def test_templates_without_an_oracle_are_named_before_anything_runs(tmp_pa
     assert run.records == {}
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("options", "words"),
     [

@@ -47,6 +47,7 @@ async def watch_to_the_end(peer: Peer) -> str:
     return said
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("token", [None, "a-long-secret"])
 async def test_over_http_they_stand_beside_mcp(tmp_path: Path, token: str | None) -> None:
     """The page needs no bearer token, as its address is a secret of its own."""

@@ -149,6 +149,7 @@ def found(marks: list[bytes], received: bytes) -> list[bytes]:
     return [m for m in marks if m in received]
 
 
+@pytest.mark.sampled(1)
 async def test_under_hidden_no_byte_of_a_conversation_carries_a_grade_or_a_key(
     way: Way, tmp_path: Path
 ) -> None:
@@ -177,6 +178,7 @@ async def test_under_hidden_no_byte_of_a_conversation_carries_a_grade_or_a_key(
     assert sum("ARGUMENT-MARK" in text for text in texts) == 3, "the record says what went wrong"
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("policy", "way"),
     [

@@ -160,6 +160,7 @@ async def test_a_client_gets_such_a_task_as_any_other(client: Peer) -> None:
     assert functions == ["pinned", "response_includes", "acted"]
 
 
+@pytest.mark.sampled(1)
 async def test_nothing_of_what_answers_are_held_to_reaches_the_client(client: Peer) -> None:
     """In no list, prompt, reply, error or resource, whatever becomes of the task."""
     said: list[str] = []
@@ -376,6 +377,7 @@ async def operate(folder: Path, session: str, *todo: str) -> list[str]:
     return done.stdout.decode().splitlines()
 
 
+@pytest.mark.long
 async def test_an_operator_s_measurements_and_resets_outlive_its_process(tmp_path: Path) -> None:
     """The answer, what was done, and the last measurement are there again; then it is closed."""
     write(tmp_path / "rows.jsonl")

@@ -53,6 +53,7 @@ def row(name: str, gym: str, setup: Any, evaluate: Any, **more: Any) -> dict[str
     return {**asked, "setup": setup, "evaluate": evaluate, **more}
 
 
+@pytest.mark.long
 @pytest.mark.sandbox
 @pytest.mark.usefixtures("machine")
 async def test_files_and_commands_prepare_a_shell_and_grade_it(tmp_path: Path) -> None:

@@ -35,6 +35,7 @@ async def test_silent_connections_do_not_stop_a_server(tmp_path: Path) -> None:
                 stranger.close()
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "request_of_all",
     ["GET /nothing", "GET /assets/live.js", "DELETE /live/x", "GET /mcp/", "POST /live/x"],
@@ -62,6 +63,7 @@ async def test_what_everybody_gets_an_answer_to_admits_nobody(
                 stranger.close()
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "name", ["127.0.0.1:{port}@evil.example", "localhost:{port}.evil.example", "127.0.0.1:x"]
 )

@@ -245,6 +245,7 @@ async def test_an_unknown_tool_is_a_protocol_error_and_changes_nothing(peer: Pee
     assert await peer.ok("list_tasks")
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("era", [LEGACY, MODERN])
 async def test_what_is_no_request_is_answered_and_the_connection_lives_on(
     tmp_path: Any, era: str

@@ -232,6 +232,7 @@ async def names(peer: Peer) -> set[str]:
     return {tool.name for tool in (await peer.client.list_tools()).tools}
 
 
+@pytest.mark.long
 async def test_a_task_may_be_started_so_often_and_receipts_count(tmp_path: Path) -> None:
     """`--tries` bounds starts of one caller, whatever seed is named, and after a restart too."""
     rows = tmp_path / "rows.jsonl"

@@ -31,6 +31,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return root
 
 
+@pytest.mark.sampled(1)
 async def test_what_an_agent_writes_is_what_its_template_reads(
     way: Way, tmp_path: Path, place: Path
 ) -> None:
@@ -59,6 +60,7 @@ async def converse(peer: Peer, root: Path) -> None:
         assert "found milk" in (record.logs or "")
 
 
+@pytest.mark.long
 async def test_a_session_goes_on_in_another_server_after_a_kill(
     tmp_path: Path, place: Path
 ) -> None:
@@ -79,6 +81,7 @@ async def test_a_session_goes_on_in_another_server_after_a_kill(
     assert not written(place)
 
 
+@pytest.mark.long
 async def test_nothing_is_left_of_a_server_that_is_killed(tmp_path: Path, place: Path) -> None:
     """Neither its templates' processes nor what they have started."""
     del place
@@ -94,6 +97,7 @@ async def test_nothing_is_left_of_a_server_that_is_killed(tmp_path: Path, place:
             await bird.start()
 
 
+@pytest.mark.long
 def test_a_file_that_starts_sessions_when_it_is_loaded_is_told(tmp_path: Path) -> None:
     """It would start them in each of its templates' processes, and those theirs."""
     program = tmp_path / "program.py"

@@ -791,6 +791,7 @@ def test_standard_input_and_output_are_claimed_once() -> None:
 # ------------------------------------------------------------------------------------ endings
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("ending", ["eof", "sigint", "sigterm"])
 async def test_every_ending_is_in_order(ending: str) -> None:
     """Within two seconds handlers are cancelled and answered, the lifespan exits, no traceback."""

@@ -101,6 +101,7 @@ STEPS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize("life", ["same", "next"])
 @pytest.mark.parametrize("template", ["fill", "earn"])
 @pytest.mark.parametrize("name", list(STEPS))

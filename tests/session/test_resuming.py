@@ -151,6 +151,7 @@ async def served(
         await run(Server(sessions, client, Operations(sessions), session, caller))
 
 
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize(
     ("caller", "call"),
     [pytest.param(ME, name, id=f"agent-{name}") for name in CALLS]

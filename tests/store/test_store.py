@@ -187,6 +187,7 @@ anyio.run(main, sys.argv[1])
 """
 
 
+@pytest.mark.long
 async def test_an_acknowledged_step_survives_the_death_of_its_process(
     url: str, open_store: Callable[..., Store]
 ) -> None:

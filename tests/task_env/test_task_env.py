@@ -156,6 +156,7 @@ def test_a_remote_server_s_task_is_driven_with_its_token(remote: str) -> None:
         TaskEnv(url=remote, token="another-secret")
 
 
+@pytest.mark.long
 def test_a_task_without_numbers_is_one_of_texts(remote: str) -> None:
     """Its answer is an action like any other text, and its grade is the reward."""
     options: dict[str, Any] = {"url": remote, "token": "secret-secret"}

@@ -154,6 +154,7 @@ async def test_what_raises_in_grading_is_named_with_file_and_line(
     assert "rooms.py" not in str(told.value)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("line", "how", "reason"),
     [
@@ -189,6 +190,7 @@ async def test_a_file_of_the_agents_that_cannot_be_opened_is_graded_0_as_its_doi
     assert re.search(rf"rooms\.py:\d+: .*{reason}", record.error or "", re.DOTALL), record.error
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("how", "logged"),
     [
@@ -249,6 +251,7 @@ async def test_a_third_yield_makes_a_grade_ambiguous(open_room: Open) -> None:
     assert "yielded a third time" in (record.error or "")
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("phase", ["setup", "grading", "waits"])
 async def test_a_bound_ends_a_template_with_all_that_it_has_started(
     open_room: Open, tmp_path: Path, phase: str

@@ -140,6 +140,7 @@ async def tunnel(access: CdpAccess) -> AsyncIterator[str]:
         near.close()
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("form", ["ws", "http", "tunnel"])
 async def test_playwright_in_another_process_uses_the_session_and_leaves_it_as_it_is(
     form: str, browse: Browse, admit: Admit

@@ -74,6 +74,7 @@ async def test_a_document_that_does_not_arrive_whole_is_said_to_be_loading(
         await world.act(CustomAction(action="goto", args={"url": "/"}))
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("script", ["stop()", "location = '/api/nothing'", "location = '/a.zip'"])
 async def test_a_document_that_was_stopped_is_not_waited_for(browse: Browse, script: str) -> None:
     """One that its own script keeps from being read on is opened as it is, and not refused."""

@@ -262,6 +262,7 @@ async def test_no_attack_on_a_shipped_task_gets_the_full_reward(name: str, tmp_p
     assert ungraded == {}
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "name",
     [pytest.param(name, marks=pytest.mark.long) if name in ALIKE else name for name in SHIPPED],

@@ -1,0 +1,34 @@
+"""Which tests are of a lane without saying so themselves.
+
+`make test` holds one representative of each thing; what it leaves out, a lane runs.
+"""
+
+import pytest
+
+__all__ = ["pytest_collection_modifyitems"]
+
+ELSEWHERE = {"hud_python", "fastmcp_python"}
+"""The fixtures that make an environment of its own, which pip fills from the network."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give to their lanes what needs another Python, and what is left out of a sample."""
+    sampled: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if ELSEWHERE & set(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.peers)
+        if item.get_closest_marker("sampled") is not None:
+            sampled.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    for cases in sampled.values():
+        _sample(cases)
+
+
+def _sample(cases: list[pytest.Item]) -> None:
+    """Leave so many cases to `make test`, spread over all of them, and others to `make long`."""
+    marker = cases[0].get_closest_marker("sampled")
+    count = marker.args[0] if marker else len(cases)
+    kept = {len(cases) * each // count for each in range(count)}
+    for index, item in enumerate(cases):
+        if index not in kept:
+            item.add_marker(pytest.mark.long)

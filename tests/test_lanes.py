@@ -1,0 +1,43 @@
+"""Which tests `make test` runs, and which a lane."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+
+FILE = """
+import pytest
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize("case", range(10))
+def test_of_many(case): pass
+@pytest.fixture
+def hud_python(): pass
+def test_of_another_python(hud_python): pass
+def test_of_none(): pass
+"""
+
+
+def chosen(folder: Path, lane: str) -> list[str]:
+    """The tests of a file that are of a lane, by name."""
+    (folder / "test_file.py").write_text(FILE)
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "lanes", "-p", "no:cacheprovider",
+         "--collect-only", "-q", "-m", lane, "test_file.py"],
+        cwd=folder, env={"PYTHONPATH": str(HERE)}, capture_output=True, text=True, timeout=60,
+        check=False,
+    )  # fmt: skip
+    return [line.partition("::")[2] for line in done.stdout.splitlines() if "::" in line]
+
+
+def test_a_sample_is_spread_over_its_cases_and_a_lane_has_the_others(tmp_path: Path) -> None:
+    """Of ten cases three stay; every case is run by one of the two commands, and none by both."""
+    stays, goes = chosen(tmp_path, "not long and not peers"), chosen(tmp_path, "long")
+    assert [each for each in stays if "many" in each] == [f"test_of_many[{n}]" for n in (0, 3, 6)]
+    assert goes == [f"test_of_many[{n}]" for n in (1, 2, 4, 5, 7, 8, 9)]
+
+
+def test_what_needs_another_python_is_of_the_lane_peers(tmp_path: Path) -> None:
+    """By its fixture: nobody has to remember a mark."""
+    assert chosen(tmp_path, "peers") == ["test_of_another_python"]
+    assert "test_of_none" in chosen(tmp_path, "not peers")

@@ -304,6 +304,11 @@ async def complete(agent: Agent) -> None:
             break
         await agent.step({"type": "wait", "time": 200})
     await agent.click(by_text(".ui-menu-item > div", fits[0]))
+    if not re.search(rf"textbox .*: {re.escape(fits[0])}$", agent.text, re.MULTILINE):
+        # The menu takes the item that it has in focus, which the pointer need not have changed.
+        await agent.press("ctrl", "a")
+        await agent.type(fits[0])
+        await agent.press("esc")
     await submit(agent)
 
 

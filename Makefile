@@ -9,11 +9,13 @@ TESTS ?=
 STRESS ?=
 STEP ?= all
 STAMP := $(VENV)/.installed
+# With what the tests need beside it; a part of that is compiled.
+TESTED := $(VENV)/.installed-test
 
 # The suite starts some hundred servers. Each would compile every module anew where bytecode is not kept.
 PYTEST = PYTHONDONTWRITEBYTECODE= HUD_MCP_TEST_ALL=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
-.PHONY: demo test long lanes check peers prove bench stress fresh clean
+.PHONY: demo test long lanes check peers prove bench stress fresh image release clean
 
 # The main job on real input: the quickstart taskset, a real MCP client in another process,
 # a real Chromium; progress, a table, and a report that opens from disk.
@@ -25,24 +27,24 @@ demo: $(STAMP)
 # One representative of each thing, or what TESTS names. A test that is skipped for want of
 # something that was to be installed here fails; `$(BIN)/python -m pytest` runs what can be run
 # without it. What takes long is in the lanes `long`, `peers`, `prove` and `stress`.
-test: $(STAMP)
+test: $(TESTED)
 	@$(BIN)/python scripts/install.py test
 	$(PYTEST) $(TESTS)
 
 # Whole conversations whose servers are killed, restarted or waited for, and each page of the docs.
-long: $(STAMP)
+long: $(TESTED)
 	@$(BIN)/python scripts/install.py test
 	$(PYTEST) -m long $(TESTS)
 
 # With other people's software, in environments of their own that pip fills from the network: HUD's
 # SDK and the first SDK of MCP, and the surface under the oldest and the newest mcp that is admitted.
-peers: $(STAMP)
+peers: $(TESTED)
 	@$(BIN)/python scripts/install.py test
 	$(PYTEST) -o timeout=0 -m peers $(TESTS)
 
 # The tests of all lanes in one run, but for those that install this package anew, and the one that
 # draws from each generator of reasoning-gym; `make peers` and `make prove` have them.
-lanes: $(STAMP)
+lanes: $(TESTED)
 	@$(BIN)/python scripts/install.py test
 	$(PYTEST) -m "long or peers or prove or stress" --ignore tests/interaction/test_admitted_sdks.py \
 	  --deselect tests/environments/test_reasoning_gym.py::test_every_generator_is_as_the_tables_say
@@ -51,7 +53,12 @@ lanes: $(STAMP)
 fresh:
 	bash scripts/fresh.sh $(STEP)
 
-check: $(STAMP)
+# The image, built without a registry, and what its page says, run in it. STEP is all, build or test.
+image: $(TESTED)
+	@$(BIN)/python scripts/install.py test
+	bash scripts/image.sh $(STEP)
+
+check: $(TESTED)
 	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[check]'
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -59,14 +66,19 @@ check: $(STAMP)
 
 # Every shipped task is proven, or said to be unproven; each row is played in each way; and how often
 # the intervals of the statistics hold the truth, over the whole grid.
-prove: $(STAMP)
+prove: $(TESTED)
 	@$(BIN)/python scripts/install.py test
 	$(BIN)/hud-mcp check taskset_data/*.jsonl --store prove-report/store.sqlite3
 	$(PYTEST) -q -o timeout=0 -m prove $(TESTS)
 	HUD_MCP_PROVE=1 $(BIN)/python -m pytest -q -n $(WORKERS) -o timeout=0 \
 	  tests/analysis/test_interval_coverage.py
 
-bench: $(STAMP)
+# What is published: built and checked, and uploaded by its owner alone.
+release: $(TESTED)
+	@$(BIN)/pip install --quiet --disable-pip-version-check -e '.[release]'
+	@$(BIN)/python scripts/release.py
+
+bench: $(TESTED)
 	@$(BIN)/python scripts/install.py demo
 	$(BIN)/python benchmarks/stdio.py
 	$(BIN)/python benchmarks/browser.py
@@ -91,7 +103,7 @@ bench: $(STAMP)
 
 # Kills, full disks and load at full size. Then actions on what scripts move, beside plain Playwright,
 # with the processors taken. STRESS=--full runs five seeds of each page, not two.
-stress: $(STAMP)
+stress: $(TESTED)
 	@$(BIN)/python scripts/install.py test
 	$(PYTEST) -m stress $(TESTS)
 	$(BIN)/python benchmarks/stress.py $(STRESS)
@@ -99,6 +111,10 @@ stress: $(STAMP)
 $(STAMP): pyproject.toml
 	@sh scripts/make-venv.sh $(VENV) $(PYTHON)
 	@touch $(STAMP)
+
+$(TESTED): pyproject.toml
+	@sh scripts/make-venv.sh $(VENV) $(PYTHON) test
+	@touch $(STAMP) $(TESTED)
 
 clean:
 	rm -rf $(VENV) .venv-browsergym demo-report prove-report build dist .pytest_cache .ruff_cache

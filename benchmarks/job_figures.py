@@ -8,16 +8,16 @@ its standard error and a pass rate in a plain loop. How busy the machine is chan
 
 import math
 import statistics
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+
+from processor import TIMES, least
 
 from hud_mcp.analysis.statistics import job_statistics
 from hud_mcp.grade import Cause, Outcome
 
 TASKS = 10_000
-TIMES = 5
 MOST_RATIO = 100.0
 """A few times what is measured: what grows with the square of the tasks is far beyond it."""
 
@@ -80,16 +80,6 @@ def bare(rewards: Sequence[float]) -> tuple[float, float, float]:
 def show(what: str, seconds: float, peer: float) -> None:
     """Print a line."""
     print(f"{what:45} {seconds * 1000:8.1f} ms {seconds / peer:7.1f}")
-
-
-def least(work: Callable[[], object]) -> float:
-    """The least processor seconds of some runs of it."""
-    found: list[float] = []
-    for _ in range(TIMES):
-        began_s = time.process_time()
-        work()
-        found.append(time.process_time() - began_s)
-    return min(found)
 
 
 if __name__ == "__main__":

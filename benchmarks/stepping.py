@@ -2,7 +2,8 @@
 
 All take the same actions from the same seed, so all take the same steps. Rounds are
 interleaved, so that what drifts on the machine drifts for all; a figure is the median of its
-rounds, and the ratios hold where the figures do not. CartPole's thousand actions are those of
+rounds, and the ratios hold where the figures do not. MCP is called by the official client and, in
+a row of its own, by a bare loop over JSON. CartPole's thousand actions are those of
 a controller that keeps the pole up; LunarLander's are random, until it crashes.
 
     python benchmarks/stepping.py [--rounds 15] [--steps 1000] [--json]
@@ -15,42 +16,29 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[1]
+from bare_client import ROOT, SEED, SERVED, BareServer
+
 sys.path.insert(0, str(ROOT))
 
-import gymnasium  # noqa: E402  # the path comes first
-from mcp.client.client import Client  # noqa: E402  # the same
-from mcp.client.stdio import StdioServerParameters, stdio_client  # noqa: E402  # the same
+import anyio  # the path comes first
+import gymnasium  # the same
+from mcp.client.client import Client  # the same
+from mcp.client.stdio import StdioServerParameters, stdio_client  # the same
 
-import hud_mcp.carl  # noqa: E402  # the same
-from hud_mcp import Gymnasium  # noqa: E402  # the same
-from hud_mcp.action import ActionEffect, CustomAction  # noqa: E402  # the same
-from hud_mcp.carl.gym_setup import load_box2d  # noqa: E402  # the same
-from hud_mcp.world import Opening  # noqa: E402  # the same
+import hud_mcp.carl  # the same
+from hud_mcp import Gymnasium  # the same
+from hud_mcp.action import ActionEffect, CustomAction  # the same
+from hud_mcp.carl.gym_setup import load_box2d  # the same
+from hud_mcp.world import Opening  # the same
 
-SEED = 3
 QUIET = open(os.devnull, "w")  # noqa: PTH123, SIM115  # for the servers' logs, to the end
-SERVED = '''"""What the benchmark serves."""
-
-from hud_mcp import Environment, Gymnasium
-
-env = Environment(
-    "steps", world=Gymnasium({id!r}, max_episode_steps={most}, screen=False), reward="per_step"
-)
-
-
-@env.template()
-async def take():
-    """Take steps."""
-    yield "Take steps."
-    yield 1.0
-'''
 
 
 @dataclass(frozen=True)
@@ -146,7 +134,7 @@ async def measure(env_id: str, carl_name: str, actions: list[int], rounds: int) 
         await live.close()
         return took
 
-    async with served(env_id, most) as calls:
+    async with bare_server(env_id, most) as ours, served(env_id, most) as calls:
         for _ in range(rounds):
             times.setdefault("bare loop", []).append(loop(bare, actions))
             for way, env in wrapped.items():
@@ -155,11 +143,26 @@ async def measure(env_id: str, carl_name: str, actions: list[int], rounds: int) 
             times.setdefault("world, act_all", []).append(await world(single, at_once=True))
             times.setdefault("world, an act a step", []).append(await world(single))
             times.setdefault("MCP, one call", []).append(await calls(actions, len(actions)))
+            took, _ = await anyio.to_thread.run_sync(
+                lambda: ours.take(actions, at_once=len(actions))
+            )
+            times.setdefault("MCP, one call, bare client", []).append(took)
             times.setdefault("MCP, a call a step", []).append(await calls(actions[:50], 1))
     return [
         figures(env_id, way, taken, len(actions), times["bare loop"])
         for way, taken in times.items()
     ]
+
+
+@asynccontextmanager
+async def bare_server(env_id: str, most: int) -> AsyncGenerator[BareServer]:
+    """A server in another process, with a client that is a bare loop over JSON."""
+    with tempfile.TemporaryDirectory() as folder:
+        server = BareServer(Path(folder), env_id, most)
+        try:
+            yield server
+        finally:
+            server.close()
 
 
 class served:  # noqa: N801  # used as a function
@@ -225,11 +228,11 @@ async def main() -> None:
         print(json.dumps([asdict(row) for row in rows], indent=2))
         return
     print(
-        f"{'environment':16} {'way':22} {'steps':>6} {'µs a step':>10} {'steps/s':>9} {'ratio':>7}"
+        f"{'environment':16} {'way':26} {'steps':>6} {'µs a step':>10} {'steps/s':>9} {'ratio':>7}"
     )
     for row in rows:
         print(
-            f"{row.env:16} {row.way:22} {row.steps:6} {row.us_per_step:10.2f} "
+            f"{row.env:16} {row.way:26} {row.steps:6} {row.us_per_step:10.2f} "
             f"{row.steps_per_s:9,} {row.ratio:7.2f}"
         )
 

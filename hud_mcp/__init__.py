@@ -62,15 +62,19 @@ if TYPE_CHECKING:
         numeric_match,
     )
     from hud_mcp.graders.webvoyager import WebVoyagerJudge
+    from hud_mcp.gym import connect
     from hud_mcp.loading.contexts import NamedContext, read_contexts, sample_contexts, spread
     from hud_mcp.loading.importers.files import dataset_file
     from hud_mcp.loading.source import load_environments
     from hud_mcp.loading.tasksets import load_taskset
     from hud_mcp.observation import Look, Observation, Screenshot, TaskResult
     from hud_mcp.outcome import Cause, Counts, Outcome
-    from hud_mcp.record.job import Job, create_job, load_job, register_job, run_job
+    from hud_mcp.record.job import Job, create_job, load_job, run_job
+    from hud_mcp.record.model_turn import ModelCall, ModelTurn, TokenUsage
+    from hud_mcp.record.registered_job import register_job
     from hud_mcp.record.trajectory import Trajectory
     from hud_mcp.record.values import Receipt, TrajectoryStep
+    from hud_mcp.rollout.evaluate import JobProgress, evaluate
     from hud_mcp.rollout.runs import Run, Trace
     from hud_mcp.rollout.runtime import LocalRuntime, Runtime, SubprocessRuntime
     from hud_mcp.sandbox import SandboxLimits
@@ -81,6 +85,7 @@ if TYPE_CHECKING:
         export_gif,
         export_html,
         export_jsonl,
+        export_otel,
         export_parquet,
     )
     from hud_mcp.store import Store
@@ -119,19 +124,24 @@ _HOMES = {
     "graders.text": "contains contains_all contains_any exact_match f1_score normalize "
     "numeric_match",
     "graders.webvoyager": "WebVoyagerJudge",
-    "record.job": "Job create_job load_job register_job run_job",
+    "record.job": "Job create_job load_job run_job",
+    "record.registered_job": "register_job",
+    "gym": "connect",
     "loading.contexts": "NamedContext read_contexts sample_contexts spread",
     "loading.importers.files": "dataset_file",
     "loading.source": "load_environments",
     "loading.tasksets": "load_taskset",
     "observation": "Look Observation Screenshot TaskResult",
     "outcome": "Cause Counts Outcome",
+    "record.model_turn": "ModelCall ModelTurn TokenUsage",
     "record.values": "Receipt TrajectoryStep",
+    "rollout.evaluate": "JobProgress evaluate",
     "rollout.runs": "Run Trace",
     "rollout.runtime": "LocalRuntime Runtime SubprocessRuntime",
     "sandbox": "SandboxLimits",
     "session.credential": "session_token",
-    "show.export": "ExportSummary export_atif export_gif export_html export_jsonl export_parquet",
+    "show.export": "ExportSummary export_atif export_gif export_html export_jsonl export_otel "
+    "export_parquet",
     "analysis.statistics": "JobStatistics",
     "store": "Store",
     "task": "Task Validation",
@@ -183,6 +193,7 @@ __all__ = [
     "History",
     "HudStyleConfigs",
     "Job",
+    "JobProgress",
     "JobStatistics",
     "KeyDownAction",
     "KeyUpAction",
@@ -190,6 +201,8 @@ __all__ = [
     "LocalRuntime",
     "Look",
     "Mark",
+    "ModelCall",
+    "ModelTurn",
     "MoveAction",
     "NamedContext",
     "NoWorld",
@@ -225,6 +238,7 @@ __all__ = [
     "TaskSet",
     "Taskset",
     "Template",
+    "TokenUsage",
     "Trace",
     "Trajectory",
     "TrajectoryStep",
@@ -240,16 +254,19 @@ __all__ = [
     "combine",
     "combine_all",
     "combine_any",
+    "connect",
     "contains",
     "contains_all",
     "contains_any",
     "create_job",
     "dataset_file",
+    "evaluate",
     "exact_match",
     "export_atif",
     "export_gif",
     "export_html",
     "export_jsonl",
+    "export_otel",
     "export_parquet",
     "f1_score",
     "gaia_match",

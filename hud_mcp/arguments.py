@@ -21,7 +21,7 @@ from pydantic_core import PydanticSerializationError, PydanticUndefined, to_json
 
 from hud_mcp.clipping import clip_repr
 from hud_mcp.context import Context
-from hud_mcp.errors import InvalidTask, InvalidTemplate, did_you_mean
+from hud_mcp.errors import InvalidTask, InvalidTemplate, did_you_mean, shorten_choices
 from hud_mcp.world.live import World
 
 __all__ = [
@@ -224,8 +224,9 @@ class Arguments:
 
     def _explain(self, exc: ValidationError) -> str:
         parts: list[str] = []
+        hints: list[str] = []
         for error in exc.errors(include_url=False)[:5]:
-            path = ".".join(str(p) for p in error["loc"])
+            path, given = ".".join(str(p) for p in error["loc"]), error["input"]
             if error["type"] == "extra_forbidden":
                 takes = ", ".join(self.names) or "none"
                 hint = did_you_mean(path, self.names)
@@ -233,9 +234,11 @@ class Arguments:
             elif error["type"] == "missing":
                 parts.append(f"argument {path!r} is required")
             else:
-                expected = error["msg"].removeprefix("Input ").strip()
-                parts.append(f"argument {path!r} {expected}, got {clip_value(error['input'])}")
-        return f"{self.noun}: " + "; ".join(parts) + "."
+                said = error["msg"].removeprefix("Input ").strip()
+                expected, hint = shorten_choices(said, given)
+                parts.append(f"argument {path!r} {expected}, got {clip_value(given)}")
+                hints.append(hint)
+        return f"{self.noun}: {'; '.join(parts)}.{''.join(hints)}"
 
 
 class _PlainKinds:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import anyio
 
-__all__ = ["MOST", "Contention"]
+__all__ = ["MOST", "Contention", "Pauses"]
 
 MOST = 4.0
 """So many times its length a limit is stretched at the most: a load may be the agent's own."""
@@ -35,6 +35,38 @@ _BROWSERS = ("chrom", "headless_shell", "node")
 """How the names of processes begin that work for this one, and not for an agent."""
 _PROC = Path("/proc")
 _NANO = 1e-9
+
+
+class Pauses:
+    """How long something could do nothing, as somebody else let it wait.
+
+    Args:
+        now: The clock, in seconds.
+    """
+
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self._now = now
+        self._ended_s = 0.0
+        self._since_s: float | None = None
+
+    @property
+    def seconds(self) -> float:
+        """All pauses so far, with the one that goes on."""
+        going_s = 0.0 if self._since_s is None else self._now() - self._since_s
+        return self._ended_s + going_s
+
+    @contextmanager
+    def pause(self) -> Generator[None]:
+        """Count the body as a pause. One within another is counted once."""
+        if self._since_s is not None:
+            yield
+            return
+        self._since_s = self._now()
+        try:
+            yield
+        finally:
+            self._ended_s = self.seconds
+            self._since_s = None
 
 
 class Contention:
@@ -88,17 +120,23 @@ class Contention:
             self._timer.cancel()
             self._timer, self._share = None, 0.0
 
-    def countdown(self, limit_s: float) -> Callable[[], float]:
+    def countdown(self, limit_s: float, pauses: Pauses | None = None) -> Callable[[], float]:
         """Count down from a limit, and not while this process waits; `MOST` times at most.
+
+        Args:
+            limit_s: The limit, in seconds.
+            pauses: What is not counted either, however long.
 
         Returns:
             What says how many seconds are left; 0 where there are none.
         """
         began_s, waited_s = time.monotonic(), self.waited_s
+        before_s = 0.0 if pauses is None else pauses.seconds
 
         def left() -> float:
             self._sample()
-            passed_s = time.monotonic() - began_s
+            paused_s = 0.0 if pauses is None else pauses.seconds - before_s
+            passed_s = time.monotonic() - began_s - paused_s
             used_s = passed_s - (self.waited_s - waited_s)
             left_s = min(limit_s - used_s, MOST * limit_s - passed_s)
             return max(left_s, _SOON_S) if left_s > 0 else 0.0
@@ -106,18 +144,19 @@ class Contention:
         return left
 
     @contextmanager
-    def bound(self, limit_s: float) -> Generator[anyio.CancelScope]:
+    def bound(self, limit_s: float, pauses: Pauses | None = None) -> Generator[anyio.CancelScope]:
         """Cancel the body after so many seconds, and those that it waited; `MOST` times at most.
 
         Args:
             limit_s: The limit on a machine that has time for it.
+            pauses: What is not counted either, however long.
 
         Yields:
             The scope; its `cancelled_caught` says afterwards whether the limit was reached.
         """
         loop = asyncio.get_running_loop()
         scope = anyio.CancelScope()
-        left = self.countdown(limit_s)
+        left = self.countdown(limit_s, pauses)
 
         def look() -> None:
             nonlocal timer

@@ -15,6 +15,9 @@ from hud_mcp.errors import InvalidContext, did_you_mean
 
 __all__ = ["Context", "ContextFeature", "ContextSpace"]
 
+_SHOWN = 8
+"""How many choices an error lists."""
+
 type_names = {bool: "true or false", int: "an integer", float: "a number", str: "a string"}
 
 Scalar = bool | int | float | str
@@ -43,7 +46,7 @@ class ContextFeature(Value):
         if self.choices is not None:
             # True equals 1, and is no choice where 1 is one.
             same = [c for c in self.choices if c == value and _is_flag(c) == _is_flag(value)]
-            return None if same else f"{value!r} is not one of {self.choices}"
+            return None if same else f"{value!r} is not one of {_few(self.choices)}"
         kind = type(self.default)
         fits = isinstance(value, int | float) if kind is float else isinstance(value, kind)
         if not fits or (_is_flag(value) and kind is not bool):
@@ -55,6 +58,12 @@ class ContextFeature(Value):
             if (low is not None and value < low) or (high is not None and value > high):
                 return f"{value!r} is not within [{low}, {high}]"
         return None
+
+
+def _few(choices: tuple[Scalar, ...]) -> str:
+    """Some of many choices, for an error."""
+    more = len(choices) - _SHOWN
+    return f"{choices[:_SHOWN]} and {more} more" if more > 0 else str(choices)
 
 
 def _is_flag(value: Any) -> bool:

@@ -7,6 +7,7 @@ __all__ = [
     "CANCEL_TASK",
     "CORE_TOOLS",
     "LIST_TASKS",
+    "NOTE",
     "RESPONSE",
     "SCREENSHOT",
     "START_TASK",
@@ -22,8 +23,9 @@ SCREENSHOT: Final = "screenshot"
 RESPONSE: Final = "response"
 TASK_STATUS: Final = "task_status"
 CANCEL_TASK: Final = "cancel_task"
+NOTE: Final = "note"
 
 CORE_TOOLS: Final = frozenset(
-    {LIST_TASKS, START_TASK, STEP, ACT, SCREENSHOT, RESPONSE, TASK_STATUS, CANCEL_TASK}
+    {LIST_TASKS, START_TASK, STEP, ACT, SCREENSHOT, RESPONSE, TASK_STATUS, CANCEL_TASK, NOTE}
 )
 """An environment's own tools have other names."""

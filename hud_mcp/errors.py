@@ -4,8 +4,10 @@ Every message says what was given, what was expected, and what to do next. This
 module owns the texts' common parts; it imports nothing of the package.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Any, NoReturn, cast
 
 __all__ = [
@@ -20,10 +22,13 @@ __all__ = [
     "HudMcpError",
     "IdTaken",
     "InvalidAction",
+    "InvalidAgent",
+    "InvalidConfiguration",
     "InvalidContext",
     "InvalidEnvironment",
     "InvalidTask",
     "InvalidTemplate",
+    "JobStopped",
     "LimitReached",
     "NoScreen",
     "NotInstalled",
@@ -44,9 +49,16 @@ __all__ = [
     "broken_world",
     "clipped",
     "did_you_mean",
+    "did_you_mean_file",
     "failed_by",
+    "shorten_choices",
     "sole_cause",
 ]
+
+
+_CHOICE = re.compile(r"""'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|(?<= )(-?[\d.]+)(?=,| or |$)""")
+_CHOICES = 8
+"""How many values an error lists of those that are admitted."""
 
 
 class HudMcpError(Exception):
@@ -67,6 +79,14 @@ class InvalidTask(HudMcpError):
 
 class InvalidContext(HudMcpError, ValueError):
     """A context has an unknown feature or a value out of bounds. Nothing was opened."""
+
+
+class InvalidAgent(HudMcpError):
+    """What was given cannot work on tasks; the text says what to write. Nothing ran."""
+
+
+class InvalidConfiguration(HudMcpError):
+    """A client's configuration cannot be read, or not be changed safely. It is as it was."""
 
 
 class InvalidAction(HudMcpError):
@@ -179,6 +199,18 @@ class GymMakeException(HudMcpError):
         self.data: dict[str, Any] = dict(data or {})
 
 
+class JobStopped(HudMcpError):
+    """A job could not be run to its end; the text says why. What it recorded stands.
+
+    Attributes:
+        job: The job, which can be resumed.
+    """
+
+    def __init__(self, message: str, job: Any = None) -> None:
+        super().__init__(message)
+        self.job = job
+
+
 class OperatorRefused(HudMcpError):
     """A server takes no operator's calls, or not with this token. Nothing was done."""
 
@@ -247,14 +279,52 @@ def clipped(value: object, limit: int = 60) -> str:
     return text if len(text) <= limit else f"{text[:limit]}…"
 
 
+_LONGEST_NAME = 1000
+"""Of those that are compared with others: each comparison costs as much as both are long."""
+
+
 def did_you_mean(given: object, known: Iterable[str]) -> str:
     """Return ``" Did you mean 'x'?"`` for the closest known name, or an empty string.
 
     Args:
-        given: The name that was not found; what is no text resembles none.
+        given: The name that was not found; what is no text, or a long one, resembles none.
         known: The names that exist.
     """
-    if not isinstance(given, str):
+    if not isinstance(given, str) or len(given) > _LONGEST_NAME:
         return ""
     close = get_close_matches(given, list(known), n=1, cutoff=0.6)
     return f" Did you mean {close[0]!r}?" if close else ""
+
+
+def did_you_mean_file(given: Path) -> str:
+    """Return ``" Did you mean 'x'?"`` for a file of a like name in the same folder, or nothing.
+
+    Args:
+        given: The path at which no file is.
+    """
+    try:
+        beside = [each.name for each in given.parent.iterdir() if each.is_file()]
+    except OSError:
+        return ""
+    close = get_close_matches(given.name, beside, n=1, cutoff=0.6)
+    return f" Did you mean {str(given.with_name(close[0]))!r}?" if close else ""
+
+
+def shorten_choices(said: str, given: object) -> tuple[str, str]:
+    """Cut what lists the admitted values, and name the one that was meant.
+
+    Args:
+        said: As pydantic says it: `should be 'a', 'b' or 'c'`.
+        given: What came in place of them.
+
+    Returns:
+        The text, with a few of many values; and what `did_you_mean` says of all.
+    """
+    if not said.startswith("should be "):
+        return said, ""
+    names = ["".join(found) for found in _CHOICE.findall(said)]
+    hint = did_you_mean(given, names)
+    if len(names) <= _CHOICES:
+        return said, hint
+    few = ", ".join(map(repr, names[:_CHOICES]))
+    return f"should be one of {len(names)} values, such as {few}", hint

@@ -19,7 +19,7 @@ from pydantic.errors import PydanticUserError
 
 from hud_mcp.arguments import clip_value, is_world, source_line
 from hud_mcp.call import FunctionConfig
-from hud_mcp.errors import InvalidEnvironment, InvalidTask
+from hud_mcp.errors import InvalidEnvironment, InvalidTask, shorten_choices
 from hud_mcp.template import Answer
 
 __all__ = ["USES", "Function", "History", "Phase", "Situation", "Use"]
@@ -83,6 +83,7 @@ class Function:
         name: What tasks call it; the function's name by default. Dots part it.
         use: Where a task may name it: in `setup`, in `evaluate`, or in both.
         weak: Why what it returns can be forged by an agent, in a sentence; None where not.
+        where: Its file and line, where that is not those of the function.
 
     Attributes:
         where: Its file and line.
@@ -100,10 +101,11 @@ class Function:
         name: str | None = None,
         use: Use = "both",
         weak: str | None = None,
+        where: str | None = None,
     ) -> None:
         self.function = function
         self.name = name or function.__name__
-        self.where = source_line(function)
+        self.where = where or source_line(function)
         self.use = use
         self.weak = weak
         noun = f"{self.where}: function {self.name!r}"
@@ -264,9 +266,10 @@ class _Argument:
         try:
             return self.adapter.validate_json(orjson.dumps(given), strict=True)
         except (ValidationError, TypeError) as exc:
-            why = str(exc)
+            why, hint = str(exc), ""
             if isinstance(exc, ValidationError):
-                why = exc.errors(include_url=False)[0]["msg"].removeprefix("Input ")
+                said = exc.errors(include_url=False)[0]["msg"].removeprefix("Input ")
+                why, hint = shorten_choices(said, given)
             raise InvalidTask(
-                f"{signature}: argument {self.name!r} {why}, got {clip_value(given)}."
+                f"{signature}: argument {self.name!r} {why}, got {clip_value(given)}.{hint}"
             ) from None

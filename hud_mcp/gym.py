@@ -1,18 +1,22 @@
-"""`gym.make`: a live environment for a task or a gym, in this process or on a server."""
+"""`gym.make` and `connect`: a live environment for a task or a gym, here or on a server."""
 
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
+from hud_mcp.env import connecting
 from hud_mcp.env.client import Client
-from hud_mcp.env.connecting import connect
 from hud_mcp.env.environment import Environment
-from hud_mcp.env.finding import Wanted, read_wanted
+from hud_mcp.env.finding import Wanted, find_task, read_wanted
+from hud_mcp.environment import Environment as Declaration
 from hud_mcp.errors import GymMakeException, HudMcpError
 from hud_mcp.record import job as jobs
 from hud_mcp.record.job import Job
-from hud_mcp.task import RecordMode
+from hud_mcp.task import RecordMode, Task
 from hud_mcp.types import CustomGym, Gym
 
-__all__ = ["CustomGym", "Gym", "GymMakeException", "make"]
+__all__ = ["CustomGym", "Gym", "GymMakeException", "connect", "make"]
 
 
 async def make(
@@ -49,11 +53,69 @@ async def make(
 
     If this call is cancelled, the session that it began ends as cancelled.
     """
-    client: Client | None = None
     try:
         wanted = read_wanted(env_src)
+        return await _begin(wanted, url, job=job, job_id=job_id, metadata=metadata, record=record)
+    except HudMcpError as exc:
+        raise GymMakeException(str(exc), {"exception": exc}) from exc
+
+
+@asynccontextmanager
+async def connect(
+    source: str | Path | Declaration,
+    *,
+    task: Task | Mapping[str, Any] | str | None = None,
+    job: Job | None = None,
+    job_id: str | None = None,
+    metadata: dict[str, Any] | None = None,
+    record: RecordMode | None = None,
+) -> AsyncGenerator[Environment]:
+    """Work on a task by a loop of one's own, while the block runs.
+
+    Args:
+        source: Where the task is: what `hud-mcp serve` takes, or an `Environment` that was
+            declared, for this process; `stdio:SOURCE` for a server of its own; the
+            `http://host:port/mcp` or `tcp://host:port` of one that runs, with the operator's token
+            before an `@` or in `HUD_MCP_OPERATOR_TOKEN`.
+        task: A task, or its row; or the id of one that the source's own files declare, or of the
+            shipped quickstart. None for the environment alone.
+        job: The job that the run belongs to; else the active one, where there is one.
+        job_id: Or its id.
+        metadata: What belongs to this run; recorded with it.
+        record: How its steps are written: `durable` or `batched`.
+
+    Yields:
+        The live environment: `prompt`, `step`, `evaluate`, and `answer`, which ends it. It is
+        closed at the end of the block.
+
+    Raises:
+        SourceNotFound, InvalidTask: There is no such source or task. Nothing runs.
+        HudMcpError: The task does not fit it, or its setup failed. Nothing runs.
+
+    If the block is cancelled or raises, the session ends without a grade, unless it was measured.
+    """
+    wanted, url = find_task(source, task)
+    live = await _begin(wanted, url, job=job, job_id=job_id, metadata=metadata, record=record)
+    async with live:
+        yield live
+
+
+async def _begin(
+    wanted: Wanted,
+    url: str | None,
+    *,
+    job: Job | None,
+    job_id: str | None,
+    metadata: dict[str, Any] | None,
+    record: RecordMode | None,
+) -> Environment:
+    """Connect to where it runs, and begin."""
+    client: Client | None = None
+    try:
         current = job or (None if job_id else _current_job())
-        client, task = await connect(wanted, url, store=current.place if current else None)
+        client, task = await connecting.connect(
+            wanted, url, store=current.place if current else None
+        )
         job_id = current.id if current else job_id
         asked = {"task": task.row, "job_id": job_id, "metadata": metadata}
         if current is not None:
@@ -61,9 +123,6 @@ async def make(
         if record is not None:
             asked["record"] = record
         begun = await client.call("hud-mcp/start", asked)
-    except HudMcpError as exc:
-        await _give_up(client)
-        raise GymMakeException(str(exc), {"exception": exc}) from exc
     except BaseException:
         await _give_up(client)
         raise

@@ -35,8 +35,11 @@ __all__ = [
     "Observation",
     "Screenshot",
     "TaskResult",
+    "crop_screenshot",
     "encode_picture",
     "fit_screenshot",
+    "fitted_size",
+    "resize_screenshot",
 ]
 
 ImageFormat = Literal["png", "jpeg"]
@@ -197,8 +200,7 @@ def fit_screenshot(shot: Screenshot, look: Look) -> Screenshot:
     if longest <= look.max_edge_px and len(shot.data) <= look.max_image_bytes:
         return shot
     edge = min(longest, look.max_edge_px)
-    kind: ImageFormat = "png" if shot.mime_type == "image/png" else "jpeg"
-    fitted = _encode(shot, kind, edge, look.quality) if edge < longest else shot
+    fitted = _encode(shot, _kind(shot), edge, look.quality) if edge < longest else shot
     while len(fitted.data) > look.max_image_bytes:
         for quality in _JPEG_QUALITIES:
             fitted = _encode(shot, "jpeg", edge, quality)
@@ -206,6 +208,37 @@ def fit_screenshot(shot: Screenshot, look: Look) -> Screenshot:
                 return fitted
         edge = edge * 3 // 4
     return fitted
+
+
+def fitted_size(width_px: int, height_px: int, max_edge_px: int) -> tuple[int, int]:
+    """Width and height of a picture whose longest edge may have so many pixels."""
+    longest = max(width_px, height_px)
+    if longest <= max_edge_px:
+        return width_px, height_px
+    width, height = (max(1, round(side * max_edge_px / longest)) for side in (width_px, height_px))
+    return width, height
+
+
+def crop_screenshot(shot: Screenshot, box: tuple[float, float, float, float]) -> Screenshot:
+    """A part of a picture: left, top, right and bottom in its pixels."""
+    with libraries.Image.open(io.BytesIO(shot.data)) as opened:
+        left, top, right, bottom = (round(side) for side in box)
+        image = opened.convert("RGB").crop((left, top, right, bottom))
+    return encode_picture(image, _kind(shot), scale=shot.scale)
+
+
+def resize_screenshot(shot: Screenshot, width_px: int, height_px: int) -> Screenshot:
+    """A picture in another size, of any shape."""
+    with libraries.Image.open(io.BytesIO(shot.data)) as opened:
+        image = opened.convert("RGB")
+    lanczos = libraries.Image.Resampling.LANCZOS
+    resized = image.resize((max(1, width_px), max(1, height_px)), lanczos)  # pyright: ignore[reportUnknownMemberType]  # Pillow's stub names NumPy arrays
+    scale = shot.scale * shot.width_px / max(1, width_px)
+    return encode_picture(resized, _kind(shot), scale=scale)
+
+
+def _kind(shot: Screenshot) -> ImageFormat:
+    return "png" if shot.mime_type == "image/png" else "jpeg"
 
 
 def encode_picture(
@@ -244,8 +277,8 @@ def _encode(
         image = opened.convert("RGB")
     longest = max(image.size)
     if edge is not None and edge < longest:
-        size = tuple(max(1, round(side * edge / longest)) for side in image.size)
-        image = image.resize((size[0], size[1]), libraries.Image.Resampling.LANCZOS)  # pyright: ignore[reportUnknownMemberType]  # Pillow's stub names NumPy arrays
+        size = fitted_size(image.width, image.height, edge)
+        image = image.resize(size, libraries.Image.Resampling.LANCZOS)  # pyright: ignore[reportUnknownMemberType]  # Pillow's stub names NumPy arrays
     # Of the longer side: the shorter one is rounded to whole pixels, which is far off at the
     # far end of a long page.
     scale = shot.scale * max(shot.width_px, shot.height_px) / max(image.size)

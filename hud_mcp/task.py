@@ -203,10 +203,10 @@ class Task(Value):
 
     async def run(self, agent: "Callable[[Run], Awaitable[Any]]", **options: Any) -> "Job":
         """Run an agent on this task alone; the options are those of `Taskset.run`."""
-        from hud_mcp.rollout import runs  # noqa: PLC0415  # it lies above, and loads when called
+        from hud_mcp.rollout import tasks  # noqa: PLC0415  # it lies above, and loads when called
         from hud_mcp.taskset import Taskset  # noqa: PLC0415  # the same
 
-        return await runs.run_tasks(Taskset([self], self.id), agent, **options)
+        return await tasks.run_tasks(Taskset([self], self.id), agent, **options)
 
     @property
     def title(self) -> str:

@@ -266,11 +266,9 @@ class Taskset(Sequence[Task]):
         """
         found = [task for task in self if _split_of(task) == name]
         if not found:
-            known = ", ".join(self.splits) or "none"
-            raise InvalidTask(
-                f"{self.name} has no split {name!r}.{did_you_mean(name, self.splits)} It has: "
-                f"{known}."
-            )
+            known = f"It has: {', '.join(self.splits)}." if self.splits else "Its rows name none."
+            hint = did_you_mean(name, self.splits)
+            raise InvalidTask(f"{self.name} has no split {name!r}.{hint} {known}")
         return self._smaller(found)
 
     async def run(
@@ -282,11 +280,13 @@ class Taskset(Sequence[Task]):
         max_concurrent: int | None = None,
         job: "Job | None" = None,
         rollout_timeout: float | None = None,
+        retries: int = 0,
+        resume: "Job | str | None" = None,
     ) -> "Job":
-        """Run an agent through the tasks; see `hud_mcp.rollout.runs.run_tasks`."""
-        from hud_mcp.rollout import runs  # noqa: PLC0415  # it lies above, and loads when called
+        """Run an agent through the tasks; see `hud_mcp.rollout.tasks.run_tasks`."""
+        from hud_mcp.rollout import tasks  # noqa: PLC0415  # it lies above, and loads when called
 
-        return await runs.run_tasks(
+        return await tasks.run_tasks(
             self,
             agent,
             runtime=runtime,
@@ -294,6 +294,8 @@ class Taskset(Sequence[Task]):
             max_concurrent=max_concurrent,
             job=job,
             rollout_timeout=rollout_timeout,
+            retries=retries,
+            resume=resume,
         )
 
     def _smaller(self, tasks: Iterable[Task]) -> "Taskset":

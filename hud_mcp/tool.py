@@ -27,6 +27,8 @@ class Tool:
         replayable: Whether calling it again with the same arguments, when a session is brought
             back after its server has ended, does to a new world what it did to the old one and
             nothing outside of it. A session that called one that is not is lost with its server.
+        open_world: Whether it reaches what lies outside of the server, which hosts are told. None
+            for what its environment's world says; one that is not replayable does.
 
     Raises:
         InvalidEnvironment: It is not async, its name is taken or not allowed, or an
@@ -40,12 +42,14 @@ class Tool:
         name: str | None = None,
         read_only: bool = False,
         replayable: bool = True,
+        open_world: bool | None = None,
     ) -> None:
         self.function = function
         self.name = name or function.__name__
         self.where = source_line(function)
         self.read_only = read_only
         self.replayable = replayable
+        self.open_world = open_world
         if not inspect.iscoroutinefunction(function):
             raise InvalidEnvironment(f"{self.where}: tool {self.name!r} must be an async function.")
         if not _NAME.fullmatch(self.name):
@@ -70,6 +74,10 @@ class Tool:
                 f"{self.where}: tool {self.name!r}: the argument 'session' is added by the server; "
                 "rename yours."
             )
+
+    def rename(self, name: str) -> None:
+        """Offer it under another name."""
+        self.name = name
 
     async def call(self, args: Mapping[str, Any], world: Any) -> Any:
         """Run it.

@@ -34,6 +34,7 @@ if [ "$(uname -s)" != Linux ] || [ "$(id -u)" != 0 ]; then
 fi
 
 repository=$(cd "$(dirname "$0")/.." && pwd)
+. "$repository/scripts/debian.sh"
 suite=${FRESH_SUITE:-bookworm}
 folder=${FRESH_FOLDER:-$(mktemp -d "${TMPDIR:-/tmp}/hud-mcp-fresh.XXXXXX")}
 machine=$folder/machine
@@ -46,8 +47,6 @@ chmod 755 "$folder" # what runs in the machine as somebody else passes through h
 local_places=()
 running=
 
-say() { printf '\n== %s\n' "$*" >&2; }
-
 leave() {
     if [ -n "$running" ]; then kill -KILL "$running"; fi
     # Every mount and process of the machine went with its namespaces.
@@ -59,27 +58,11 @@ leave() {
     say "The logs are in $folder"
 }
 
-host_sources() { # the host's files of apt sources that are about this Debian
-    local file
-    for file in /etc/apt/sources.list /etc/apt/sources.list.d/*.list /etc/apt/sources.list.d/*.sources; do
-        if [ -f "$file" ] && grep -qE "^[^#]*[[:space:]]$suite([[:space:]]|\$)" "$file"; then
-            echo "$file"
-        fi
-    done
-}
-
-host_apt_options() { # proxies, retries and the like
-    apt-config dump | grep -E '^Acquire::(https?|Check-|Retries|ForceIPv)' || true
-}
-
 make_machine() {
-    if ! command -v mmdebstrap >/dev/null; then
-        say "Installing mmdebstrap"
-        apt-get update -qq && apt-get install -y -qq --no-install-recommends mmdebstrap >/dev/null
-    fi
+    need mmdebstrap mmdebstrap
     say "Making a minimal Debian $suite in $machine"
     local sources options=$folder/apt.conf
-    mapfile -t sources < <(host_sources)
+    mapfile -t sources < <(host_sources "$suite")
     host_apt_options >"$options"
     mmdebstrap --variant=minbase --include=$PACKAGES --aptopt="$options" \
         "$suite" "$machine" "${sources[@]}" >"$folder/debian.log" 2>&1 || {
@@ -111,31 +94,7 @@ copy_pip() { # one file with every setting; what lies on the host's disk is show
     local place
     while IFS= read -r place; do
         if [ -e "$place" ] && [ ! -e "$machine$place" ]; then local_places+=("$place"); fi
-    done < <(python3 - "$machine/etc/pip.conf" <<'PYTHON'
-import ast, configparser, pathlib, subprocess, sys
-
-listed = subprocess.run(
-    [sys.executable, "-m", "pip", "config", "list"], capture_output=True, text=True
-).stdout
-settings, places = configparser.RawConfigParser(), set()
-for line in listed.splitlines():
-    name, _, value = line.partition("=")
-    section, _, key = name.rpartition(".")
-    section = "global" if section == ":env:" else section
-    if not settings.has_section(section):
-        settings.add_section(section)
-    text = ast.literal_eval(value)
-    settings.set(section, key, text.replace("\n", "\n  "))
-    for word in text.split():
-        path = pathlib.Path(word.removeprefix("file://"))
-        if path.is_absolute():
-            # An index on disk has its files beside it.
-            places.add(path.parent if word.startswith("file://") else path)
-print(*sorted(places), sep="\n")
-with open(sys.argv[1], "w") as file:
-    settings.write(file)
-PYTHON
-    )
+    done < <(write_pip_settings "$machine/etc/pip.conf")
 }
 
 # What the first process of the machine does: $1 is the folder; then places, --, and a command.

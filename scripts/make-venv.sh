@@ -1,9 +1,10 @@
 #!/bin/sh
 # Make the virtual environment with this project in it, or say in a sentence what to install.
-# Usage: make-venv.sh FOLDER [PYTHON]
+# Usage: make-venv.sh FOLDER [PYTHON [test]]. With `test` comes what the tests need beside it.
 set -eu
 folder=$1
 python=${2:-}
+extra=${3:-}
 
 fail() {
     echo "$*" >&2
@@ -18,17 +19,33 @@ if ! "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null
 fi
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-if ! "$python" -c 'import ensurepip, venv' 2>/dev/null; then
-    # Debian keeps these two apart from Python.
-    as_root=""
-    if [ "$(id -u)" != 0 ]; then as_root="sudo -n"; fi
+as_root=""
+if [ "$(id -u)" != 0 ]; then as_root="sudo -n"; fi
+
+from_apt() { # PACKAGES: what Debian keeps apart from Python
     if command -v apt-get >/dev/null; then
-        echo "Installing Python's venv." >&2
-        { $as_root apt-get update -qq && $as_root apt-get install -y -qq python3-venv; } \
+        echo "Installing $*." >&2
+        { $as_root apt-get update -qq && $as_root apt-get install -y -qq --no-install-recommends "$@"; } \
             >"$log" 2>&1 </dev/null || true
     fi
+}
+
+if ! "$python" -c 'import ensurepip, venv' 2>/dev/null; then
+    from_apt python3-venv
     if ! "$python" -c 'import ensurepip, venv' 2>/dev/null; then
         fail "$python has no venv: run \`apt-get update && apt-get install -y python3-venv\` as root, then try again."
+    fi
+fi
+
+can_compile() { # one package of reasoning-gym's is published as source alone
+    command -v cc >/dev/null && "$python" -c 'import os, sys, sysconfig
+sys.exit(not os.path.exists(os.path.join(sysconfig.get_paths()["include"], "Python.h")))'
+}
+
+if [ "$extra" = test ] && ! can_compile; then
+    from_apt gcc libc6-dev python3-dev
+    if ! can_compile; then
+        fail "The tests need a C compiler and Python's headers: run \`apt-get update && apt-get install -y gcc libc6-dev python3-dev\` as root (Fedora: \`dnf install gcc python3-devel\`), then try again."
     fi
 fi
 
@@ -37,10 +54,12 @@ if ! "$python" -m venv "$folder" >"$log" 2>&1; then
     cat "$log" >&2
     fail "No virtual environment could be made in $folder; the lines above say why."
 fi
-if ! "$folder/bin/pip" install --disable-pip-version-check -q -e '.[test]' >"$log" 2>&1; then
+what=.${extra:+[$extra]}
+if ! "$folder/bin/pip" install --disable-pip-version-check -q -e "$what" >"$log" 2>&1; then
     grep '^ERROR' "$log" >&2 || tail -n 5 "$log" >&2
-    fail "These Python packages cannot be installed: \`$folder/bin/pip install -e '.[test]'\` says all of why."
+    fail "These Python packages cannot be installed: \`$folder/bin/pip install -e '$what'\` says all of why."
 fi
+if [ "$extra" != test ]; then exit; fi
 # Its pages are all that is needed of it; with what it depends on comes a second driver of browsers.
 if ! "$folder/bin/pip" install --disable-pip-version-check -q --no-deps 'miniwob>=1.1' >"$log" 2>&1; then
     grep '^ERROR' "$log" >&2 || tail -n 5 "$log" >&2

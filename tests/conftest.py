@@ -10,10 +10,12 @@ from pathlib import Path
 
 import pytest
 from coverage_table import pytest_terminal_summary  # noqa: F401  # a hook
+from event_loops import pytest_fixture_setup, pytest_runtest_call, pytest_runtest_setup  # noqa: F401  # hooks
 from hypothesis import HealthCheck, settings
 from lanes import pytest_collection_modifyitems  # noqa: F401  # a hook
 from other_python import ROOT, OtherPython
 from skips import pytest_make_collect_report, pytest_runtest_makereport, skip_here  # noqa: F401  # hooks
+from terminals import Terminal
 
 HUD = OtherPython(
     name=".venv-hud",
@@ -63,6 +65,15 @@ def temporary_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
     yield folder
     shutil.rmtree(folder)
+
+
+@pytest.fixture
+def terminals() -> Iterator[list[Terminal]]:
+    """Those that are open, which end with the test."""
+    opened: list[Terminal] = []
+    yield opened
+    for each in opened:
+        each.close()
 
 
 @pytest.fixture(scope="session")

@@ -7,6 +7,8 @@ import pytest
 
 __all__ = ["pytest_collection_modifyitems"]
 
+LANES = ("long", "peers", "prove", "stress")
+
 ELSEWHERE = {"hud_python", "fastmcp_python"}
 """The fixtures that make an environment of its own, which pip fills from the network."""
 
@@ -18,7 +20,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if ELSEWHERE & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.peers)
-        if item.get_closest_marker("sampled") is not None:
+        of_a_lane = any(item.get_closest_marker(lane) for lane in LANES)
+        if item.get_closest_marker("sampled") is not None and not of_a_lane:
             sampled.setdefault(item.nodeid.partition("[")[0], []).append(item)
     for cases in sampled.values():
         _sample(cases)

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import anyio
 import pytest
+from waiting import PATIENCE_S
 
 from hud_mcp.contention import MOST, Contention
 
@@ -45,7 +46,7 @@ async def test_a_limit_is_stretched_by_what_was_waited(contention: Contention) -
     """The body has as much time as the limit says, beside what the machine took."""
     contention.start()
     began_s = time.monotonic()
-    with anyio.fail_after(20), contention.bound(0.4) as scope:
+    with anyio.fail_after(PATIENCE_S), contention.bound(0.4) as scope:
         time.sleep(0.7)  # noqa: ASYNC251  # it is what is measured
         worked = 0
         while True:
@@ -59,25 +60,27 @@ async def test_a_limit_is_stretched_by_what_was_waited(contention: Contention) -
 async def test_a_limit_is_not_stretched_without_end(contention: Contention) -> None:
     """Whoever makes the load does not get the time of the world for it."""
     contention.start()
-    began_s = time.monotonic()
+    late = 0
     with contention.bound(0.2) as scope:
         while True:
             time.sleep(0.1)  # noqa: ASYNC251  # a loop that is always late
+            late += 1
             await asyncio.sleep(0)
     assert scope.cancelled_caught
-    assert time.monotonic() - began_s < MOST * 0.2 + 1
+    assert late * 0.1 < MOST * 0.2 + 1
 
 
 async def test_patience_grows_with_what_is_waited_and_passes(contention: Contention) -> None:
     """One on an idle machine, never more than the most, and one again when the load is gone."""
+    assert contention.patience() == 1.0
     contention.start()
     await anyio.sleep(0.6)
-    idle = contention.patience()
+    before = contention.patience()  # more than one, where the machine itself is busy
     for _ in range(4):
         time.sleep(0.9)  # noqa: ASYNC251  # it is what is measured
         await anyio.sleep(0.01)
     busy = contention.patience()
-    assert idle < busy <= MOST
+    assert before <= busy <= MOST
     assert busy > 1.5
     contention.stop()
     assert contention.patience() == 1.0
@@ -85,8 +88,8 @@ async def test_patience_grows_with_what_is_waited_and_passes(contention: Content
 
 async def test_without_a_measure_a_limit_is_a_limit(contention: Contention) -> None:
     """One that was never started, or was stopped, stretches nothing."""
-    with anyio.fail_after(10), contention.bound(0.1) as scope:
-        await anyio.sleep(5)
+    with anyio.fail_after(PATIENCE_S), contention.bound(0.1) as scope:
+        await anyio.sleep_forever()
     assert scope.cancelled_caught
     assert contention.waited_s == 0
 
@@ -102,7 +105,7 @@ async def test_a_thread_that_gets_no_processor_waited(contention: Contention) ->
     try:
         os.sched_setaffinity(0, one)
         contention.start()
-        end_s = time.monotonic() + 20
+        end_s = time.monotonic() + PATIENCE_S
         while contention.waited_s < 0.3 and time.monotonic() < end_s:
             sum(range(20_000))
             await asyncio.sleep(0)

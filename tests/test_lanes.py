@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from waiting import PATIENCE_S
+
 HERE = Path(__file__).resolve().parent
 
 FILE = """
@@ -11,6 +13,9 @@ import pytest
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("case", range(10))
 def test_of_many(case): pass
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize("case", [pytest.param(0, marks=pytest.mark.prove), 1, 2])
+def test_of_a_few(case): pass
 @pytest.fixture
 def hud_python(): pass
 def test_of_another_python(hud_python): pass
@@ -24,7 +29,8 @@ def chosen(folder: Path, lane: str) -> list[str]:
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-p", "lanes", "-p", "no:cacheprovider",
          "--collect-only", "-q", "-m", lane, "test_file.py"],
-        cwd=folder, env={"PYTHONPATH": str(HERE)}, capture_output=True, text=True, timeout=60,
+        cwd=folder, env={"PYTHONPATH": str(HERE)}, capture_output=True, text=True,
+        timeout=PATIENCE_S,
         check=False,
     )  # fmt: skip
     return [line.partition("::")[2] for line in done.stdout.splitlines() if "::" in line]
@@ -32,9 +38,11 @@ def chosen(folder: Path, lane: str) -> list[str]:
 
 def test_a_sample_is_spread_over_its_cases_and_a_lane_has_the_others(tmp_path: Path) -> None:
     """Of ten cases three stay; every case is run by one of the two commands, and none by both."""
-    stays, goes = chosen(tmp_path, "not long and not peers"), chosen(tmp_path, "long")
+    stays, goes = chosen(tmp_path, "not long and not prove"), chosen(tmp_path, "long")
     assert [each for each in stays if "many" in each] == [f"test_of_many[{n}]" for n in (0, 3, 6)]
-    assert goes == [f"test_of_many[{n}]" for n in (1, 2, 4, 5, 7, 8, 9)]
+    assert goes == [f"test_of_many[{n}]" for n in (1, 2, 4, 5, 7, 8, 9)] + ["test_of_a_few[2]"]
+    assert [each for each in stays if "few" in each] == ["test_of_a_few[1]"], "0 is of a lane"
+    assert chosen(tmp_path, "prove") == ["test_of_a_few[0]"]
 
 
 def test_what_needs_another_python_is_of_the_lane_peers(tmp_path: Path) -> None:

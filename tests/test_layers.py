@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from waiting import PATIENCE_S
 
 import hud_mcp
 
@@ -22,6 +23,7 @@ ROOT = Path(hud_mcp.__file__).parent.parent
 LAYERS = (
     ("errors", "exceptions", "lazy"),
     (
+        "absent",
         "clipping",
         "core_tools",
         "outcome",
@@ -36,6 +38,7 @@ LAYERS = (
         "capabilities",
         "adapters",
         "utils",
+        "record.model_turn",
     ),
     (
         "world",
@@ -54,19 +57,31 @@ LAYERS = (
     ),
     ("egress", "sandbox", "serving"),
     ("worlds", "graders"),
-    ("analysis", "generalisation", "record", "show.phrases", "show.transcript", "store"),
+    (
+        "analysis",
+        "generalisation",
+        "record",
+        "show.lines",
+        "show.phrases",
+        "show.transcript",
+        "show.turns",
+        "store",
+    ),
     ("session", "credential", "template_process"),
     (
         "server",
         "show",
         "export",
         "channel",
+        "clients",
         "rollout",
         "checking",
         "agents",
         "env",
         "gym",
+        "hand",
         "task_env",
+        "machine",
     ),
     ("cli",),
     ("__main__",),
@@ -110,12 +125,15 @@ EXCEPTIONS = {
     ): "an expression of a row is searched for where it can be ended, and there is one such place",
     ("record.job", "store"): "a job that is asked for by its id is read when it is called for",
     ("record.job", "rollout.classic"): "run_job, which is HUD's, loads what runs when it is called",
+    ("record.job", "show.export.frames"): "a data frame is an export, which loads when it is asked",
     ("record.job", "rollout.runs"): "a job knows the type of its runs",
     ("task", "record.job"): "Task.run, which is HUD's, returns a job",
-    ("task", "rollout.runs"): "Task.run loads what runs when it is called",
+    ("task", "rollout.runs"): "Task.run says what its agent is called with",
+    ("task", "rollout.tasks"): "Task.run loads what runs when it is called",
     ("task", "taskset"): "Task.run is of a taskset of one",
     ("taskset", "record.job"): "Taskset.run, which is HUD's, returns a job",
-    ("taskset", "rollout.runs"): "Taskset.run loads what runs when it is called",
+    ("taskset", "rollout.runs"): "Taskset.run says what its agent is called with",
+    ("taskset", "rollout.tasks"): "Taskset.run loads what runs when it is called",
     ("taskset", "rollout.runtime"): "Taskset.run says what places it takes",
     ("channel.__main__", "cli.channel"): "what a container runs is the command, by another name",
 }
@@ -135,6 +153,8 @@ HEAVY = {
     "pyarrow": (),
     "asyncssh": ("channel.endpoints",),
     "ray": (),
+    "pydantic_ai": (),
+    "genai_prices": (),
     "websockets": (),
 }
 """Slow to load or optional: imported inside functions, but for the modules that exist for them."""
@@ -518,12 +538,13 @@ def test_a_long_cycle_is_found_once(tmp_path: Path) -> None:
 def test_a_fresh_process_loads_nothing_that_it_does_not_use(program: str) -> None:
     """An author's file and a command's help do not wait for a browser's or a database's classes."""
     heavy = ["mcp", "playwright", "sqlalchemy", "PIL", "gymnasium", "numpy", "ConfigSpace", "ray"]
+    heavy += ["pydantic_ai", "genai_prices"]
     done = subprocess.run(
         [sys.executable, "-c", f"{program}\nimport sys\nprint(*sys.modules)"],
         capture_output=True,
         text=True,
         check=True,
-        timeout=60,
+        timeout=PATIENCE_S,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
     )
     assert not set(heavy) & set(done.stdout.split())

@@ -11,7 +11,15 @@ from PIL import Image
 from pydantic import ValidationError
 
 from hud_mcp.clipping import clip_text
-from hud_mcp.observation import Look, Observation, Screenshot, fit_screenshot
+from hud_mcp.observation import (
+    Look,
+    Observation,
+    Screenshot,
+    crop_screenshot,
+    fit_screenshot,
+    fitted_size,
+    resize_screenshot,
+)
 
 
 def picture(width: int, height: int, *, kind: str = "PNG", noise: bool = False) -> bytes:
@@ -147,3 +155,20 @@ def test_one_very_long_line_is_cut_within() -> None:
     """A long line after a short one is shown as far as there is room."""
     clipped = clip_text("title\n" + "x" * 5000, 1000)
     assert len(clipped) > 800
+
+
+def test_the_size_of_a_picture_is_known_before_it_is_taken() -> None:
+    """As `fit_screenshot` makes it, of any shape."""
+    for wide, high in ((1280, 800), (1600, 900), (900, 3200), (5000, 10)):
+        shot = Screenshot.from_bytes(picture(wide, high))
+        fitted = fit_screenshot(shot, Look())
+        assert fitted_size(wide, high, Look().max_edge_px) == (fitted.width_px, fitted.height_px)
+
+
+def test_a_part_of_a_picture_is_cut_out_and_made_larger() -> None:
+    """Its scale says what one of its pixels is of the page."""
+    shot = Screenshot.from_bytes(picture(100, 50), scale=2.0)
+    part = crop_screenshot(shot, (10, 10, 30, 20))
+    assert (part.width_px, part.height_px, part.scale) == (20, 10, 2.0)
+    large = resize_screenshot(part, 200, 100)
+    assert (large.width_px, large.height_px, large.scale) == (200, 100, 0.2)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from waiting import PATIENCE_S
 
 import hud_mcp
 
@@ -79,7 +80,7 @@ def test_everything_can_be_imported_with_one_star() -> None:
         [sys.executable, "-W", "error", "-c", program],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_S,
         check=True,
         env={**os.environ, "PYTHONPATH": str(Path(hud_mcp.__file__).parent.parent)},
     )

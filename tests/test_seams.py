@@ -18,6 +18,7 @@ import hud_mcp
 ROOT = Path(hud_mcp.__file__).parent.parent
 
 IN_FUNCTIONS = {
+    ("__main__", "hud_mcp.cli"): "Ctrl-C is quiet while the commands load",
     (
         "environment.environment",
         "hud_mcp.worlds.shell.workspace",
@@ -35,6 +36,7 @@ IN_FUNCTIONS = {
         "reasoning_gym.factory",
     ): "the same",
     ("record.job", "hud_mcp.rollout"): "run_job, which is HUD's, loads what runs",
+    ("record.job", "hud_mcp.show.export"): "Job.dataframe has the columns of an export",
     ("record.job", "hud_mcp.store"): "a job that is asked for by its id is in a store",
     ("task", "hud_mcp.rollout"): "Task.run, which is HUD's, loads what runs",
     ("task", "hud_mcp.taskset"): "and is of a taskset of one, which lies above",
@@ -43,6 +45,8 @@ IN_FUNCTIONS = {
 """By module and what a function of it imports: why it does. All of these point upward."""
 
 SEAMS = {
+    "agents.random.libraries": "Gymnasium's spaces, which an agent draws from",
+    "agents.model.libraries": "pydantic-ai, its providers' libraries, and genai-prices",
     "carl.features": "three of ConfigSpace's classes under CARL's names",
     "carl.libraries": "ConfigSpace, Gymnasium and NumPy",
     "channel": "the server of the channel, which a declaration that is to be served names",
@@ -52,7 +56,7 @@ SEAMS = {
     "environment": "a workspace is a world's declaration, which lies above",
     "lazy.libraries": "what several rooms use: the SDK's client, Pillow, Alembic and extras",
     "loading.libraries": "the importers of public sets, and pyarrow",
-    "show.export.libraries": "Pillow and pyarrow",
+    "show.export.libraries": "Pillow, pyarrow, pandas, polars and OpenTelemetry",
     "store.sql": "SQLAlchemy, which loads on the thread that reads or writes first",
     "worlds.browser.libraries": "Playwright, uvicorn, Starlette and websockets",
     "worlds.gymnasium.libraries": "Gymnasium, NumPy and Pillow",

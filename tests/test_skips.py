@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from waiting import PATIENCE_S
 
 HERE = Path(__file__).resolve().parent
 
@@ -38,7 +39,7 @@ def run(folder: Path, file: str, **variables: str) -> subprocess.CompletedProces
     return subprocess.run(
         [sys.executable, "-m", "pytest", "-p", "skips", "-p", "no:cacheprovider", "."],
         cwd=folder, env={**kept, "PYTHONPATH": str(HERE), **variables},
-        capture_output=True, text=True, timeout=60, check=False,
+        capture_output=True, text=True, timeout=PATIENCE_S, check=False,
     )  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 import anyio
 import anyio.lowlevel
 import pytest
+from waiting import PATIENCE_S
 
 from hud_mcp.world import Opening, Restorable, Shared, World
 from hud_mcp.worlds.none import EmptyWorld, NoWorld
@@ -54,7 +55,7 @@ async def test_many_who_ask_at_once_share_one_service() -> None:
     async def ask() -> None:
         got.append(await shared.get("key", opener))
 
-    with anyio.fail_after(5):
+    with anyio.fail_after(PATIENCE_S):
         async with anyio.create_task_group() as group:
             for _ in range(10):
                 group.start_soon(ask)
@@ -68,7 +69,7 @@ async def test_two_keys_are_two_services_and_do_not_wait_for_each_other() -> Non
     """A browser that is slow to start does not hold up another kind."""
     shared, slow, quick = Shared(), Opener(Service()), Opener(Service())
     quick.gate.set()
-    with anyio.fail_after(5):
+    with anyio.fail_after(PATIENCE_S):
         async with anyio.create_task_group() as group:
             group.start_soon(shared.get, "slow", slow)
             await anyio.wait_all_tasks_blocked()
@@ -90,7 +91,7 @@ async def test_a_cancelled_opening_leaves_the_key_free() -> None:
     """Whoever asks next opens it."""
     shared, service = Shared(), Service()
     opener = Opener(service)
-    with anyio.fail_after(5):
+    with anyio.fail_after(PATIENCE_S):
         async with anyio.create_task_group() as group:
             group.start_soon(shared.get, "key", opener)
             await anyio.wait_all_tasks_blocked()
@@ -120,7 +121,10 @@ async def test_one_service_that_fails_to_close_does_not_keep_the_others_open() -
         opener = Opener(service)
         opener.gate.set()
         await shared.get(str(i), opener)
-    with anyio.fail_after(5), pytest.raises(ExceptionGroup, match="failed to close") as caught:
+    with (
+        anyio.fail_after(PATIENCE_S),
+        pytest.raises(ExceptionGroup, match="failed to close") as caught,
+    ):
         await shared.close()
     assert [s.closed for s in services] == [1, 0, 1]
     assert caught.group_contains(OSError, match="does not close")
@@ -137,7 +141,7 @@ async def test_a_service_that_opens_while_all_are_closed_is_closed_too() -> None
         with pytest.raises(RuntimeError, match="shutting down"):
             await shared.get("key", opener)
 
-    with anyio.fail_after(5):
+    with anyio.fail_after(PATIENCE_S):
         async with anyio.create_task_group() as group:
             group.start_soon(ask)
             await anyio.wait_all_tasks_blocked()

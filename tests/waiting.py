@@ -7,9 +7,9 @@ from typing import Any
 
 import anyio
 
-__all__ = ["PATIENCE_S", "until", "wait_until"]
+__all__ = ["PATIENCE_S", "let_pass", "stays", "until", "wait_until"]
 
-PATIENCE_S = 60.0
+PATIENCE_S = 120.0
 """How long something may take on a machine that is busy; nothing is expected to take it."""
 
 _PAUSE_S = 0.01
@@ -55,3 +55,26 @@ def wait_until(
         assert time.monotonic() < end, said() or f"nothing has come within {within_s} s"
         time.sleep(_PAUSE_S)
     return found
+
+
+async def let_pass(seconds: float) -> None:
+    """Let time pass, where it is time that something is claimed of: a lease, an idle session.
+
+    What is waited for is waited for by `until`; a busy machine only makes this longer.
+    """
+    await anyio.sleep(seconds)
+
+
+async def stays(
+    condition: Callable[[], Any | Awaitable[Any]], *, for_s: float, every_s: float = 0.05
+) -> None:
+    """See again and again, for so long, that a condition is true.
+
+    Raises:
+        AssertionError: It was not.
+    """
+    end = anyio.current_time() + for_s
+    while anyio.current_time() < end:
+        found = condition()
+        assert (await found) if inspect.isawaitable(found) else found
+        await anyio.sleep(every_s)

@@ -6,6 +6,7 @@ from typing import Any
 
 import anyio.to_thread
 from osworld_metrics import METRICS
+from osworld_office import Beside
 
 from hud_mcp import Answer, Environment, Shell, ShellWorld, Verifier, dataset_file
 
@@ -103,15 +104,25 @@ async def looked_at(clean: Verifier, getter: dict[str, Any]) -> Any:
                                 "-printf", "%f\\0"])  # fmt: skip
         return done.stdout.rstrip("\0").split("\0") if done.exit_code == 0 else None
     if kind == "vm_file":
-        return given(getter, [await content(clean, path) for path in as_list(getter["path"])])
+        paths = as_list(getter["path"])
+        return given(getter, paths, [await content(clean, path) for path in paths])
     if kind == "cloud_file":
-        return given(getter, [await kept(digest) for digest in as_list(getter["sha256"])])
+        digests = as_list(getter["sha256"])
+        return given(getter, digests, [await kept(digest) for digest in digests])
     raise ValueError(f"There is no getter {kind!r} here; importing the row again says so.")
 
 
-def given(getter: dict[str, Any], found: list[bytes | None]) -> Any:
-    """The files that a getter gives: the first one, or several as a list."""
-    chosen = [found[index] for index in getter.get("gives", [0])]
+def given(getter: dict[str, Any], paths: list[str], found: list[bytes | None]) -> Any:
+    """The files that a getter gives: the first one, or several as a list.
+
+    Each knows the others, as they lie in one folder under the names that the row has for them.
+    """
+    names = as_list(getter.get("dest", paths))
+    others = {name: data for name, data in zip(names, found, strict=True) if data is not None}
+    chosen = [
+        Beside.of(name, others) if (name := names[index]) in others else None
+        for index in getter.get("gives", [0])
+    ]
     return chosen[0] if len(chosen) == 1 else chosen
 
 

@@ -3,10 +3,11 @@
 import io
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from xml.etree import ElementTree as ET
 
-__all__ = ["RELATIONS", "Element", "Package", "Unreadable", "child", "children", "local", "ratio"]
+__all__ = ["RELATIONS", "Beside", "Element", "Package", "Unreadable", "child", "children", "local",
+           "ratio"]  # fmt: skip
 
 MOST_BYTES = 64 * 1024 * 1024
 MOST_PARTS = 10_000
@@ -18,6 +19,25 @@ Element = ET.Element
 
 class Unreadable(ValueError):
     """A file is no document of its kind, or has more in it than anybody writes."""
+
+
+class Beside(bytes):
+    """A file's content, with the files that lie beside it.
+
+    Attributes:
+        name: The file's name.
+        others: The contents of all of them, by their names.
+    """
+
+    name: str
+    others: Mapping[str, bytes]
+
+    @classmethod
+    def of(cls, name: str, others: Mapping[str, bytes]) -> "Beside":
+        """One of some files."""
+        made = cls(others[name])
+        made.name, made.others = name, others
+        return made
 
 
 class Package:

@@ -1,22 +1,24 @@
 """How spreadsheets are compared, by the rules that `compare_table` is given.
 
-Files are those that LibreOffice writes as `.xlsx`. A sheet is named as rows name it: `0` or `RI0`
-is the result's first one, `EI0` the expected one's; `RNSheet1` and `ENSheet1` are by name.
+A sheet is named as rows name it: `0` or `RI0` is the result's first one, `EI0` the expected one's;
+`RNSheet1` and `ENSheet1` are by name.
 """
 
 import math
-import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from functools import partial
+from pathlib import PurePosixPath
 from typing import Any
 
-from osworld_office import Element, Package, Unreadable, child, children, local, ratio
+from osworld_book import MOST_CELLS, Book, Cells, Sheet, Value, inside, number, place
+from osworld_charts import CHARTS, charts
+from osworld_fits import fits
+from osworld_office import Beside, Element, Unreadable, children, ratio
+from osworld_pivots import PIVOTS, pivots
+from osworld_styles import STYLES, looks, style_of
 
-__all__ = ["RULES", "compare_table"]
+__all__ = ["PROPS", "RULES", "compare_table"]
 
-Value = str | float | bool | None
-Cells = dict[tuple[int, int], Value]
-
-CELL = re.compile(r"\$?([A-Z]{1,3})\$?(\d{1,7})")
 MISSING = frozenset({
     "", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN",
     "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null",
@@ -24,7 +26,7 @@ MISSING = frozenset({
 """What pandas, by which the benchmark reads sheets, takes for an empty cell."""
 PRECISION = 4
 ZOOM = 100.0
-MOST_CELLS = 1_000_000
+WIDTH = 13.0
 
 
 def compare_table(result: Any, expected: Any = None, **options: Any) -> float:
@@ -42,105 +44,8 @@ def compare_table(result: Any, expected: Any = None, **options: Any) -> float:
     return 1.0
 
 
-class Book:
-    """A workbook.
-
-    Args:
-        data: The file's content.
-
-    Raises:
-        Unreadable: It is none.
-    """
-
-    def __init__(self, data: bytes) -> None:
-        self._package = Package(data)
-        related = self._package.related("xl/workbook.xml")
-        self._parts: dict[str, str] = {}
-        for each in children(self._package.xml("xl/workbook.xml"), "sheets", "sheet"):
-            ids = [value for name, value in each.attrib.items() if name.endswith("}id")]
-            self._parts[each.get("name", "")] = related.get(ids[0] if ids else "", "")
-        self._strings = self._shared()
-
-    @property
-    def names(self) -> list[str]:
-        """Its sheets' names, in order."""
-        return list(self._parts)
-
-    def sheet(self, name: str) -> "Sheet | None":
-        """A sheet by its name; None where there is none."""
-        part = self._parts.get(name)
-        return None if part is None else Sheet(self._package.xml(part), self._strings)
-
-    def _shared(self) -> list[str]:
-        if "xl/sharedStrings.xml" not in self._package.names:
-            return []
-        found: list[str] = []
-        for item in children(self._package.xml("xl/sharedStrings.xml"), "si"):
-            plain = [each.text or "" for each in children(item, "t")]
-            found.append("".join(plain + [each.text or "" for each in children(item, "r", "t")]))
-        return found
-
-
-class Sheet:
-    """A sheet of a workbook.
-
-    Args:
-        xml: Its part.
-        strings: Those that the workbook's sheets share.
-    """
-
-    def __init__(self, xml: Element, strings: list[str]) -> None:
-        self.xml = xml
-        self._strings = strings
-        self.cells: Cells = {}
-        for row in children(xml, "sheetData", "row"):
-            for each in children(row, "c"):
-                value = self._value(each)
-                if value is not None:
-                    self.cells[place(each.get("r", ""))] = value
-
-    def _value(self, cell: Element) -> Value:
-        """What a cell shows; a formula counts as its result."""
-        kind, text = cell.get("t", "n"), "".join(each.text or "" for each in children(cell, "v"))
-        if kind == "inlineStr":
-            return "".join(each.text or "" for each in cell.iter() if local(each) == "t")
-        if not text and kind != "str":
-            return None
-        try:
-            if kind == "s":
-                return self._strings[int(text)]
-            if kind == "b":
-                return text == "1"
-            return None if kind == "e" else text if kind in ("str", "d") else float(text)
-        except (ValueError, IndexError):
-            raise Unreadable(f"The cell {cell.get('r')} is damaged.") from None
-
-
-def place(name: str) -> tuple[int, int]:
-    """The row and the column of a cell's name, from 1.
-
-    Raises:
-        Unreadable: It is none.
-    """
-    found = CELL.fullmatch(name)
-    if found is None:
-        raise Unreadable(f"{name!r} names no cell.")
-    column = 0
-    for letter in found[1]:
-        column = column * 26 + ord(letter) - ord("A") + 1
-    return int(found[2]), column
-
-
-def inside(ranges: Iterable[str]) -> Iterable[tuple[int, int]]:
-    """Each cell of some ranges, such as `A1:B6`."""
-    for each in ranges:
-        first, _, last = each.partition(":")
-        (top, left), (bottom, right) = place(first), place(last or first)
-        yield from ((row, col) for row in range(top, bottom + 1) for col in range(left, right + 1))
-
-
-def chosen(name: str | int, mine: Book, wanted: Book | None) -> Sheet | None:
-    """The sheet that a rule names; None where there is none.
+def sheet_of(name: str | int, mine: Book, wanted: Book | None) -> tuple[Book, str | None]:
+    """The book that a rule names, and the sheet's name in it; None where it has not so many.
 
     Raises:
         ValueError: It names none of what there is.
@@ -150,8 +55,31 @@ def chosen(name: str | int, mine: Book, wanted: Book | None) -> Sheet | None:
     if book is None or text[:2] not in ("RI", "RN", "EI", "EN"):
         raise ValueError(f"The rule names a sheet {name!r}, and there is no book of it.")
     if text[1] == "N":
-        return book.sheet(text[2:])
-    return book.sheet(book.names[int(text[2:])]) if int(text[2:]) < len(book.names) else None
+        return book, text[2:]
+    return book, book.names[int(text[2:])] if int(text[2:]) < len(book.names) else None
+
+
+def chosen(name: str | int, mine: Book, wanted: Book | None) -> Sheet | None:
+    """The sheet that a rule names; None where there is none."""
+    book, called = sheet_of(name, mine, wanted)
+    return None if called is None else book.sheet(called)
+
+
+def printed(book: Book, name: str | None) -> list[str] | None:
+    """The lines of the file that a sheet was printed to; None where there is none.
+
+    It lies beside the workbook, under the names of both. Empty lines at its end do not count.
+    """
+    file = book.file
+    if name is None or not isinstance(file, Beside):
+        return None
+    data = file.others.get(f"{PurePosixPath(file.name).stem}-{name}.csv")
+    if data is None:
+        return None
+    lines = [line.strip() for line in data.decode("utf-8", "replace").splitlines()]
+    while lines and not lines[-1]:
+        lines.pop()
+    return lines
 
 
 def both(mine: Book, wanted: Book | None, rule: Mapping[str, Any]) -> tuple[Sheet, Sheet] | None:
@@ -243,13 +171,17 @@ def alike(one: str, other: str, rule: Mapping[str, Any]) -> bool:
 
 
 def check_cell(mine: Book, wanted: Book | None, rule: Mapping[str, Any]) -> bool:
-    """Whether a cell's value fits."""
+    """Whether a cell's value and its style fit."""
     sheet = chosen(rule["sheet_idx"], mine, wanted)
     if sheet is None:
         return False
-    value = sheet.cells.get(place(rule["coordinate"]))
-    return all(fits(None if isinstance(value, bool) else value, each)
-               for each in rule["props"].values())  # fmt: skip
+    at = place(rule["coordinate"])
+    value = sheet.cells.get(at)
+    found = {"value": None if isinstance(value, bool) else value}
+    names = [name for name in rule["props"] if name != "value"]
+    if names:
+        found |= zip(names, style_of(sheet, at, names), strict=True)
+    return all(fits(found[name], each) for name, each in rule["props"].items())
 
 
 def zoom(mine: Book, wanted: Book | None, rule: Mapping[str, Any]) -> bool:
@@ -257,7 +189,7 @@ def zoom(mine: Book, wanted: Book | None, rule: Mapping[str, Any]) -> bool:
     sheet = chosen(rule["sheet_idx"], mine, wanted)
     if sheet is None:
         return False
-    view = child(sheet.xml, "sheetViews", "sheetView")
+    view = sheet.view()
     text = view.get("zoomScale", "") if view is not None else ""
     return fits(float(text) if text.isdigit() and int(text) else ZOOM, rule)
 
@@ -270,57 +202,144 @@ def freeze(mine: Book, wanted: Book | None, rule: Mapping[str, Any]) -> bool:
 
 def frozen(sheet: Sheet) -> str | None:
     """The cell at which a sheet is frozen, or None."""
-    pane = child(sheet.xml, "sheetViews", "sheetView", "pane")
+    pane = sheet.view("pane")
     return None if pane is None else pane.get("topLeftCell")
 
 
 def row_props(mine: Book, wanted: Book | None, rule: Mapping[str, Any]) -> bool:
-    """Whether rows have the same properties, of which `hidden` is known."""
+    """Whether rows have the same properties."""
     sheets = both(mine, wanted, rule)
-    return sheets is not None and hidden(sheets[0]) == hidden(sheets[1])
+    return sheets is not None and rows(sheets[0], rule) == rows(sheets[1], rule)
 
 
-def hidden(sheet: Sheet) -> dict[str, bool]:
-    """Whether each row that the file has is hidden."""
+def rows(sheet: Sheet, rule: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """The properties of each row of which the file says more than its number."""
     return {
-        row.get("r", ""): row.get("hidden") in ("1", "true")
-        for row in children(sheet.xml, "sheetData", "row")
+        each.get("r", ""): [ROWS[name](each) for name in rule.get("props", ())]
+        for each in children(sheet.xml, "sheetData", "row")
+        if set(each.attrib) - {"r", "spans"}
     }
 
 
-def fits(value: Value, rule: Mapping[str, Any]) -> bool:
-    """Whether a value is as a rule wants it.
+def col_props(mine: Book, wanted: Book | None, rule: Mapping[str, Any]) -> bool:
+    """Whether columns have the same properties."""
+    sheets = both(mine, wanted, rule)
+    return sheets is not None and columns(sheets[0], rule) == columns(sheets[1], rule)
+
+
+def columns(sheet: Sheet, rule: Mapping[str, Any]) -> dict[int, list[Any]]:
+    """The properties of each group of columns, by its first one."""
+    return {
+        number(each, "min"): [COLUMNS[name](each) for name in rule.get("props", ())]
+        for each in children(sheet.xml, "cols", "col")
+    }
+
+
+def true(name: str, element: Element) -> bool:
+    """Whether an element says that something is so."""
+    return element.get(name) in ("1", "true")
+
+
+def length(name: str, default: float | None, element: Element) -> float | None:
+    """A height or a width.
 
     Raises:
-        ValueError: The rule's method is unknown.
+        Unreadable: It is no number.
     """
-    method, wanted = str(rule["method"]), rule["ref"]
-    if method.startswith("approx:"):
-        try:
-            return value is not None and abs(float(value) - wanted) <= float(method[7:])
-        except ValueError:
-            return False
-    if method in ("eq", "ne"):
-        return (value == wanted) is (method == "eq")
-    if method in ORDER:
-        same = isinstance(value, str) is isinstance(wanted, str)
-        return value is not None and same and ORDER[method](value, wanted)
-    kind, *names = method.split(".")
-    if kind == "re":
-        flags = sum(getattr(re, name) for name in names)
-        return isinstance(value, str) and re.search(wanted, value, flags) is not None
-    raise ValueError(f"A value is compared by {method!r}, which is unknown.")
+    text = element.get(name)
+    try:
+        return default if text is None else float(text)
+    except ValueError:
+        raise Unreadable(f"{name}={text!r:.40} is no number.") from None
 
 
-ORDER: dict[str, Callable[[Any, Any], bool]] = {
-    "lt": lambda a, b: a < b,
-    "le": lambda a, b: a <= b,
-    "gt": lambda a, b: a > b,
-    "ge": lambda a, b: a >= b,
+def chart(mine: Book, wanted: Book | None, rule: Mapping[str, Any]) -> bool:
+    """Whether two sheets have charts of the same cells that are alike."""
+    sheets = both(mine, wanted, rule)
+    names = rule.get("chart_props", ())
+    return sheets is not None and charts(sheets[0], names) == charts(sheets[1], names)
+
+
+def pivot_table(mine: Book, wanted: Book | None, rule: Mapping[str, Any]) -> bool:
+    """Whether two sheets have pivot tables of the same cells that are alike."""
+    sheets = both(mine, wanted, rule)
+    names = rule.get("pivot_props", ())
+    return sheets is not None and pivots(sheets[0], names) == pivots(sheets[1], names)
+
+
+def style(mine: Book, wanted: Book | None, rule: Mapping[str, Any]) -> bool:
+    """Whether every cell of two sheets looks the same."""
+    sheets = both(mine, wanted, rule)
+    names = rule.get("props", [])
+    return sheets is not None and looks(sheets[0], names) == looks(sheets[1], names)
+
+
+def sheet_print(mine: Book, wanted: Book | None, rule: Mapping[str, Any]) -> bool:
+    """Whether two sheets print the same, as the files say into which each was converted."""
+    one, other = (
+        printed(*sheet_of(rule[name], mine, wanted)) for name in ("sheet_idx0", "sheet_idx1")
+    )
+    if other is None:
+        raise ValueError(f"There is no printed sheet {rule['sheet_idx1']!r} to compare with.")
+    if one is not None and rule.get("ignore_case"):
+        return list(map(str.lower, one)) == list(map(str.lower, other))
+    return one == other
+
+
+def data_validation(mine: Book, wanted: Book | None, rule: Mapping[str, Any]) -> bool:
+    """Whether each check of what is entered is one of those that a rule wants."""
+    sheet = chosen(rule["sheet_idx"], mine, wanted)
+    if sheet is None:
+        return False
+    found = [checked(each) for each in children(sheet.xml, "dataValidations", "dataValidation")]
+    return len(found) >= len(rule["dv_props"]) and all(
+        any(all(fits(each[name], how) for name, how in props.items()) for props in rule["dv_props"])
+        for each in found
+    )
+
+
+def checked(element: Element) -> dict[str, Any]:
+    """What a check says, by the names that rules have."""
+    texts = dict.fromkeys(FORMULAS) | {
+        name: "".join(part.itertext()) for name in FORMULAS for part in children(element, name)
+    }
+    told = {name: element.get(name) for name in TOLD}
+    flags = {name: true(name, element) for name in FLAGS}
+    return {**texts, **told, **flags, "ranges": element.get("sqref")}
+
+
+FORMULAS = ("formula1", "formula2")
+TOLD = ("type", "operator", "error", "errorTitle", "errorStyle", "prompt", "promptTitle", "imeMode")
+FLAGS = ("allowBlank", "showDropDown", "showInputMessage", "showErrorMessage")
+ROWS: dict[str, Callable[[Element], Any]] = {
+    "hidden": partial(true, "hidden"),
+    "collapsed": partial(true, "collapsed"),
+    "height": partial(length, "ht", None),
+}
+COLUMNS: dict[str, Callable[[Element], Any]] = {
+    "width": partial(length, "width", WIDTH),
+    "auto_size": partial(true, "bestFit"),
+    "hidden": partial(true, "hidden"),
+    "collapsed": partial(true, "collapsed"),
+    "min": partial(length, "min", None),
+    "max": partial(length, "max", None),
 }
 
 RULES: dict[str, Callable[[Book, Book | None, Mapping[str, Any]], bool]] = {
     each.__name__: each
-    for each in (check_cell, freeze, row_props, sheet_data, sheet_fuzzy, sheet_name, zoom)
+    for each in (
+        chart, check_cell, col_props, data_validation, freeze, pivot_table, row_props, sheet_data,
+        sheet_fuzzy, sheet_name, sheet_print, style, zoom,
+    )
+}  # fmt: skip
+"""By the names that rows have."""
+PROPS: dict[str, Collection[str]] = {
+    "chart": CHARTS,
+    "check_cell": {"value", *STYLES},
+    "col_props": COLUMNS,
+    "data_validation": {*FORMULAS, *TOLD, *FLAGS, "ranges"},
+    "pivot_table": PIVOTS,
+    "row_props": ROWS,
+    "style": STYLES,
 }
-"""By the names that rows have; of `check_cell` the value, of `row_props` what is hidden."""
+"""What some rules may name of what they look at."""

@@ -205,8 +205,12 @@ class Targeted(Action):
     """An action on one place: a point, a `ref` of the last text observation, or a selector."""
 
     point: Point | None = Field(default=None, description="Where, in screenshot pixels.")
-    ref: str | None = Field(default=None, description="A ref of the last text, such as 'e12'.")
-    selector: str | None = Field(default=None, description="A CSS or Playwright selector.")
+    ref: str | None = Field(
+        default=None, min_length=1, description="A ref of the last text, such as 'e12'."
+    )
+    selector: str | None = Field(
+        default=None, min_length=1, description="A CSS or Playwright selector."
+    )
 
     @model_validator(mode="after")
     def _one_target(self) -> Self:

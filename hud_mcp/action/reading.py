@@ -8,6 +8,7 @@ from typing import Any, Union, cast, get_args, get_origin
 
 from pydantic import ValidationError
 
+from hud_mcp.absent import admits, is_empty
 from hud_mcp.action.action import ACTION_CLASSES, ACTION_TYPES, Action, Point, needs_target
 from hud_mcp.clipping import clip_repr
 from hud_mcp.errors import InvalidAction, did_you_mean
@@ -20,8 +21,8 @@ def parse_action(
 ) -> Action:
     """Read one action in the HUD form (`point: {x, y}`) or the flat form (`x`, `y`).
 
-    `None` and `""` count as absent where the field is optional, and fields that
-    belong to another type of action are ignored: several frameworks fill in every
+    `None` counts as absent, and so do `""`, `[]` and `{}` where the field does not admit them.
+    Fields that belong to another type of action are ignored: several frameworks fill in every
     property of a schema.
 
     Args:
@@ -114,6 +115,9 @@ def _plain_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
     return kept
 
 
+_EMPTIES = frozenset((str, list, dict))
+
+
 @dataclass(frozen=True)
 class _Form:
     """How one class of action may be written.
@@ -123,22 +127,28 @@ class _Form:
         flat: The same in the flat form, where a place is two numbers.
         both: The fields of either form.
         places: Its fields that are places, each with the names of the two numbers.
+        empties: By field, of which kinds an empty text, list or object is a value of it.
     """
 
     nested: frozenset[str]
     flat: frozenset[str]
     both: frozenset[str]
     places: tuple[tuple[str, str, str], ...]
+    empties: Mapping[str, frozenset[type]]
 
     def nested_of(self, raw: Mapping[str, Any]) -> dict[str, Any]:
         """Drop what is absent or belongs to another type; fold x and y into a point."""
         kept = {
             name: value
             for name, value in raw.items()
-            if name in self.nested and value is not None and (value != "" or name == "text")
+            if name in self.nested and not self._is_absent(name, value)
         }
+        for name, _x, _y in self.places:
+            if name in kept and _is_filler(kept[name]):
+                del kept[name]
+        is_pointed = "point" in kept
         for name, x, y in self.places:
-            given = {a: raw[k] for a, k in (("x", x), ("y", y)) if raw.get(k) not in (None, "")}
+            given = {a: raw[k] for a, k in (("x", x), ("y", y)) if not is_empty(raw.get(k))}
             if not given or name in kept:
                 continue
             # Half a place is an error that pydantic names; half a distance is zero on the other
@@ -146,11 +156,23 @@ class _Form:
             kept[name] = given if name == "point" else {"x": 0, "y": 0, **given}
         if filled := {"ref", "selector"} & kept.keys():
             # A model that fills in every property sends a point beside the ref it means.
-            if "point" in kept and "point" not in raw:
+            if "point" in kept and not is_pointed:
                 del kept["point"]
             if len(filled) == 2:  # noqa: PLR2004  # both of the two
                 del kept["selector"]
         return kept
+
+    def _is_absent(self, name: str, value: Any) -> bool:
+        if not is_empty(value) or value is None:
+            return value is None
+        return name in Action.model_fields or type(value) not in self.empties.get(name, _EMPTIES)
+
+
+def _is_filler(place: Any) -> bool:
+    """Whether a place is the object of a framework that had nothing to put in it."""
+    return isinstance(place, Mapping) and all(
+        map(is_empty, cast("Mapping[str, Any]", place).values())
+    )
 
 
 @cache
@@ -160,7 +182,16 @@ def _form(known: type[Action]) -> _Form:
     places = tuple((name, *_axes(name)) for name in names)
     nested = frozenset(fields)
     flat = (nested - set(names)) | {axis for _, *axes in places for axis in axes}
-    return _Form(nested, flat, nested | flat, places)
+    return _Form(nested, flat, nested | flat, places, _empties(known))
+
+
+def _empties(known: type[Action]) -> dict[str, frozenset[type]]:
+    schema = known.model_json_schema()
+    definitions = schema.get("$defs", {})
+    return {
+        name: frozenset(kind for kind in _EMPTIES if admits(field, kind(), definitions))
+        for name, field in schema["properties"].items()
+    }
 
 
 def _axes(name: str) -> tuple[str, str]:

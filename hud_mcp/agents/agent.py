@@ -5,16 +5,22 @@ and a model drive a task through exactly what any client has.
 """
 
 import re
-from collections.abc import Awaitable, Callable, Mapping
+import time
+from collections.abc import Awaitable, Mapping, Sequence
 from typing import Any, Protocol
 
 import orjson
 
 from hud_mcp.action import Action
+from hud_mcp.contention import Pauses
 from hud_mcp.core_tools import ACT, RESPONSE, SCREENSHOT, STEP
 from hud_mcp.errors import ActionFailed, HudMcpError
+from hud_mcp.record.model_turn import MODEL, ModelTurn
 
-__all__ = ["Agent", "ToolCaller", "ToolReply", "View"]
+__all__ = ["Agent", "ToolCaller", "ToolReply", "View", "turns_meta"]
+
+_MOST_TURNS = 100
+"""Go with one call."""
 
 
 class ToolReply(Protocol):
@@ -40,6 +46,11 @@ class ToolReply(Protocol):
         """What came beside the content."""
         ...
 
+    @property
+    def structured(self) -> Mapping[str, Any]:
+        """The same for programs; empty where there is nothing."""
+        ...
+
 
 class View(Protocol):
     """What a step showed: its text and its picture."""
@@ -55,8 +66,14 @@ class View(Protocol):
         ...
 
 
-ToolCaller = Callable[[str, dict[str, Any]], Awaitable[ToolReply]]
-"""Calls a tool by name."""
+class ToolCaller(Protocol):
+    """Calls a tool by name."""
+
+    def __call__(
+        self, name: str, arguments: dict[str, Any], *, meta: Mapping[str, Any] | None = None
+    ) -> Awaitable[ToolReply]:
+        """Call it; `meta` is given only where something goes with the call."""
+        ...
 
 
 class Agent:
@@ -72,9 +89,20 @@ class Agent:
         steps: How many calls on the world there were.
         answered: Whether an answer was submitted.
         lines: What the agent has said of its work, for the task's record.
+        turns: What it has reported of its model, and no call has taken yet.
+        meta: What goes with each call of a tool.
+        started: What start_task replied: the prompt, the answer's schema, the screen's size.
+        pauses: The time in which somebody else let the agent wait. It is not counted against it.
     """
 
-    def __init__(self, call_tool: ToolCaller, *, session: str, prompt: str) -> None:
+    def __init__(
+        self,
+        call_tool: ToolCaller,
+        *,
+        session: str,
+        prompt: str,
+        started: Mapping[str, Any] | None = None,
+    ) -> None:
         self._call_tool = call_tool
         self.session = session
         self.prompt = prompt
@@ -82,6 +110,44 @@ class Agent:
         self.steps = 0
         self.answered = False
         self.lines: list[str] = []
+        self.started: Mapping[str, Any] = started or {}
+        self.pauses = Pauses()
+        self.turns: list[ModelTurn] = []
+        self.meta: dict[str, Any] = {}
+        self._asked_s: float | None = None
+
+    def report(self, turn: ModelTurn) -> None:
+        """Say what a model said, thought and used, for the record; no agent reads it.
+
+        It goes with the next call of a tool, to whose step it then belongs. What no call takes
+        is recorded at the end of the agent's work.
+
+        Args:
+            turn: One reply of the model's. Report it before the calls that it asks for.
+        """
+        self.turns.append(turn)
+
+    def asks(self) -> None:
+        """Say that its model's provider is asked now."""
+        self._asked_s = time.monotonic()
+
+    def heard(self) -> None:
+        """Say that the provider has replied."""
+        self._asked_s = None
+
+    @property
+    def silence_s(self) -> float:
+        """For how long its model's provider has not replied, where that is awaited."""
+        return 0.0 if self._asked_s is None else time.monotonic() - self._asked_s
+
+    def note_answered(self, *, answered: bool = True) -> None:
+        """Note that an answer was submitted, if one was."""
+        self.answered = self.answered or answered
+
+    def take_turns(self) -> list[ModelTurn]:
+        """Give away what was reported of its model and no call has taken."""
+        turns, self.turns = self.turns, []
+        return turns
 
     def log(self, line: str) -> None:
         """Add a line to the task's record; no agent reads it."""
@@ -182,13 +248,27 @@ class Agent:
             name: Any tool's.
             arguments: As they are; `session` is added where it is missing.
         """
-        return await self._call_tool(name, {"session": self.session, **arguments})
+        return await self._send(name, {"session": self.session, **arguments})
 
     async def _call(self, name: str, arguments: dict[str, Any]) -> ToolReply:
-        reply = await self._call_tool(name, {**arguments, "session": self.session})
+        reply = await self._send(name, {**arguments, "session": self.session})
         if reply.is_error:
             raise ActionFailed(reply.text)
         return reply
+
+    async def _send(self, name: str, arguments: dict[str, Any]) -> ToolReply:
+        """Call a tool, with what was reported since the last call."""
+        if not self.turns and not self.meta:
+            return await self._call_tool(name, arguments)
+        turns, self.turns = self.turns[:_MOST_TURNS], self.turns[_MOST_TURNS:]
+        meta = {**self.meta, **(turns_meta(turns) if turns else {})}
+        return await self._call_tool(name, arguments, meta=meta)
+
+
+def turns_meta(turns: Sequence[ModelTurn]) -> dict[str, Any]:
+    """The `_meta` of a call that reports what the model did that made it."""
+    dumped = [turn.model_dump(mode="json", exclude_defaults=True) for turn in turns]
+    return {MODEL: dumped[0] if len(dumped) == 1 else dumped}
 
 
 def answer_text(answer: Any) -> str:

@@ -6,6 +6,7 @@ import shlex
 import signal
 import subprocess
 import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import anyio
@@ -17,7 +18,15 @@ from hud_mcp.session.caller import OPERATOR_TOKEN
 from hud_mcp.session.credential import session_token
 from hud_mcp.task import Task
 
-__all__ = ["CommandAgent", "CommandDied", "command_name", "missing_program"]
+__all__ = [
+    "CommandAgent",
+    "CommandDied",
+    "client_configuration",
+    "command_name",
+    "missing_program",
+    "own_environment",
+    "run_agent",
+]
 
 _SECRETS = frozenset({OPERATOR_TOKEN, "HUD_MCP_CHANNEL_TOKEN"})
 """What this process may have in its environment, and no agent may."""
@@ -82,18 +91,28 @@ class CommandAgent:
     `HUD_MCP_PROMPT` and `HUD_MCP_TASK`.
 
     Args:
-        command: Given to the shell.
+        command: Given to the shell; or a program and its arguments, as a list.
         url: Where the server listens.
         token: The run's bearer token, which no command is given: each gets the token of its own
             session, made from it.
         folder: Where it runs; where this process does if it is None.
+        title: What the record calls what it says.
     """
 
     is_remote = True
 
-    def __init__(self, command: str, *, url: str, token: str, folder: Path | None = None) -> None:
-        self.name = command
+    def __init__(
+        self,
+        command: str | Sequence[str],
+        *,
+        url: str,
+        token: str,
+        folder: Path | None = None,
+        title: str = "command",
+    ) -> None:
+        self.name = command if isinstance(command, str) else shlex.join(command)
         self._command = command
+        self._title = title
         self._url = url
         self._token = token
         self._folder = folder
@@ -109,10 +128,10 @@ class CommandAgent:
         with tempfile.TemporaryDirectory(prefix="hud-mcp-") as folder:
             config = Path(folder) / "mcp.json"
             token = session_token(self._token, agent.session)
-            config.write_bytes(orjson.dumps(self._configuration(token)))
+            config.write_bytes(orjson.dumps(client_configuration(self._url, token)))
             config.chmod(0o600)
             environment = {
-                **{k: v for k, v in os.environ.items() if k not in _SECRETS},
+                **own_environment(),
                 "HUD_MCP_CONFIG": str(config),
                 "HUD_MCP_URL": self._url,
                 "HUD_MCP_TOKEN": token,
@@ -120,39 +139,68 @@ class CommandAgent:
                 "HUD_MCP_PROMPT": agent.prompt,
                 "HUD_MCP_TASK": task.id,
             }
-            await self._run(environment, agent)
+            await run_agent(
+                self._command, environment, agent, folder=self._folder, title=self._title
+            )
 
-    def _configuration(self, token: str) -> dict[str, object]:
-        server = {
-            "type": "http",
-            "url": self._url,
-            "headers": {"Authorization": f"Bearer {token}"},
-        }
-        return {"mcpServers": {"hud-mcp": server}}
 
-    async def _run(self, environment: dict[str, str], agent: Agent) -> None:
-        output = bytearray()
-        status = "killed"
-        process = await anyio.open_process(
-            self._command,
-            stdin=subprocess.DEVNULL,
-            stderr=subprocess.STDOUT,
-            cwd=self._folder,
-            env=environment,
-            start_new_session=True,
-        )
-        try:
-            async with process:
-                if process.stdout is not None:
-                    async for chunk in process.stdout:
-                        output += chunk
-                await process.wait()
-            status = _shown_status(process.returncode)
-        finally:
-            _kill_group(process.pid)
-            _log(agent, status, bytes(output))
-        if process.returncode:
-            raise CommandDied(f"Its command ended with {status}{_last_said(bytes(output))}")
+def client_configuration(url: str, token: str) -> dict[str, object]:
+    """The configuration of an MCP client that knows one server, in the form that most take."""
+    server = {"type": "http", "url": url, "headers": {"Authorization": f"Bearer {token}"}}
+    return {"mcpServers": {"hud-mcp": server}}
+
+
+def own_environment() -> dict[str, str]:
+    """This process's environment without what no agent may have."""
+    return {k: v for k, v in os.environ.items() if k not in _SECRETS}
+
+
+async def run_agent(
+    command: str | Sequence[str],
+    environment: Mapping[str, str],
+    agent: Agent,
+    *,
+    folder: Path | None,
+    title: str,
+    stdin: int = subprocess.DEVNULL,
+) -> None:
+    """Run a program that works on a task; its exit status and its output are logged.
+
+    Args:
+        command: For the shell; or a program and its arguments.
+        environment: Its own, whole.
+        agent: The handle of its task.
+        folder: Where it runs; where this process does if it is None.
+        title: What the record calls what it says.
+        stdin: A descriptor of what it reads.
+
+    Raises:
+        CommandDied: Its exit status is not 0.
+
+    If this call is cancelled, the program is killed, with everything that it started.
+    """
+    output = bytearray()
+    status = "killed"
+    process = await anyio.open_process(
+        command,
+        stdin=stdin,
+        stderr=subprocess.STDOUT,
+        cwd=folder,
+        env=environment,
+        start_new_session=True,
+    )
+    try:
+        async with process:
+            if process.stdout is not None:
+                async for chunk in process.stdout:
+                    output += chunk
+            await process.wait()
+        status = _shown_status(process.returncode)
+    finally:
+        _kill_group(process.pid)
+        _log(agent, f"{title}: {status}", bytes(output))
+    if process.returncode:
+        raise CommandDied(f"Its {title} ended with {status}{_last_said(bytes(output))}")
 
 
 def _shown_status(status: int | None) -> str:
@@ -170,7 +218,7 @@ def _last_said(output: bytes) -> str:
 def _log(agent: Agent, status: str, output: bytes) -> None:
     lines = output.decode(errors="replace").splitlines()
     dropped = max(0, len(lines) - _OUTPUT_LINES)
-    agent.log(f"agent command: {status}")
+    agent.log(f"agent {status}")
     if dropped:
         agent.log(f"agent: … {dropped} earlier lines")
     for line in lines[dropped:]:

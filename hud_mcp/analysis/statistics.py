@@ -21,6 +21,7 @@ from hud_mcp.outcome import (
     OutcomeClass,
     outcome_classes,
 )
+from hud_mcp.record.model_use import ModelUse
 
 __all__ = ["JobStatistics", "job_statistics"]
 
@@ -52,6 +53,11 @@ class JobStatistics(Value):
         description="Whether the job has a plan. False: every session begun in it counts. None "
         "of a job that was recorded before there were plans, where every one counts too.",
     )
+    use: ModelUse | None = Field(
+        default=None,
+        description="What the model used in all, for earlier tries and foreign sessions too; None "
+        "where nothing was told.",
+    )
     tasks: tuple[TaskStatistics, ...]
 
     @property
@@ -80,7 +86,7 @@ class JobStatistics(Value):
 
     def __str__(self) -> str:
         """The figures as lines of text, each with its denominator."""
-        return "\n".join([*self._figures(), "", *self._classes()])
+        return "\n".join([*self._figures(), *self._used(), "", *self._classes()])
 
     def _number(self, classes: Iterable[OutcomeClass]) -> int:
         return sum(self.outcomes.get(each, 0) for each in classes)
@@ -103,6 +109,15 @@ class JobStatistics(Value):
                     continue
                 over = f"{estimate.tasks} of {tasks} with {scored}"
                 lines.append(f"{label}  {self._shown(estimate)} over {over}")
+        return lines
+
+    def _used(self) -> list[str]:
+        """What the model used, in all and a task."""
+        if self.use is None:
+            return []
+        lines = [f"model        {self.use}"]
+        if len(self.tasks) > 1:
+            lines.append(f"a task       {self.use.per(len(self.tasks))}")
         return lines
 
     def _shown(self, estimate: Estimate) -> str:
@@ -204,6 +219,7 @@ def job_statistics(
         overloaded=_overloaded(runs, rows),
         foreign=len(every) - len(runs),
         planned=planned,
+        use=ModelUse.sum_of(getattr(run, "use", None) for run in every),
         tasks=tuple(rows),
     )
 

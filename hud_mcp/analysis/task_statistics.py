@@ -10,6 +10,7 @@ from hud_mcp.analysis.tries import Try, is_infrastructure, outcome_class
 from hud_mcp.outcome import (
     Counts,
 )
+from hud_mcp.record.model_use import ModelUse
 
 __all__ = ["TaskStatistics", "task_statistics"]
 
@@ -25,6 +26,10 @@ class TaskStatistics(Value):
     runs: tuple[str, ...] = Field(description="Ids of the runs that count, oldest first.")
     earlier: tuple[str, ...] = Field(description="Ids of earlier tries, which do not.")
     not_begun: int = Field(description="Runs that were never started.")
+    use: ModelUse | None = Field(
+        default=None,
+        description="What the model used for all of its runs, earlier tries too; None if not told.",
+    )
 
 
 def task_statistics(
@@ -50,5 +55,6 @@ def task_statistics(
         runs=tuple(run.id for run in counted),
         earlier=tuple(run.id for run in earlier),
         not_begun=group - len(counted),
+        use=ModelUse.sum_of(getattr(run, "use", None) for run in (*counted, *earlier)),
     )
     return row, rewards

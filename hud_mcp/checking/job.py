@@ -2,12 +2,12 @@
 
 import hashlib
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TextIO
 
-import anyio
 from pydantic import Field, ValidationError
 
 from hud_mcp.action import Value
@@ -21,23 +21,21 @@ from hud_mcp.errors import HudMcpError
 from hud_mcp.loading.source import load_environments
 from hud_mcp.record.job import Job
 from hud_mcp.record.trajectory import Trajectory
-from hud_mcp.rollout.attempt import Bounds, Rollout
+from hud_mcp.rollout.attempt import Attempt, Bounds, Rollout
 from hud_mcp.rollout.link import ServerCommand
 from hud_mcp.rollout.plan import PlannedRun, derived_seed
-from hud_mcp.rollout.run import Runs, end_as_lost
+from hud_mcp.rollout.resumption import end_left_runs, load_resumable
+from hud_mcp.rollout.run import Runs, Watch
 from hud_mcp.rollout.server import run_server
 from hud_mcp.session.limits import Limits
 from hud_mcp.store import Store
 from hud_mcp.task import Task
 from hud_mcp.taskset import Taskset
 
-__all__ = ["CheckOptions", "Proof", "Watch", "begin_proof", "resume_proof"]
+__all__ = ["CheckOptions", "Proof", "begin_proof", "resume_proof"]
 
 AGENT = "check"
 """Who runs such a job; no statistics of agents are made of it."""
-
-_SETTLE_S = 15.0
-"""How long the ends of probes that were cut off may take to be recorded."""
 
 
 class CheckOptions(Value):
@@ -52,21 +50,6 @@ class CheckOptions(Value):
     judged: tuple[TaskVerdict, ...] = Field(
         default=(), description="Verdicts on what could not even be started."
     )
-
-
-@dataclass(frozen=True)
-class Watch:
-    """Who is told how a proof goes on.
-
-    Attributes:
-        on_start: A probe begins.
-        on_end: A probe has ended, and whether it is tried again.
-        on_death: The server has died.
-    """
-
-    on_start: Callable[[PlannedRun], None] = lambda _run: None
-    on_end: Callable[[Rollout, bool], None] = lambda _done, _again: None
-    on_death: Callable[[str], None] = lambda _text: None
 
 
 class Proof:
@@ -122,21 +105,20 @@ class Proof:
             runs: Runs | None = None
             try:
                 async with run_server(command, http=False, on_death=watch.on_death) as server:
-                    runs = Runs(
-                        ProbeSolver(self._environments.values(), server, self._answers),
-                        self._store,
+                    begin = partial(
+                        Attempt,
+                        solver=ProbeSolver(self._environments.values(), server, self._answers),
+                        server=server,
+                        store=self._store,
                         bounds=Bounds(how.timeout_s),
-                        max_concurrent=how.max_concurrent,
-                        retries=0,
                         job_id=self.job.id,
-                        on_start=watch.on_start,
-                        on_end=lambda done, again: self._note(done, again, watch),
                     )
-                    await runs.run(self.planned, server)
+                    noting = replace(watch, on_end=partial(self._note, watch))
+                    runs = Runs(begin, max_concurrent=how.max_concurrent, watch=noting)
+                    await runs.run(self.planned)
             finally:
                 if runs is not None:
-                    with anyio.move_on_after(_SETTLE_S, shield=True):
-                        await runs.record_lost(runs.lost or f"{CUT_OFF}was interrupted.")
+                    await runs.record_lost(runs.lost or f"{CUT_OFF}was interrupted.")
                     self.lost = runs.lost
 
     async def verdicts(self) -> list[TaskVerdict]:
@@ -165,7 +147,7 @@ class Proof:
         ]  # fmt: skip
         return [*judged, *self.how.judged]
 
-    def _note(self, done: Rollout, again: bool, watch: Watch) -> None:  # noqa: FBT001  # a callback's
+    def _note(self, watch: Watch, done: Rollout, again: bool) -> None:  # noqa: FBT001  # a callback's
         if done.trajectory_id is None and done.error:
             self._refused[done.planned.task.id] = done.error
         watch.on_end(done, again)
@@ -212,10 +194,7 @@ async def resume_proof(store: Store, job_id: str) -> Proof:
         SourceNotFound: There is no such job.
         HudMcpError: It is no job of this command, or it is still run by another process.
     """
-    job_id = await store.find_job_id(job_id)
-    job, probes, runs = await store.load_job_summary(job_id)
-    if job.damage:
-        raise HudMcpError(f"Job {job.id} cannot be resumed as it is. {job.damage}")
+    job, probes, runs = await load_resumable(store, job_id)
     try:
         how = CheckOptions.model_validate(job.metadata.get("check"))
     except ValidationError:
@@ -223,14 +202,8 @@ async def resume_proof(store: Store, job_id: str) -> Proof:
             f"Job {job.id} is none of `hud-mcp check`; `hud-mcp eval --resume` takes those that "
             "an agent runs."
         ) from None
-    for run in runs:
-        text = f"{CUT_OFF}that it belongs to ended before it did."
-        if run.outcome is None and not await end_as_lost(store, run.id, text):
-            raise HudMcpError(
-                f"A server process is still at work on {run.id} of job {job_id}. Wait for the "
-                "check that runs it, or stop that one first."
-            )
-    records = _newest((await store.load_job(job_id))[1])
+    await end_left_runs(store, job, runs, f"{CUT_OFF}that it belongs to ended before it did.")
+    records = _newest((await store.load_job(job.id))[1])
     planned = _planned(probes, records, how.seed)
     known = {probe.id for probe in probes}
     environments = load_environments(how.sources)

@@ -108,7 +108,7 @@ class ProbeSolver:
         except Exception as exc:  # noqa: BLE001  # an oracle's failure is a finding about its task
             frame = traceback.extract_tb(exc.__traceback__)[-1]
             error = f"{frame.filename}:{frame.lineno}: {type(exc).__name__}: {exc}"
-        agent.answered |= play.agent.answered
+        agent.note_answered(answered=play.agent.answered)
         report = Report(
             answer=play.answer, refused=play.refused, error=error, left_out=play.left_out,
             seen=tuple(play.seen),
@@ -138,9 +138,9 @@ class ProbeSolver:
             if reply.is_error:
                 agent.log(f"a command of the attack was refused: {reply.text}")
         reply = await agent.ask(RESPONSE, {"answer": _answer(probe, agent, play.seen)})
-        agent.answered |= not reply.is_error
+        agent.note_answered(answered=not reply.is_error)
         if probe.kind == "leaks":
-            play.seen += replies_of(RESPONSE, reply, "graded")
+            play.seen.extend(replies_of(RESPONSE, reply, "graded"))
             await self._after(play)
 
     async def _try(self, play: "_Play", probe: Probe) -> None:
@@ -150,7 +150,7 @@ class ProbeSolver:
             value = await self._oracle_answer(probe.task)
         play.left_out = not value or occurs(_value(value), play.agent.prompt)
         reply = await play.agent.ask(RESPONSE, {"answer": "" if play.left_out else value})
-        play.agent.answered |= not reply.is_error
+        play.agent.note_answered(answered=not reply.is_error)
 
     async def _look(self, play: "_Play", probe: Probe, task: Task) -> None:
         """Look at the world; and, for leaks, at all that there is to see."""
@@ -161,9 +161,9 @@ class ProbeSolver:
         if probe.kind != "leaks":
             return
         if probe.whole:
-            play.seen += await look_at_environment(self._server, environment)
+            play.seen.extend(await look_at_environment(self._server, environment))
         tools = tool_names(environment, self._environments.values())
-        play.seen += await look_at_session(self._server, play.agent, task, environment, tools)
+        play.seen.extend(await look_at_session(self._server, play.agent, task, environment, tools))
 
     async def _solve(self, agent: Agent, task: Task) -> None:
         """Solve a task: by the calls in its row, where HUD's have some; else by the oracle."""
@@ -177,7 +177,7 @@ class ProbeSolver:
                 raise HudMcpError(
                     f"The call of {name} in the row's validation failed: {reply.text}"
                 )
-            agent.answered |= name == RESPONSE
+            agent.note_answered(answered=name == RESPONSE)
         if not agent.answered:
             await agent.respond("")
 
@@ -200,7 +200,7 @@ class ProbeSolver:
         )
         for name, arguments in calls:
             reply = await play.agent.ask(name, arguments)
-            play.seen += replies_of(f"{name}, afterwards", reply, "graded")
+            play.seen.extend(replies_of(f"{name}, afterwards", reply, "graded"))
 
 
 def _commands(probe: Probe, prompt: str) -> list[str]:
@@ -222,7 +222,10 @@ class _Play:
         self.seen: list[Seen] = []
         self.agent = Agent(self._call, session=agent.session, prompt=agent.prompt)
 
-    async def _call(self, name: str, arguments: dict[str, Any]) -> ToolReply:
+    async def _call(
+        self, name: str, arguments: dict[str, Any], *, meta: Mapping[str, Any] | None = None
+    ) -> ToolReply:
+        del meta  # no model makes a check's calls
         reply = await self._inner.ask(name, arguments)
         if name == RESPONSE:
             self.answer = str(arguments.get("answer", ""))

@@ -86,10 +86,12 @@ async def look_at_environment(server: RunServer, environment: Environment) -> li
             where = f"resources/list, {resource.uri}"
             found += _walk(where, _dump(resource), "metadata", own=False)
             found += await _manifest(server, str(resource.uri))
-    listed = await _call(server, LIST_TASKS, {"environment": environment.name})
-    for template in listed.structured.get("templates", ()):
-        where = f"list_tasks, template {template['id']}"
-        found += _of_template(template["id"], _walk(where, template, "schema", own=True))
+    for template in environment.templates:
+        asked = {"environment": environment.name, "template": template}
+        listed = await _call(server, LIST_TASKS, asked)
+        for row in listed.structured.get("templates", ()):
+            where = f"list_tasks, template {template}"
+            found += _of_template(template, _walk(where, row, "schema", own=True))
     return [each.model_copy(update={"shared": True}) for each in found]
 
 

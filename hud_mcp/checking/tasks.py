@@ -12,6 +12,7 @@ from hud_mcp.loading.provenance import why_not_runnable
 from hud_mcp.loading.source import declared_tasks
 from hud_mcp.session.catalogue import Catalogue
 from hud_mcp.task import Task
+from hud_mcp.taskset import is_like
 from hud_mcp.template import Template
 
 __all__ = ["Wanted", "rows_wanted", "templates_wanted", "unloaded"]
@@ -29,6 +30,11 @@ class Wanted:
     tasks: list[Task] = field(default_factory=list[Task])
     judged: list[TaskVerdict] = field(default_factory=list[TaskVerdict])
     _by_id: dict[str, Task] = field(default_factory=dict[str, Task])
+
+    def keep_like(self, pattern: str) -> None:
+        """Leave out what is not like a pattern: by its id, its environment or its template."""
+        self.tasks = [t for t in self.tasks if is_like(pattern, t.env, t.id, t.template)]
+        self.judged = [v for v in self.judged if is_like(pattern, v.environment, v.task)]
 
     def add(self, task: Task, catalogue: Catalogue, place: str | None = None) -> None:
         """Take a task; one that does not fit its environment has failed.

@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from hud_mcp import __version__
 from hud_mcp.cli.operator import hide_operator_token
@@ -17,19 +18,26 @@ from hud_mcp.errors import HudMcpError, did_you_mean, sole_cause
 __all__ = ["main"]
 
 _COMMANDS = {
+    "init": "Write an environment to begin with, its tasks, an agent and a test.",
     "serve": "Serve environments over MCP, on stdio or HTTP.",
-    "channel": "Serve an environment on the HUD control channel.",
-    "task": "List, start, grade and cancel tasks over the HUD control channel.",
+    "install": "Let a client start hud-mcp: Claude, Cursor, VS Code, Codex and others.",
+    "uninstall": "Take hud-mcp out of a client's configuration.",
+    "bundle": "Make an MCP bundle (.mcpb) that a client installs.",
     "eval": "Run an agent through a taskset and report.",
     "check": "Prove tasks: solvable, not for free, the same each time, and without leaks.",
-    "regrade": "Grade a job's stored answers again, without its agent.",
     "jobs": "List jobs, or show what the runs of one amount to.",
     "trace": "Show a trajectory step by step.",
     "view": "Show jobs, trajectories and running sessions in a web page.",
-    "taskset": "Import public sets of tasks; look at, check, split and sample sets.",
-    "tasks": "List the tasks of a taskset, or show one.",
-    "functions": "List what `setup` and `evaluate` of a task may name.",
+    "doctor": "Look at what this machine lacks, and say what to do.",
+    "browser": "Install the Chromium that browser environments need.",
     "export": "Write a job or a trajectory as JSON Lines, Parquet, ATIF, HTML or GIF.",
+    "regrade": "Grade a job's stored answers again, without its agent.",
+    "redact": "Remove what a model said or thought from the record.",
+    "tasks": "List the tasks of a taskset, or show one.",
+    "taskset": "Import public sets of tasks; look at, check, split and sample sets.",
+    "functions": "List what `setup` and `evaluate` of a task may name.",
+    "task": "Work on single tasks by hand, or over the HUD control channel.",
+    "channel": "Serve an environment on the HUD control channel.",
 }
 
 
@@ -44,6 +52,8 @@ class _Commands(click.Group):
         return list(_COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS and ctx.resilient_parsing:  # of a shell that completes
+            return None
         if cmd_name not in _COMMANDS:
             hint = did_you_mean(cmd_name, _COMMANDS)
             raise click.UsageError(
@@ -52,6 +62,15 @@ class _Commands(click.Group):
             )
         with without_collecting():
             return import_module(f"hud_mcp.cli.{cmd_name}").command
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Names of commands, without loading one."""
+        names = [
+            CompletionItem(name, help=about)
+            for name, about in _COMMANDS.items()
+            if name.startswith(incomplete)
+        ]
+        return [*names, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -88,7 +107,9 @@ def _discard_full_output() -> None:
         discard_output()
 
 
-@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "show_default": True}
+)
 @click.version_option(__version__, prog_name="hud-mcp")
 def main() -> None:
     """Let any MCP client work inside an environment, and be graded there."""

@@ -10,18 +10,13 @@ import anyio
 
 from hud_mcp.cli import surfaces
 from hud_mcp.errors import InvalidEnvironment
+from hud_mcp.loading.bridged import is_bridged
 
-__all__ = ["is_bridged", "listed_by", "offer_published", "open_bridges"]
+__all__ = ["listed_by", "offer_published", "open_bridges"]
 
 logger = logging.getLogger(__name__)
 
 _HOOKS_S = 20.0
-_SCHEMES = ("tcp://", "hud:")
-
-
-def is_bridged(source: str) -> bool:
-    """Whether a source names a HUD environment: `tcp://host:port` or `hud:path/to/env.py`."""
-    return source.startswith(_SCHEMES)
 
 
 async def offer_published(sessions: Any) -> None:

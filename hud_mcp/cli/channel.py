@@ -8,15 +8,18 @@ import click
 
 from hud_mcp.cli import surfaces
 from hud_mcp.cli.finite import FiniteFloat
-from hud_mcp.cli.hosts import allow_option, read_hosts
+from hud_mcp.cli.hosts import allow_option
+from hud_mcp.cli.limits import read_limits
 from hud_mcp.cli.operator import read_operator_token
 from hud_mcp.cli.process import raise_file_limit
-from hud_mcp.cli.recording import record_option
-from hud_mcp.cli.serve import leave, private_stdout, read_limits
+from hud_mcp.cli.recording import record_option, store_option
+from hud_mcp.cli.serving import leave, private_stdout
 from hud_mcp.cli.sources import load, only_environment
 from hud_mcp.cli.startup import without_collecting
 from hud_mcp.cli.tokens import read_one_token, token_file_option
+from hud_mcp.egress.hosts import read_hosts
 from hud_mcp.errors import HudMcpError
+from hud_mcp.record.place import check_place
 from hud_mcp.session.log import LineStream, configure_logging
 
 __all__ = ["command", "serve_command"]
@@ -46,7 +49,7 @@ def command() -> None:
 )
 @click.option("--taskset", "tasksets", multiple=True, metavar="FILE", help="Tasks to offer by id.")
 @allow_option
-@click.option("--store", metavar="URL", help="A SQLite file or a database URL for the record.")
+@store_option
 @record_option
 @click.option("--limit", "limits", multiple=True, metavar="NAME=VALUE", help="Change a limit.")
 @click.option(
@@ -85,6 +88,7 @@ def serve_command(**options: Any) -> None:
 
 
 async def _serve(options: dict[str, Any], printed: Any) -> int:
+    check_place(options["store"])
     operator_token = read_operator_token(options["operator_token_file"])
     token = read_one_token(options["token"], options["token_file"], check=False)
     source = f"{options['source']}:{options['name']}" if options["name"] else options["source"]

@@ -10,20 +10,25 @@ import anyio
 import click
 import orjson
 from click.core import ParameterSource
-from platformdirs import user_data_path
 from rich.console import Console
 
-from hud_mcp.checking.job import CheckOptions, Proof, Watch, begin_proof, resume_proof
+from hud_mcp.checking.job import CheckOptions, Proof, begin_proof, resume_proof
 from hud_mcp.checking.probes import read_probe
 from hud_mcp.checking.verdicts import TaskVerdict
+from hud_mcp.cli import surfaces
+from hud_mcp.cli.completion import complete_tasksets
 from hud_mcp.cli.finite import FiniteFloat
-from hud_mcp.cli.hosts import allow_option, read_hosts
+from hud_mcp.cli.hosts import allow_option
 from hud_mcp.cli.interruption import Interruption, watched_signals
-from hud_mcp.cli.output import cell, make_console, make_table
+from hud_mcp.cli.output import asks_here, cell, make_console, make_table
 from hud_mcp.cli.process import raise_file_limit
 from hud_mcp.cli.progress import Progress
 from hud_mcp.cli.proved import Found, find_wanted
+from hud_mcp.cli.recording import store_option
+from hud_mcp.egress.hosts import read_hosts
+from hud_mcp.record.place import check_place
 from hud_mcp.rollout.attempt import Rollout
+from hud_mcp.rollout.run import Watch
 from hud_mcp.session.log import configure_logging
 from hud_mcp.store import Store
 
@@ -42,7 +47,7 @@ _STYLES = {"proven": "green", "unproven": "yellow", "failed": "red"}
     "--strict, is unproven; 2 for a mistake in the options; 130 (Ctrl-C) or 143 (SIGTERM) if it "
     "was interrupted: --resume goes on with it."
 )
-@click.argument("given", nargs=-1, metavar="SOURCE|TASKSET...")
+@click.argument("given", nargs=-1, metavar="SOURCE|TASKSET...", shell_complete=complete_tasksets)
 @click.option("--env", "sources", multiple=True, metavar="SOURCE", help="Where environments are.")
 @click.option(
     "--only",
@@ -56,28 +61,22 @@ _STYLES = {"proven": "green", "unproven": "yellow", "failed": "red"}
     "--repeat",
     type=click.IntRange(1),
     default=2,
-    show_default=True,
     help="How often one seed is played; each time is to give the same prompt and grade.",
 )
 @click.option(
     "--seed",
     type=click.IntRange(0, 2**63 - 1),
     default=0,
-    show_default=True,
     help="From which each task's seed is derived; a task with a seed in its row keeps it.",
 )
-@click.option(
-    "--max-concurrent", type=click.IntRange(1), default=4, show_default=True, help="Probes at once."
-)
-@click.option(
-    "--timeout", type=FiniteFloat(1), default=120.0, show_default=True, help="Seconds for a probe."
-)
+@click.option("--max-concurrent", type=click.IntRange(1), default=4, help="Probes at once.")
+@click.option("--timeout", type=FiniteFloat(1), default=120.0, help="Seconds for a probe.")
 @click.option("--strict", is_flag=True, help="Fail where a task is unproven, too.")
 @click.option(
     "--resume", metavar="JOB", help="Go on with a check, by its job's id; or show its verdicts."
 )
 @allow_option
-@click.option("--store", metavar="URL", help="A SQLite file or a database URL for the record.")
+@store_option
 @click.option("--json", "as_json", is_flag=True, help="Print one object; see docs/check.md.")
 @click.option("--verbose", is_flag=True, help="Notes, and a line for each probe on a terminal too.")
 @click.pass_context
@@ -106,11 +105,14 @@ def command(ctx: click.Context, **options: Any) -> None:
         found = find_wanted(
             options["given"], options["sources"], options["pattern"], split=options["split"]
         )
+        if asks_here():
+            surfaces.offer_browser(found.sources)
     sys.exit(anyio.run(_main, found, options))
 
 
 async def _main(found: Found | None, options: dict[str, Any]) -> int:
     console = make_console(lasting=True, stderr=options["as_json"])
+    check_place(options["store"])
     store = Store(options["store"])
     status = 1
 
@@ -118,9 +120,11 @@ async def _main(found: Found | None, options: dict[str, Any]) -> int:
         console.print(cell("The check has ended, and is judged; once more leaves it.", "yellow"))
 
     try:
+        for said in found.said if found is not None else ():
+            console.print(cell(said), soft_wrap=True)
         async with watched_signals(on_repeated) as interruption:
             proof = await _prepare(store, found, options)
-            status = await _prove(console, proof, options, interruption)
+            status = await _prove(console, store, proof, options, interruption)
     finally:
         await store.close()
     return interruption.status or status
@@ -143,12 +147,16 @@ async def _prepare(store: Store, found: Found | None, options: dict[str, Any]) -
 
 
 async def _prove(
-    console: Console, proof: Proof, options: dict[str, Any], interruption: Interruption
+    console: Console,
+    store: Store,
+    proof: Proof,
+    options: dict[str, Any],
+    interruption: Interruption,
 ) -> int:
     progress = Progress(
         console, len(proof.planned), group=1, verbose=options["verbose"], missed=_missed
     )
-    log_path = user_data_path("hud-mcp") / "checks" / f"{proof.job.id}.log"
+    log_path = store.folder / "checks" / f"{proof.job.id}.log"
     if proof.planned:
         log_path.parent.mkdir(parents=True, exist_ok=True)
         watch = Watch(progress.on_start, progress.on_end, progress.on_death)

@@ -2,43 +2,49 @@
 
 import shlex
 import sys
-import tempfile
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.to_thread
 import click
 from click.core import ParameterSource
-from platformdirs import user_data_path
 from rich.console import Console
 
-from hud_mcp.agents.command import CommandAgent, missing_program
-from hud_mcp.agents.nop import NopAgent
-from hud_mcp.agents.oracle import OracleAgent
+from hud_mcp.agents.command import missing_program
+from hud_mcp.cli import surfaces
+from hud_mcp.cli.completion import complete_jobs, complete_sources, complete_tasksets
 from hud_mcp.cli.finite import FiniteFloat
 from hud_mcp.cli.hosts import allow_option
 from hud_mcp.cli.interruption import Interruption, watched_signals
-from hud_mcp.cli.output import cell, make_console
-from hud_mcp.cli.prepared import Prepared, begin_job, resume_job
+from hud_mcp.cli.models import (
+    MODEL_LIMITS,
+    MODEL_OPTIONS,
+    model_limits,
+    model_options,
+    read_model,
+    refuse_without_model,
+)
+from hud_mcp.cli.output import asks_here, cell, make_console
 from hud_mcp.cli.process import raise_file_limit
 from hud_mcp.cli.progress import Progress
-from hud_mcp.cli.recording import record_option
+from hud_mcp.cli.recording import record_option, store_option
 from hud_mcp.cli.results import Results, load_results, print_results
-from hud_mcp.cli.secrecy import keep_to_itself
-from hud_mcp.errors import HudMcpError
+from hud_mcp.egress.hosts import read_hosts
+from hud_mcp.errors import HudMcpError, InvalidAgent
 from hud_mcp.loading.contexts import SELECTORS
 from hud_mcp.loading.protocols import PROTOCOLS
-from hud_mcp.loading.source import load_environments
+from hud_mcp.loading.source import find_taskset
 from hud_mcp.observation import DEFAULT_FORMAT, IMAGE_FORMATS
 from hud_mcp.outcome import NOT_BEGUN
 from hud_mcp.record.job import Job
-from hud_mcp.rollout.attempt import Bounds, Solver
-from hud_mcp.rollout.link import ServerCommand
+from hud_mcp.record.place import check_place
+from hud_mcp.rollout.agents import agent_options
+from hud_mcp.rollout.evaluation import Evaluation, report_folder
 from hud_mcp.rollout.plan import RunOptions
-from hud_mcp.rollout.run import Runs
-from hud_mcp.rollout.server import RunServer, run_server
-from hud_mcp.session.limits import Limits
+from hud_mcp.rollout.prepared import JobRequest, Prepared, begin_job, resume_job
+from hud_mcp.rollout.run import Watch
+from hud_mcp.serving.secrecy import keep_to_itself
 from hud_mcp.session.log import configure_logging
 from hud_mcp.show.web.report import write_report
 from hud_mcp.store import Store
@@ -50,14 +56,12 @@ __all__ = ["command"]
 _RECORDED = (
     "taskset", "agent", "agent_command", "pattern", "split", "group", "seed", "max_steps",
     "timeout", "name", "image", "contexts", "context_selector", "allow", "protocol",
+    *MODEL_OPTIONS,
 )  # fmt: skip
 """What a resumed job takes from its record: another value would make it another job."""
 
-_RECORDED_UNLESS_GIVEN = ("max_concurrent", "retries")
+_RECORDED_UNLESS_GIVEN = ("max_concurrent", "retries", *MODEL_LIMITS)
 """What it takes from there too, and may be told anew: its runs are the same ones."""
-
-_SETTLE_S = 15.0
-"""How long the ends of runs that were cut off may take to be recorded."""
 
 
 @click.command(
@@ -66,14 +70,26 @@ _SETTLE_S = 15.0
     "not begin; 2 for a mistake in the options; 130 (Ctrl-C) or 143 (SIGTERM) if it was "
     "interrupted: --resume goes on with it. The record is kept in every case.",
 )
-@click.argument("taskset", required=False)
-@click.option("--agent", type=click.Choice(["oracle", "nop"]), help="A built-in agent.")
+@click.argument("taskset", required=False, shell_complete=complete_tasksets)
+@click.option(
+    "--agent",
+    metavar="NAME",
+    help="oracle, nop, or an agent in Python: path/to/agent.py:NAME or package.module:NAME.",
+)
 @click.option(
     "--agent-command",
     metavar="COMMAND",
     help="Any command; see docs/eval.md. It is recorded: give it secrets in its environment.",
 )
-@click.option("--env", "sources", multiple=True, metavar="SOURCE", help="Where environments are.")
+@model_options
+@click.option(
+    "--env",
+    "sources",
+    multiple=True,
+    metavar="SOURCE",
+    shell_complete=complete_sources,
+    help="Where environments are.",
+)
 @click.option(
     "--filter",
     "pattern",
@@ -97,7 +113,6 @@ _SETTLE_S = 15.0
     "--context-selector",
     type=click.Choice(SELECTORS),
     default="round-robin",
-    show_default=True,
     help="Which context a task gets: one after the other, one drawn, all the first, or every one.",
 )
 @click.option("--max-concurrent", type=click.IntRange(1), default=4, help="Runs at once.")
@@ -114,8 +129,8 @@ _SETTLE_S = 15.0
     "--retries",
     type=click.IntRange(0),
     default=0,
-    help="How often a run is tried again that failed for infrastructure. None by default: what "
-    "broke once is shown, and --resume runs it again.",
+    help="How often a run is tried again that failed for infrastructure. Without "
+    "it, what broke once is shown, and --resume runs it again.",
 )
 @click.option(
     "--protocol",
@@ -127,10 +142,11 @@ _SETTLE_S = 15.0
 @click.option(
     "--resume",
     metavar="JOB",
+    shell_complete=complete_jobs,
     help="Go on with a job, by its id: what is missing, or failed for infrastructure, runs again.",
 )
 @allow_option
-@click.option("--store", metavar="URL", help="A SQLite file or a database URL for the record.")
+@store_option
 @record_option
 @click.option(
     "--report",
@@ -148,11 +164,14 @@ def command(ctx: click.Context, **options: Any) -> None:
 
     The agent reaches the server as any client does, in another process; a server that dies is
     started again, and its tasks go on. A run ends as expected if it was graded: for the oracle
-    and the nop, with the reward that the taskset says; for a command, with any.
+    and the nop, with the reward that the taskset says; for a command, with any. `expected` in
+    the table is that reward: what `validation` of the task's row says that this agent gets.
     """
     _check_usage(ctx, options)
     configure_logging("error")
     raise_file_limit()
+    if options["resume"] is None and asks_here():
+        surfaces.offer_browser(options["sources"], options["taskset"])
     keep_to_itself()
     sys.exit(anyio.run(_main, options))
 
@@ -164,15 +183,8 @@ def _check_usage(ctx: click.Context, options: dict[str, Any]) -> None:
     if options["resume"] is None:
         if options["taskset"] is None:
             raise click.UsageError("Name a TASKSET, or --resume JOB.")
-        if (options["agent"] is None) == (options["agent_command"] is None):
-            raise click.UsageError("Give --agent oracle, --agent nop, or --agent-command COMMAND.")
-        if options["agent"] is None and not options["agent_command"].strip():
-            raise click.UsageError("--agent-command is empty; write what the shell is to run.")
-        if (program := missing_program(options["agent_command"] or "")) is not None:
-            raise click.UsageError(
-                f"--agent-command begins with {program!r}, and the shell finds no program of that "
-                "name; correct it, or give its path."
-            )
+        _check_agent(ctx, options)
+        options["found_agent"] = _find_agent(options["agent"])
         given = ctx.get_parameter_source("timeout") is ParameterSource.COMMANDLINE
         options["own_timeout"] = options["timeout"] if given else None
         return
@@ -189,8 +201,40 @@ def _check_usage(ctx: click.Context, options: dict[str, Any]) -> None:
         )
 
 
+def _check_agent(ctx: click.Context, options: dict[str, Any]) -> None:
+    """Refuse another number of agents than one, and a command that cannot run."""
+    given = [name for name in ("agent", "agent_command", "model") if options[name] is not None]
+    if len(given) != 1:
+        raise click.UsageError(
+            "Give --agent oracle, --agent nop, --agent path/to/agent.py:NAME, --agent-command "
+            "COMMAND, or --model PROVIDER:MODEL."
+        )
+    if options["model"] is None:
+        refuse_without_model(ctx)
+    if options["agent_command"] is None:
+        return
+    if not options["agent_command"].strip():
+        raise click.UsageError("--agent-command is empty; write what the shell is to run.")
+    if (program := missing_program(options["agent_command"])) is not None:
+        raise click.UsageError(
+            f"--agent-command begins with {program!r}, and the shell finds no program of that "
+            "name; correct it, or give its path."
+        )
+
+
+def _find_agent(name: str | None) -> RunOptions:
+    """How a job is run by the agent of a name; an agent in Python is looked at."""
+    if name is None:
+        return RunOptions()
+    try:
+        return anyio.run(agent_options, name)
+    except InvalidAgent as exc:
+        raise click.UsageError(str(exc)) from exc
+
+
 async def _main(options: dict[str, Any]) -> int:
     console = make_console(lasting=True)
+    check_place(options["store"])
     store = Store(options["store"])
     status = 1
 
@@ -200,12 +244,58 @@ async def _main(options: dict[str, Any]) -> int:
 
     try:
         async with watched_signals(on_repeated) as interruption:
-            resumed = options["resume"]
-            prepared = await (resume_job(store, options) if resumed else begin_job(store, options))
+            prepared = await _prepare(store, options)
             status = await _evaluate(console, store, prepared, options, interruption)
     finally:
         await store.close()
     return interruption.status or status
+
+
+async def _prepare(store: Store, options: dict[str, Any]) -> Prepared:
+    if options["resume"]:
+        return await resume_job(
+            store,
+            options["resume"],
+            sources=options["sources"],
+            max_concurrent=options["max_concurrent"],
+            retries=options["retries"],
+            model_limits=model_limits(options),
+        )
+    file = await anyio.to_thread.run_sync(find_taskset, options["taskset"])
+    request = JobRequest(
+        Taskset.from_file(file),
+        _how(options),
+        file=file,
+        group=options["group"],
+        pattern=options["pattern"],
+        split=options["split"],
+        own_timeout_s=options["own_timeout"],
+        name=options["name"],
+    )
+    return await begin_job(store, request)
+
+
+def _how(options: dict[str, Any]) -> RunOptions:
+    """How a new job is run, by the command's options."""
+    agent: RunOptions = options["found_agent"]
+    return RunOptions(
+        agent=agent.agent,
+        agent_python=agent.agent_python,
+        agent_command=options["agent_command"],
+        model=read_model(options) if options["model"] is not None else None,
+        sources=tuple(options["sources"]),
+        folder=str(Path.cwd()),
+        timeout_s=options["timeout"],
+        max_steps=options["max_steps"],
+        max_concurrent=options["max_concurrent"],
+        retries=options["retries"],
+        seed=options["seed"],
+        image=options["image"],
+        contexts=options["contexts"],
+        context_selector=options["context_selector"] if options["contexts"] else None,
+        protocol=options["protocol"],
+        allow=read_hosts(options["allow"]),
+    )
 
 
 async def _evaluate(
@@ -216,32 +306,31 @@ async def _evaluate(
     interruption: Interruption,
 ) -> int:
     job = prepared.job
-    report = _place_of_report(options["report_path"], job)
+    report = _place_of_report(options["report_path"], store, job)
     log_path = report.with_suffix(".log")
     progress = Progress(console, len(prepared.planned), group=job.group, verbose=options["verbose"])
-    lost: str | None = None
+    evaluation = Evaluation(store, prepared, record=options["record"])
     if prepared.planned:
         make_private_file(log_path)
-        with log_path.open("a" if options["resume"] else "w") as log:
-            lost = await _run(
-                store, prepared, progress, interruption, log, record=options["record"]
-            )
+        watch = Watch(progress.on_start, progress.on_end, progress.on_death, progress.on_note)
+        with log_path.open("a" if options["resume"] else "w") as log, progress:
+            await interruption.run(lambda: evaluation.run(log, watch))
     results = await _load(store, prepared, progress)
-    print_results(console, results)
+    print_results(console, results, told=progress.told)
     await write_report(store, job.id, report, expected=results.expected)
     console.print(f"Job {job.id}. Server log: {log_path}", style="dim", soft_wrap=True)
     console.print(f"Report: {report}", soft_wrap=True)
     if interruption.signal is not None and results.to_resume:
-        console.print(cell(_interrupted(results, progress.cut_off), "red"))
+        console.print(cell(_interrupted(results, evaluation.cut_off), "red"))
     elif results.unexpected:
         text = f"{results.unexpected} of {results.wanted} runs did not end as expected."
         console.print(cell(text, "red"))
-    _conclude(console, results, options, lost)
+    _conclude(console, results, options, evaluation.lost)
     return 1 if results.unexpected else 0
 
 
-def _place_of_report(given: Path | None, job: Job) -> Path:
-    place = given or user_data_path("hud-mcp") / "reports" / f"{job.id}.html"
+def _place_of_report(given: Path | None, store: Store, job: Job) -> Path:
+    place = given or report_folder(store) / f"{job.id}.html"
     try:
         make_private_folder(place.parent)
     except OSError as exc:
@@ -250,72 +339,6 @@ def _place_of_report(given: Path | None, job: Job) -> Path:
             f"another --report, with --resume {job.id}."
         ) from exc
     return place.absolute()
-
-
-async def _run(
-    store: Store,
-    prepared: Prepared,
-    progress: Progress,
-    interruption: Interruption,
-    log: Any,
-    *,
-    record: str | None,
-) -> str | None:
-    """Run what is planned; return why the server could not be had to the end, or None."""
-    how = prepared.how
-    with tempfile.TemporaryDirectory(prefix="hud-mcp-") as folder:
-        rows = Path(folder) / "tasks.jsonl"
-        Taskset(prepared.tasks).save(rows)  # the server loads what this job needs, and no more
-        server = ServerCommand(
-            how.sources, rows, store.url, prepared.job.id, log,
-            ("--image", how.image, *_room(how.max_concurrent), *_allowed(how.allow),
-             *(("--record", record) if record else ())),
-        )  # fmt: skip
-        with progress:
-            runs: Runs | None = None
-
-            async def work() -> None:
-                nonlocal runs
-                http = how.agent_command is not None
-                async with run_server(server, http=http, on_death=progress.on_death) as found:
-                    runs = Runs(
-                        _solver(how, found),
-                        store,
-                        bounds=Bounds(how.timeout_s, how.max_steps),
-                        max_concurrent=how.max_concurrent,
-                        retries=how.retries,
-                        job_id=prepared.job.id,
-                        on_start=progress.on_start,
-                        on_end=progress.on_end,
-                    )
-                    await runs.run(prepared.planned, found)
-
-            try:
-                await interruption.run(work)
-            finally:
-                if runs is not None:
-                    with anyio.move_on_after(_SETTLE_S, shield=True):
-                        progress.cut_off = await runs.record_lost(
-                            runs.lost or "The evaluation was interrupted."
-                        )
-    return runs.lost if runs is not None else None
-
-
-def _solver(how: RunOptions, server: RunServer) -> Solver:
-    if how.agent == "nop":
-        return NopAgent()
-    if how.agent == "oracle":
-        return OracleAgent(load_environments(how.sources))
-    address = server.address
-    if how.agent_command is None or address is None:
-        raise HudMcpError("A job is run by a built-in agent, or by a command over HTTP.")
-    folder = Path(how.folder)
-    return CommandAgent(
-        how.agent_command,
-        url=address.url,
-        token=address.token,
-        folder=folder if folder.is_dir() else None,
-    )
 
 
 async def _load(store: Store, prepared: Prepared, progress: Progress) -> Results:
@@ -330,7 +353,11 @@ async def _load(store: Store, prepared: Prepared, progress: Progress) -> Results
         if done.outcome is NOT_BEGUN and done.error
     }
     return await load_results(
-        store, prepared.job.id, agent=prepared.how.agent, failed_agents=failed, refused=refused
+        store,
+        prepared.job.id,
+        agent=prepared.how.known_agent,
+        failed_agents=failed,
+        refused=refused,
     )
 
 
@@ -353,18 +380,3 @@ def _interrupted(results: Results, cut_off: int) -> str:
         parts.append(f"{cut_off} {were} under way and {are} recorded as lost")
     parts.append(f"{results.figures.outcomes[NOT_BEGUN]} had not begun")
     return f"Interrupted: {', '.join(parts)}."
-
-
-def _allowed(hosts: Sequence[str]) -> list[str]:
-    """What tells the server which local hosts rows may open."""
-    return [text for host in hosts for text in ("--allow", host)]
-
-
-def _room(max_concurrent: int) -> list[str]:
-    """Limits that let so many sessions live at once; one that just ended may still count."""
-    wanted = 2 * max_concurrent
-    default = Limits()
-    return [
-        "--limit", f"sessions={max(default.sessions, wanted)}",
-        "--limit", f"sessions_per_caller={max(default.sessions_per_caller, wanted)}",
-    ]  # fmt: skip

@@ -9,10 +9,12 @@ from typing import Any
 
 import anyio
 import click
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from hud_mcp.cli.completion import complete_records
+from hud_mcp.cli.recording import store_option
+from hud_mcp.cli.telling import Telling
 from hud_mcp.errors import HudMcpError, sole_cause
+from hud_mcp.record.place import check_place
 from hud_mcp.session.log import configure_logging
 from hud_mcp.show.export import (
     ExportSummary,
@@ -20,6 +22,7 @@ from hud_mcp.show.export import (
     export_gif,
     export_html,
     export_jsonl,
+    export_otel,
     export_parquet,
 )
 from hud_mcp.show.export.gif import WIDTH_PX
@@ -33,17 +36,18 @@ _ENDINGS = {"jsonl": ".jsonl", "parquet": "-parquet", "atif": "-atif", "html": "
 
 
 @click.command("export")
-@click.argument("job")
+@click.argument("job", shell_complete=complete_records)
 @click.option(
     "--to",
     "kind",
-    type=click.Choice([*_ENDINGS, "gif"]),
+    type=click.Choice([*_ENDINGS, "gif", "otel"]),
     required=True,
     help="jsonl: all of it, a line a trajectory; parquet: two tables for training; atif: ATIF "
-    "v1.7, a file a trajectory; html: a page in one file; gif: a moving picture each.",
+    "v1.7, a file a trajectory; html: a page in one file; gif: a moving picture each; otel: sent "
+    "as OpenTelemetry spans.",
 )
 @click.option("--out", type=click.Path(path_type=Path), help="Where to; by default, named by id.")
-@click.option("--store", metavar="URL", help="A SQLite file or a database URL of the record.")
+@store_option
 @click.option("--force", is_flag=True, help="Replace what a former export wrote there.")
 @click.option("--inline-images", is_flag=True, help="jsonl: pictures in the lines, as base64.")
 @click.option(
@@ -51,8 +55,15 @@ _ENDINGS = {"jsonl": ".jsonl", "parquet": "-parquet", "atif": "-atif", "html": "
     "width_px",
     type=click.IntRange(120, 1920),
     default=WIDTH_PX,
-    show_default=True,
     help="gif: the most that it may be wide, in pixels.",
+)
+@click.option(
+    "--endpoint",
+    metavar="URL",
+    help="otel: where OTLP over HTTP is taken; by default, what OTEL_EXPORTER_OTLP_ENDPOINT says.",
+)
+@click.option(
+    "--content", is_flag=True, help="otel: send what was said, thought, passed and seen too."
 )
 def command(job: str, kind: str, out: Path | None, **options: Any) -> None:
     """Export a JOB, or one trajectory, by its id or by how only its id begins.
@@ -62,10 +73,15 @@ def command(job: str, kind: str, out: Path | None, **options: Any) -> None:
     configure_logging("warning")
     if options["inline_images"] and kind != "jsonl":
         raise click.UsageError("--inline-images is for --to jsonl.")
+    if (options["endpoint"] or options["content"]) and kind != "otel":
+        raise click.UsageError("--endpoint and --content are for --to otel.")
+    if out is not None and kind == "otel":
+        raise click.UsageError("--to otel writes no file; --endpoint says where it is sent.")
     sys.exit(anyio.run(_export, job, kind, out, options))
 
 
 async def _export(source_id: str, kind: str, out: Path | None, options: dict[str, Any]) -> int:
+    check_place(options["store"])
     store = Store(options["store"])
     path = out
     try:
@@ -73,15 +89,17 @@ async def _export(source_id: str, kind: str, out: Path | None, options: dict[str
             raise HudMcpError(f"--out {out}: name what is to be written there, as in {out}/job.")
         selection = await select(store, source_id)
         path = out or Path(f"{selection.id}{_suffix(kind, whole_job=selection.whole_job)}")
-        with _progress() as progress:
-            bar = progress.add_task(f"exporting as {kind}", total=None)
-            show: Callable[[int, int], None] = lambda done, total: progress.update(  # noqa: E731
-                bar, completed=done, total=total
-            )
+        if kind == "otel":
+            sent = {"endpoint": options["endpoint"], "content": options["content"]}
+            work = partial(export_otel, store, selection.id, **sent)
+        else:
             work = partial(_exporter(kind, options), store, selection.id, path)
-            summary = await _until_signalled(
-                partial(work, force=options["force"], on_progress=show)
-            )
+            work = partial(work, force=options["force"])
+        telling = Telling(f"exporting as {kind}")
+        try:
+            summary = await _until_signalled(partial(work, on_progress=telling.show))
+        finally:
+            telling.clear()
     except OSError as exc:
         raise HudMcpError(
             f"{path} cannot be written: {exc.strerror or exc}. Nothing of it stays."
@@ -139,14 +157,3 @@ def _suffix(kind: str, *, whole_job: bool) -> str:
     if kind == "gif":
         return "-gif" if whole_job else ".gif"
     return _ENDINGS[kind]
-
-
-def _progress() -> Progress:
-    console = Console(stderr=True)
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=24),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-    )
-    return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)

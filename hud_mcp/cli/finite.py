@@ -11,6 +11,8 @@ __all__ = ["FiniteFloat"]
 class FiniteFloat(click.FloatRange):
     """A range without `nan`, which is on no side of a bound, and `inf`, which JSON cannot hold."""
 
+    name = "number"
+
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:

@@ -17,7 +17,7 @@ __all__ = ["command"]
 
 @click.command("import-inspect")
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
-@click.option("--scorer", type=click.Choice(SCORERS), default="match", show_default=True)
+@click.option("--scorer", type=click.Choice(SCORERS), default="match")
 @click.option(
     "--field",
     "fields",
@@ -30,7 +30,7 @@ __all__ = ["command"]
 @click.option("--numeric", is_flag=True, help="Of match: compare numbers as numbers.")
 @click.option("--case", is_flag=True, help="Of match and includes: case counts.")
 @click.option("--several", is_flag=True, help="Of choice: more than one may be right.")
-@click.option("--gym", default="qa", show_default=True, help="The environment of the rows.")
+@click.option("--gym", default="qa", help="The environment of the rows.")
 @click.option(
     "--output", "-o", type=click.Path(path_type=Path, dir_okay=False), help="Where to write it."
 )

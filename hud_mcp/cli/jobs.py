@@ -13,12 +13,15 @@ from hud_mcp.analysis.pass_rates import PASS_REWARD
 from hud_mcp.analysis.statistics import JobStatistics, job_statistics
 from hud_mcp.analysis.task_statistics import TaskStatistics
 from hud_mcp.analysis.tries import counting, outcome_class
+from hud_mcp.cli.completion import complete_jobs
 from hud_mcp.cli.finite import FiniteFloat
-from hud_mcp.cli.output import cell, make_console, make_table, number, tone_style, when
+from hud_mcp.cli.output import cell, make_console, make_table, number, print_table, tone_style, when
+from hud_mcp.cli.recording import is_there, store_option
 from hud_mcp.loading.protocols import PROTOCOL, recorded_protocol
 from hud_mcp.loading.provenance import LEFT_OUT, clusters_of, recorded_left_out
 from hud_mcp.outcome import NOT_BEGUN
 from hud_mcp.record.job import Job
+from hud_mcp.record.place import check_place
 from hud_mcp.record.trajectory import TrajectorySummary
 from hud_mcp.session.log import configure_logging
 from hud_mcp.store import Store
@@ -32,16 +35,16 @@ _PROOF = (
 
 
 @click.command("jobs")
-@click.argument("job", required=False)
+@click.argument("job", required=False, shell_complete=complete_jobs)
 @click.option("--limit", type=click.IntRange(1), default=20, help="How many jobs to list.")
 @click.option(
     "--threshold",
     type=FiniteFloat(),
     default=PASS_REWARD,
-    help="The reward from which on a run passes; 1 by default.",
+    help="The reward from which on a run passes.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON; a line for each job of a list.")
-@click.option("--store", metavar="URL", help="A SQLite file or a database URL of the record.")
+@store_option
 def command(job: str | None, **options: Any) -> None:
     """List jobs, the newest first, or show one JOB, by its id or by how only its id begins.
 
@@ -53,14 +56,15 @@ def command(job: str | None, **options: Any) -> None:
 
 
 async def _run(job_id: str | None, options: dict[str, Any]) -> None:
+    check_place(options["store"])
     store = Store(options["store"])
     try:
         if job_id is not None:
             await _show(store, await store.find_job_id(job_id), options)
-        elif store.exists:
+        elif is_there(store, options["store"]):
             await _list(store, options)
         elif not options["as_json"]:
-            click.echo("There are no jobs: nothing was recorded here yet. `hud-mcp eval` runs one.")
+            click.echo("There are no jobs: nothing was recorded yet. `hud-mcp eval` runs one.")
     finally:
         await store.close()
 
@@ -128,7 +132,7 @@ def _print_list(rows: list[tuple[Job, JobStatistics, int]], *, more: bool) -> No
             number(figures.mean.value) if figures.mean and not job.is_proof else "",
             Text(str(failed) if failed else "", style="red"),
         )
-    console.print(table)
+    print_table(console, table, whole="job")
     text = "mean: over graded runs; infra: runs that failed for infrastructure, and are not in it."
     console.print(text, style="dim")
     if more:
@@ -194,6 +198,7 @@ def _run_fields(run: TrajectorySummary) -> dict[str, Any]:
         "started_at": run.started_at,
         "seconds": _seconds(run),
         "error": run.receipt.error if run.receipt else None,
+        "use": run.use.model_dump(mode="json") if run.use else None,
         "damage": run.damage,
     }
 
@@ -201,7 +206,8 @@ def _run_fields(run: TrajectorySummary) -> dict[str, Any]:
 def _print_job(job: Job, figures: JobStatistics, by_id: dict[str, TrajectorySummary]) -> None:
     console = make_console()
     console.print(cell(job.name, "bold"))
-    known = [job.id, f"agent {job.agent}" if job.agent else "", job.taskset or ""]
+    trusted = ", trusted: it ran in the evaluation's own process" if job.trusts_agent else ""
+    known = [job.id, f"agent {job.agent}{trusted}" if job.agent else "", job.taskset or ""]
     parts = [*(part for part in known if part), f"{job.created_at:%Y-%m-%d %H:%M:%S} UTC"]
     console.print(cell("  ".join(parts), "dim"))
     if job.is_proof:
@@ -217,7 +223,7 @@ def _print_job(job: Job, figures: JobStatistics, by_id: dict[str, TrajectorySumm
     for run in by_id.values():
         if run.foreign:
             table.add_row(cell(run.task_id, "dim"), *_line(run, label="foreign, not counted"))
-    console.print(table)
+    print_table(console, table, whole="trajectory")
     console.print("`hud-mcp trace TRAJECTORY` shows one.", style="dim")
     for damage in (job.damage, *(run.damage for run in by_id.values())):
         if damage:

@@ -36,7 +36,8 @@ def read_operator_token(file: str | None) -> str | None:
         try:
             token = Path(file).read_text(encoding="utf-8").strip()
         except (OSError, UnicodeDecodeError) as exc:
-            raise HudMcpError(f"--operator-token-file {file} cannot be read: {exc}.") from None
+            why = exc.strerror if isinstance(exc, OSError) else "it is no text"
+            raise HudMcpError(f"--operator-token-file {file} cannot be read: {why}.") from None
     if token is not None and len(token) < _TOKEN_CHARS:
         raise HudMcpError(
             f"The operator's token needs at least {_TOKEN_CHARS} characters; make one with "

@@ -11,10 +11,34 @@ from hud_mcp.cli.process import discard_output
 from hud_mcp.outcome import Tone
 from hud_mcp.show.transcript import visible_line
 
-__all__ = ["cell", "make_console", "make_table", "number", "tone_style", "when"]
+__all__ = [
+    "WHY_CHARS",
+    "asks_here",
+    "cell",
+    "make_console",
+    "make_table",
+    "number",
+    "print_table",
+    "tone_style",
+    "when",
+]
+
+WHY_CHARS = 240
+"""Of a reason: it takes three lines of a terminal."""
+
+_NARROW = 72
+"""Columns below which a table with ids is no table any more."""
 
 _UNFOLDED = 100_000
 """Columns of a pipe: a line that is folded cannot be searched or cut."""
+
+
+def asks_here() -> bool:
+    """Whether a person is there to be asked: who types and who reads are at a terminal."""
+    try:
+        return os.isatty(0) and os.isatty(2)
+    except OSError:  # one is closed
+        return False
 
 
 class _LastingConsole(Console):
@@ -52,6 +76,37 @@ def make_table(*columns: str, right: tuple[str, ...] = ()) -> Table:
         justify = "right" if name in right else "left"
         table.add_column(name, justify=justify, overflow="fold", no_wrap=name in right)
     return table
+
+
+def print_table(console: Console, table: Table, *, whole: str) -> None:
+    """Print a table in which no id is broken, so that it can be copied.
+
+    Args:
+        console: Where to. Where it is narrow, each row is an id and a line for the rest, which
+            the terminal folds itself.
+        table: As `make_table` makes it.
+        whole: The column of ids.
+    """
+    named = next(column for column in table.columns if column.header == whole)
+    if console.width >= _NARROW:
+        named.no_wrap = True
+        console.print(table)
+        return
+    others = [column for column in table.columns if column is not named]
+    rows = zip(named.cells, *(column.cells for column in others), strict=True)
+    for shown, *cells in rows:
+        said = [
+            Text.assemble((f"{column.header} ", "dim"), _as_text(each))
+            for column, each in zip(others, cells, strict=True)
+            if _as_text(each).plain
+        ]
+        if _as_text(shown).plain:
+            console.print(_as_text(shown), soft_wrap=True)
+        console.print(Text("  ") + Text("  ").join(said), soft_wrap=True)
+
+
+def _as_text(shown: object) -> Text:
+    return shown if isinstance(shown, Text) else Text(str(shown))
 
 
 def cell(text: str, style: str = "") -> Text:

@@ -7,6 +7,7 @@ ended is a line.
 import time
 from collections import Counter, deque
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Self
 
 from rich.console import Console, Group
@@ -15,7 +16,9 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from hud_mcp.cli.output import cell, tone_style
+from hud_mcp.cli.output import WHY_CHARS, cell, tone_style
+from hud_mcp.cli.telling import telling_in_pipes
+from hud_mcp.clipping import clip
 from hud_mcp.outcome import Outcome, OutcomeClass
 from hud_mcp.rollout.attempt import Rollout
 from hud_mcp.rollout.plan import PlannedRun
@@ -24,9 +27,10 @@ __all__ = ["Progress", "run_name"]
 
 _SHOWN = 4
 """Runs under way that are named."""
+_PAUSE_S = 10.0
+"""After so long without an end, a pipe is told what goes on."""
 _RECENT = 64
 """Ends of runs that the rate is of."""
-_ERROR_CHARS = 500
 
 
 class Progress:
@@ -39,11 +43,12 @@ class Progress:
         verbose: Whether each that ended is a line on a terminal too.
         missed: What reward was expected of a run that got another, in words; else None. Then
             such runs are counted, in place of a mean, and each is a line on a terminal too.
+        pause_s: After how long without an end a pipe is told what goes on.
 
     Attributes:
         done: What became of each, in the order in which they ended; without the tries that
             another one followed.
-        cut_off: How many were under way when the run ended before they did.
+        told: The reasons that were printed, each once, with each task that has had it.
     """
 
     def __init__(
@@ -54,9 +59,10 @@ class Progress:
         group: int,
         verbose: bool,
         missed: Callable[[Rollout], str | None] | None = None,
+        pause_s: float = _PAUSE_S,
     ) -> None:
         self.done: list[Rollout] = []
-        self.cut_off = 0
+        self.told: set[tuple[str, str]] = set()
         self._console = console
         self._total = total
         self._group = group
@@ -70,6 +76,8 @@ class Progress:
         self._outcomes: Counter[OutcomeClass] = Counter()
         self._sum = 0.0
         self._note = "starting the server"
+        self._pause_s = pause_s
+        self._told = ExitStack()
         self._live = Live(
             console=console,
             get_renderable=self._drawn,
@@ -80,13 +88,27 @@ class Progress:
         )
 
     def __enter__(self) -> Self:
-        if self._console.is_terminal:
+        in_pipe = not self._console.is_terminal
+        self._told.enter_context(
+            telling_in_pipes(self._tell, every_s=self._pause_s, is_wanted=in_pipe)
+        )
+        if not in_pipe:
             self._live.start()
         return self
 
     def __exit__(self, *_exc: object) -> None:
         if self._console.is_terminal:
             self._live.stop()
+        self._told.close()
+
+    def _tell(self, passed_s: float) -> None:
+        """Say in a pipe what goes on, where no run has ended for a while."""
+        if self._ends_s and time.monotonic() - self._ends_s[-1] < self._pause_s:
+            return
+        what = self._under_way().plain
+        if what:
+            line = f"[{len(self.done)}/{self._total}] {what}, {_clock(passed_s)} since the start"
+            self._console.print(cell(line, "dim"))
 
     def on_start(self, run: PlannedRun) -> None:
         """A try begins."""
@@ -111,6 +133,10 @@ class Progress:
         """The server has died."""
         self._console.print(cell(text, "yellow"))
 
+    def on_note(self, text: str) -> None:
+        """Something that people have to know."""
+        self._console.print(text, style="bold", soft_wrap=True, markup=False)
+
     def _print(self, done: Rollout, *, again: bool, expected: str | None) -> None:
         name = run_name(done.planned, self._group)
         reward = "" if done.reward is None else f" {done.reward:g}"
@@ -121,7 +147,11 @@ class Progress:
         style = "red" if expected else tone_style(done.outcome.tone)
         self._console.print(cell(line, style))
         if done.error:
-            self._console.print(cell(f"    {done.error[:_ERROR_CHARS]}", "red"))
+            is_new = done.error not in {text for _, text in self.told}
+            self.told.add((done.planned.task.id, done.error))
+            if not is_new:
+                return
+            self._console.print(cell(f"    {clip(done.error, WHY_CHARS)}", "red"), soft_wrap=True)
 
     def _drawn(self) -> Group:
         return Group(self._bar(), self._figures(), self._under_way())

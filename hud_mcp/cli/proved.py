@@ -7,12 +7,17 @@ from pathlib import Path
 import click
 
 from hud_mcp.checking.tasks import Wanted, rows_wanted, templates_wanted, unloaded
-from hud_mcp.cli.bridges import is_bridged
-from hud_mcp.cli.places import find_sources, lasting_source
 from hud_mcp.environment import Environment
 from hud_mcp.errors import HudMcpError, SourceNotFound
-from hud_mcp.loading.source import find_taskset, load_environments
-from hud_mcp.taskset import Taskset, is_like
+from hud_mcp.loading.bridged import is_bridged
+from hud_mcp.loading.places import find_sources, lasting_source
+from hud_mcp.loading.source import (
+    find_taskset,
+    load_environments,
+    shipped_environments,
+    shipped_folder,
+)
+from hud_mcp.taskset import Taskset
 
 __all__ = ["Found", "find_wanted"]
 
@@ -26,12 +31,14 @@ class Found:
         sources: Where their environments are, from any folder.
         environments: Those, loaded.
         name: What it is called.
+        said: What was taken for a name that means an environment and a taskset.
     """
 
     wanted: Wanted
     sources: tuple[str, ...]
     environments: Sequence[Environment]
     name: str
+    said: tuple[str, ...] = ()
 
 
 def find_wanted(
@@ -71,18 +78,31 @@ def find_wanted(
             else:
                 tasks = Taskset.from_file(path)
                 tasks = tasks if split is None else tasks.split(split)
-                folder = path if path.is_dir() else path.parent
-                used += _take_rows(wanted, tasks, folder, each, sources)
+                used += _take_rows(wanted, tasks, path, each, sources)
         except SourceNotFound as exc:
             raise click.UsageError(str(exc)) from None
     lasting = tuple(dict.fromkeys(lasting_source(source) for source in used))
     if pattern is not None:
-        wanted.tasks = [t for t in wanted.tasks if is_like(pattern, t.env, t.id, t.template)]
-        wanted.judged = [v for v in wanted.judged if is_like(pattern, v.environment, v.task)]
+        wanted.keep_like(pattern)
     if not wanted.tasks and not wanted.judged:
         like = f" that is like {pattern!r}" if pattern is not None else ""
         raise HudMcpError(f"{', '.join(given)}: there is no task{like}.")
-    return Found(wanted, lasting, load_environments(lasting), ", ".join(given))
+    said = tuple(_said(each) for each in given if _has_both(each))
+    return Found(wanted, lasting, load_environments(lasting), ", ".join(given), said)
+
+
+def _has_both(given: str) -> bool:
+    """Whether a name is that of a shipped environment and of a shipped taskset."""
+    rows = shipped_folder("taskset_data") / f"{given}.jsonl"
+    return given in shipped_environments() and rows.is_file()
+
+
+def _said(name: str) -> str:
+    """Which of both is taken."""
+    return (
+        f"{name} names an environment and a taskset: the environment's templates are checked. "
+        f"For the taskset's rows: hud-mcp check {name}.jsonl"
+    )
 
 
 def _taskset(given: str) -> Path | None:
@@ -123,11 +143,11 @@ def _take_source(wanted: Wanted, source: str) -> list[str]:
 
 
 def _take_rows(
-    wanted: Wanted, tasks: Taskset, folder: Path, given: str, sources: Sequence[str]
+    wanted: Wanted, tasks: Taskset, path: Path, given: str, sources: Sequence[str]
 ) -> list[str]:
     if not len(tasks):
         raise HudMcpError(f"{given} holds no tasks. Write one as JSON on each line.")
-    found = find_sources(sources, tasks, folder)
+    found = find_sources(sources, tasks, path)
     try:
         environments = load_environments(found)
     except SourceNotFound:

@@ -13,13 +13,18 @@ from rich.console import Console
 from rich.text import Text
 
 from hud_mcp.analysis.tries import choose_runs, counting, outcome_class
-from hud_mcp.cli.hosts import allow_option, read_hosts
+from hud_mcp.cli.completion import complete_jobs
+from hud_mcp.cli.hosts import allow_option
 from hud_mcp.cli.output import cell, make_console, make_table
-from hud_mcp.cli.places import find_sources
 from hud_mcp.cli.process import raise_file_limit
+from hud_mcp.cli.recording import store_option
+from hud_mcp.cli.telling import Telling
+from hud_mcp.egress.hosts import read_hosts
 from hud_mcp.errors import HudMcpError
+from hud_mcp.loading.places import find_sources
 from hud_mcp.loading.source import find_taskset, load_environments
 from hud_mcp.record.job import Job
+from hud_mcp.record.place import check_place
 from hud_mcp.record.trajectory import TrajectorySummary
 from hud_mcp.rollout.plan import RunOptions
 from hud_mcp.rollout.regrade import LIVE_WORLD, NO_ANSWER, Regraded, Regrader
@@ -41,7 +46,7 @@ _ROWS = 60
     epilog="Exit status: 0 if every answer was graded again; 1 if some could not be, or the job "
     "has none; 2 for a mistake in the options.",
 )
-@click.argument("job")
+@click.argument("job", shell_complete=complete_jobs)
 @click.option(
     "--taskset", metavar="FILE", help="Grade by these rows, found by id; else by the recorded ones."
 )
@@ -50,7 +55,7 @@ _ROWS = 60
 @click.option("--name", help="What to call the new job.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON: a line for each run.")
 @allow_option
-@click.option("--store", metavar="URL", help="A SQLite file or a database URL of the record.")
+@store_option
 def command(**options: Any) -> None:
     """Grade the stored answers of a JOB again, by its id or by how only its id begins.
 
@@ -65,6 +70,7 @@ def command(**options: Any) -> None:
 
 async def _run(options: dict[str, Any]) -> int:
     console = make_console(lasting=True)
+    check_place(options["store"])
     store = Store(options["store"])
     try:
         old, tasks, runs = await _load(store, options)
@@ -85,7 +91,7 @@ async def _run(options: dict[str, Any]) -> int:
             local_hosts=read_hosts(options["allow"]),
         )
         await store.add_job(new, tasks)
-        done = await _regrade(console, sessions, tasks, runs, options)
+        done = await _regrade(sessions, tasks, runs, options)
     finally:
         await store.close()
     if options["as_json"]:
@@ -125,8 +131,8 @@ async def _load(
 def _sources(options: dict[str, Any], job: Job, tasks: Sequence[Task]) -> Sequence[str]:
     if not options["sources"] and "options" in job.metadata:
         return RunOptions.of(job).sources
-    folder = find_taskset(options["taskset"]).parent if options["taskset"] else Path()
-    return find_sources(options["sources"], Taskset(tasks, name=f"Job {job.id}"), folder)
+    place = find_taskset(options["taskset"]) if options["taskset"] else Path()
+    return find_sources(options["sources"], Taskset(tasks, name=f"Job {job.id}"), place)
 
 
 def _limits(max_concurrent: int) -> Limits:
@@ -140,7 +146,6 @@ def _limits(max_concurrent: int) -> Limits:
 
 
 async def _regrade(
-    console: Console,
     sessions: Sessions,
     tasks: Sequence[Task],
     runs: Sequence[TrajectorySummary],
@@ -151,19 +156,16 @@ async def _regrade(
     def on_end(row: Regraded) -> None:
         nonlocal ended
         ended += 1
-        if console.is_terminal and not options["as_json"]:
-            status.update(f"{ended} of {len(runs)} graded again; {row.original.task_id}")
+        telling.show(ended, len(runs), row.original.task_id)
 
-    status = Console(stderr=True).status("opening environments")
+    telling = Telling("graded again")
     printed = sys.stdout
     sys.stdout = LineStream(sys.stderr)  # what a template prints is no result of this command
     try:
-        with status:
-            regrader = Regrader(sessions, {task.id: task for task in tasks})
-            return await regrader.regrade(
-                runs, max_concurrent=options["max_concurrent"], on_end=on_end
-            )
+        regrader = Regrader(sessions, {task.id: task for task in tasks})
+        return await regrader.regrade(runs, max_concurrent=options["max_concurrent"], on_end=on_end)
     finally:
+        telling.clear()
         await sessions.close()
         sys.stdout = printed
 

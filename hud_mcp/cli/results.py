@@ -1,7 +1,7 @@
 """What `hud-mcp eval` shows at its end: a row a task, the figures, and what was not expected."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from rich.console import Console
@@ -10,7 +10,8 @@ from hud_mcp.analysis.generalisation import Generalisation, generalisation
 from hud_mcp.analysis.statistics import JobStatistics, job_statistics
 from hud_mcp.analysis.task_statistics import TaskStatistics
 from hud_mcp.analysis.tries import counting, outcome_class
-from hud_mcp.cli.output import cell, make_table, tone_style
+from hud_mcp.cli.output import WHY_CHARS, cell, make_table, print_table, tone_style
+from hud_mcp.clipping import clip
 from hud_mcp.loading.protocols import recorded_protocol
 from hud_mcp.loading.provenance import clusters_of, recorded_left_out, recorded_unused
 from hud_mcp.outcome import NOT_BEGUN, Counts
@@ -23,7 +24,9 @@ from hud_mcp.task import Task
 __all__ = ["Results", "load_results", "print_results"]
 
 _TOLERANCE = 1e-6
-_WHY_CHARS = 500
+_NAMED = 4
+"""Tasks that are named beside the reason that they share."""
+_EXPECTED = "expected: what the taskset's `validation` says that this agent gets."
 _REASONS = 8
 """Why tasks were left out: more reasons are in the job's own page."""
 _ROWS = 60
@@ -128,12 +131,20 @@ async def load_results(
     )
 
 
-def print_results(console: Console, results: Results) -> None:
-    """Print a row a task, the figures with their denominators, and what to do next."""
+def print_results(
+    console: Console, results: Results, *, told: Collection[tuple[str, str]] = ()
+) -> None:
+    """Print a row a task, the figures with their denominators, and what to do next.
+
+    Args:
+        console: Where to.
+        results: What is printed.
+        told: What was printed while it ran, and is not said again: a task's id and a reason each.
+    """
     rows = results.figures.tasks
     if len(rows) > _ROWS:
         rows = [row for row in rows if results.unexpected_of(row) and results.is_telling(row)]
-    _print_table(console, results, rows[:_ROWS])
+    _print_table(console, results, rows[:_ROWS], told)
     left = len(rows) - _ROWS
     if left > 0 or len(rows) < len(results.figures.tasks):
         others = f"{left} more like these, and all others" if left > 0 else "The other tasks"
@@ -152,11 +163,16 @@ def print_results(console: Console, results: Results) -> None:
             console.print(f"  … {more} more reasons")
         console.print(f"`hud-mcp jobs {results.job.id}` names them.\n", style="dim")
     if results.by_context is not None:
-        told = visible(str(results.by_context))
-        console.print(f"Reward by context\n{told}\n", markup=False, soft_wrap=True)
+        rewards = visible(str(results.by_context))
+        console.print(f"Reward by context\n{rewards}\n", markup=False, soft_wrap=True)
 
 
-def _print_table(console: Console, results: Results, rows: Sequence[TaskStatistics]) -> None:
+def _print_table(
+    console: Console,
+    results: Results,
+    rows: Sequence[TaskStatistics],
+    told: Collection[tuple[str, str]],
+) -> None:
     if not rows:
         return
     group = results.figures.group
@@ -174,14 +190,51 @@ def _print_table(console: Console, results: Results, rows: Sequence[TaskStatisti
             _mean([float(run.step_count) for run in runs], 0 if group == 1 else 1),
             _mean([s for run in runs if (s := _seconds(run)) is not None], 1),
         )
-        for run in runs:
-            if (why := results.failed_agents.get(run.id) or _why(run)) is not None:
-                table.add_row("", cell(why, "red"))
-            for note in run.receipt.notes if run.receipt else ():
-                table.add_row("", cell(note, "yellow"))
-        if row.not_begun and row.task in results.refused:
-            table.add_row("", cell(results.refused[row.task][:_WHY_CHARS], "red"))
-    console.print(table)
+    print_table(console, table, whole="task")
+    if any(results.expected.get(row.task) is not None for row in rows):
+        console.print(cell(_EXPECTED, "dim"))
+    _print_reasons(console, results, rows, told)
+
+
+def _print_reasons(
+    console: Console,
+    results: Results,
+    rows: Sequence[TaskStatistics],
+    told: Collection[tuple[str, str]],
+) -> None:
+    """Print what went wrong, each reason once, below the table: it is as long as it is."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for row in rows:
+        for style, text in _reasons(results, row):
+            tasks = found.setdefault((style, text), [])
+            if row.task not in tasks:
+                tasks.append(row.task)
+    untold = {
+        key: tasks
+        for key, tasks in found.items()
+        if any((each, key[1]) not in told for each in tasks)
+    }
+    if untold:
+        console.print()
+    for (style, text), tasks in untold.items():
+        more = f" and {len(tasks) - _NAMED} more" if len(tasks) > _NAMED else ""
+        names = ", ".join(tasks[:_NAMED]) + more
+        console.print(cell(f"{names}: {clip(text, WHY_CHARS)}", style), soft_wrap=True)
+    if any(len(text) > WHY_CHARS for _, text in found):
+        line = "What is shortened, `hud-mcp trace TRAJECTORY` shows whole."
+        console.print(line, style="dim")
+
+
+def _reasons(results: Results, row: TaskStatistics) -> Iterator[tuple[str, str]]:
+    """What there is to say of a task's runs, each with its colour."""
+    for run_id in row.runs:
+        run = results.runs[run_id]
+        if (why := results.failed_agents.get(run.id) or _why(run)) is not None:
+            yield "red", why
+        for note in run.receipt.notes if run.receipt else ():
+            yield "yellow", note
+    if row.not_begun and row.task in results.refused:
+        yield "red", results.refused[row.task]
 
 
 def _outcomes(runs: Sequence[TrajectorySummary], not_begun: int, group: int) -> str:
@@ -198,7 +251,7 @@ def _why(run: TrajectorySummary) -> str | None:
     if receipt is None or receipt.error is None:
         return None
     said = receipt.said_cause
-    return f"{f'{said}: ' if said else ''}{receipt.error}"[:_WHY_CHARS]
+    return f"{f'{said}: ' if said else ''}{receipt.error}"
 
 
 def _mean(values: Sequence[float], digits: int) -> str:

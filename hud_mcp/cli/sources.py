@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from hud_mcp.cli import surfaces
-from hud_mcp.cli.bridges import is_bridged
 from hud_mcp.errors import HudMcpError
+from hud_mcp.loading.bridged import is_bridged
 
 __all__ = ["load", "only_environment"]
 

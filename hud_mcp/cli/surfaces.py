@@ -15,10 +15,30 @@ if TYPE_CHECKING:
     from hud_mcp.channel.place import Place, read_place
     from hud_mcp.channel.server import CHANNEL_LIMITS, Channel
     from hud_mcp.channel.server import serve as serve_channel
+    from hud_mcp.cli.first_browser import (
+        bring_browser,
+        lacks_browser,
+        offer_browser,
+        offer_browser_for,
+    )
+    from hud_mcp.clients.trial import try_entry
+    from hud_mcp.hand.client import (
+        NOTHING,
+        Asked,
+        NothingOpen,
+        ask,
+        list_open,
+        reached,
+        stop_server,
+    )
+    from hud_mcp.hand.place import place_of
+    from hud_mcp.hand.server import notes_of, serve_by_hand
+    from hud_mcp.loading.importers.published import PUBLISHED
     from hud_mcp.loading.source import (
         declared_tasks,
         default_sources,
         find_taskset,
+        lasting_source,
         load_environments,
         shipped_environments,
         shipped_folder,
@@ -26,6 +46,7 @@ if TYPE_CHECKING:
     from hud_mcp.server.app import build_server
     from hud_mcp.server.http import serve_http
     from hud_mcp.server.stdio.serve import serve_stdio
+    from hud_mcp.serving.own_command import own_command
     from hud_mcp.session.operations import Operations
     from hud_mcp.session.registry import Sessions
     from hud_mcp.show.web.auth import Hosts
@@ -46,9 +67,27 @@ else:
         "hud_mcp.channel.place:read_place",
         "hud_mcp.channel.server:CHANNEL_LIMITS",
         "hud_mcp.channel.server:Channel",
+        "hud_mcp.cli.first_browser:bring_browser",
+        "hud_mcp.cli.first_browser:lacks_browser",
+        "hud_mcp.cli.first_browser:offer_browser",
+        "hud_mcp.cli.first_browser:offer_browser_for",
+        "hud_mcp.serving.own_command:own_command",
+        "hud_mcp.clients.trial:try_entry",
+        "hud_mcp.hand.client:NOTHING",
+        "hud_mcp.hand.client:Asked",
+        "hud_mcp.hand.client:NothingOpen",
+        "hud_mcp.hand.client:ask",
+        "hud_mcp.hand.client:list_open",
+        "hud_mcp.hand.client:reached",
+        "hud_mcp.hand.client:stop_server",
+        "hud_mcp.hand.place:place_of",
+        "hud_mcp.hand.server:notes_of",
+        "hud_mcp.hand.server:serve_by_hand",
+        "hud_mcp.loading.importers.published:PUBLISHED",
         "hud_mcp.loading.source:declared_tasks",
         "hud_mcp.loading.source:default_sources",
         "hud_mcp.loading.source:find_taskset",
+        "hud_mcp.loading.source:lasting_source",
         "hud_mcp.loading.source:load_environments",
         "hud_mcp.loading.source:shipped_environments",
         "hud_mcp.loading.source:shipped_folder",
@@ -70,31 +109,49 @@ else:
 
 __all__ = [
     "CHANNEL_LIMITS",
+    "NOTHING",
+    "PUBLISHED",
+    "Asked",
     "Channel",
     "ChannelClient",
     "ChannelRefused",
     "Hosts",
+    "NothingOpen",
     "Operations",
     "Place",
     "Sessions",
     "Store",
     "Taskset",
     "WebServer",
+    "ask",
     "bridge",
+    "bring_browser",
     "build_server",
     "declared_tasks",
     "default_sources",
     "find_taskset",
     "is_open_to_others",
+    "lacks_browser",
+    "lasting_source",
+    "list_open",
     "live_routes",
     "load_environments",
+    "notes_of",
+    "offer_browser",
+    "offer_browser_for",
     "offer_published_tools",
+    "own_command",
+    "place_of",
+    "reached",
     "read_place",
+    "serve_by_hand",
     "serve_channel",
     "serve_http",
     "serve_stdio",
     "serving",
     "shipped_environments",
     "shipped_folder",
+    "stop_server",
+    "try_entry",
     "viewer_app",
 ]

@@ -1,9 +1,8 @@
-"""`hud-mcp task`: start and grade single tasks over the HUD control channel."""
+"""`hud-mcp task`: single tasks by hand, or over the HUD control channel."""
 
-import secrets
 import sys
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -11,10 +10,22 @@ import anyio
 import click
 import orjson
 
-from hud_mcp.cli import surfaces
-from hud_mcp.cli.sources import load, only_environment
+from hud_mcp.cli import by_hand, surfaces
+from hud_mcp.cli.recording import store_option
+from hud_mcp.cli.session_commands import (
+    act_command,
+    answer_command,
+    call_command,
+    hold_command,
+    ps_command,
+    screenshot_command,
+    skill_command,
+    step_command,
+    stop_command,
+    tools_command,
+)
+from hud_mcp.cli.sources import load
 from hud_mcp.errors import HudMcpError
-from hud_mcp.serving.listening import LOOPBACK, port_of
 from hud_mcp.session.log import LineStream, configure_logging
 
 __all__ = ["command"]
@@ -26,21 +37,37 @@ _NOTHING_HELD = (-32600, "no task in progress")
 """How a server says that there is nothing to grade, HUD's word for word."""
 
 
-@click.group("task")
-def command() -> None:
-    """List, start, grade and cancel tasks of a served environment, or of a file.
+class _InOrder(click.Group):
+    """Lists its commands in the order in which they are used."""
 
-    A task that was started stays held after the command has ended; `grade` finds it by
-    --session, or without it where it is the only one.
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)
+
+
+@click.group("task", cls=_InOrder)
+def command() -> None:
+    """Start, work on and grade single tasks, a command at a time.
+
+    A server in the background keeps what was started, with its browser or its shell: one for each
+    store, on a socket of this user's. The first command starts it; it ends after its last
+    session. With --url, tasks are those of a server on the HUD control channel.
     """
 
 
 def _placed(function: FunctionT) -> FunctionT:
-    """Add the options that say where the environment is, and how to print."""
+    """Add the options that say where tasks are, and how to print."""
     options = (
         click.option("--url", "-u", metavar="URL", help="A channel: tcp://[token@]host:port."),
-        click.option("--source", "-s", metavar="FILE", help="An environment, served in process."),
-        click.option("--store", metavar="URL", help="With --source: where tasks are held."),
+        click.option(
+            "--source",
+            "-s",
+            "sources",
+            multiple=True,
+            metavar="SOURCE",
+            show_default="what is open, else ./env.py, else the quickstart's",
+            help="Environments, as `hud-mcp serve` takes them.",
+        ),
+        store_option,
         click.option("--out", metavar="FILE", help="Write the whole reply to a file, as JSON."),
         click.option("--json", "as_json", is_flag=True, help="Print the whole reply, as JSON."),
     )
@@ -52,34 +79,50 @@ def _placed(function: FunctionT) -> FunctionT:
 @command.command("list")
 @_placed
 def list_command(**options: Any) -> None:
-    """List what can be started."""
+    """List what can be started: tasks and templates by id."""
 
     async def ask(client: Any) -> Any:
         return await client.list_tasks()
 
-    tasks = _run(options, ask)
-    lines = [f"{t['id']}\t{t.get('description') or ''}".rstrip() for t in tasks]
-    _print(options, tasks, "\n".join(lines))
+    rows = _run(options, ask, lambda: _listed(options["sources"]))
+    lines = [f"{row['id']}\t{row.get('description') or ''}".rstrip() for row in rows]
+    _print(options, rows, "\n".join(lines))
 
 
 @command.command("start")
 @click.argument("task")
 @click.option("--args", "-a", "args", metavar="JSON", default="{}", help="Its arguments.")
-@click.option("--session", metavar="ID", help="Start it in this session, in place of its task.")
+@click.option("--seed", type=int, help="By hand: for what the world draws at random.")
+@click.option("--context", metavar="JSON", help="By hand: features of the world to change.")
+@click.option("--taskset", "tasksets", multiple=True, metavar="FILE", help="Tasks to start by id.")
+@click.option("--session", metavar="ID", help="With --url: start it in place of this one's task.")
 @_placed
 def start_command(task: str, args: str, **options: Any) -> None:
-    """Start a TASK and print what it asks; the session's id is on standard error."""
-    given = _object(args)
+    """Start a TASK, by the id of a task or a template, and print what it asks.
+
+    The session's id is on standard error; other commands need it only where several are open.
+    """
+    given = _object(args, "--args")
+    if options["url"] is None and options["session"] is not None:
+        raise click.UsageError("--session of `start` goes with --url; by hand, each start is new.")
 
     async def ask(client: Any) -> Any:
         started = await client.start(task, given)
         return {"session": client.session_id, **started}
 
-    reply = _run(options, ask)
+    reply = _run(options, ask, lambda: _start_by_hand(task, given, options))
     if not options["as_json"]:
         click.echo(f"session: {reply['session']}", err=True)
     prompt = reply.get("prompt")
     _print(options, reply, prompt if isinstance(prompt, str) else orjson.dumps(prompt).decode())
+
+
+command.add_command(tools_command)
+command.add_command(act_command)
+command.add_command(step_command)
+command.add_command(call_command)
+command.add_command(screenshot_command)
+command.add_command(answer_command)
 
 
 @command.command("grade")
@@ -96,9 +139,9 @@ def grade_command(
     answer_file: str | None,
     **options: Any,
 ) -> None:
-    """Submit the answer of a task that was started, and print its score.
+    """Submit the answer of a task that was started, and print its score alone.
 
-    With TASK, and where no task is held, it is started first, as HUD's own command does.
+    With TASK, and where no task is open, it is started first, as HUD's own command does.
     """
     if (answer is None) == (answer_file is None):
         raise click.UsageError("Give either --answer or --answer-file.")
@@ -106,8 +149,8 @@ def grade_command(
         raise click.UsageError("--args goes with TASK.")
     if task is not None and options["session"] is not None:
         raise click.UsageError("--session names what is graded; leave out TASK.")
-    given = _object(args or "{}")
-    text = answer if answer_file is None else _read_answer(answer_file)
+    given = _object(args or "{}", "--args")
+    text = answer if answer_file is None else by_hand.read_text(answer_file)
 
     async def ask(client: Any) -> Any:
         try:
@@ -115,96 +158,133 @@ def grade_command(
         except surfaces.ChannelRefused as exc:
             if task is None or (exc.code, exc.message) != _NOTHING_HELD:
                 raise
-        click.echo(f"No task was held: {task} was started, and is graded as it is.", err=True)
+        _tell_started(task)
         await client.start(task, given)
         return await client.grade(text)
 
-    reply = _run(options, ask)
-    _print(options, reply, str(reply.get("score")))
+    reply = _run(options, ask, lambda: _grade_by_hand(task, given, text or "", options))
+    score = reply.get("score")
+    _print(options, reply, "graded" if score is None else str(score))
 
 
 @command.command("cancel")
-@click.option("--session", metavar="ID", required=True, help="The session that holds the task.")
+@click.option("--session", metavar="ID", help="The session that holds the task.")
 @_placed
 def cancel_command(**options: Any) -> None:
     """End a task that was started, without a grade."""
+    if options["url"] is not None and options["session"] is None:
+        raise click.UsageError("Missing option '--session'.")
 
     async def ask(client: Any) -> Any:
         await client.cancel()
         return {"cancelled": True}
 
-    _print(options, _run(options, ask), "cancelled")
+    def cancel() -> Any:
+        by_hand.call(options, "cancel_task", {})
+        return {"cancelled": True}
+
+    _print(options, _run(options, ask, cancel), "cancelled")
 
 
-def _run(options: dict[str, Any], ask: Ask) -> Any:
-    """Ask, and return the reply; a refusal ends the command with 1."""
-    if (options["url"] is None) == (options["source"] is None):
+command.add_command(ps_command)
+command.add_command(stop_command)
+command.add_command(skill_command)
+command.add_command(hold_command)
+
+
+def _run(options: dict[str, Any], ask: Ask, by_hand_: Callable[[], Any]) -> Any:
+    """Ask the channel, or do it by hand, and return the reply; a refusal ends with status 1."""
+    if options["url"] is not None and options["sources"]:
         raise click.UsageError("Give either --url or --source.")
-    if options["url"] is not None and options["store"] is not None:
-        raise click.UsageError("--store goes with --source.")
     configure_logging("warning")
-    printed, sys.stdout = sys.stdout, LineStream(sys.stderr)  # a template may print
+    printed, sys.stdout = sys.stdout, LineStream(sys.stderr)  # a file that is loaded may print
     try:
-        reply = anyio.run(_ask, options, ask)
+        return by_hand_() if options["url"] is None else anyio.run(_ask, options, ask)
     except HudMcpError as exc:
         if not options["as_json"]:
             raise
-        error = {"message": str(getattr(exc, "message", exc)), "code": getattr(exc, "code", None)}
-        click.echo(orjson.dumps({"error": error}).decode(), file=printed)
+        click.echo(by_hand.error_of(exc).decode(), file=printed)
         sys.exit(1)
     finally:
         sys.stdout = printed
-    return reply
 
 
 async def _ask(options: dict[str, Any], ask: Ask) -> Any:
-    async with (
-        _placement(options) as place,
-        surfaces.ChannelClient.connect(place, session_id=options.get("session")) as client,
-    ):
+    place = surfaces.read_place(options["url"])
+    async with surfaces.ChannelClient.connect(place, session_id=options.get("session")) as client:
         return await ask(client)
 
 
-@asynccontextmanager
-async def _placement(options: dict[str, Any]) -> AsyncGenerator[Any]:
-    """Where the channel is; with --source, one that is served meanwhile."""
-    if options["url"] is not None:
-        yield surfaces.read_place(options["url"])
-        return
-    environments, tasksets = load([options["source"]], [])
-    environment = only_environment(environments, "--source")
-    store = surfaces.Store(options["store"])
-    sessions = surfaces.Sessions(
-        environments, store=store, tasksets=tasksets, limits=surfaces.CHANNEL_LIMITS
+def _listed(sources: tuple[str, ...]) -> list[dict[str, Any]]:
+    """What can be started of some sources: tasks, then templates with their arguments."""
+    environments, tasksets = load(sources, [])
+    rows: list[dict[str, Any]] = [
+        {"id": task.id, "description": task.title, "environment": task.env}
+        for tasks in tasksets
+        for task in tasks
+    ]
+    for environment in environments:
+        for template in environment.templates.values():
+            row = {
+                "id": template.id,
+                "description": template.description,
+                "environment": environment.name,
+                "args": template.arguments.schema,
+            }
+            returns = template.returns_schema
+            rows.append(row if returns is None else {**row, "returns": returns})
+    return rows
+
+
+def _start_by_hand(task: str, args: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
+    given: dict[str, Any] = {"task": task, "arguments": args, "seed": options.get("seed")}
+    if (context := options.get("context")) is not None:
+        given["context"] = _object(context, "--context")
+    result = by_hand.call(
+        {"store": options["store"]},
+        "start_task",
+        {name: value for name, value in given.items() if value not in (None, {})},
+        starts=True,
+        sources=options["sources"],
+        tasksets=options.get("tasksets", ()),
     )
-    token = secrets.token_hex(16)  # of what others on this machine might connect to meanwhile
-    channel = surfaces.Channel(environment, sessions=sessions, token=token, closes_sessions=True)
+    told = dict(result.structured_content or {})
+    meta: dict[str, Any] = result.meta or {}
+    trajectory = meta.get("hud-mcp/start", {}).get("trajectory")
+    told.pop("next", None)  # which names tools, not commands
+    return {**told, "session": trajectory}
+
+
+def _grade_by_hand(
+    task: str | None, args: dict[str, Any], answer: str, options: dict[str, Any]
+) -> dict[str, Any]:
+    submit = partial(by_hand.call, options, "response", {"answer": answer})
     try:
-        server = await channel.listen()
-        yield surfaces.Place(LOOPBACK, port_of(server), token)
-    finally:
-        with anyio.CancelScope(shield=True):
-            await channel.close()
+        result = submit()
+    except surfaces.NothingOpen:
+        if task is None:
+            raise
+        _tell_started(task)
+        started = _start_by_hand(task, args, options)
+        result = by_hand.call(
+            {**options, "session": started["session"]}, "response", {"answer": answer}
+        )
+    told = dict(result.structured_content or {})
+    return {"score": told.get("reward"), **told}
 
 
-def _object(text: str) -> dict[str, Any]:
+def _tell_started(task: str) -> None:
+    click.echo(f"No task was held: {task} was started, and is graded as it is.", err=True)
+
+
+def _object(text: str, option: str) -> dict[str, Any]:
     try:
         value: Any = orjson.loads(text)
     except orjson.JSONDecodeError as exc:
-        raise click.UsageError(f"--args is not JSON: {exc}. Write an object: {{…}}.") from None
+        raise click.UsageError(f"{option} is not JSON: {exc}. Write an object: {{…}}.") from None
     if not isinstance(value, dict):
-        raise click.UsageError(f"--args is an object, not {type(value).__name__}.")
+        raise click.UsageError(f"{option} is an object, not {type(value).__name__}.")
     return value  # pyright: ignore[reportUnknownVariableType]
-
-
-def _read_answer(name: str) -> str:
-    try:
-        data = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
-        return data.decode()
-    except OSError as exc:
-        raise click.ClickException(f"{name} cannot be read: {exc.strerror}.") from None
-    except UnicodeDecodeError as exc:
-        raise click.ClickException(f"{name} is not UTF-8: {exc}.") from None
 
 
 def _print(options: dict[str, Any], reply: Any, text: str) -> None:

@@ -5,8 +5,10 @@ from collections.abc import Iterator, Sequence
 import click
 import orjson
 
-from hud_mcp.cli.output import cell, make_console, make_table
+from hud_mcp.cli.completion import complete_tasksets
+from hud_mcp.cli.output import cell, make_console, make_table, print_table
 from hud_mcp.cli.startup import without_collecting
+from hud_mcp.errors import InvalidTask
 from hud_mcp.loading.json_lines import json_lines
 from hud_mcp.loading.source import find_taskset
 from hud_mcp.show.transcript import visible_line
@@ -21,7 +23,7 @@ _AT_ONCE = 1_000
 
 
 @click.command()
-@click.argument("taskset")
+@click.argument("taskset", shell_complete=complete_tasksets)
 @click.option(
     "--filter", "pattern", metavar="PATTERN", help="Only ids, environments or templates like this."
 )
@@ -42,6 +44,8 @@ def command(
     """
     with without_collecting():
         tasks = Taskset.from_file(find_taskset(taskset))
+    if not len(tasks):
+        raise InvalidTask(f"{taskset} holds no tasks. Write one as JSON on each line.")
     if show is not None:
         task = tasks[show]
         row = task.model_dump(mode="json") if as_json else task.row
@@ -66,7 +70,7 @@ def _print_list(chosen: Taskset, tasks: Taskset) -> None:
         table = make_table(*_COLUMNS)
         for row in rows:
             table.add_row(*map(cell, row))
-        console.print(table)
+        print_table(console, table, whole="task")
     console.print(f"{len(chosen)} of {len(tasks)} tasks; --show ID prints one.", style="dim")
     if not len(chosen):
         text = f"Nothing is like that; * matches anything. Some ids: {', '.join(tasks.ids[:5])}."

@@ -11,12 +11,12 @@ import orjson
 
 from hud_mcp.cli import inspect_sets
 from hud_mcp.cli.output import cell, make_console, make_table
-from hud_mcp.cli.places import find_sources
 from hud_mcp.errors import HudMcpError, InvalidTask
 from hud_mcp.loading.importers.files import cache_folder
 from hud_mcp.loading.importers.imported import Imported, import_published
 from hud_mcp.loading.importers.published import PUBLISHED
 from hud_mcp.loading.importers.rows import Choice, Counted, count
+from hud_mcp.loading.places import find_sources
 from hud_mcp.loading.provenance import why_not_runnable
 from hud_mcp.loading.source import find_taskset, load_environments, shipped_folder
 from hud_mcp.session.catalogue import Catalogue
@@ -141,7 +141,7 @@ def validate_command(taskset: str, sources: tuple[str, ...]) -> None:
     """Check that every row of a TASKSET fits its environment. Nothing runs."""
     path = find_taskset(taskset)
     tasks = Taskset.from_file(path)
-    found = find_sources(sources, tasks, path if path.is_dir() else path.parent)
+    found = find_sources(sources, tasks, path)
     bound = Catalogue(load_environments(found), [tasks]).tasks
     make_console().print(cell(f"{tasks.name}: {len(list(bound))} rows fit their environments."))
 
@@ -251,6 +251,10 @@ def _print_reasons(show: Callable[..., None], counted: Counted) -> None:
         show(cell(f"  {number}  {why}"), soft_wrap=True)
     if (more := len(counted.reasons) - _SHOWN_REASONS) > 0:
         show(cell(f"  … {more} more reasons; the rows say them."))
+    if besides := list(counted.besides.items()):
+        shown = _listed(dict(besides[:_SHOWN_REASONS]))
+        rest = f" and {len(besides) - _SHOWN_REASONS} more" if besides[_SHOWN_REASONS:] else ""
+        show(cell(f"Of these rows, some lack more: {shown}{rest}."), soft_wrap=True)
 
 
 def _names(tasks: Taskset) -> tuple[str, ...]:

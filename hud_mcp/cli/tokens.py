@@ -95,7 +95,8 @@ def _lines(file: str | None) -> list[str]:
         lines = [line.strip() for line in Path(file).read_text(encoding="utf-8").splitlines()]
         is_open = surfaces.is_open_to_others(Path(file))
     except (OSError, UnicodeDecodeError) as exc:
-        raise HudMcpError(f"--token-file {file} cannot be read: {exc}.") from None
+        why = exc.strerror if isinstance(exc, OSError) else "it is no text"
+        raise HudMcpError(f"--token-file {file} cannot be read: {why}.") from None
     found = [line for line in lines if line and not line.startswith("#")]
     if not found:
         raise HudMcpError(f"--token-file {file} holds no token; write one a line: [NAME=]SECRET.")

@@ -7,7 +7,10 @@ import click
 from rich.text import Text
 
 from hud_mcp.analysis.tries import outcome_class
-from hud_mcp.cli.output import cell, make_console, make_table, number, when
+from hud_mcp.cli.completion import complete_records
+from hud_mcp.cli.output import cell, make_console, make_table, number, print_table, when
+from hud_mcp.cli.recording import is_there, store_option
+from hud_mcp.record.place import check_place
 from hud_mcp.session.log import configure_logging
 from hud_mcp.show.transcript import transcript
 from hud_mcp.store import Store
@@ -22,12 +25,13 @@ _STYLES = {
     "action": "green",
     "error": "red",
     "cut": "dim",
+    "model": "bold magenta",
 }
 _LISTED = 20
 
 
 @click.command("trace")
-@click.argument("trajectory", required=False)
+@click.argument("trajectory", required=False, shell_complete=complete_records)
 @click.option("--full", is_flag=True, help="Show long texts whole.")
 @click.option(
     "--json",
@@ -35,11 +39,12 @@ _LISTED = 20
     is_flag=True,
     help="Print the whole record as JSON; the reward is in its receipt.",
 )
-@click.option("--store", metavar="URL", help="A SQLite file or a database URL of the record.")
+@store_option
 def command(trajectory: str | None, **options: Any) -> None:
     """Show a TRAJECTORY, by its id or by how only its id begins, while it runs too.
 
     Its task and prompt, then what was done and seen at each step, its log and its receipt.
+    Where the agent has reported of its model: what that thought, said and used, too.
     `hud-mcp jobs JOB` lists those of a job. Without an id, the newest that belong to no job
     are listed: sessions that clients of `hud-mcp serve` began.
     """
@@ -48,6 +53,7 @@ def command(trajectory: str | None, **options: Any) -> None:
 
 
 async def _run(trajectory_id: str | None, options: dict[str, Any]) -> None:
+    check_place(options["store"])
     store = Store(options["store"])
     try:
         if trajectory_id is not None:
@@ -55,13 +61,13 @@ async def _run(trajectory_id: str | None, options: dict[str, Any]) -> None:
         elif options["as_json"]:
             raise click.UsageError("--json prints one record; give a trajectory's id.")
         else:
-            await _list(store)
+            await _list(store, options)
     finally:
         await store.close()
 
 
 async def _show(store: Store, trajectory_id: str, options: dict[str, Any]) -> None:
-    found = await store.load_trajectory(trajectory_id)
+    found = await store.load_trajectory(trajectory_id, turns=True)
     if options["as_json"]:
         click.echo(found.model_dump_json())
         return
@@ -75,9 +81,10 @@ async def _show(store: Store, trajectory_id: str, options: dict[str, Any]) -> No
         console.print("Some texts are shortened; --full shows them whole.", style="dim")
 
 
-async def _list(store: Store) -> None:
+async def _list(store: Store, options: dict[str, Any]) -> None:
     console = make_console()
-    found = await store.list_trajectories(limit=_LISTED) if store.exists else []
+    there = is_there(store, options["store"])
+    found = await store.list_trajectories(limit=_LISTED) if there else []
     if not found:
         console.print(
             "There are no trajectories without a job; `hud-mcp jobs JOB` lists those of a job."
@@ -94,5 +101,5 @@ async def _list(store: Store) -> None:
             str(run.step_count),
             when(run.started_at),
         )
-    console.print(table)
+    print_table(console, table, whole="trajectory")
     console.print(f"The newest of those without a job, {_LISTED} at most.", style="dim")

@@ -9,8 +9,10 @@ import click
 
 from hud_mcp.cli import surfaces
 from hud_mcp.cli.process import raise_file_limit
+from hud_mcp.cli.recording import store_option
 from hud_mcp.cli.tokens import read_one_token, token_file_option
 from hud_mcp.errors import HudMcpError
+from hud_mcp.record.place import check_place
 from hud_mcp.serving.listening import base_url, is_loopback, listen, port_of
 from hud_mcp.session.log import configure_logging
 
@@ -22,8 +24,8 @@ PORT = 8199
 
 @click.command()
 @click.option("--port", type=click.IntRange(0, 65_535), help="The port; 0 takes any free one.")
-@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
-@click.option("--store", metavar="URL", help="A SQLite file or a database URL of the record.")
+@click.option("--host", default="127.0.0.1", help="The address to listen on.")
+@store_option
 @click.option("--open", "opens", is_flag=True, help="Open it in the browser.")
 @click.option(
     "--token",
@@ -44,6 +46,7 @@ def command(**options: Any) -> None:
 
 
 async def _view(options: dict[str, Any]) -> int:
+    check_place(options["store"])
     host, store = options["host"], surfaces.Store(options["store"])
     token = read_one_token(options["token"], options["token_file"])
     if token is None and not is_loopback(host):
@@ -51,9 +54,9 @@ async def _view(options: dict[str, Any]) -> int:
             f"{host} can be reached from other machines, and the page shows everything; give a "
             "--token (or HUD_MCP_VIEW_TOKEN), or listen on 127.0.0.1."
         )
-    if options["store"] and not store.exists:
-        raise HudMcpError(f"There is no record at {options['store']}; name one that is there.")
-    if store.exists:
+    if options["store"]:
+        store.look_for_it()
+    if store.exists:  # the page of a store that is not there yet shows what comes
         await store.list_jobs(0)  # what cannot be read is said here, and not on the page alone
     app = surfaces.viewer_app(
         store,

@@ -11,10 +11,13 @@ from pydantic import ValidationError
 from pydantic_core import to_jsonable_python
 
 from hud_mcp.action import CLA, Action, parse_actions
+from hud_mcp.agents.agent import answer_text
 from hud_mcp.call import FunctionConfig, HudStyleConfigs, read_calls
 from hud_mcp.env.client import Client
 from hud_mcp.errors import EnvironmentFailed, HudMcpError, InvalidTask, SessionEnded
 from hud_mcp.observation import Observation, TaskResult
+from hud_mcp.outcome import Cause
+from hud_mcp.record.trajectory import Receipt
 from hud_mcp.session.operation_json import call_problem
 from hud_mcp.task import RecordMode, Task
 
@@ -82,6 +85,7 @@ class Environment:
         trajectory: The id of the session's record.
         reward: The trajectory's reward: None until `close`, and where nothing was measured.
         outcome: How the session ended; None until `close`.
+        receipt: What is recorded of its end; None until `close`.
     """
 
     def __init__(
@@ -104,6 +108,7 @@ class Environment:
         self.final_response: str | None = None
         self.reward: float | None = None
         self.outcome: str | None = None
+        self.receipt: Receipt | None = None
         self.prompt = ""
         self.trajectory = ""
         self._session = ""
@@ -179,6 +184,28 @@ class Environment:
         self._is_new = False
         return reply["value"]
 
+    async def answer(self, answer: Any) -> float | None:
+        """Submit the final answer, have it graded, and end the session.
+
+        Args:
+            answer: Text as it is; anything else as JSON.
+
+        Returns:
+            The reward; None where the task says nothing of how it is graded.
+
+        Raises:
+            GradingFailed: The task cannot be graded; the session has ended.
+            SessionEnded, EnvironmentFailed: As for `step`.
+        """
+        await self.step({"type": "response", "text": answer_text(answer)})
+        task = self.task
+        try:
+            if task is not None and (task.prompt is None or task.evaluate):
+                await self.evaluate()
+        finally:
+            await self.close()
+        return self.reward
+
     async def reset(
         self, configs: HudStyleConfigs | None = None
     ) -> tuple[Observation, dict[str, Any]]:
@@ -232,12 +259,28 @@ class Environment:
         Raises:
             EnvironmentFailed: The server that runs it is gone; what is recorded, stands.
         """
+        await self.give_up(None)
+
+    async def give_up(self, reason: str | None, *, by_agent: bool = False) -> None:
+        """Close it, and say why nothing was measured.
+
+        Args:
+            reason: Why, for the record.
+            by_agent: Whether its agent has failed, whose result that is; else nobody's.
+
+        Raises:
+            EnvironmentFailed: As for `close`.
+        """
         if self._closed:
             return
         self._closed = True
         try:
-            reply = await self.client.call("hud-mcp/conclude", {"session": self._session})
+            cause = Cause.AGENT if by_agent else Cause.OPERATOR
+            ended = {"session": self._session, "cause": cause.value, "reason": reason}
+            reply = await self.client.call("hud-mcp/conclude", ended)
             self.reward, self.outcome = reply.get("reward"), reply.get("outcome")
+            if (receipt := reply.get("receipt")) is not None:
+                self.receipt = Receipt.model_validate(receipt)
         finally:
             await self.client.close()
 

@@ -1,23 +1,29 @@
 """Which environment a gym's name means, and where a server of its own loads it from."""
 
 import inspect
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+
+from pydantic import ValidationError
 
 from hud_mcp.environment import Environment, declared_environment
 from hud_mcp.errors import InvalidTask, SourceNotFound, did_you_mean
 from hud_mcp.loading.source import (
+    declared_tasks,
     default_sources,
     gymnasium_source,
     load_environments,
     shipped_environments,
+    shipped_folder,
     shipped_name,
 )
 from hud_mcp.task import Task
+from hud_mcp.taskset import Taskset
 from hud_mcp.types import CustomGym, why_remote
 
-__all__ = ["Wanted", "find_environment", "find_source", "read_wanted"]
+__all__ = ["Wanted", "find_environment", "find_source", "find_task", "read_wanted"]
 
 _ENV_FILE = "env.py"
 
@@ -66,6 +72,73 @@ def read_wanted(given: Any) -> Wanted:
         f"{given!r:.80} is no gym; pass a task, the name of a gym such as 'hud-browser', an "
         "environment, or a CustomGym"
     )
+
+
+def find_task(
+    source: str | Path | Environment, given: Task | Mapping[str, Any] | str | None
+) -> tuple[Wanted, str | None]:
+    """Read what `connect` was given: what is wanted, and where; None for this process.
+
+    Raises:
+        InvalidTask: There is no such task.
+        SourceNotFound: There is no such environment.
+    """
+    if isinstance(source, Environment):
+        task = _found_task([source], given)
+        wanted = read_wanted(source)
+        return (wanted if task is None else replace(wanted, task=task, is_task=True)), None
+    text = str(source)
+    scheme, _, rest = text.partition(":")
+    if scheme in ("http", "https", "tcp"):
+        if given is None or isinstance(given, str):
+            raise InvalidTask(
+                f"{text} is a server: give the task itself, such as "
+                "Task(env=…, template=…, args={…}), or its row."
+            )
+        return read_wanted(_read_task(given)), text
+    place = rest if scheme == "stdio" else text
+    environments = (
+        [] if not place and given is not None else load_environments([find_source(place)])
+    )
+    task = _found_task(environments, given)
+    if scheme == "stdio":
+        if task is None:
+            return read_wanted(place), "stdio:"
+        return read_wanted(task), f"stdio:{find_source(place)}" if place else "stdio:"
+    if task is None:
+        return read_wanted(find_environment(place)), None
+    named = next((e for e in environments if e.name == task.env), None)
+    if named is None:
+        names = ", ".join(e.name for e in environments)
+        raise InvalidTask(f"{text} has no environment {task.env!r} of this task. It has: {names}.")
+    return Wanted(task=task, is_task=True, name=named.name, environment=named), None
+
+
+def _found_task(
+    environments: Sequence[Environment], given: Task | Mapping[str, Any] | str | None
+) -> Task | None:
+    if not isinstance(given, str):
+        return None if given is None else _read_task(given)
+    names = {environment.name for environment in environments}
+    declared = declared_tasks(environments)
+    quickstart = shipped_folder("taskset_data") / "quickstart.jsonl"
+    shipped = Taskset.load(quickstart) if quickstart.is_file() else ()
+    known = {task.id: task for task in (*shipped, *declared) if task.env in names}
+    if given not in known:
+        raise InvalidTask(
+            f"{', '.join(names)} declares no task {given!r}.{did_you_mean(given, known)} Give the "
+            "task itself, such as Task(env=…, template=…, args={…})."
+        )
+    return known[given]
+
+
+def _read_task(given: Task | Mapping[str, Any]) -> Task:
+    if isinstance(given, Task):
+        return given
+    try:
+        return Task.model_validate(dict(given))
+    except ValidationError as exc:
+        raise InvalidTask(f"The row is no task: {exc.errors()[0]['msg']}.") from exc
 
 
 def find_environment(name: str) -> Environment:

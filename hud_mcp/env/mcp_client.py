@@ -16,8 +16,8 @@ from hud_mcp.env.client import Client
 from hud_mcp.env.wire import raised, refused
 from hud_mcp.errors import EnvironmentFailed, SessionEnded, sole_cause
 from hud_mcp.lazy import libraries
+from hud_mcp.record.place import STORE_VARIABLE
 from hud_mcp.session.caller import CREDENTIAL, OPERATOR_TOKEN
-from hud_mcp.store.database import STORE_VARIABLE
 
 if TYPE_CHECKING:
     from mcp.client import client as sdk
@@ -153,7 +153,8 @@ def over_stdio(source: str, *, token: str, store: str | None) -> Open:
         with tempfile.TemporaryDirectory(prefix="hud-mcp-") as folder:
             # Not by the environment: others of this user read it in /proc while the server runs.
             secret = _kept(token, folder)
-            arguments = ["-m", "hud_mcp", "serve", source, "--operator-token-file", str(secret)]
+            arguments = ["-P", "-m", "hud_mcp", "serve", source]
+            arguments += ["--operator-token-file", str(secret)]
             for limit in _LIMITS:
                 arguments += ["--limit", limit]
             kept = {k: v for k, v in os.environ.items() if k != OPERATOR_TOKEN}

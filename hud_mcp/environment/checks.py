@@ -1,15 +1,18 @@
 """What an environment may be made with: its name, its world, its policies."""
 
+import inspect
 import warnings
 from collections.abc import Mapping
 from typing import Any
 
+from hud_mcp.arguments import source_line
 from hud_mcp.errors import InvalidEnvironment
 from hud_mcp.task import RECORD_MODES
 from hud_mcp.world import WorldSpec
 
 __all__ = [
     "REWARD_POLICIES",
+    "check_hook",
     "check_name",
     "check_record_mode",
     "check_reward_policy",
@@ -33,6 +36,29 @@ _V5_KEYWORDS = frozenset(
     }
 )  # fmt: skip
 """What HUD's Environment took before version 6, when it was an MCP server of FastMCP's."""
+
+
+def check_hook(hook: Any, kind: str) -> None:
+    """Refuse a hook that nobody could await; one that is no plain function is tried.
+
+    Args:
+        hook: What was decorated.
+        kind: `initialize` or `shutdown`.
+
+    Raises:
+        InvalidEnvironment: It is no async function.
+    """
+    if not callable(hook):
+        raise InvalidEnvironment(
+            f"@env.{kind} decorates an async function, not {hook!r:.60}. Write "
+            f"`@env.{kind}` above `async def …():`."
+        )
+    plain = inspect.isfunction(hook) and hook.__name__ != "<lambda>"
+    if plain and not inspect.iscoroutinefunction(inspect.unwrap(hook)):
+        raise InvalidEnvironment(
+            f"{source_line(hook)}: the {kind} hook {hook.__name__!r} is not async. Write "
+            f"`async def {hook.__name__}():`."
+        )
 
 
 def check_name(name: Any, where: str) -> None:

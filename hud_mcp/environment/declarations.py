@@ -1,7 +1,7 @@
 """What an environment declares: its templates, its tools, its functions."""
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, TypeVar, overload
 
 from hud_mcp.arguments import source_line
 from hud_mcp.environment.answers import ANSWER_FUNCTIONS
@@ -14,6 +14,7 @@ from hud_mcp.errors import (
 )
 from hud_mcp.function import Function, Use
 from hud_mcp.template import Template
+from hud_mcp.template.template import TemplateFunction
 from hud_mcp.tool import Tool
 from hud_mcp.world import WorldSpec
 
@@ -59,18 +60,32 @@ class Declarations:
         given = (*ANSWER_FUNCTIONS, *self.world.functions)
         return {f.name: f for f in given} | self._functions
 
+    @overload
+    def template(self, function: TemplateFunction) -> Template: ...
+    @overload
     def template(
         self,
+        *,
+        id: str | None = None,  # HUD's name
+        description: str = "",
+        input: Any = None,  # HUD's name
+        returns: Any = None,
+        reward: str | None = None,
+    ) -> Callable[[TemplateFunction], Template]: ...
+    def template(
+        self,
+        function: TemplateFunction | None = None,
         *,
         id: str | None = None,  # noqa: A002  # HUD's name
         description: str = "",
         input: Any = None,  # noqa: A002  # HUD's name
         returns: Any = None,
         reward: str | None = None,
-    ) -> Callable[[Callable[..., AsyncGenerator[Any, Any]]], Template]:
+    ) -> Any:
         """Register a template: an async generator that yields a prompt, then a grade.
 
         Args:
+            function: The generator, where the decorator is used without parentheses.
             id: Its id; the function's name by default.
             description: One line for people; the docstring's first by default.
             input: A type that describes what the agent is given beside the prompt.
@@ -82,7 +97,7 @@ class Declarations:
             InvalidEnvironment: There is no such reward policy.
         """
 
-        def register(function: Callable[..., AsyncGenerator[Any, Any]]) -> Template:
+        def register(function: TemplateFunction) -> Template:
             check_reward_policy(reward, source_line(function))
             made = Template(
                 function,
@@ -96,7 +111,9 @@ class Declarations:
             self._add_template(made)
             return made
 
-        return register
+        if isinstance(function, str):
+            raise InvalidEnvironment(f"Name a template by its id: @env.template(id={function!r}).")
+        return register if function is None else register(function)
 
     def tool(
         self,
@@ -105,6 +122,7 @@ class Declarations:
         name: str | None = None,
         read_only: bool = False,
         replayable: bool = True,
+        open_world: bool | None = None,
     ) -> Any:
         """Register an async function as a tool that agents may call; with or without options.
 
@@ -114,13 +132,21 @@ class Declarations:
             read_only: Tells clients that it changes nothing.
             replayable: Whether it may be called again when a session is resumed after its
                 server has ended; False for what acts outside of the world, such as sending mail.
+            open_world: Tells clients whether it reaches what lies outside of the server; what the
+                world says by default, and yes where it is not replayable.
 
         Raises:
             InvalidEnvironment: It cannot be a tool, or the name is taken.
         """
 
         def register(function: ToolT) -> ToolT:
-            made = Tool(function, name=name, read_only=read_only, replayable=replayable)
+            made = Tool(
+                function,
+                name=name,
+                read_only=read_only,
+                replayable=replayable,
+                open_world=open_world,
+            )
             if made.name in self._tools:
                 taken = self._tools[made.name].where
                 raise InvalidEnvironment(
@@ -210,6 +236,14 @@ class Declarations:
         for name, world_type in asked.items():
             if not issubclass(self.world.world_type, world_type) and world_type.__name__ != "World":
                 raise InvalidTemplate(
-                    f"{where}: {noun} asks for a {world_type.__name__} in {name!r}, but "
-                    f"environment {self.name!r} opens a {self.world.world_type.__name__}."
+                    f"{where}: {noun} asks for {world_type.__name__} in {name!r}, but "
+                    f"environment {self.name!r} {self._opens(world_type)}."
                 )
+
+    def _opens(self, wanted: type) -> str:
+        """What a session of it has for a world, or how it would have the wanted one."""
+        opened = self.world.world_type.__name__
+        if opened != "EmptyWorld":
+            return f"opens a world of another kind, {opened}"
+        spec = wanted.__name__.removesuffix("World")
+        return f"has no world. Declare one: Environment({self.name!r}, world={spec}(…))"

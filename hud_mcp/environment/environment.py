@@ -16,6 +16,7 @@ from hud_mcp.capability import Capability
 from hud_mcp.context import ContextSpace
 from hud_mcp.environment.calls import CallTemplate, Witness, bind_calls, task_hosts
 from hud_mcp.environment.checks import (
+    check_hook,
     check_name,
     check_record_mode,
     check_reward_policy,
@@ -29,7 +30,7 @@ from hud_mcp.errors import (
     did_you_mean,
 )
 from hud_mcp.function import Phase
-from hud_mcp.loading.digest_inputs import imported_files
+from hud_mcp.loading.digest_inputs import freeze_folder, imported_files
 from hud_mcp.task import RecordMode, Task
 from hud_mcp.template import Template
 from hud_mcp.world import WorldSpec
@@ -144,6 +145,15 @@ class Environment(Declarations):
         self._source, self._made_of = source, text
         _ = self.digest
 
+    def freeze(self, folder: Path) -> None:
+        """Have its world read its files from a copy, so that edits are another version's.
+
+        Args:
+            folder: An empty one, which lasts as long as this is served.
+        """
+        freeze_folder(self.folder, self.world.files(self.folder), folder)
+        self.folder = folder
+
     @cached_property
     def folder(self) -> Path:
         """Where the environment's file is; its world's relative paths start there."""
@@ -173,12 +183,22 @@ class Environment(Declarations):
         return bool(self._on_initialize)
 
     def initialize(self, hook: HookT) -> HookT:
-        """Register a hook that runs once, before the first session of a server starts."""
+        """Register a hook that runs once, before the first session of a server starts.
+
+        Raises:
+            InvalidEnvironment: It is no async function.
+        """
+        check_hook(hook, "initialize")
         self._on_initialize.append(hook)
         return hook
 
     def shutdown(self, hook: HookT) -> HookT:
-        """Register a hook that runs once, after the last session of a server has ended."""
+        """Register a hook that runs once, after the last session of a server has ended.
+
+        Raises:
+            InvalidEnvironment: It is no async function.
+        """
+        check_hook(hook, "shutdown")
         self._on_shutdown.append(hook)
         return hook
 
@@ -256,7 +276,8 @@ class Environment(Declarations):
                 "a session has one. Leave out `world=`, or the workspace."
             )
         shell = Workspace(root, folder=self.folder, **options)
-        self.workspace_name = shell.published_as = name
+        shell.publish(name)
+        self.workspace_name = name
         self.world = shell
         self.context_space = shell.context_space | self._own_contexts
         self.add_world_tools()

@@ -9,6 +9,7 @@ from hud_mcp.lazy import lazy_names
 
 if TYPE_CHECKING:
     import asyncssh
+    import httpx
     import httpx2
     import mcp_types
     import numpy as np
@@ -33,6 +34,7 @@ else:
     __getattr__ = lazy_names(
         __name__,
         "asyncssh",
+        "httpx",
         "httpx2",
         "mcp_types",
         "IPython.core.getipython:get_ipython",
@@ -71,6 +73,7 @@ __all__ = [
     "asyncssh",
     "connect_websocket",
     "get_ipython",
+    "httpx",
     "httpx2",
     "mcp_types",
     "np",

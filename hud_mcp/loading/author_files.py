@@ -5,13 +5,14 @@ import inspect
 import re
 import sys
 import traceback
+from contextvars import ContextVar
 from pathlib import Path
 from types import ModuleType
 
 from hud_mcp.environment.environment import Environment
 from hud_mcp.errors import HudMcpError, InvalidEnvironment, SourceNotFound, did_you_mean
 
-__all__ = ["load_module", "loaded_module"]
+__all__ = ["file_being_loaded", "load_module", "loaded_module"]
 
 _PACKAGE = __name__.partition(".")[0]
 
@@ -50,6 +51,7 @@ def load_module(path: str | Path) -> ModuleType:
     for other in aside:
         del sys.modules[other]
     _folders.add(folder)
+    before = _being_loaded.set(resolved)
     try:
         spec.loader.exec_module(module)
     except HudMcpError:
@@ -62,8 +64,14 @@ def load_module(path: str | Path) -> ModuleType:
         del sys.modules[name]
         raise
     finally:
+        _being_loaded.reset(before)
         sys.modules.update(aside)
     return module
+
+
+def file_being_loaded() -> Path | None:
+    """The author's file that is loaded just now, where this is called from there; else None."""
+    return _being_loaded.get()
 
 
 def loaded_module(path: Path) -> ModuleType | None:
@@ -75,6 +83,8 @@ def _module_name(resolved: Path) -> str:
     """What the module of an author's file is called here."""
     return f"hud_mcp_source_{abs(hash(str(resolved))):x}"
 
+
+_being_loaded: ContextVar[Path | None] = ContextVar("_being_loaded", default=None)
 
 _folders: set[Path] = set()
 """Where files were loaded from."""

@@ -1,10 +1,32 @@
-"""Which files an author's file imports from beside it, read from the sources themselves."""
+"""The files that an environment is made of: found by reading its sources, and kept as they are."""
 
 import ast
-from collections.abc import Iterator
+import shutil
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-__all__ = ["imported_files"]
+__all__ = ["freeze_folder", "imported_files"]
+
+
+def freeze_folder(folder: Path, files: Iterable[Path], copy: Path) -> None:
+    """Make a folder that looks like another one, in which some files do not change any more.
+
+    Args:
+        folder: Where everything is.
+        files: Those of it that are copied, with the folders that they are in; what lies outside
+            of it is not.
+        copy: An empty one. What is not copied is a link there.
+    """
+    top: set[str] = set()
+    for file in files:
+        if file.is_relative_to(folder):
+            place = file.relative_to(folder)
+            top.add(place.parts[0])
+            (copy / place).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(file, copy / place)
+    for entry in folder.iterdir():
+        if entry.name not in top:
+            (copy / entry.name).symlink_to(entry.resolve())
 
 
 def imported_files(file: Path) -> set[Path]:

@@ -29,10 +29,19 @@ def read_json_lines(
         try:
             value: Any = orjson.loads(line)
         except orjson.JSONDecodeError as exc:
-            raise failure(f"{where}:{number}: this line is not JSON: {exc}.") from None
+            why = "it is no text in UTF-8" if _is_no_text(line) else str(exc)
+            raise failure(f"{where}:{number}: this line is not JSON: {why}.") from None
         yield number, value
 
 
 def json_lines(rows: Iterable[Any]) -> bytes:
     """Write each value on a line of its own."""
     return b"".join(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in rows)
+
+
+def _is_no_text(line: bytes) -> bool:
+    try:
+        line.decode()
+    except UnicodeDecodeError:
+        return True
+    return False

@@ -132,7 +132,7 @@ class Protocol:
         if missing := [part for part in self.parts if part not in there]:
             yield f"no rows of {', '.join(missing)}"
         if local := sum(task.metadata.get("is_local") is True for task in tasks):
-            yield f"copies in place of the sites of {local} rows"
+            yield f"copies in place of the sites of {local} row{'s' * (local > 1)}"
 
 
 PROTOCOLS: Mapping[str, Protocol] = {

@@ -259,6 +259,8 @@ def _inside(outer: Any) -> Iterable[Any]:
 
 def _read_json(path: Path) -> Rows:
     text = path.read_bytes()
+    if not text.strip():
+        raise InvalidTask(f"{path} holds no tasks. Write a list of them as JSON.")
     try:
         raw: Any = orjson.loads(text)
     except orjson.JSONDecodeError as exc:

@@ -157,10 +157,12 @@ def find_taskset(name: str) -> Path:
         return _import(name)
     known = sorted(p.stem for p in folder.glob("*.jsonl"))
     titles = [each.title for each in PUBLISHED]
+    is_folder = bool(name) and path.is_dir()
+    bare = " The folder has neither an env.py nor a .jsonl or .json file." if is_folder else ""
     raise SourceNotFound(
-        f"There is no taskset at {name!r}.{did_you_mean(name, [*known, *titles])} Name a file of "
-        f"tasks (.jsonl, .json or .py), one of the shipped sets ({', '.join(known)}), or a public "
-        f"one ({', '.join(titles)})."
+        f"There is no taskset at {name!r}.{did_you_mean(name, [*known, *titles])}{bare} Name a "
+        f"file of tasks (.jsonl, .json or .py), one of the shipped sets ({', '.join(known)}), or a "
+        f"public one ({', '.join(titles)})."
     )
 
 

@@ -1,15 +1,14 @@
 """One run of a taskset by one agent: its trajectories, and what they amount to."""
 
 import hashlib
-import inspect
 import secrets
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractAsyncContextManager
 from contextvars import ContextVar
 from datetime import datetime
-from functools import partial, wraps
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import anyio.to_thread
 from pydantic import Field, PrivateAttr
@@ -18,7 +17,7 @@ from hud_mcp.action import Value
 from hud_mcp.analysis.pass_rates import PASS_REWARD
 from hud_mcp.analysis.statistics import JobStatistics, job_statistics
 from hud_mcp.analysis.tries import counting
-from hud_mcp.errors import DamagedRecord, InvalidEnvironment
+from hud_mcp.errors import DamagedRecord
 from hud_mcp.loading.provenance import clusters_of
 from hud_mcp.record.trajectory import Trajectory, utc_now
 from hud_mcp.task import Task
@@ -30,10 +29,10 @@ if TYPE_CHECKING:
 
     Place = Store | str | Path | None
 
-__all__ = ["Job", "create_job", "current_job", "load_job", "register_job", "run_job"]
+__all__ = ["IN_PROCESS", "Job", "create_job", "current_job", "load_job", "run_job"]
 
-P = ParamSpec("P")
-T = TypeVar("T")
+IN_PROCESS = "agent_in_process"
+"""Where a job's metadata says that its agent was an object of the process that ran it."""
 
 
 class Job(Value):
@@ -124,6 +123,8 @@ class Job(Value):
     async def load_trajectories(self, *, foreign: bool = False) -> list[Trajectory]:
         """Read its trajectories, in the order in which they began; those that go on too.
 
+        They have the model's side, where it was reported: `trajectory.turns` and `.use`.
+
         Args:
             foreign: Whether to read, in their place, those that are not in its plan.
 
@@ -132,7 +133,7 @@ class Job(Value):
             StoreFailed: The store cannot be read, or a row of the job is damaged.
         """
         async with _opened(self._place) as store:
-            found = (await store.load_job(self.id))[1]
+            found = (await store.load_job(self.id, turns=True))[1]
         return [trajectory for trajectory in found if trajectory.foreign is foreign]
 
     async def get_analytics(self) -> dict[str, Any]:
@@ -164,8 +165,13 @@ class Job(Value):
         return self.agent == "check" and "check" in self.metadata
 
     @property
+    def trusts_agent(self) -> bool:
+        """Whether its agent was an object of the process that ran it, and so had to be trusted."""
+        return self.metadata.get(IN_PROCESS) is True
+
+    @property
     def runs(self) -> "list[Run]":
-        """What `Task.run` and `Taskset.run` ran of it in this process, in the tasks' order."""
+        """What `evaluate`, `Task.run` and `Taskset.run` gave of it, in the tasks' order."""
         return self._runs
 
     @property
@@ -216,6 +222,27 @@ class Job(Value):
             clusters=clusters,
         )
         return await anyio.to_thread.run_sync(compute, [task.id for task in tasks], runs)
+
+    async def dataframe(self, library: Literal["pandas", "polars"] | None = None) -> Any:
+        """Read its runs as a data frame: a row each, in the order in which they began.
+
+        The columns are those of the table `trajectories` of `hud-mcp export --format parquet`.
+
+        Args:
+            library: `pandas` or `polars`; by default the one that is installed, pandas first.
+
+        Returns:
+            A `pandas.DataFrame` or a `polars.DataFrame`.
+
+        Raises:
+            NotInstalled: There is neither, or not the one that is wanted.
+            SourceNotFound, StoreFailed: As for `load_trajectories`.
+        """
+        from hud_mcp.show.export import frames  # noqa: PLC0415  # it lies above
+
+        make = frames.find_library(library)
+        found = await self.load_trajectories()
+        return await anyio.to_thread.run_sync(make, self, found)
 
     @property
     def place(self) -> "Place":
@@ -311,42 +338,6 @@ async def create_job(
     )
 
 
-def register_job(
-    name: str, metadata: Mapping[str, Any] | None = None, *, store: "Place" = None
-) -> Callable[[Callable[P, Awaitable[T]]], Callable[P, Awaitable[T]]]:
-    """Decorate an async function: what it makes with `gym.make` belongs to a job of its own.
-
-    Each call of the function records a new job, which is `current_job` inside.
-
-    Args:
-        name: What to call the jobs.
-        metadata: Anything that is JSON.
-        store: As for `Job.create`.
-
-    Raises:
-        InvalidEnvironment: The function is not async.
-    """
-
-    def register(function: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
-        if not inspect.iscoroutinefunction(function):
-            raise InvalidEnvironment(
-                f"register_job({name!r}) decorates an async function; {function!r} is none. Write "
-                "`async def`."
-            )
-
-        @wraps(function)
-        async def run(*args: P.args, **kwargs: P.kwargs) -> T:
-            token = current_job.set(await Job.create(name, metadata=metadata, store=store))
-            try:
-                return await function(*args, **kwargs)
-            finally:
-                current_job.reset(token)
-
-        return run
-
-    return register
-
-
 async def run_job(*args: Any, **kwargs: Any) -> Job:
     """Run an agent class of the HUD SDK 0.2 through tasks; see `hud_mcp.rollout.classic`."""
     from hud_mcp.rollout import classic  # noqa: PLC0415  # it lies above, and loads when called
@@ -372,16 +363,8 @@ async def load_job(job_id: str, store: "Place" = None) -> Job:
     return job.kept_in(store)
 
 
-@asynccontextmanager
-async def _opened(place: "Place") -> AsyncGenerator["Store"]:
+def _opened(place: "Place") -> "AbstractAsyncContextManager[Store]":
     """An open store; one that is opened for this is closed afterwards."""
-    from hud_mcp.store import Store  # noqa: PLC0415  # it lies beside this, and imports it
+    from hud_mcp.store import opened_store  # noqa: PLC0415  # it lies beside this, and imports it
 
-    if isinstance(place, Store):
-        yield place
-        return
-    store = Store(place)
-    try:
-        yield store
-    finally:
-        await store.close()
+    return opened_store(place)

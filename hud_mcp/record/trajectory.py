@@ -13,6 +13,7 @@ from pydantic import Field
 from hud_mcp.action import Value
 from hud_mcp.grade import Cause, Outcome, cause_of
 from hud_mcp.lazy import libraries
+from hud_mcp.record.model_use import ModelUse
 from hud_mcp.record.values import Receipt, Record, ScreenshotRecord, TrajectoryStep, utc_now
 from hud_mcp.show.transcript import transcript_html, transcript_text
 from hud_mcp.task import Task
@@ -57,6 +58,9 @@ class TrajectorySummary(Value):
     foreign: bool = Field(
         default=False,
         description="Whether its job has a plan, and it is not in it: then it counts nowhere.",
+    )
+    use: ModelUse | None = Field(
+        default=None, description="What its model used, in the list of a job; None if not told."
     )
     damage: str | None = Field(
         default=None, description="What of its row cannot be read, and is left out here; or None."

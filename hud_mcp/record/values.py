@@ -12,6 +12,8 @@ from pydantic import Field
 from hud_mcp.action import Point, Value, is_answer
 from hud_mcp.grade import Cause, Outcome, SubScore, cause_of
 from hud_mcp.observation import Screenshot
+from hud_mcp.record.model_use import ModelUse, sum_told
+from hud_mcp.record.recorded_turn import RecordedTurn
 from hud_mcp.task import RecordMode, Task
 
 __all__ = [
@@ -247,6 +249,28 @@ class Record(Value):
         default=False,
         description="Whether its job has a plan, and it is not in it: then it counts nowhere.",
     )
+    turns: tuple[RecordedTurn, ...] = Field(
+        default=(),
+        description="The model's side, where it was reported and asked for; never for an agent.",
+    )
+
+    @property
+    def use(self) -> ModelUse | None:
+        """What its model used; None where no turn was read."""
+        if not self.turns:
+            return None
+        costs = [turn.cost_usd for turn in self.turns if turn.cost_usd is not None]
+        usages = [turn.usage for turn in self.turns]
+        return ModelUse(
+            turns=len(self.turns),
+            input=sum_told(usage.input for usage in usages),
+            output=sum_told(usage.output for usage in usages),
+            cached=sum_told(usage.cached for usage in usages),
+            cost_usd=sum_told(costs),
+            priced=len(costs),
+            model_s=sum(max(0.0, turn.latency_s) for turn in self.turns),
+            environment_s=sum((s.ended_at - s.started_at).total_seconds() for s in self.steps),
+        )
 
     @property
     def outcome(self) -> Outcome | None:

@@ -3,13 +3,14 @@
 import logging
 import time
 import traceback
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, replace
+from typing import Protocol, Self
 
 import anyio
 
 from hud_mcp.agents.agent import Agent
 from hud_mcp.agents.command import CommandDied
+from hud_mcp.agents.ends import BoundReached, JobHalted, OperatorFailed
 from hud_mcp.contention import Contention
 from hud_mcp.errors import HudMcpError, sole_cause
 from hud_mcp.outcome import (
@@ -25,6 +26,7 @@ from hud_mcp.outcome import (
 from hud_mcp.record.trajectory import Receipt, utc_now
 from hud_mcp.rollout.conversation import AgentStopped, Conversation
 from hud_mcp.rollout.plan import PlannedRun
+from hud_mcp.rollout.resumption import end_as_lost
 from hud_mcp.rollout.server import RunServer, ServerLost
 from hud_mcp.rollout.signs import FirstSigns
 from hud_mcp.store import Store
@@ -36,6 +38,10 @@ logger = logging.getLogger(__name__)
 
 _LOOK_S = 0.5
 """How often the steps of an agent that calls the server by itself are counted."""
+_FLUSH_S = 10.0
+"""How long the last turns of an agent's model may take to be recorded."""
+_SILENT = 0.5
+"""A provider that is silent for this part of a run's time, and until its end, has ended it."""
 _DEATHS = 10
 """Servers that may die while such an agent works; it may be what kills them."""
 
@@ -94,6 +100,51 @@ class Rollout:
     agent_failed: bool
     seconds: float
 
+    @classmethod
+    def of(
+        cls, planned: PlannedRun, trajectory_id: str | None, receipt: Receipt | None, *,
+        error: str | None, agent_failed: bool, began_s: float,
+    ) -> Self:  # fmt: skip
+        """What became of a run by its record.
+
+        Args:
+            planned: The run.
+            trajectory_id: Its record's id; None where it was never begun.
+            receipt: What is recorded of its end; None where it has none.
+            error: What went wrong.
+            agent_failed: Whether that was on the agent's side.
+            began_s: When it began, by the monotonic clock.
+        """
+        if receipt is not None:
+            cause = cause_of(receipt.outcome, receipt.cause)
+            outcome = class_of(receipt.outcome, cause, receipt.reward)
+        else:
+            outcome = NOT_BEGUN if trajectory_id is None else UNFINISHED
+        return cls(
+            planned=planned,
+            trajectory_id=trajectory_id,
+            outcome=outcome,
+            reward=None if receipt is None else receipt.reward,
+            error=error,
+            agent_failed=agent_failed,
+            seconds=time.monotonic() - began_s,
+        )
+
+    @classmethod
+    def lost(
+        cls, planned: PlannedRun, trajectory_id: str | None, reason: str, *, began_s: float
+    ) -> Self:
+        """What became of a run that cannot be brought to its end.
+
+        Args:
+            planned: The run.
+            trajectory_id: Its record's id; None where it was never begun.
+            reason: Why.
+            began_s: When it began, by the monotonic clock.
+        """
+        seconds = time.monotonic() - began_s
+        return cls(planned, trajectory_id, Outcome.LOST, None, reason, False, seconds)
+
     @property
     def is_tried_again(self) -> bool:
         """Whether it may be tried again."""
@@ -105,18 +156,18 @@ class Attempt:
 
     Args:
         planned: The run.
+        signs: What is known of the agent's command.
+        contention: What the machine takes, which is added to the agent's time.
         solver: Who works on it.
         server: Reaches the servers.
         store: Where they record.
         bounds: What the agent may use.
-        signs: What is known of the agent's command.
-        contention: What the machine takes, which is added to the agent's time.
         job_id: The job whose plan it is added to before it begins; None for none.
     """
 
     def __init__(
-        self, planned: PlannedRun, *, solver: Solver, server: RunServer, store: Store,
-        bounds: Bounds, signs: FirstSigns, contention: Contention, job_id: str | None = None,
+        self, planned: PlannedRun, signs: FirstSigns, contention: Contention, *, solver: Solver,
+        server: RunServer, store: Store, bounds: Bounds, job_id: str | None = None,
     ) -> None:  # fmt: skip
         self.planned = planned
         remote = solver.is_remote
@@ -130,6 +181,7 @@ class Attempt:
         self._signs = signs
         self._contention = contention
         self._died: str | None = None
+        self._refused: str | None = None
         self._began_s = time.monotonic()
         self._error: str | None = None
         self._lines: list[str] = []
@@ -146,12 +198,23 @@ class Attempt:
         if started.is_error:
             return await self._result(started.text)
         agent = Agent(
-            conversation, session=conversation.session, prompt=str(started.structured["prompt"])
+            conversation,
+            session=conversation.session,
+            prompt=str(started.structured["prompt"]),
+            started=started.structured,
         )
         self._lines = agent.lines
-        await self._solve(agent)
+        try:
+            await self._solve(agent)
+        finally:
+            await self._flush_turns(agent)
         await self._close()
         return await self._result(None)
+
+    @property
+    def server_lost(self) -> str | None:
+        """Why there will be no server any more, or None."""
+        return self._server.lost
 
     async def finish_grading(self) -> Rollout | None:
         """Wait for the grade of an answer that was submitted; None where none was."""
@@ -163,17 +226,28 @@ class Attempt:
 
     def lost(self, reason: str) -> Rollout:
         """What became of it where it cannot be brought to its end."""
-        return Rollout(
-            planned=self.planned,
-            trajectory_id=self.conversation.trajectory_id,
-            outcome=Outcome.LOST,
-            reward=None,
-            error=reason,
-            agent_failed=False,
-            seconds=time.monotonic() - self._began_s,
-        )
+        trajectory_id = self.conversation.trajectory_id
+        return Rollout.lost(self.planned, trajectory_id, reason, began_s=self._began_s)
 
-    async def keep_lines(self) -> None:
+    async def give_up(self, reason: str) -> bool:
+        """Record that it is lost, where it has begun and has no end.
+
+        Returns:
+            Whether it has that end now.
+
+        Raises:
+            HudMcpError: That cannot be recorded, or a living server runs it.
+        """
+        receipt = await self.conversation.find_receipt()  # which also finds its record
+        await self._keep_lines()
+        trajectory_id = self.conversation.trajectory_id
+        if receipt is not None or trajectory_id is None:
+            return False
+        if not await end_as_lost(self._store, trajectory_id, reason):
+            raise HudMcpError(f"A living server still runs {trajectory_id}.")
+        return True
+
+    async def _keep_lines(self) -> None:
         """Record what the agent has said so far."""
         lines, self._lines = list(self._lines), []
         if self.conversation.trajectory_id is not None and lines:
@@ -182,18 +256,35 @@ class Attempt:
                 self.conversation.trajectory_id, [(now, line) for line in lines]
             )
 
+    async def _flush_turns(self, agent: Agent) -> None:
+        """Record what the agent has reported of its model that no call took."""
+        turns = agent.take_turns()
+        if not turns:
+            return
+        try:
+            with anyio.move_on_after(_FLUSH_S, shield=True):
+                await self.conversation.report(turns)
+        except HudMcpError as exc:  # the task has its end, with or without them
+            logger.warning("%d turns of a model were not recorded: %s", len(turns), exc)
+
     async def _solve(self, agent: Agent) -> None:
         """Let the agent work, within its bounds; what goes wrong with it is its own."""
         timeout_s = self._bounds.timeout_s
         try:
-            with self._contention.bound(timeout_s) as scope:
+            with self._contention.bound(timeout_s, agent.pauses) as scope:
                 await self._work(agent)
             if scope.cancelled_caught:
-                self.conversation.stop(f"after {timeout_s:g} s (--timeout)")
+                self._time_out(agent)
         except AgentStopped as exc:
             logger.debug("%s", exc)  # the conversation knows why
         except ServerLost:
             raise
+        except BoundReached as exc:
+            self.conversation.stop(str(exc))
+        except OperatorFailed as exc:
+            self._refused = str(exc)
+            if isinstance(exc, JobHalted):
+                self._signs.halt(str(exc))
         except CommandDied as exc:
             self._died = str(exc)
         except HudMcpError as exc:
@@ -203,8 +294,19 @@ class Attempt:
             frame = traceback.extract_tb(exc.__traceback__)[-1]
             self._error = f"{type(exc).__name__}: {exc} ({frame.filename}:{frame.lineno})"
 
+    def _time_out(self, agent: Agent) -> None:
+        """Note that its time is up: the agent's doing, unless its model's provider was silent."""
+        timeout_s, silence_s = self._bounds.timeout_s, agent.silence_s
+        if silence_s > _SILENT * timeout_s:
+            said = f"had not replied for {silence_s:.0f} s when --timeout ended the run"
+            self._refused = f"The model's provider {said}."
+        else:
+            self.conversation.stop(f"after {timeout_s:g} s (--timeout)")
+
     async def _work(self, agent: Agent) -> None:
-        task = self.planned.task
+        task, seed = self.planned.task, self.planned.seed
+        if seed is not None:
+            task = task.model_copy(update={"seed": seed})
         if not self._solver.is_remote:
             await self._solver.solve(agent, task)
             return
@@ -242,14 +344,18 @@ class Attempt:
                 continue
             if state in ("open", "starting"):
                 says_nothing = self._signs.note(self._died, steps=int(status.get("steps", 0)))
-                cause = Cause.OPERATOR if says_nothing else Cause.AGENT
+                by_operator = says_nothing or self._refused is not None
+                cause = Cause.OPERATOR if by_operator else Cause.AGENT
                 await self.conversation.cancel(reason=self._why_ended(), cause=cause)
                 self._unanswered = True
-            return
+            if not self.conversation.is_over:
+                return
         self._signs.note(None, steps=0)
 
     def _why_ended(self) -> str:
         """Why the agent's work ended without an answer."""
+        if self._refused is not None:
+            return self._refused
         if self.conversation.stopped is not None:
             return f"The agent was stopped {self.conversation.stopped}."
         if self._error is not None or self._died is not None:
@@ -258,31 +364,20 @@ class Attempt:
 
     async def _result(self, refused: str | None) -> Rollout:
         receipt = await self.conversation.find_receipt()
-        outcome = _class_of(receipt, begun=self.conversation.trajectory_id is not None)
+        done = Rollout.of(
+            self.planned, self.conversation.trajectory_id, receipt, error=refused,
+            agent_failed=False, began_s=self._began_s,
+        )  # fmt: skip
         by_agent = receipt is not None and receipt.is_by_agent
-        if (outcome is not NOT_BEGUN and outcome.counts is Counts.NOWHERE) or by_agent:
+        if (done.outcome is not NOT_BEGUN and done.outcome.counts is Counts.NOWHERE) or by_agent:
             self._error = None  # what the agent made of that is not its failure, or says less
         error: str | None = None
         if self.conversation.stopped is not None or self._error is not None or self._unanswered:
             error = self._why_ended()
             said = error.removesuffix(".").removeprefix("The ").removeprefix("agent was ")
             self._lines.append(said if said.startswith("agent") else f"agent {said}")
-        await self.keep_lines()
+        await self._keep_lines()
         recorded = receipt.error if receipt is not None else None
         if receipt is not None and recorded and receipt.said_cause:
             recorded = f"{receipt.said_cause}: {recorded}"
-        return Rollout(
-            planned=self.planned,
-            trajectory_id=self.conversation.trajectory_id,
-            outcome=outcome,
-            reward=receipt.reward if receipt is not None else None,
-            error=error or refused or recorded,
-            agent_failed=error is not None,
-            seconds=time.monotonic() - self._began_s,
-        )
-
-
-def _class_of(receipt: Receipt | None, *, begun: bool) -> OutcomeClass:
-    if receipt is not None:
-        return class_of(receipt.outcome, cause_of(receipt.outcome, receipt.cause), receipt.reward)
-    return UNFINISHED if begun else NOT_BEGUN
+        return replace(done, error=error or refused or recorded, agent_failed=error is not None)

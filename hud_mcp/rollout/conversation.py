@@ -6,14 +6,16 @@ the reply is read from it.
 """
 
 import secrets
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import anyio
 
+from hud_mcp.agents.agent import turns_meta
 from hud_mcp.core_tools import CANCEL_TASK, START_TASK, TASK_STATUS
 from hud_mcp.errors import HudMcpError, SessionResuming, WorldDied
 from hud_mcp.grade import Cause
+from hud_mcp.record.model_turn import ModelTurn
 from hud_mcp.record.trajectory import Receipt
 from hud_mcp.rollout.link import ConnectionLost, Reply
 from hud_mcp.rollout.server import RunServer, ServerLost
@@ -33,6 +35,8 @@ _SUSPECT = 2
 _DEATHS = 3
 """So often is a step made again in a row that found its world dead, and did nothing."""
 _PAUSE_S = 0.05
+_MOST_TURNS = 100
+"""Of an agent's model, in one call."""
 
 
 class AgentStopped(HudMcpError):
@@ -108,22 +112,29 @@ class Conversation:
             self.trajectory_id = reply.meta["hud-mcp/start"]["trajectory"]
         return reply
 
-    async def __call__(self, name: str, arguments: dict[str, Any]) -> Reply:
+    async def __call__(
+        self, name: str, arguments: dict[str, Any], *, meta: Mapping[str, Any] | None = None
+    ) -> Reply:
         """Call a tool, as an agent does: this session is the only one that the call may be about.
+
+        Args:
+            name: The tool's.
+            arguments: The call's.
+            meta: What goes with it beside that.
 
         Raises:
             AgentStopped: It would be a step too many. It was not performed.
             ServerLost: There is no server any more, or each one dies of this session.
         """
-        tool = CORE.get(name)
+        tool, sent = CORE.get(name), {**(meta or {}), **self._only}
         if tool is not None and tool.idempotent and not tool.is_step:
-            reply = await self._repeat(name, arguments, self._only)
+            reply = await self._repeat(name, arguments, sent)
             self.is_over |= reply.structured.get("state") == "ended"
             if not tool.read_only:  # an answer is a step of the record
                 self._steps = None
             return reply
         async with self._turn:
-            return await self._step(name, arguments)
+            return await self._step(name, arguments, sent)
 
     async def status(self) -> Reply:
         """Where the session stands.
@@ -132,6 +143,17 @@ class Conversation:
             ServerLost: There is no server any more.
         """
         return await self(TASK_STATUS, {"session": self.session})
+
+    async def report(self, turns: Sequence[ModelTurn]) -> None:
+        """Record what an agent has said of its model that no call took.
+
+        Raises:
+            ServerLost: There is no server any more.
+        """
+        for start in range(0, len(turns), _MOST_TURNS):
+            some = turns[start : start + _MOST_TURNS]
+            meta = {**turns_meta(some), **self._only}
+            await self._repeat(TASK_STATUS, {"session": self.session}, meta)
 
     async def cancel(self, *, reason: str | None = None, cause: Cause = Cause.AGENT) -> None:
         """End the session without a grade.
@@ -178,16 +200,16 @@ class Conversation:
                 return reply
             await anyio.sleep(_PAUSE_S)
 
-    async def _step(self, name: str, arguments: dict[str, Any]) -> Reply:
+    async def _step(self, name: str, arguments: dict[str, Any], meta: dict[str, Any]) -> Reply:
         before = await self.steps() if self._steps is None else self._steps
         if self._max_steps is not None and before >= self._max_steps:
-            raise self.stop(f"after {before} steps (--max-steps)")
+            raise self.stop(f"after {before} step{'s' * (before != 1)} (--max-steps)")
         self._steps = None  # until it is known to be done, and recorded
         losses = deaths = 0
         while True:
             try:
                 suspect = losses >= _SUSPECT
-                reply = await self._call(name, arguments, self._only, suspect=suspect)
+                reply = await self._call(name, arguments, meta, suspect=suspect)
                 if _found_dead(reply) and deaths < _DEATHS:  # it is back, and nothing was done
                     deaths += 1
                     before = await self.steps()

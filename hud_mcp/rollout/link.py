@@ -29,12 +29,14 @@ if TYPE_CHECKING:
 __all__ = [
     "Address",
     "ConnectionLost",
+    "CurrentLink",
     "Link",
     "Reply",
     "ServerCommand",
     "http_link",
     "stdio_link",
     "stopped_at_the_end",
+    "web_link",
 ]
 
 T = TypeVar("T")
@@ -77,7 +79,7 @@ class ServerCommand:
     def arguments(self) -> list[str]:
         """The arguments after the interpreter."""
         options = ["--taskset", str(self.taskset), "--store", self.store_url, "--job", self.job_id]
-        return ["-m", "hud_mcp", "serve", *self.sources, *options, *self.extra]
+        return ["-P", "-m", "hud_mcp", "serve", *self.sources, *options, *self.extra]
 
     def log_end(self, chars: int = 2000) -> str:
         """The end of its log, for an error."""
@@ -191,6 +193,28 @@ class Link:
         return ConnectionLost(f"The connection to the server broke: {exc}.")
 
 
+class CurrentLink:
+    """The link that there is now, of one server after the other.
+
+    Attributes:
+        link: It; None while there is none.
+    """
+
+    def __init__(self) -> None:
+        self.link: Link | None = None
+        self._changed = anyio.Event()
+
+    def change(self, link: Link | None) -> None:
+        """Have another one, or none; whoever waits for that looks again."""
+        self.link = link
+        self._changed.set()
+        self._changed = anyio.Event()
+
+    async def changed(self) -> None:
+        """Wait until `change` is called."""
+        await self._changed.wait()
+
+
 @asynccontextmanager
 async def stdio_link(command: ServerCommand) -> AsyncGenerator[Link]:
     """Start a server, connect over stdio, and stop it at the end.
@@ -235,22 +259,39 @@ async def http_link(command: ServerCommand, address: Address) -> AsyncGenerator[
         stdout = TextReceiveStream(_pipe(process))
         address.url = await _announced_url(stdout, command)
         address.port = int(address.url.rpartition(":")[2].partition("/")[0])
-        headers = {"Authorization": f"Bearer {address.token}"}
-        timeout = libraries.httpx2.Timeout(30, read=None)
-        async with (
-            libraries.httpx2.AsyncClient(headers=headers, timeout=timeout) as web,
-            AsyncExitStack() as stack,
-        ):
-            transport = libraries.streamable_http_client(address.url, http_client=web)
-            client = libraries.Client(transport, read_timeout_seconds=_START_S)
-            await _connect(stack, client, command)
-            link = Link(client, dies_with_connection=False)
+        async with web_link(address.url, address.token, command) as link:
             group.start_soon(_watch, process, link)
             group.start_soon(_drain, stdout)
             try:
                 yield link
             finally:
                 group.cancel_scope.cancel()
+
+
+@asynccontextmanager
+async def web_link(
+    url: str, token: str, command: ServerCommand | None = None
+) -> AsyncGenerator[Link]:
+    """Connect to a server that runs, over HTTP.
+
+    Args:
+        url: Where it answers.
+        token: The bearer token.
+        command: How it was started, where that is known: its log goes into the error.
+
+    Raises:
+        EnvironmentFailed: It does not answer.
+    """
+    headers = {"Authorization": f"Bearer {token}"}
+    timeout = libraries.httpx2.Timeout(30, read=None)
+    async with (
+        libraries.httpx2.AsyncClient(headers=headers, timeout=timeout) as web,
+        AsyncExitStack() as stack,
+    ):
+        transport = libraries.streamable_http_client(url, http_client=web)
+        client = libraries.Client(transport, read_timeout_seconds=_START_S)
+        await _connect(stack, client, command)
+        yield Link(client, dies_with_connection=False)
 
 
 @asynccontextmanager
@@ -301,12 +342,12 @@ def _pipe(process: "Process") -> "ByteReceiveStream":
     return process.stdout
 
 
-async def _connect(stack: AsyncExitStack, client: "Client", command: ServerCommand) -> None:
+async def _connect(stack: AsyncExitStack, client: "Client", command: ServerCommand | None) -> None:
     try:
         await stack.enter_async_context(client)
     except (libraries.MCPError, OSError, TimeoutError, ExceptionGroup) as exc:
         raise EnvironmentFailed(
-            f"The server did not start: {sole_cause(exc)}.\n{command.log_end()}"
+            f"The server did not start: {sole_cause(exc)}.\n{command.log_end() if command else ''}"
         ) from None
 
 

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pydantic import Field, ValidationError
 
 from hud_mcp.action import Value
+from hud_mcp.agents.model.options import ModelOptions
+from hud_mcp.agents.ready import is_ready
 from hud_mcp.analysis.tries import counting, is_infrastructure, plan
 from hud_mcp.errors import HudMcpError
 from hud_mcp.observation import DEFAULT_FORMAT, ImageFormat
@@ -22,6 +24,8 @@ from hud_mcp.task import Task
 
 __all__ = ["PlannedRun", "RunOptions", "derived_seed", "plan_runs"]
 
+_OPTIONS = "options"
+"""Where a job's metadata has them."""
 _SEED_BYTES = 4
 """As many as a session draws for itself; every random generator takes them."""
 
@@ -31,8 +35,19 @@ class RunOptions(Value):
 
     agent: str | None = Field(default=None, description="A built-in agent.")
     agent_command: str | None = Field(default=None, description="Or any command.")
-    sources: tuple[str, ...] = Field(description="Environments, by name or absolute path.")
-    folder: str = Field(description="Where the run began; commands run there.")
+    agent_python: str | None = Field(
+        default=None,
+        description="Or one in Python, with a process of its own: `path.py:name`, `module:name`.",
+    )
+    agent_object: str | None = Field(
+        default=None,
+        description="Or the name of an agent in Python that worked in its program's own process.",
+    )
+    model: ModelOptions | None = Field(default=None, description="Or a model.")
+    sources: tuple[str, ...] = Field(
+        default=(), description="Environments, by name or absolute path; none where they are found."
+    )
+    folder: str = Field(default="", description="Where the run began; commands run there.")
     timeout_s: float = Field(default=600.0, gt=0)
     max_steps: int | None = Field(default=None, ge=1)
     max_concurrent: int = Field(default=4, ge=1, description="Runs at once.")
@@ -44,6 +59,23 @@ class RunOptions(Value):
     protocol: str | None = Field(default=None, description="By whose protocol.")
     allow: tuple[str, ...] = Field(default=(), description="Local hosts that rows may open.")
 
+    @property
+    def is_remote(self) -> bool:
+        """Whether its agent is another process, which calls the server over HTTP by itself."""
+        if self.agent is not None:
+            return is_ready(self.agent)
+        return self.agent_command is not None or self.agent_python is not None
+
+    @staticmethod
+    def are_in(job: Job) -> bool:
+        """Whether a job's record says how it was run."""
+        return _OPTIONS in job.metadata
+
+    @property
+    def known_agent(self) -> str | None:
+        """The agent of which rows say what reward it gets; None for any other."""
+        return self.agent if self.agent in ("oracle", "nop") else None
+
     @classmethod
     def of(cls, job: Job) -> "RunOptions":
         """Read what a job was run with.
@@ -51,8 +83,13 @@ class RunOptions(Value):
         Raises:
             HudMcpError: Its record does not say.
         """
+        if job.trusts_agent and not cls.are_in(job):
+            raise HudMcpError(
+                f"Job {job.id} is resumed where its agent is: Taskset.run(agent, "
+                f"resume={job.id!r}), or run_job(…, resume={job.id!r})."
+            )
         try:
-            return cls.model_validate(job.metadata.get("options"))
+            return cls.model_validate(job.metadata.get(_OPTIONS))
         except ValidationError:
             raise HudMcpError(
                 f"Job {job.id} cannot be resumed: its record does not say how it was run. Only "

@@ -1,45 +1,111 @@
 """Many runs at once: each is tried until it says something of the agent, or has been enough.
 
+What one try is, whoever begins it says: on a server of the job's own, on the control channel, or in
+a live environment. `evaluate`, `Taskset.run` and `run_job` go through here, and so does `check`.
+
 A run that is cut short leaves no session without an end: what was under way is recorded as
 lost, with the reason, so that the job can be resumed and counts it for nobody.
 """
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
 
 import anyio
 
 from hud_mcp.contention import Contention
 from hud_mcp.errors import HudMcpError
-from hud_mcp.outcome import UNFINISHED, Outcome
-from hud_mcp.rollout.attempt import Attempt, Bounds, Rollout, Solver
+from hud_mcp.outcome import UNFINISHED
+from hud_mcp.rollout.attempt import Rollout
 from hud_mcp.rollout.plan import PlannedRun
-from hud_mcp.rollout.server import RunServer, ServerLost
+from hud_mcp.rollout.server import ServerLost
 from hud_mcp.rollout.signs import FirstSigns
-from hud_mcp.session.receipts import receipt_of_stored
-from hud_mcp.session.session_end import SessionEnd
-from hud_mcp.store import Store
+from hud_mcp.rollout.work import work_through
 
-__all__ = ["Runs", "end_as_lost"]
+__all__ = ["Begin", "Runs", "Try", "Watch"]
 
 logger = logging.getLogger(__name__)
 
 _FINISH_S = 5.0
 """How long answers that are being graded may take when the run is interrupted."""
+_SETTLE_S = 15.0
+"""How long the ends of runs that were cut off may take to be recorded."""
+
+
+class Try(Protocol):
+    """One try of a planned run, wherever that is."""
+
+    @property
+    def planned(self) -> PlannedRun:
+        """The run."""
+        ...
+
+    @property
+    def server_lost(self) -> str | None:
+        """Why there is no place any more where any run could be tried, or None."""
+        ...
+
+    async def run(self) -> Rollout:
+        """Let the agent work on the task, and end its session.
+
+        Raises:
+            ServerLost: It cannot be brought to its end; its record has none.
+
+        If this call is cancelled, its session has its end, or `finish_grading` and `give_up` are
+        called next.
+        """
+        ...
+
+    async def finish_grading(self) -> Rollout | None:
+        """Wait for the grade of an answer that was submitted; None where it has no end then."""
+        ...
+
+    async def give_up(self, reason: str) -> bool:
+        """Record that it is lost, where it has begun and has no end.
+
+        Returns:
+            Whether it has that end now.
+
+        Raises:
+            HudMcpError: That cannot be recorded, or a living server runs it.
+        """
+        ...
+
+    def lost(self, reason: str) -> Rollout:
+        """What became of it where it cannot be brought to its end."""
+        ...
+
+
+Begin = Callable[[PlannedRun, FirstSigns, Contention], Try]
+"""Makes a try of a run; what is known of the job's agent and of the machine is shared by all."""
+
+
+@dataclass(frozen=True)
+class Watch:
+    """Who is told how a job goes on.
+
+    Attributes:
+        on_start: A try begins.
+        on_end: A try has ended, and whether another one of the same run follows.
+        on_death: The server has died; a line for people.
+        on_note: Something else that people have to know; a line.
+    """
+
+    on_start: Callable[[PlannedRun], None] = lambda _run: None
+    on_end: Callable[[Rollout, bool], None] = lambda _done, _again: None
+    on_death: Callable[[str], None] = lambda _text: None
+    on_note: Callable[[str], None] = lambda _text: None
 
 
 class Runs:
     """Runs that an agent works on, several at once.
 
     Args:
-        solver: Who works on them.
-        store: Where the server records.
-        bounds: What the agent may use for each.
-        max_concurrent: How many at once.
+        begin: Makes each try.
+        max_concurrent: How many at once; None for all.
         retries: How often a run is tried again that failed for infrastructure.
-        job_id: The job whose plan each try is added to before it begins; None for none.
-        on_start: Called as a try begins.
-        on_end: Called as a try ends, and whether another one follows.
+        watch: Who is told.
 
     Attributes:
         lost: Why no other run can be begun, or None.
@@ -47,41 +113,30 @@ class Runs:
 
     def __init__(
         self,
-        solver: Solver,
-        store: Store,
+        begin: Begin,
         *,
-        bounds: Bounds,
-        max_concurrent: int,
+        max_concurrent: int | None,
         retries: int = 0,
-        job_id: str | None = None,
-        on_start: Callable[[PlannedRun], None] = lambda _run: None,
-        on_end: Callable[[Rollout, bool], None] = lambda _done, _again: None,
+        watch: Watch | None = None,
     ) -> None:
         self.lost: str | None = None
-        self._signs = FirstSigns()
-        self._contention = Contention()
-        self._solver = solver
-        self._store = store
-        self._bounds = bounds
+        self._begin = begin
         self._max_concurrent = max_concurrent
         self._retries = retries
-        self._job_id = job_id
-        self._on_start = on_start
-        self._on_end = on_end
-        self._under_way: set[Attempt] = set()
+        self._watch = watch or Watch()
+        self._signs = FirstSigns()
+        self._contention = Contention()
+        self._under_way: set[Try] = set()
 
-    async def run(self, planned: Sequence[PlannedRun], server: RunServer) -> None:
+    async def run(self, planned: Sequence[PlannedRun]) -> None:
         """Work on all of them. A failed one is data, not an exception.
 
         If this call is cancelled, answers that are being graded have a moment to get their
         grade; the rest stays under way, for `record_lost`.
         """
-        queue = iter(planned)
         self._contention.start()
         try:
-            async with anyio.create_task_group() as group:
-                for _ in range(min(self._max_concurrent, len(planned))):
-                    group.start_soon(self._work, queue, server)
+            await work_through(planned, self._work, max_concurrent=self._max_concurrent)
         finally:
             self._contention.stop()
 
@@ -90,103 +145,72 @@ class Runs:
 
         Returns:
             How many those are.
+
+        It is done in its time, also where this call is cancelled.
         """
         left = list(self._under_way)
         self._under_way.clear()
         lost = 0
-        for attempt in left:
-            conversation = attempt.conversation
-            try:
-                receipt = await conversation.find_receipt()  # which also finds its record
-                await attempt.keep_lines()
-                if receipt is None and conversation.trajectory_id is not None:
-                    lost += await end_as_lost(self._store, conversation.trajectory_id, reason)
-            except HudMcpError as exc:
-                logger.warning("%s: %s", attempt.planned.task.id, exc)
+        with anyio.move_on_after(_SETTLE_S, shield=True):
+            for one in left:
+                try:
+                    lost += await one.give_up(reason)
+                except HudMcpError as exc:
+                    logger.warning("%s: %s", one.planned.task.id, exc)
         return lost
 
-    async def _work(self, queue: Iterator[PlannedRun], server: RunServer) -> None:
-        for planned in queue:
-            if self.lost is not None:
-                return
-            for left in range(self._retries, -1, -1):
-                done = await self._try(planned, server)
-                if done is None:
-                    return
-                self.lost = self.lost or self._signs.verdict
-                again = left > 0 and done.is_tried_again and self.lost is None
-                self._on_end(done, again)
-                if not again:
-                    break
+    async def _work(self, planned: PlannedRun) -> bool:
+        """Try one run as often as it may be; whether another one can be begun."""
+        if self.lost is not None:
+            return False
+        for left in range(self._retries, -1, -1):
+            done = await self._try(planned)
+            if done is None:
+                return False
+            self.lost = self.lost or self._signs.verdict
+            again = left > 0 and done.is_tried_again and self.lost is None
+            self._watch.on_end(done, again)
+            if not again:
+                break
+        return True
 
-    async def _try(self, planned: PlannedRun, server: RunServer) -> Rollout | None:
+    async def _try(self, planned: PlannedRun) -> Rollout | None:
         """One try; None where there is no server any more."""
-        attempt = Attempt(
-            planned, solver=self._solver, server=server, store=self._store, bounds=self._bounds,
-            job_id=self._job_id, signs=self._signs, contention=self._contention,
-        )  # fmt: skip
-        self._on_start(planned)
-        self._under_way.add(attempt)
+        one = self._begin(planned, self._signs, self._contention)
+        self._watch.on_start(planned)
+        self._under_way.add(one)
         try:
-            done = await attempt.run()
+            done = await one.run()
         except ServerLost as exc:
-            return await self._lose(attempt, server, exc)
+            return await self._lose(one, exc)
         except anyio.get_cancelled_exc_class():
             with anyio.move_on_after(_FINISH_S, shield=True):
-                await self._finish(attempt)
+                await self._finish(one)
             raise
         if done.outcome is not UNFINISHED:
-            self._under_way.discard(attempt)
+            self._under_way.discard(one)
         return done
 
-    async def _lose(self, attempt: Attempt, server: RunServer, exc: ServerLost) -> Rollout | None:
+    async def _lose(self, one: Try, exc: ServerLost) -> Rollout | None:
         """Give one run up: alone, if servers go on without it; else with all the others."""
-        if server.lost is not None:
-            self.lost = server.lost
+        if one.server_lost is not None:
+            self.lost = one.server_lost
             return None
         try:
-            await attempt.conversation.find_receipt()
-            await attempt.keep_lines()
-            trajectory_id = attempt.conversation.trajectory_id
             # Now, while no server has it: the next one would resume it, and die of it too.
-            if trajectory_id is None or await end_as_lost(self._store, trajectory_id, str(exc)):
-                self._under_way.discard(attempt)
+            await one.give_up(str(exc))
+            self._under_way.discard(one)
         except HudMcpError as failure:
-            logger.warning("%s: %s", attempt.planned.task.id, failure)
-        return attempt.lost(str(exc))
+            logger.warning("%s: %s", one.planned.task.id, failure)
+        return one.lost(str(exc))
 
-    async def _finish(self, attempt: Attempt) -> None:
+    async def _finish(self, one: Try) -> None:
         """Wait a moment for the grade of an answer that was submitted before an interruption."""
         try:
-            done = await attempt.finish_grading()
+            done = await one.finish_grading()
         except HudMcpError as exc:
-            logger.debug("%s: %s", attempt.planned.task.id, exc)
+            logger.debug("%s: %s", one.planned.task.id, exc)
             return
         if done is not None:
-            self._under_way.discard(attempt)
-            self._on_end(done, False)
-
-
-async def end_as_lost(store: Store, trajectory_id: str, reason: str) -> bool:
-    """Record that a session cannot go on.
-
-    Args:
-        store: Where it is recorded.
-        trajectory_id: Its record's id.
-        reason: For the record.
-
-    Returns:
-        Whether it has an end now; not where a living server runs it.
-
-    Raises:
-        SourceNotFound: There is no such session.
-        StoreFailed: Nothing was written.
-    """
-    claimed = await store.claim_session(trajectory_id)
-    stored = await store.load_session(trajectory_id)
-    receipt = stored.trajectory.receipt
-    if not claimed or receipt is not None:
-        return receipt is not None
-    receipt = receipt_of_stored(stored, SessionEnd(Outcome.LOST, error=reason, told=reason))
-    await store.end_session(trajectory_id, receipt)
-    return True
+            self._under_way.discard(one)
+            self._watch.on_end(done, False)

@@ -150,7 +150,7 @@ class SubprocessRuntime:
             rows = Path(folder) / "tasks.jsonl"
             tasks.save(rows)
             command = [
-                sys.executable, "-m", "hud_mcp.channel", self._source, "--env",
+                sys.executable, "-P", "-m", "hud_mcp.channel", self._source, "--env",
                 tasks.environment_names[0], "--taskset", str(rows), "--store", _own_store(job).url,
                 "--job", job.id,
             ]  # fmt: skip

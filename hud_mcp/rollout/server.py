@@ -15,6 +15,7 @@ from anyio.abc import TaskStatus
 from hud_mcp.errors import EnvironmentFailed, HudMcpError, sole_cause
 from hud_mcp.rollout.link import (
     Address,
+    CurrentLink,
     Link,
     Reply,
     ServerCommand,
@@ -65,8 +66,7 @@ class RunServer:
         self.address = address
         self._open_link = open_link
         self._on_death = on_death
-        self._link: Link | None = None
-        self._changed = anyio.Event()
+        self._current = CurrentLink()
         self._answered = False
         self._in_vain = 0
         self._alone = anyio.Lock()
@@ -106,7 +106,7 @@ class RunServer:
             if not suspect and (not self._in_vain or self._answered):
                 return await self._call(link, name, arguments, meta)
             async with self._alone:
-                if link is self._link:
+                if link is self._current.link:
                     return await self._call(link, name, arguments, meta)
 
     async def ask(self, request: "Callable[[Client], Awaitable[T]]") -> T:
@@ -120,10 +120,10 @@ class RunServer:
         return await (await self._ready()).ask(request)
 
     async def _ready(self) -> Link:
-        while (link := self._link) is None:
+        while (link := self._current.link) is None:
             if self.lost is not None:
                 raise ServerLost(self.lost)
-            await self._changed.wait()
+            await self._current.changed()
         return link
 
     async def _call(
@@ -136,7 +136,7 @@ class RunServer:
     async def death_after(self, count: int) -> None:
         """Wait until more than so many servers have died."""
         while self.deaths <= count:
-            await self._changed.wait()
+            await self._current.changed()
 
     async def keep(self, *, task_status: TaskStatus[None]) -> None:
         """Start servers, one after the other, until this is cancelled or none can be had.
@@ -149,7 +149,7 @@ class RunServer:
             self._answered = False
             link, reason = await self._serve_one(task_status)
             self.deaths += 1
-            self._change(None)
+            self._current.change(None)
             waits = 0 if self._answered else waits + 1
             self._in_vain = 0 if self._answered else self._in_vain + (1 if link else 2)
             if self._in_vain >= _PATIENCE:
@@ -157,7 +157,7 @@ class RunServer:
                     f"The server died {self.deaths} times, and {waits} starts in a row answered "
                     f"nothing.{reason}"
                 )
-                self._change(None)
+                self._current.change(None)
                 return
             self._on_death("The server died; it is started again, and its tasks go on.")
             await anyio.sleep(_WAITS_S[min(waits, len(_WAITS_S) - 1)])
@@ -171,7 +171,7 @@ class RunServer:
         link: Link | None = None
         try:
             async with self._open_link() as link:
-                self._change(link)
+                self._current.change(link)
                 if self.deaths == 0:
                     task_status.started()
                 await link.died.wait()
@@ -182,11 +182,6 @@ class RunServer:
             logger.info("a server of the run ended: %s: %s", type(cause).__name__, cause)
             return link, f" {cause}" if isinstance(cause, EnvironmentFailed) else ""
         return link, ""
-
-    def _change(self, link: Link | None) -> None:
-        self._link = link
-        self._changed.set()
-        self._changed = anyio.Event()
 
 
 @asynccontextmanager

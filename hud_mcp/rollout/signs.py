@@ -20,6 +20,15 @@ class FirstSigns:
     def __init__(self) -> None:
         self.alive = False
         self._deaths: list[str] = []
+        self._halted: str | None = None
+
+    def halt(self, reason: str) -> None:
+        """Begin no other run, as it would end in the same way.
+
+        Args:
+            reason: Why, in a sentence or two.
+        """
+        self._halted = self._halted or f"The job was stopped. {reason}"
 
     def note(self, death: str | None, *, steps: int) -> bool:
         """Take note of a run that has come to its end.
@@ -41,6 +50,8 @@ class FirstSigns:
     @property
     def verdict(self) -> str | None:
         """Why no other run is begun; None as long as there is hope."""
+        if self._halted is not None:
+            return self._halted
         if self.alive or len(self._deaths) < _ENOUGH:
             return None
         return (

@@ -23,6 +23,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from hud_mcp.errors import EnvironmentFailed
+from hud_mcp.sandbox.container import container_advice
 from hud_mcp.sandbox.filter import seccomp_program
 from hud_mcp.sandbox.limits import SandboxLimits
 from hud_mcp.sandbox.outside import FOLDER
@@ -199,6 +200,9 @@ def find_bubblewrap() -> str:
 def explain(said: str) -> str:
     """What to tell of a sandbox that did not start, from what its command said."""
     last = said.strip().splitlines()[-1] if said.strip() else "it ended without a word"
+    advice = container_advice(said)
+    if advice is not None:  # it comes first: where there is little room, the end is cut off
+        return f"The sandbox did not start. {advice} It said: {last.partition(', likely')[0]}"
     return f"The sandbox did not start: {last} {_ADVICE}"
 
 

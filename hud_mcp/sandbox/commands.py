@@ -181,7 +181,7 @@ class Commands:
         """
         if process.code is not None or not self.alive:
             return
-        process.reason = process.reason or reason
+        process.give_reason(reason)
         with contextlib.suppress(EnvironmentFailed):
             await self.link.ask("kill", pid=process.pid, reason=reason)
             with anyio.move_on_after(_KILL_S):

@@ -71,6 +71,10 @@ class Files:
         self.most_bytes = most_bytes
         self.also: tuple[str, ...] = ()
 
+    def call_also(self, *names: str) -> None:
+        """Say by which more names paths may call the folder."""
+        self.also = names
+
     def relative(self, path: str) -> str:
         """A path as the inside looks it up.
 

@@ -68,11 +68,15 @@ class Process:
         await self._exited.wait()
         return self._code if self._code is not None else -9
 
+    def give_reason(self, reason: str | None) -> None:
+        """Say why it is ended from outside; the first reason stays."""
+        self.reason = self.reason or reason
+
     def exited(self, code: int, reason: str | None) -> None:
         """Note its end; the first one stands."""
         if not self._exited.is_set():
             self._code = code
-            self.reason = self.reason or reason
+            self.give_reason(reason)
             self._exited.set()
 
 

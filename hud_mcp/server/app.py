@@ -1,4 +1,4 @@
-"""The MCP server: its surface is complete and fixed when it is built.
+"""The MCP server: its surface is complete when it is built, and fixed but for `--reload`.
 
 It stands on the SDK's low-level server: its tools come from declarations, and what goes
 wrong in one must reach the model as text.
@@ -26,21 +26,27 @@ from hud_mcp.errors import (
     HudMcpError,
     SessionResuming,
     WorldDied,
+    clipped,
     sole_cause,
 )
 from hud_mcp.observation import DEFAULT_FORMAT, ImageFormat
+from hud_mcp.record.model_turn import MODEL
 from hud_mcp.server.call import Call
 from hud_mcp.server.instructions import instructions
+from hud_mcp.server.introduction import introduced
+from hud_mcp.server.list_changes import ListChanges, changing
 from hud_mcp.server.listing import listed_core_tools, listed_own_tools
 from hud_mcp.server.own_tools import own_tools
 from hud_mcp.server.prompts import Prompts
+from hud_mcp.server.reported import perform_reported
 from hud_mcp.server.resources import Resources
 from hud_mcp.server.results import error_result, structured_result
+from hud_mcp.server.subscriptions import Subscriptions
 from hud_mcp.server.tokens import caller_of_token
 from hud_mcp.server.tools import CORE, CoreTool
 from hud_mcp.server.tracing import trace_where_seen
 from hud_mcp.server.view import View
-from hud_mcp.session.caller import CREDENTIAL, ONLY
+from hud_mcp.session.caller import CREDENTIAL, LOCAL, ONLY
 from hud_mcp.session.operations import OPERATIONS, Operations
 from hud_mcp.session.receipts import digest, told_to
 from hud_mcp.session.registry import Sessions
@@ -51,6 +57,9 @@ __all__ = ["build_server"]
 logger = logging.getLogger(__name__)
 
 Context = ServerRequestContext[str, Any]
+
+_LASTING_MS = 60_000
+"""How long a client may take a list for what it is."""
 
 _INTRODUCTIONS = frozenset({"initialize", "server/discover"})
 """What a client asks first, of either era."""
@@ -75,18 +84,19 @@ def build_server(
         InvalidEnvironment: A tool of an environment's own has the name of a core tool.
     """
     surface = _Surface(sessions, image, operations, tools)
+    lasting_ms = 0 if sessions.reloads else _LASTING_MS
     server: Server[str] = Server(
         "hud-mcp",
         version=__version__,
         title="hud-mcp",
-        instructions="\n".join([instructions(surface.view), *sessions.notes()]),
+        instructions=surface.instructions,
         lifespan=_lifespan,
         # Private: an agent of one session and its principal are told different lists.
         cache_hints={
-            "tools/list": CacheHint(ttl_ms=60_000, scope="private"),
-            "prompts/list": CacheHint(ttl_ms=60_000, scope="private"),
-            "resources/list": CacheHint(ttl_ms=60_000, scope="private"),
-            "resources/templates/list": CacheHint(ttl_ms=60_000, scope="private"),
+            "tools/list": CacheHint(ttl_ms=lasting_ms, scope="private"),
+            "prompts/list": CacheHint(ttl_ms=lasting_ms, scope="private"),
+            "resources/list": CacheHint(ttl_ms=lasting_ms, scope="private"),
+            "resources/templates/list": CacheHint(ttl_ms=lasting_ms, scope="private"),
         },
         on_list_tools=surface.list_tools,
         on_call_tool=surface.call_tool,
@@ -95,6 +105,9 @@ def build_server(
         on_list_resources=surface.list_resources,
         on_list_resource_templates=surface.list_resource_templates,
         on_read_resource=surface.read_resource,
+        on_subscribe_resource=surface.subscribe,
+        on_unsubscribe_resource=surface.unsubscribe,
+        on_subscriptions_listen=surface.listen,
         on_completion=surface.complete,
     )
     trace_where_seen(server)
@@ -105,7 +118,7 @@ def build_server(
 @asynccontextmanager
 async def _lifespan(_server: Server[str]) -> AsyncGenerator[str]:
     """A name for the connection, where a lifespan is one: on stdio and in memory."""
-    yield f"local:{secrets.token_hex(8)}"
+    yield f"{LOCAL}{secrets.token_hex(8)}"
 
 
 def caller_of(ctx: Context) -> Caller:
@@ -145,12 +158,32 @@ class _Surface:
         self._sessions = sessions
         self._operations = operations
         self._image: ImageFormat = image
-        self._prompts = Prompts(sessions)
-        self._resources = Resources(sessions)
-        core = {tool.name: tool for tool in tools}
+        self._resources = Resources(sessions, image)
+        self._subscriptions = Subscriptions(sessions, self._resources)
+        self._lists = ListChanges(self._subscriptions)
+        self._core = {tool.name: tool for tool in tools}
+        self._declare()
+        sessions.changes.at_replacement(self._replace)
+
+    def _replace(self) -> None:
+        self._declare()
+        self._lists.tell()
+
+    def _declare(self) -> None:
+        """Make the surface of the environments that are served now.
+
+        Raises:
+            InvalidEnvironment: A tool has the name of a core tool; the surface is as it was.
+        """
+        core, sessions = self._core, self._sessions
         own = own_tools(sessions, taken=core)
-        self._tools = {**core, **own}
-        self._agent_tools = {name: t for name, t in core.items() if not t.begins} | own
+        self._prompts = Prompts(sessions)
+        self._resources.refresh()
+        self._begins = frozenset(name for name, tool in core.items() if tool.begins)
+        self._tools, self._agent_tools = (
+            {name: t for name, t in core.items() if t.is_for(one_session=one)} | own
+            for one in (False, True)
+        )
         environments = list(sessions.environments.values())
         self.view = View.of(environments)
         agents_view = View.of(environments, one_session=True)
@@ -163,20 +196,28 @@ class _Surface:
             )
             for view in (self.view, agents_view)
         )
+        self.instructions = "\n".join([instructions(self.view), *sessions.notes()])
         self._agents_instructions = instructions(agents_view)
 
     async def introduce(self, ctx: Context, call_next: CallNext) -> HandlerResult:
-        """What a connection begins with says, to an agent of one session, only what it can do."""
+        """What a connection begins with: to an agent of one session, only what it can do."""
         result = await call_next(ctx)
-        if ctx.method not in _INTRODUCTIONS or not caller_of(ctx).is_agent:
+        if ctx.method == "tools/list" and self._sessions.reloads:
+            self._lists.note(ctx, caller_of(ctx))
+        if ctx.method not in _INTRODUCTIONS:
             return result
-        told = _plain(result)
+        told: dict[str, Any] = introduced(_plain(result))
+        if self._sessions.reloads:
+            told = changing(told) | {"instructions": self.instructions}
+        if not caller_of(ctx).is_agent:
+            return told
         shown = {k: v for k, v in told["capabilities"].items() if k != "prompts"}
         return {**told, "capabilities": shown, "instructions": self._agents_instructions}
 
     async def list_tools(
-        self, ctx: Context, _params: types.PaginatedRequestParams | None
+        self, ctx: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
+        _refuse_cursor(params)
         return self._agents_listed if caller_of(ctx).is_agent else self._listed
 
     async def call_tool(self, ctx: Context, params: types.CallToolRequestParams) -> Any:
@@ -206,6 +247,8 @@ class _Surface:
                 image=self._image,
                 meta=meta,
             )
+            if MODEL in meta:
+                return await perform_reported(call, tool.run, begins=name in self._begins)
             return await tool.run(call)
         except HudMcpError as exc:
             # A program may go on, or call again, by itself.
@@ -231,8 +274,9 @@ class _Surface:
         return self._operations if self._operations.admits(meta.get(CREDENTIAL)) else None
 
     async def list_prompts(
-        self, ctx: Context, _params: types.PaginatedRequestParams | None
+        self, ctx: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListPromptsResult:
+        _refuse_cursor(params)
         if caller_of(ctx).is_agent:  # a prompt begins a session
             return types.ListPromptsResult(prompts=[])
         return types.ListPromptsResult(prompts=self._prompts.declared())
@@ -243,21 +287,34 @@ class _Surface:
         return await self._prompts.get(params.name, params.arguments or {}, caller_of(ctx))
 
     async def list_resources(
-        self, ctx: Context, _params: types.PaginatedRequestParams | None
+        self, ctx: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
+        _refuse_cursor(params)
         if caller_of(ctx).is_agent:  # manifests are of what can be begun
             return types.ListResourcesResult(resources=[])
         return types.ListResourcesResult(resources=self._resources.declared())
 
     async def list_resource_templates(
-        self, _ctx: Context, _params: types.PaginatedRequestParams | None
+        self, _ctx: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListResourceTemplatesResult:
+        _refuse_cursor(params)
         return types.ListResourceTemplatesResult(resource_templates=self._resources.templates())
 
     async def read_resource(
         self, ctx: Context, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
         return await self._resources.read(str(params.uri), caller_of(ctx))
+
+    async def subscribe(self, ctx: Context, params: types.SubscribeRequestParams) -> Any:
+        return await self._subscriptions.subscribe(ctx, str(params.uri), caller_of(ctx))
+
+    async def unsubscribe(self, ctx: Context, params: types.UnsubscribeRequestParams) -> Any:
+        return self._subscriptions.unsubscribe(str(params.uri), caller_of(ctx))
+
+    async def listen(
+        self, ctx: Context, params: types.SubscriptionsListenRequestParams
+    ) -> types.SubscriptionsListenResult:
+        return await self._subscriptions.listen(ctx, params, caller_of(ctx))
 
     async def complete(
         self, ctx: Context, params: types.CompleteRequestParams
@@ -287,6 +344,18 @@ async def _operate(
     except Exception:  # the boundary of a tool call
         logger.exception("%s failed", name)
         return error_result(f"{name} failed inside the server; its log says why.")
+
+
+def _refuse_cursor(params: types.PaginatedRequestParams | None) -> None:
+    """Refuse a cursor: every list is whole, and none was given out.
+
+    Raises:
+        MCPError: -32602 for any but an empty one.
+    """
+    cursor = None if params is None else params.cursor
+    if cursor:
+        text = f"Invalid cursor {clipped(cursor)}: this list has one page. Leave the cursor out."
+        raise MCPError(code=INVALID_PARAMS, message=text)
 
 
 def _plain(result: HandlerResult) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from typing import Any
 
 import orjson
 
+from hud_mcp.absent import is_empty
 from hud_mcp.errors import InvalidTask, LimitReached, clipped, did_you_mean
 from hud_mcp.server.schemas import object_schema
 
@@ -37,17 +38,20 @@ class Argument:
         may_be_empty: Whether `""` is a value of it, although it is optional.
         has_parser: Whether the tool reads it with a parser of its own, which takes other kinds.
         may_be_negative: Whether a number below 0 means something.
+        kind: The type by its name in JSON Schema; None where any is taken. The schema's, unless it
+            is given: an object may be shown as the text that it can be sent as.
     """
 
     schema: Mapping[str, Any] | None
     may_be_empty: bool = False
     has_parser: bool = False
     may_be_negative: bool = True
+    kind: str | None = None
 
-    @property
-    def kind(self) -> str | None:
-        """The type by its name in JSON Schema; None where any is taken."""
-        return None if self.schema is None else self.schema.get("type")
+    def __post_init__(self) -> None:
+        """Take the kind from the schema, where it is not given beside it."""
+        if self.kind is None and self.schema is not None:
+            object.__setattr__(self, "kind", self.schema.get("type"))
 
 
 class Arguments:
@@ -80,7 +84,8 @@ class Arguments:
         """Drop what is absent, and check the rest.
 
         Args:
-            given: What came. `null` and `""` count as absent for optional arguments.
+            given: What came. `null`, `""`, and an empty list or object where the argument is
+                none, count as absent for optional arguments.
             max_bytes: The largest size of all arguments as JSON.
 
         Raises:
@@ -111,10 +116,15 @@ class Arguments:
         return kept
 
     def _is_given(self, name: str, value: Any) -> bool:
+        if not is_empty(value):
+            return True
+        argument = self._arguments.get(name)
+        if value is None or argument is None:
+            return value not in (None, "")
         if value == "":
-            argument = self._arguments.get(name)
-            return argument is not None and argument.may_be_empty
-        return value is not None
+            return argument.may_be_empty
+        kinds = (None, "array" if isinstance(value, list) else "object")
+        return argument.kind in kinds
 
     def _problem(self, name: str, value: Any) -> str | None:
         argument = self._arguments.get(name)

@@ -4,6 +4,7 @@ import signal
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
+from anyio import lowlevel
 from mcp.server.auth.settings import AuthSettings
 from mcp.server.lowlevel.server import Server
 from mcp.server.transport_security import TransportSecuritySettings
@@ -16,7 +17,7 @@ from hud_mcp.serving.listening import is_loopback, listen, port_of, shown_host
 from hud_mcp.show.web.auth import PlainHosts
 from hud_mcp.show.web.listener import WebServer
 
-__all__ = ["PATH", "serve_http"]
+__all__ = ["PATH", "http_app", "serve_http"]
 
 PATH = "/mcp"
 
@@ -29,7 +30,7 @@ async def serve_http(
     tokens: Mapping[str, str] | None = None,
     allowed_hosts: tuple[str, ...] = (),
     announce: Callable[[str], None],
-    on_stop: Callable[[], Awaitable[None]],
+    on_stop: Callable[[signal.Signals | None], Awaitable[None]],
     max_body_bytes: int = 4 * 1024 * 1024,
     beside: Sequence[BaseRoute] = (),
 ) -> signal.Signals | None:
@@ -43,7 +44,8 @@ async def serve_http(
             principal, and sees no other's sessions. Required unless the host is loopback.
         allowed_hosts: More values of the Host header that are answered, with port or `:*`.
         announce: Called with the URL once requests are answered.
-        on_stop: Called at a signal, while what is under way can still be answered: ends it.
+        on_stop: Called with the signal that ends it, while what is under way can still be
+            answered: ends that.
         max_body_bytes: A larger request is refused (413) before it is parsed.
         beside: What else is served on the same port, and sees to its own safety.
 
@@ -60,19 +62,55 @@ async def serve_http(
         )
     listener = listen(host, port)
     bound = port_of(listener)
-    app = server.streamable_http_app(
-        streamable_http_path=PATH,
+    app = http_app(
+        server,
         host=host,
-        max_request_body_size=max_body_bytes,
-        transport_security=_security(host, bound, allowed_hosts),
-        **_authentication(tokens or {}, f"http://{shown_host(host)}:{bound}"),
+        port=bound,
+        tokens=tokens or {},
+        allowed_hosts=allowed_hosts,
+        max_body_bytes=max_body_bytes,
     )
     app.router.routes.extend(beside)
     url = f"http://{shown_host(host)}:{bound}{PATH}"
-    web = WebServer(PlainHosts(app), on_ready=lambda: announce(url), on_stop=on_stop, lifespan=True)
+    web = WebServer(
+        PlainHosts(app),
+        on_ready=lambda: announce(url),
+        on_stop=lambda: on_stop(web.signal),
+        lifespan=True,
+    )
     with listener:
+        # Whoever was told to stop by now never begins: uvicorn tells of a start that is cut short.
+        await lowlevel.checkpoint()
         await web.serve(sockets=[listener])
     return web.signal
+
+
+def http_app(
+    server: Server[Any],
+    *,
+    host: str,
+    port: int,
+    tokens: Mapping[str, str],
+    allowed_hosts: tuple[str, ...] = (),
+    max_body_bytes: int,
+) -> Any:
+    """What answers requests for a server, whatever it listens on.
+
+    Args:
+        server: What is served.
+        host: What clients call it.
+        port: The port that they name.
+        tokens: As for `serve_http`, and so are the others.
+        allowed_hosts: More values of the Host header that are answered.
+        max_body_bytes: A larger request is refused.
+    """
+    return server.streamable_http_app(
+        streamable_http_path=PATH,
+        host=host,
+        max_request_body_size=max_body_bytes,
+        transport_security=_security(host, port, allowed_hosts),
+        **_authentication(tokens, f"http://{shown_host(host)}:{port}"),
+    )
 
 
 def _authentication(tokens: Mapping[str, str], url: str) -> dict[str, Any]:

@@ -32,9 +32,15 @@ there are, and what they take.
 """
 
 
+_TOOLS = """\
+3. Work with the environment's own tools: {tools}.
+"""
+
+
 def instructions(view: View) -> str:
     """The way from the list of tasks to the grade, in less than 2,000 characters."""
-    acting = _REFS if view.points else _CUSTOM if "custom" in view.types else ""
+    own = _TOOLS.replace("{tools}", ", ".join(view.tools)) if view.tools else ""
+    acting = _REFS if view.points else _CUSTOM if "custom" in view.types else own
     beginning = _ONE_SESSION if view.one_session else _ANY_SESSION
     text = _INSTRUCTIONS.replace("{beginning}", beginning).replace("{acting}", acting)
     text = text.replace("{picture}", " and picture" if view.screen else "")

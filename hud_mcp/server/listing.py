@@ -1,6 +1,6 @@
 """Lists of tools, as clients of one kind see them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import mcp_types as types
@@ -21,12 +21,13 @@ def listed_core_tools(view: View, tools: Iterable[CoreTool] = CORE.values()) -> 
             tool.describe(view),
             tool.schema(view),
             read_only=tool.read_only,
-            destructive=tool.destructive,
+            destructive=tool.is_destructive(view),
             idempotent=tool.idempotent,
-            open_world=tool.open_world,
+            open_world=tool.is_open_world(view),
+            returns=tool.returns,
         )
         for tool in tools
-        if not (tool.begins and view.one_session)
+        if tool.is_shown(view)
     ]
 
 
@@ -39,9 +40,9 @@ def listed_own_tools(view: View, tools: Iterable[OwnTool]) -> list[types.Tool]:
             own.description,
             own.schema(view.session),
             read_only=own.tool.read_only,
-            destructive=not own.tool.read_only,
+            destructive=own.is_destructive,
             idempotent=own.tool.read_only,
-            open_world=False,
+            open_world=own.is_open_world,
         )
         for own in tools
     ]
@@ -57,12 +58,14 @@ def _listed(
     destructive: bool,
     idempotent: bool,
     open_world: bool,
+    returns: Mapping[str, Any] | None = None,
 ) -> types.Tool:
     return types.Tool(
         name=name,
         title=title,
         description=description,
         input_schema=schema,
+        output_schema=None if returns is None else dict(returns),
         annotations=types.ToolAnnotations(
             title=title,
             read_only_hint=read_only,

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from hud_mcp.absent import drop_absent
 from hud_mcp.environment import Environment
 from hud_mcp.errors import InvalidEnvironment, InvalidTask, LimitReached
 from hud_mcp.server.call import Call
@@ -36,13 +37,26 @@ class OwnTool:
         told = self.tool.description or f"{self.tool.name}: a tool of the environment's own."
         return told[:_MOST_CHARS]
 
+    @property
+    def is_destructive(self) -> bool:
+        """Whether it may undo something: what changes nothing does not."""
+        return not self.tool.read_only
+
+    @property
+    def is_open_world(self) -> bool:
+        """Whether it may reach what lies outside of the server: as its author or its world says."""
+        tool = self.tool
+        if tool.open_world is not None:
+            return tool.open_world
+        return self._environment.world.open_world or not tool.replayable
+
     def schema(self, session: Mapping[str, Any]) -> dict[str, Any]:
         """The input schema: the author's arguments, and `session` with the schema given."""
         schema = self.tool.arguments.schema
         return {**schema, "properties": {**schema["properties"], "session": session}}
 
     def parse(self, given: Mapping[str, Any], *, max_bytes: int) -> dict[str, Any]:
-        """Drop what is absent; the tool itself reads the rest.
+        """Drop what counts as absent; the tool itself reads the rest.
 
         Raises:
             InvalidTask: The session is no text.
@@ -50,21 +64,25 @@ class OwnTool:
         """
         if len(str(given)) > max_bytes:
             raise LimitReached(f"{self.name}: the arguments are larger than {max_bytes} bytes.")
-        required = self.tool.arguments.required
-        kept = {k: v for k, v in given.items() if v is not None or k in required}
-        session = kept.get("session")
+        session = given.get("session")
         if session is not None and not isinstance(session, str):
             raise InvalidTask(f"{self.name}: 'session' must be a string.")
+        taken = self.tool.arguments.schema
+        known = {k: v for k, v in given.items() if v is not None or k in taken["properties"]}
+        kept = drop_absent(known, taken)
+        if not session:
+            kept.pop("session", None)
         return kept
 
     async def run(self, call: Call) -> dict[str, Any]:
         """Perform a call of it."""
         session = await call.session()
-        tool = self.tool
-        if session.environment is not self._environment:
+        # A session goes on in the version of its environment that it began with.
+        tool = session.environment.tools.get(self.tool.name)
+        if tool is None or session.environment.name != self._environment.name:
             raise InvalidTask(
-                f"{tool.name} belongs to environment {self._environment.name!r}; this session is "
-                f"in {session.environment.name!r}."
+                f"{self.tool.name} belongs to environment {self._environment.name!r}; this session "
+                f"is in {session.environment.name!r}."
             )
         arguments = {k: v for k, v in call.arguments.items() if k != "session"}
         with call.heartbeat(tool.name):

@@ -18,16 +18,18 @@ from mcp_types import INVALID_PARAMS
 
 from hud_mcp.errors import HudMcpError
 from hud_mcp.loading import libraries
+from hud_mcp.observation import DEFAULT_FORMAT, ImageFormat
 from hud_mcp.record.trajectory import Receipt
 from hud_mcp.server.names import safe_names
 from hud_mcp.server.results import trajectory_view
 from hud_mcp.session.registry import Sessions
 from hud_mcp.session.session import Caller, Session
 
-__all__ = ["Resources"]
+__all__ = ["Resources", "missing", "session_of"]
 
 _SESSION = re.compile(r"hud://sessions/([^/]+)/(trajectory|screenshot)")
 _FILE = re.compile(r"hud://sessions/([^/]+)/files/([^/]+)")
+_OURS = "hud://"
 _ENVIRONMENT = re.compile(r"hud://environments/([^/]+)")
 
 
@@ -36,12 +38,18 @@ class Resources:
 
     Args:
         sessions: The registry.
+        image: The format of pictures; one that would be too large as PNG is a JPEG.
     """
 
-    def __init__(self, sessions: Sessions) -> None:
+    def __init__(self, sessions: Sessions, image: ImageFormat = DEFAULT_FORMAT) -> None:
         self._sessions = sessions
-        safe = safe_names(sessions.environments)
-        self._environments = {safe[name]: e for name, e in sessions.environments.items()}
+        self._image = image
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Have the environments that are served now."""
+        safe = safe_names(self._sessions.environments)
+        self._environments = {safe[name]: e for name, e in self._sessions.environments.items()}
 
     def declared(self) -> list[types.Resource]:
         """The environments' manifests; sessions are templates, for their ids are secrets."""
@@ -69,6 +77,7 @@ class Resources:
                 uri_template="hud://sessions/{session}/screenshot",
                 name="screenshot",
                 title="A session's latest screenshot",
+                mime_type=f"image/{self._image}",
             ),
             types.ResourceTemplate(
                 uri_template="hud://sessions/{session}/files/{name}",
@@ -96,11 +105,31 @@ class Resources:
             content = await self._file(uri, found[1], unquote(found[2]), caller)
             if content is not None:
                 return content
-        raise _missing(uri)
+        raise missing(uri)
 
     def complete(self, typed: str, caller: Caller) -> list[str]:
         """The caller's own session ids that begin with what was typed."""
         return [s.id for s in self._sessions.living_of(caller) if s.id.startswith(typed)]
+
+    async def key_of(self, uri: str, caller: Caller) -> str | None:
+        """The digest of the id of the session that a resource of a caller's is of.
+
+        None where it is of no session, or where its address is of another kind than ours.
+
+        Raises:
+            MCPError: -32602 with the URI where the caller has no such resource.
+            StoreFailed: The store cannot be read.
+        """
+        if not uri.startswith(_OURS):
+            return None
+        if not caller.is_agent and (found := _ENVIRONMENT.fullmatch(uri)):
+            if found[1] in self._environments:
+                return None
+        elif found := _SESSION.fullmatch(uri) or _FILE.fullmatch(uri):
+            key = await self._sessions.key_of(found[1], caller)
+            if key is not None:
+                return key
+        raise missing(uri)
 
     async def _of_session(
         self, uri: str, session_id: str, what: str, caller: Caller
@@ -160,5 +189,12 @@ def _json(uri: str, value: dict[str, Any]) -> types.ReadResourceResult:
     return types.ReadResourceResult(contents=[content])
 
 
-def _missing(uri: str) -> Exception:
+def session_of(uri: str) -> tuple[str, str] | None:
+    """The session's id in an address, and what of it is meant; None for another resource."""
+    found = _SESSION.fullmatch(uri)
+    return None if found is None else (found[1], found[2])
+
+
+def missing(uri: str) -> MCPError:
+    """What whoever asks for a resource is told that has none such."""
     return MCPError(code=INVALID_PARAMS, message=f"Resource not found: {uri}", data={"uri": uri})

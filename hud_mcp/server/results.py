@@ -10,7 +10,7 @@ from typing import Any, Protocol, cast
 from pydantic_core import to_jsonable_python
 
 from hud_mcp.grade import Outcome, SubScore, cause_of
-from hud_mcp.observation import Screenshot
+from hud_mcp.observation import ImageFormat, Screenshot
 from hud_mcp.record.trajectory import Receipt, Trajectory
 from hud_mcp.session.receipts import NEXT, ended_text
 from hud_mcp.session.session import Session, Stepped
@@ -50,12 +50,22 @@ def structured_result(
     return {**result, "_meta": meta} if meta else result
 
 
-def image_result(shot: Screenshot, session: Session) -> dict[str, Any]:
-    """A picture and its size. No structured content: hosts then hide the picture."""
+def image_result(shot: Screenshot, session: Session, *, asked: ImageFormat) -> dict[str, Any]:
+    """A picture and its size. No structured content: hosts then hide the picture.
+
+    Args:
+        shot: The picture.
+        session: Whose it is.
+        asked: The format that was asked for, which one that would be too large does not have.
+    """
     size = f"{shot.width_px} x {shot.height_px} px"
+    other = ""
+    if shot.mime_type != f"image/{asked}":
+        why = ": as PNG it would be too large" if asked == "png" else ""
+        other = f", as {shot.mime_type.removeprefix('image/').upper()}{why}"
     return {
         **_COMPLETE,
-        "content": [{"type": "text", "text": f"Screenshot, {size}."}, _image(shot)],
+        "content": [{"type": "text", "text": f"Screenshot, {size}{other}."}, _image(shot)],
         "_meta": {
             "hud-mcp/screenshot": {"session": session.id, "steps": session.steps, **_size(shot)}
         },

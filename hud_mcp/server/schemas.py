@@ -5,15 +5,18 @@ of an object, so every property but the necessary is optional.
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 from hud_mcp.action import ACTION_TYPES, MAX_WAIT_MS
 
 __all__ = [
     "ACTION",
+    "either_field",
     "list_schema",
     "number_schema",
     "object_schema",
+    "open_schema",
+    "plain_field",
     "string_schema",
 ]
 
@@ -26,6 +29,11 @@ def object_schema(properties: Mapping[str, Any], *required: str) -> dict[str, An
         "additionalProperties": False,
     }
     return {**schema, "required": list(required)} if required else schema
+
+
+def open_schema(properties: Mapping[str, Any], *required: str) -> dict[str, Any]:
+    """An object with these properties and perhaps others: what a tool returns."""
+    return {"type": "object", "properties": dict(properties), "required": list(required)}
 
 
 def number_schema(description: str) -> dict[str, Any]:
@@ -42,6 +50,61 @@ def list_schema(items: Mapping[str, Any], description: str) -> dict[str, Any]:
     """A list of one kind of item."""
     return {"type": "array", "items": items, "description": description}
 
+
+_PLAIN = ("type", "enum", "minimum", "maximum", "items", "properties", "required")
+
+
+def plain_field(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """A field's schema without what some model APIs reject; one that has more is a JSON text.
+
+    Its description is left out: whoever shows the field writes one.
+    """
+    choices = [each for each in schema.get("anyOf", ()) if each.get("type") != "null"]
+    one = choices[0] if len(choices) == 1 else schema
+    kind = one.get("type")
+    if "anyOf" in one or "oneOf" in one or not isinstance(kind, str) or "const" in one:
+        return {"type": "string"}
+    kept = {name: one[name] for name in _PLAIN if name in one}
+    if kind == "array":
+        items = one.get("items")
+        if not isinstance(items, Mapping) or "type" not in items:
+            return {"type": "string"}
+        return {**kept, "items": plain_field(cast("Mapping[str, Any]", items))}
+    if kind != "object":
+        return kept
+    fields: Mapping[str, Any] = one.get("properties", {})
+    if not fields:
+        return {"type": "string"}
+    kept["properties"] = {
+        name: {**plain_field(each), "description": each.get("description", name)}
+        for name, each in fields.items()
+    }
+    return {**kept, "additionalProperties": False}
+
+
+def either_field(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    """A field that two things take: what both take of it, or a text where they differ in kind."""
+    said = [str(each.get("description", "")) for each in (one, other)]
+    described = {"description": " ".join(dict.fromkeys(filter(None, said)))[:_MOST_CHARS]}
+    kinds = [{k: v for k, v in each.items() if k != "description"} for each in (one, other)]
+    if kinds[0] == kinds[1]:
+        return {**kinds[0], **described}
+    types = {each.get("type") for each in kinds}
+    if types <= {"integer", "number"}:
+        return {"type": "number" if len(types) > 1 else types.pop(), **described}
+    items = {str(each.get("items", {}).get("type")) for each in kinds}
+    if types == {"array"} and len(items) == 1 and items <= _SCALARS:
+        return {"type": "array", "items": {"type": items.pop()}, **described}
+    if types == {"boolean"}:
+        return {"type": "boolean", **described}
+    if types != {"string"}:
+        described["description"] = f"{described['description']} As JSON text."[-_MOST_CHARS:]
+    return {"type": "string", **described}
+
+
+_MOST_CHARS = 1000
+"""Of one description; hosts take little more."""
+_SCALARS = frozenset({"string", "integer", "number", "boolean"})
 
 _POINT = object_schema({"x": {"type": "number"}, "y": {"type": "number"}}, "x", "y")
 

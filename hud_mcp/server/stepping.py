@@ -1,22 +1,26 @@
 """One step of a session, as the tools `step` and `act` take it."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from hud_mcp.action import Action, ResponseAction
+from hud_mcp.absent import drop_absent, read_texts
+from hud_mcp.action import Action, CustomAction, ResponseAction
 from hud_mcp.environment import Environment
 from hud_mcp.errors import SessionEnded
 from hud_mcp.grade import Outcome
+from hud_mcp.observation import Look
 from hud_mcp.record.trajectory import Receipt
 from hud_mcp.server.arguments import Argument
 from hud_mcp.server.call import VALUES, Call, one_of
 from hud_mcp.server.results import receipt_text, step_result
 from hud_mcp.server.schemas import string_schema
 from hud_mcp.server.texts import graded_text
+from hud_mcp.session.caller import LOOK
 from hud_mcp.session.receipts import ended_text
 from hud_mcp.session.repeats import RepeatedStep
 
-__all__ = ["AFTER_STEP", "OBSERVE", "take_step"]
+__all__ = ["AFTER_STEP", "OBSERVE", "as_taken", "take_step"]
 
 OBSERVE = Argument(
     string_schema(
@@ -55,12 +59,13 @@ async def take_step(
     changes = one_of(call.arguments, "observe", ("full", "changes"), "full") == "changes"
     if isinstance(session, Receipt):
         return await _repeat_ended(call, session, kind, actions, image=image, changes=changes)
+    actions = as_taken(actions, session.environment, call.sessions.environments.values())
     shows = _shows(call, session.environment, image=image)
     after_step = call.arguments.get("after_step")
     with call.heartbeat("acting"):
         stepped = await session.step(
             actions,
-            call.look(image=shows, changes=changes),
+            _look(call, shows=shows, changes=changes),
             kind=kind,
             deliver_image=shows,
             after_step=after_step,
@@ -101,8 +106,9 @@ async def _repeat_ended(
     environment = call.sessions.environments.get(receipt.environment)
     if after_step is None or environment is None:
         raise SessionEnded(ended_text(receipt))
+    actions = as_taken(actions, environment, call.sessions.environments.values())
     shows = _shows(call, environment, image=image)
-    asked = RepeatedStep(kind, actions, call.look(image=shows, changes=changes), shows)
+    asked = RepeatedStep(kind, actions, _look(call, shows=shows, changes=changes), shows)
     policy = receipt.reward_policy
     stepped = await asked.recall(
         call.sessions.store, receipt.trajectory, after_step, rewards_shown=policy == "per_step"
@@ -115,6 +121,39 @@ async def _repeat_ended(
     return step_result(stepped, session, tail=tail)
 
 
+def as_taken(
+    actions: tuple[Action, ...], environment: Environment, served: Iterable[Environment] = ()
+) -> tuple[Action, ...]:
+    """The actions without the arguments of other ones, which frameworks fill in.
+
+    Args:
+        actions: What came.
+        environment: Whose world takes them.
+        served: All whose custom actions are shown beside its own.
+    """
+    known = environment.world.custom_actions
+    if not known or not any(isinstance(action, CustomAction) for action in actions):
+        return actions
+    schemas = [s for e in (environment, *served) for s in e.world.custom_actions.values()]
+    every = frozenset[str]().union(*(each.get("properties", {}) for each in schemas))
+
+    def taken(action: Action) -> Action:
+        if not isinstance(action, CustomAction) or not action.args or action.action not in known:
+            return action
+        args = drop_absent(action.args, known[action.action], others=every)
+        args = read_texts(args, known[action.action])
+        return action if args == action.args else action.model_copy(update={"args": args})
+
+    return tuple(taken(action) for action in actions)
+
+
 def _shows(call: Call, environment: Environment, *, image: bool) -> bool:
     """Whether a step's reply has a picture."""
-    return image and environment.world.has_screen and not call.meta.get(VALUES)
+    wanted = image and not call.meta.get(VALUES) and call.meta.get(LOOK) != "text"
+    return wanted and environment.world.has_screen
+
+
+def _look(call: Call, *, shows: bool, changes: bool) -> Look:
+    """What a step observes; the text is left out where the picture alone is wanted."""
+    alone = shows and call.meta.get(LOOK) == "image"
+    return call.look(image=shows, text=not alone, changes=changes)

@@ -9,7 +9,7 @@ from hud_mcp.server.results import receipt_text
 from hud_mcp.session.registry import Sessions
 from hud_mcp.session.session import Session
 
-__all__ = ["answer_schema", "begun_text", "graded_text", "live_address"]
+__all__ = ["answer_schema", "begun_text", "graded_text", "live_address", "screen_size"]
 
 _SCHEMA_CHARS = 4000
 """Of an answer's schema in a text; programs find it whole beside the text."""
@@ -17,27 +17,38 @@ _SCHEMA_CHARS = 4000
 
 def begun_text(session: Session) -> str:
     """What to do with a session that has begun."""
-    acts = bool(session.environment.world.actions - {"wait"})
-    how = (
-        "Look with step, act with step or act, and finish with response."
-        if acts
-        else "Answer with response."
-    )
+    world = session.environment.world
+    acts = bool(world.actions - ({"wait", "custom"} if world.tools_suffice else {"wait"}))
     tools = ", ".join(session.environment.tools)
     also = f" Its own tools: {tools}." if tools else ""
+    if acts:
+        how = "Look with step, act with step or act, and finish with response."
+    elif world.tools_suffice:
+        how, also = f"Work with its tools, {tools}, and finish with response.", ""
+    else:
+        how = "Answer with response."
     typed = ""
     if schema := answer_schema(session):
         shown = orjson.dumps(schema["answer_schema"]).decode()
         if len(shown) > _SCHEMA_CHARS:
             shown = f"{shown[:_SCHEMA_CHARS]}… (answer_schema has it whole)"
         typed = f" The answer is JSON of this schema: {shown}"
-    return f'[session: {session.id}] {how} Pass session="{session.id}" to every call.{also}{typed}'
+    size = session.screen_size
+    screen = "" if size is None else f" The screen is {size[0]} x {size[1]} pixels."
+    passed = f'Pass session="{session.id}" to every call.'
+    return f"[session: {session.id}] {how} {passed}{also}{screen}{typed}"
 
 
 def answer_schema(session: Session) -> dict[str, Any]:
     """What the answer must be, where its template says so; any text is a text."""
     schema = session.template.returns_schema
     return {} if schema is None or schema.get("type") == "string" else {"answer_schema": schema}
+
+
+def screen_size(session: Session) -> dict[str, Any]:
+    """How large the pictures of a session are, where it has a screen whose size is known."""
+    size = session.screen_size
+    return {} if size is None else {"screen": {"width": size[0], "height": size[1]}}
 
 
 def live_address(sessions: Sessions, session: Session) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from mcp.server.auth.provider import AccessToken
 
-from hud_mcp.session.caller import OPERATOR, Caller
+from hud_mcp.session.caller import OPERATOR, Caller, digest_token
 from hud_mcp.session.credential import read_session_token
 
 __all__ = ["Tokens", "caller_of_token"]
@@ -19,7 +19,8 @@ def caller_of_token(token: AccessToken | None) -> Caller:
     if token is None:
         return Caller()
     named = next((s.removeprefix(_SESSION) for s in token.scopes if s.startswith(_SESSION)), None)
-    return Caller(principal=token.client_id, session=named)
+    kept = digest_token(token.token) if named is None else None
+    return Caller(principal=token.client_id, session=named, token_digest=kept)
 
 
 class Tokens:

@@ -6,7 +6,8 @@ from typing import Any
 
 from hud_mcp.action import ACTION_TYPES, flat_fields, flat_schemas
 from hud_mcp.environment import Environment
-from hud_mcp.server.schemas import ACTION, object_schema, string_schema
+from hud_mcp.server.schemas import ACTION, either_field, object_schema, string_schema
+from hud_mcp.world import WorldSpec
 
 __all__ = ["View"]
 
@@ -22,6 +23,10 @@ class View:
         one_session: Whether it is for an agent that has one session, and begins none.
         types: The actions that the worlds take, by type.
         screen: Whether a world has a screen.
+        tools: The names of tools that do all that `custom` does in some world.
+        destructive: Whether an action may undo something.
+        open_world: Whether an action may reach what lies outside of the server.
+        environments: What is served.
         custom: The worlds' own actions with their schemas; None where they are not known.
     """
 
@@ -29,20 +34,32 @@ class View:
     types: tuple[str, ...]
     screen: bool
     custom: Mapping[str, Any] | None
+    tools: tuple[str, ...] = ()
+    destructive: bool = True
+    open_world: bool = True
+    environments: tuple[Environment, ...] = ()
 
     @classmethod
     def of(cls, environments: Iterable[Environment] = (), *, one_session: bool = False) -> "View":
         """The view of these environments; of everything, where there are none."""
-        worlds = [environment.world for environment in environments]
-        taken = frozenset[str]().union(*(world.actions for world in worlds)) | {"response"}
-        own: list[Mapping[str, Any]] = [
-            world.custom_actions for world in worlds if "custom" in world.actions
-        ]
+        served = tuple(environments)
+        worlds = [environment.world for environment in served]
+        screen = not worlds or any(world.has_screen for world in worlds)
+        taken = frozenset[str]().union(*map(_shown_actions, worlds)) | {"response"}
+        own = [world.custom_actions for world in worlds if "custom" in _shown_actions(world)]
         return cls(
             one_session=one_session,
-            types=tuple(kind for kind in ACTION_TYPES if not worlds or kind in taken),
-            screen=not worlds or any(world.has_screen for world in worlds),
+            types=tuple(
+                kind
+                for kind in ACTION_TYPES
+                if not worlds or (kind in taken and (screen or kind != "screenshot"))
+            ),
+            screen=screen,
             custom=_merged(own) if own and all(own) else None,
+            tools=tuple({t.name: None for w in worlds if w.tools_suffice for t in w.tools}),
+            destructive=not worlds or any(world.is_destructive for world in worlds),
+            open_world=not worlds or any(world.open_world for world in worlds),
+            environments=served,
         )
 
     @property
@@ -70,18 +87,43 @@ class View:
         if "type" not in self.types:
             fields["text"] = string_schema("response: the final answer.")
         if "custom" in self.types and self.custom is not None:
+            del fields["args"]
             fields |= _custom_fields(self.custom)
+        elif "args" in fields and self.environments:  # an object without fields is refused by some
+            fields["args"] = string_schema(f"{ACTION['args']['description']} As JSON text.")
         return fields
 
 
-def _merged(own: list[Mapping[str, Any]]) -> dict[str, Any] | None:
-    """The custom actions of several worlds; None where two differ in one of the same name."""
+def _shown_actions(world: WorldSpec) -> frozenset[str]:
+    """The types of actions that a world takes, without what its tools do as well."""
+    return world.actions - {"custom"} if world.tools_suffice else world.actions
+
+
+def _merged(own: list[Mapping[str, Any]]) -> dict[str, Any]:
+    """The custom actions of several worlds; one that two worlds declare takes what either does."""
     merged: dict[str, Any] = {}
     for actions in own:
         for name, schema in actions.items():
-            if merged.setdefault(name, schema) != schema:
-                return None
+            merged[name] = _joined(merged[name], schema) if name in merged else schema
     return merged
+
+
+def _joined(one: Mapping[str, Any], other: Mapping[str, Any]) -> Mapping[str, Any]:
+    if one == other:
+        return one
+    fields: dict[str, Any] = dict(one.get("properties", {}))
+    for name, schema in other.get("properties", {}).items():
+        fields[name] = either_field(fields[name], schema) if name in fields else schema
+    return {**one, "properties": fields}
+
+
+def _fillable(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """A field's schema for clients that have to send all of it: with nothing in it, it is absent.
+
+    Some model APIs reject `minLength`, and none lets a list be empty that has `minItems`.
+    """
+    least = ("minLength",) if "maxItems" in schema else ("minLength", "minItems")
+    return {name: each for name, each in schema.items() if name not in least}
 
 
 def _custom_fields(custom: Mapping[str, Any]) -> dict[str, Any]:
@@ -90,19 +132,14 @@ def _custom_fields(custom: Mapping[str, Any]) -> dict[str, Any]:
     taken: dict[str, Any] = {}
     for name, schema in custom.items():
         for field, what in schema.get("properties", {}).items():
-            named = what if len(custom) == 1 else {**what, "description": _of(name, what)}
-            if field in taken and len(custom) > 1:
-                if {**taken[field], "description": ""} != {**named, "description": ""}:
-                    return {"action": _custom_name(custom, said)}
-                named["description"] = f"{taken[field]['description']} {named['description']}"
-            taken[field] = named
-    args = object_schema(taken) | {"description": "custom: what the action takes."}
-    return {"action": _custom_name(custom, said), "args": args}
-
-
-def _custom_name(custom: Mapping[str, Any], said: list[str]) -> dict[str, Any]:
-    return string_schema(f"custom: {' '.join(said)}"[:_MOST_CHARS], enum=list(custom))
-
-
-def _of(name: str, what: Mapping[str, Any]) -> str:
-    return f"{name}: {what.get('description', 'see there.')}"
+            shown = _fillable(what)
+            if len(custom) > 1:
+                shown["description"] = f"{name}: {what.get('description', 'see there.')}"
+            taken[field] = either_field(taken[field], shown) if field in taken else shown
+    action = string_schema(f"custom: {' '.join(said)}"[:_MOST_CHARS], enum=list(custom))
+    if not taken:
+        return {"action": action}
+    return {
+        "action": action,
+        "args": object_schema(taken) | {"description": "custom: what the action takes."},
+    }

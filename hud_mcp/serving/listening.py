@@ -51,7 +51,10 @@ def read_address(given: str, *, option: str) -> tuple[str, int]:
     """
     host, _, port = given.rpartition(":")
     if not _HOST.fullmatch(host) or not port.isdigit() or int(port) > _LAST_PORT:
-        raise HudMcpError(f"{option} {given}: write HOST:PORT, such as {LOOPBACK}:8000.")
+        raise HudMcpError(
+            f"{option} {given}: write HOST:PORT, such as {LOOPBACK}:8000. "
+            f"The last port is {_LAST_PORT}."
+        )
     return host.strip("[]") or LOOPBACK, int(port)
 
 

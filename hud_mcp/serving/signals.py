@@ -8,7 +8,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from types import FrameType
 
-__all__ = ["STOP_SIGNALS", "stop_signals"]
+__all__ = ["STOP_SIGNALS", "interruptible", "stop_signals"]
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 """What asks a process to end in order."""
@@ -49,3 +49,19 @@ def stop_signals(
     finally:
         for number, handler in before.items():
             signal.signal(number, signal.SIG_DFL if handler is None else handler)
+
+
+@contextmanager
+def interruptible() -> Generator[None]:
+    """Let SIGINT raise `KeyboardInterrupt` in the body, which gives the event loop no turn.
+
+    On another thread than the main one nothing is changed.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.SIG_DFL if before is None else before)

@@ -1,17 +1,25 @@
 """Who makes a call."""
 
-from dataclasses import dataclass, replace
+import hashlib
+from dataclasses import dataclass, field, replace
 
 __all__ = [
     "CAUSE",
     "CHOSEN_SESSION",
     "CREDENTIAL",
+    "LOCAL",
+    "LOOK",
+    "NAMED_JOB",
     "ONLY",
     "OPERATOR",
     "OPERATOR_TOKEN",
     "REASON",
     "Caller",
+    "digest_token",
 ]
+
+LOCAL = "local:"
+"""Begins the name of a connection that is the server's only one: on stdio, and in memory."""
 
 OPERATOR = "#operator"
 """The principal of whoever runs agents and grades them; no token can name it."""
@@ -24,8 +32,15 @@ ONLY = "hud-mcp/only"
 """In the `_meta` of a request: the id of the only session that it may be about. Whoever speaks for
 an agent on a connection of its own sends it, and needs no credential to give some of it up."""
 
+LOOK = "hud-mcp/look"
+"""In the `_meta` of a step: `text` or `image`, of the two the only one that the reply is to have.
+Without a screen it has the text in any case."""
+
 CHOSEN_SESSION = "hud-mcp/session"
 """In the `_meta` of a start_task: the id that a program has chosen for the session."""
+
+NAMED_JOB = "hud-mcp/job"
+"""In the `_meta` of a start_task: the name of its caller's own job that the session belongs to."""
 
 REASON = "hud-mcp/reason"
 CAUSE = "hud-mcp/cause"
@@ -34,6 +49,11 @@ CAUSE = "hud-mcp/cause"
 
 OPERATOR_TOKEN = "HUD_MCP_OPERATOR_TOKEN"  # noqa: S105  # the name of one
 """The environment variable that holds the operator's token."""
+
+
+def digest_token(token: str) -> str:
+    """What is kept of a token, to know its sessions by."""
+    return hashlib.sha256(f"hud-mcp caller\0{token}".encode()).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -47,11 +67,20 @@ class Caller:
             process on stdio, the session header on 2025-era HTTP. None otherwise.
         session: The digest of the only session that it may work on, as an agent that a run
             starts; None for every session of its principal's, and for new ones.
+        token_digest: Of the token that it has sent: two servers on one store may call their
+            callers by the same name. None without one.
     """
 
     principal: str | None = None
     connection: str | None = None
     session: str | None = None
+    token_digest: str | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def is_known(self) -> bool:
+        """Whether it is told from everybody else: by its token, or as who started the server."""
+        is_local = self.connection is not None and self.connection.startswith(LOCAL)
+        return self.token_digest is not None or is_local
 
     @property
     def is_agent(self) -> bool:

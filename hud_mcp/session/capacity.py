@@ -59,9 +59,13 @@ class Capacity:
         self._lifecycle = lifecycle
         self._limits = limits
         self._tries = tries
+        self.list(tasks)
+        self._is_closed = False
+
+    def list(self, tasks: Iterable[Task]) -> None:
+        """Count starts of these as their own from now on."""
         asked = {task.id: task.asked() for task in tasks}
         self._listed = asked | {each: each for each in asked.values()}
-        self._is_closed = False
 
     def close(self) -> None:
         """Make room for none any more."""

@@ -22,6 +22,7 @@ class Catalogue:
     Attributes:
         environments: By name.
         tasks: All that are listed, in one set.
+        former: Versions that `become` has replaced, by name and digest: sessions go on in them.
 
     Raises:
         InvalidTask: A listed task names an environment, a template or an argument that is
@@ -32,7 +33,16 @@ class Catalogue:
         self, environments: Iterable[Environment], tasksets: Iterable[Taskset] = ()
     ) -> None:
         self.environments = {e.name: e for e in environments}
+        self.former: dict[tuple[str, str], Environment] = {}
         self.tasks = self._join(tasksets)
+
+    def become(self, other: "Catalogue") -> None:
+        """Have what another one has from now on; its mappings stay the same objects."""
+        self.former |= {(e.name, e.digest): e for e in self.environments.values()}
+        served = dict(other.environments)
+        self.environments.clear()
+        self.environments.update(served)
+        self.tasks = other.tasks
 
     def find_environment(self, name: str | None) -> Environment:
         """Return an environment; None means the only one.

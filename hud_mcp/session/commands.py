@@ -7,7 +7,6 @@ scope of its own, opened and closed inside, so that a cancelled request ends its
 import asyncio
 import contextvars
 import logging
-from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from dataclasses import dataclass, field
 from functools import partial
@@ -19,6 +18,7 @@ import anyio
 from hud_mcp.contention import Contention
 from hud_mcp.errors import ActionFailed, EnvironmentFailed, HudMcpError, LimitReached, SessionBusy
 from hud_mcp.session.log import clean_context
+from hud_mcp.session.once import Once
 
 __all__ = ["CallCutOff", "Commands"]
 
@@ -37,7 +37,7 @@ class CallCutOff(HudMcpError):
 class _Command:
     run: Callable[[], Awaitable[Any]]
     limit_s: float
-    finished: asyncio.Event = field(default_factory=asyncio.Event)
+    finished: Once = field(default_factory=Once)
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
     result: Any = None
     error: BaseException | None = None
@@ -57,7 +57,7 @@ class Commands:
         self, *, queue: int, contention: Contention, name: str, log: Callable[[str], None]
     ) -> None:
         self._most = queue
-        self._queue: deque[_Command] = deque()
+        self._queue: list[_Command] = []  # an empty deque takes 760 bytes
         self._contention = contention
         self._name = name
         self._log = log
@@ -197,13 +197,13 @@ class Commands:
     def refuse_waiting(self, why: HudMcpError | None = None) -> None:
         """Tell every call that still waits that it is not done, and why."""
         while self._queue:
-            command = self._queue.popleft()
+            command = self._queue.pop(0)
             command.error = why or CallCutOff()
             command.finished.set()
 
     async def _work(self) -> None:
         while self._queue and self._performs:
-            command = self._queue.popleft()
+            command = self._queue.pop(0)
             try:
                 if not command.scope.cancel_called:
                     with command.scope:

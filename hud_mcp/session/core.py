@@ -15,6 +15,7 @@ from hud_mcp.errors import HudMcpError, SessionBusy, SessionTaken, StoreFailed, 
 from hud_mcp.grade import Outcome
 from hud_mcp.record.trajectory import Receipt
 from hud_mcp.session import effects as do
+from hud_mcp.session.changes import Changes
 from hud_mcp.session.deaths import DiedAgain
 from hud_mcp.session.durability import Durability
 from hud_mcp.session.events import Closed, Event, Examined, NotBack, Recorded, Resumed, Staged
@@ -22,6 +23,8 @@ from hud_mcp.session.executor import Executor, Rest
 from hud_mcp.session.journal import Journal
 from hud_mcp.session.life import Life, SessionSpec
 from hud_mcp.session.log import BROUGHT_BACK, DIED_IN_GRADING, GRADED_AGAIN
+from hud_mcp.session.once import Once
+from hud_mcp.session.owed import Owed
 from hud_mcp.session.patience import in_patience
 from hud_mcp.session.phase import Phase
 from hud_mcp.session.receipts import died_text
@@ -30,6 +33,7 @@ from hud_mcp.session.replay import WorldLost, submitted_answer
 from hud_mcp.session.session_end import SessionEnd, died_again, unread
 from hud_mcp.session.state import State
 from hud_mcp.session.strain import Strain
+from hud_mcp.session.writes import Writes
 from hud_mcp.store import Store
 from hud_mcp.store.characters import storable
 from hud_mcp.store.stored_session import StoredSession
@@ -52,6 +56,7 @@ class Core:
         stored: Its record, where another server process began it.
         provisional: Whether it expires early until somebody acts on it.
         program: A task that is cancelled with the whole event loop alone; None where none is.
+        changes: Is told what is recorded.
 
     Attributes:
         spec: The same.
@@ -74,30 +79,37 @@ class Core:
         stored: StoredSession | None,
         provisional: bool,
         program: "asyncio.Task[None] | None",
+        changes: Changes,
     ) -> None:
         begun = stored.trajectory if stored is not None else None
         self.spec = spec
         self.prompt: Prompt | None = None
         self.failure: HudMcpError | None = None
         self.touched_s = time.monotonic()
-        self.ended = asyncio.Event()
+        self.ended = Once()
         self._store = store
         self._shared = shared
         self._stored = stored
         self._program = program
+        self._changes = changes
         self._opening: Opening | None = None
         self._durability = Durability(begun.steps if begun is not None else ())
-        self.journal = Journal(
-            store,
-            spec.trajectory_id,
+        owed = Owed(
+            begun.steps if begun is not None else (),
             log_lines=spec.limits.log_lines,
-            post=self.post,
-            recorded=begun.steps if begun is not None else (),
             lines=stored.lines if stored is not None else 0,
             durability=self._durability,
-            attempt=stored.attempt if stored is not None else None,
-            record=spec.record,
         )
+        writes = Writes(
+            store,
+            spec.trajectory_id,
+            owed,
+            post=self.post,
+            record=spec.record,
+            on_written=self._tell,
+        )
+        attempt = stored.attempt if stored is not None else None
+        self.journal = Journal(store, spec.trajectory_id, writes, attempt=attempt)
         log = self.journal.log
         self.strain = Strain(shared.contention, log, begun.logs if begun is not None else None)
         self.record = RecordEnds(spec, self.journal, self.strain)
@@ -175,9 +187,13 @@ class Core:
                 self.journal.log(line)
             case do.Tell():
                 self.ended.set()
+                self._tell()
             case _:
                 return self._run_in_turn(effect)
         return None
+
+    def _tell(self) -> None:
+        self._changes.tell(self.spec.secret_digest)
 
     def _order(
         self, effect: do.StartDriver | do.Submit | do.Proceed | do.Dismiss | do.Abort

@@ -18,28 +18,27 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from hud_mcp.contention import Contention
-from hud_mcp.errors import (
-    BrokenByAgent,
-    InvalidTemplate,
-    broken_world,
-)
 from hud_mcp.grade import Outcome, read_grade
 from hud_mcp.session.events import EndedItself, EndWanted, Finished
 from hud_mcp.session.executor import Post
-from hud_mcp.session.live_world import LiveWorld, Play
+from hud_mcp.session.live_world import LiveWorld
 from hud_mcp.session.log import clean_context
+from hud_mcp.session.once import Once
 from hud_mcp.session.patience import PATIENCE_S, done_now
+from hud_mcp.session.play import Play, first_prompt
 from hud_mcp.session.session_end import LEFT_BY_PROGRAM, SessionEnd
 from hud_mcp.session.thrown import (
     PARKED,
     SessionOver,
+    broke_in_grading,
     describe_failure,
     failed_setup,
     is_only,
+    overran,
     ungraded,
 )
 from hud_mcp.task import Task
-from hud_mcp.template import Prompt, Template, read_prompt
+from hud_mcp.template import Prompt, Template
 from hud_mcp.world import Opening
 
 __all__ = ["Driver"]
@@ -117,7 +116,7 @@ class Driver:
         self._context = clean_context(name, log)
         self._timer: asyncio.TimerHandle | None = None
         self.prompt: asyncio.Future[Prompt | None] = asyncio.get_running_loop().create_future()
-        self._closed = asyncio.Event()
+        self._closed = Once()
 
     def start(self, opening: Opening) -> None:
         """Begin, in a clean context: nothing of the request that starts a session stays in it.
@@ -165,7 +164,7 @@ class Driver:
         """Run a template that never waits to its prompt."""
         try:
             self._play = done_now(self._world.play(self._template, self._of, opening))
-            prompt = done_now(self._first(self._play))
+            prompt = done_now(first_prompt(self._play, self._template))
         except (Exception, SystemExit, BaseExceptionGroup) as exc:  # noqa: BLE001  # every failure of the author's code is attributed here
             self._play = None
             self._finish(failed_setup(exc, self._template))
@@ -199,7 +198,13 @@ class Driver:
             return
         if task is not asyncio.current_task():
             task.cancel()
-        asyncio.get_running_loop().call_later(_ABORT_S, self._abandon)
+        asyncio.get_running_loop().call_later(_ABORT_S, self.abandon)
+
+    def abandon(self) -> None:
+        """Let the session end without the task, if that still runs and listens to nobody."""
+        if not self._has_finished:
+            logger.error("a template ignores that it was cancelled; it is abandoned")
+            self._finish(self._interrupted())
 
     def note_closed(self) -> None:
         """Note that the world is closed and the log is written."""
@@ -212,7 +217,7 @@ class Driver:
                 raise asyncio.CancelledError  # noqa: TRY301  # as if it had been cut off
             with self._bound(self._setup_s, "setup"):
                 play = await self._world.play(self._template, self._of, opening)
-                prompt = await self._first(play)
+                prompt = await first_prompt(play, self._template)
             if not self.prompt.done():
                 self.prompt.set_result(prompt)
             end = await self._converse(play, orders)
@@ -229,15 +234,6 @@ class Driver:
     def _is_left(self) -> bool:
         """Whether the event loop is being ended, which cancels every task of it at once."""
         return self._program is not None and self._program.cancelling() > 0
-
-    async def _first(self, play: Play) -> Prompt:
-        try:
-            value = await anext(play)
-        except StopAsyncIteration:
-            raise InvalidTemplate(
-                f"{self._where}: {self._template.noun} ended without yielding a prompt."
-            ) from None
-        return read_prompt(value, where=self._where)
 
     async def _converse(self, play: Play, orders: _Orders) -> SessionEnd | None:
         """Wait for an order, and resume the template with it."""
@@ -288,7 +284,7 @@ class Driver:
                 return ungraded(f"{self._where}: a timeout of the template's own ended it.")
             return self._interrupted()
         except (Exception, SystemExit, BaseExceptionGroup) as exc:  # noqa: BLE001  # every failure of the author's code is attributed here
-            return None if self._is_cut_short(exc) else self._broke_in_grading(exc)
+            return None if self._is_cut_short(exc) else self._break_off(exc)
         self._decided = SessionEnd(Outcome.GRADED, grade=grade)
         return await self._run_out(play) or self._decided
 
@@ -298,19 +294,13 @@ class Driver:
             self._log(f"while it was cut off: {describe_failure(exc, self._where)}")
         return self._aborted is not None
 
-    def _broke_in_grading(self, exc: BaseException) -> SessionEnd:
-        """How it ends where the template raised: by whom the grader could not look."""
-        error = describe_failure(exc, self._where)
-        broken = broken_world(exc)
-        if broken is not None and str(broken) not in error:
-            error = f"{error} {broken}"
-        if isinstance(broken, BrokenByAgent):
-            self._log(f"graded 0, by the agent's own doing: {error}")
-            self._decided = SessionEnd.by_agent(str(broken), error=error)
-            return self._decided
-        if broken is not None:
-            return SessionEnd(Outcome.ENVIRONMENT_FAILED, error=error, told=str(broken))
-        return ungraded(error)
+    def _break_off(self, exc: BaseException) -> SessionEnd:
+        """How it ends where the template raised while it graded."""
+        end = broke_in_grading(exc, self._where)
+        if end.outcome is Outcome.GRADED:
+            self._log(f"graded 0, by the agent's own doing: {end.error}")
+            self._decided = end
+        return end
 
     async def _run_out(self, play: Play) -> SessionEnd | None:
         """Let the template clean up; a third value makes the grade ambiguous."""
@@ -362,11 +352,9 @@ class Driver:
         if self._aborted is not None:
             return None
         if self._overran == "setup":
-            text = f"Its setup took longer than {self._setup_s:g} s and was stopped."
-            return SessionEnd(Outcome.ENVIRONMENT_FAILED, error=text, told=text)
+            return overran(self._overran, self._setup_s, self._where)
         if self._overran == "grading":
-            text = f"Its grading took longer than {self._grade_s:g} s and was stopped."
-            return SessionEnd(Outcome.GRADING_FAILED, error=f"{self._where}: {text}", told=text)
+            return overran(self._overran, self._grade_s, self._where)
         return SessionEnd(Outcome.LOST, error="cancelled from outside", told="It was interrupted.")
 
     @contextmanager
@@ -397,17 +385,11 @@ class Driver:
         if task is None or task.done():
             return
         if tries == 0:
-            self._abandon()
+            self.abandon()
             return
         task.cancel()
         loop = asyncio.get_running_loop()
         self._timer = loop.call_later(1.0, self._overrun, phase, tries - 1)
-
-    def _abandon(self) -> None:
-        """Let the session end without the task, if that still runs and listens to nobody."""
-        if not self._has_finished:
-            logger.error("a template ignores that it was cancelled; it is abandoned")
-            self._finish(self._interrupted())
 
     def _done(self, task: "asyncio.Task[None]") -> None:
         if not task.cancelled() and (exc := task.exception()) is not None:

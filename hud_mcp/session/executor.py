@@ -2,10 +2,11 @@
 
 import asyncio
 import logging
-from collections import deque
+import sys
 from collections.abc import Awaitable, Callable
 from typing import Protocol, TypeAlias
 
+from hud_mcp.session.callback_context import callback_context
 from hud_mcp.session.effects import (
     CloseWorld,
     Effect,
@@ -65,8 +66,8 @@ class Executor:
         self._runner = runner
         self._name = name
         self._log = log
-        self._events: deque[Event] = deque()
-        self._effects: deque[Effect | Rest] = deque()
+        self._events: list[Event] = []  # an empty deque takes 760 bytes
+        self._effects: list[Effect | Rest] = []
         self._waiting: list[asyncio.Future[None]] = []
         self._deciding = False
         self._task: asyncio.Task[None] | None = None
@@ -74,13 +75,20 @@ class Executor:
     def post(self, event: Event) -> State:
         """Say that something has happened; return what the session is then."""
         self._events.append(event)
-        if not self._deciding:
-            self._deciding = True
-            try:
-                while self._events:
-                    self._decide(self._events.popleft())
-            finally:
-                self._deciding = False
+        if self._deciding:
+            return self.state
+        if "sniffio" in sys.modules and asyncio.current_task() is None:  # in a timer's callback
+            return callback_context().run(self._drain)
+        return self._drain()
+
+    def _drain(self) -> State:
+        """Decide on all that has happened, and begin what follows."""
+        self._deciding = True
+        try:
+            while self._events:
+                self._decide(self._events.pop(0))
+        finally:
+            self._deciding = False
         return self.state
 
     async def until(self, holds: Callable[[State], bool]) -> State:
@@ -123,7 +131,7 @@ class Executor:
     async def _run(self) -> None:
         """Do what waits. Only the end of the event loop cancels it: then it goes on too."""
         while self._effects:
-            effect = self._effects.popleft()
+            effect = self._effects.pop(0)
             rest = effect if callable(effect) else self._begin(effect)
             try:
                 if rest is not None:

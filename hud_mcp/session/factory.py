@@ -6,6 +6,7 @@ from hud_mcp.environment import Environment
 from hud_mcp.errors import IdTaken
 from hud_mcp.session.caller import Caller
 from hud_mcp.session.capacity import Count
+from hud_mcp.session.changes import Changes
 from hud_mcp.session.limits import Limits
 from hud_mcp.session.reaper import Reaper
 from hud_mcp.session.roster import Roster
@@ -30,6 +31,7 @@ class SessionFactory:
         reward_policy: Who sees rewards; None for the templates' and environments' own.
         record: How steps are written; None for the environments' own.
         local_hosts: Hosts that any row may open, of this machine and of private networks too.
+        changes: Is told what they record.
     """
 
     def __init__(
@@ -43,6 +45,7 @@ class SessionFactory:
         reward_policy: str | None,
         record: RecordMode | None,
         local_hosts: Iterable[str],
+        changes: Changes,
     ) -> None:
         self._roster = roster
         self._reaper = reaper
@@ -52,6 +55,7 @@ class SessionFactory:
         self._reward_policy = reward_policy
         self._record: RecordMode | None = record
         self._local_hosts = tuple(local_hosts)
+        self._changes = changes
 
     def make(
         self,
@@ -88,6 +92,7 @@ class SessionFactory:
             local_hosts=self._local_hosts,
             program=self._reaper.watch(),
             record=record or self._record or environment.record or "durable",
+            changes=self._changes,
         )
         if session_id is not None and session.secret_digest in self._roster:
             raise IdTaken("Another session has this id; nothing was recorded.")
@@ -110,6 +115,7 @@ class SessionFactory:
             stored=stored,
             local_hosts=self._local_hosts,
             program=self._reaper.watch(),
+            changes=self._changes,
         )
         self._add(session)
         return session

@@ -19,14 +19,16 @@ __all__ = ["Leaving", "OpenEndpoints", "flush_end"]
 
 logger = logging.getLogger(__name__)
 
-_CLOSE_S = 1.8
+_CLOSE_S = 1.5
 """How long closing takes at the most: hosts kill a server some 2 s after they have left it."""
-_END_S = 1.2
+_END_S = 1.0
 """How much of it the sessions have to end, and to be recorded."""
+_ABORT_S = 0.7
+"""How much of that a template has that is cancelled; one that ignores it is abandoned."""
 _FINISH_S = 0.5
 """How much of that what runs has to come to its own end, before it is cut off."""
-_REST_S = 0.4
-"""How much what the worlds share has at least."""
+_REST_S = 0.15
+"""How much what the worlds share has at least; then its processes are killed."""
 _STORE_S = 0.2
 """How much the store has at least."""
 
@@ -68,11 +70,14 @@ class Leaving:
         left_s = deadline - _CLOSE_S + _END_S - anyio.current_time()
         with anyio.move_on_after(max(_FINISH_S, left_s), shield=True):
             await self._leave_all()
-        with anyio.move_on_after(max(_REST_S, deadline - anyio.current_time()), shield=True):
+        with anyio.CancelScope(shield=True):
+            left_s = deadline - _STORE_S - anyio.current_time()
             try:
-                await self._shared.close()
+                await self._shared.close(within_s=max(_REST_S, left_s))
             except ExceptionGroup:  # what was open with it is closed, and the rest goes on
                 logger.exception("a shared service could not be closed")
+        left_s = deadline - _STORE_S - anyio.current_time()
+        with anyio.move_on_after(max(_REST_S, left_s), shield=True):
             await self._lifecycle.stop()
         with anyio.CancelScope(shield=True):
             await self._store.close(within_s=max(_STORE_S, deadline - anyio.current_time()))
@@ -95,11 +100,20 @@ async def _leave(session: Session) -> None:
     if session.is_closed:
         return
     if session.state == "resuming":
-        await session.finish(SessionEnd.left_to_record(), abort=True)
+        await _cut_off(session, SessionEnd.left_to_record())
         return
     with anyio.move_on_after(_FINISH_S):
         await session.catch_up()
-    await session.finish(_end_of(session), abort=True)
+    await _cut_off(session, _end_of(session))
+
+
+async def _cut_off(session: Session, end: SessionEnd) -> None:
+    """End it as given; where its template listens to nobody, without its template."""
+    with anyio.move_on_after(_ABORT_S):
+        await session.finish(end, abort=True)
+        return
+    session.abandon()
+    await session.closed()
 
 
 def _end_of(session: Session) -> SessionEnd:

@@ -39,6 +39,7 @@ class SessionSpec:
         environment: Whose world and template it uses.
         task: What is asked.
         principal: Who started it; None for who has no name.
+        token_digest: Of the token that it was started with; None without one.
         is_operated: Whether an operator started it: an answer is kept then, and not handed over.
         limits: What bounds it.
         reward_policy: Who sees the reward.
@@ -58,6 +59,7 @@ class SessionSpec:
     environment: Environment
     task: Task
     principal: str | None
+    token_digest: str | None
     is_operated: bool
     limits: Limits
     reward_policy: str

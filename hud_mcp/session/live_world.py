@@ -6,8 +6,8 @@ whatever the world's own are.
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable, Sequence
-from typing import Any, TypeAlias, cast
+from collections.abc import Callable, Sequence
+from typing import cast
 
 import anyio
 import anyio.to_thread
@@ -16,9 +16,10 @@ from hud_mcp.action import Action, ActionEffect, scale_action
 from hud_mcp.clipping import clip_text
 from hud_mcp.environment import Environment
 from hud_mcp.errors import EnvironmentFailed, HudMcpError, SessionEnded
-from hud_mcp.observation import Look, Observation, Screenshot, fit_screenshot
+from hud_mcp.observation import Look, Observation, Screenshot, fit_screenshot, fitted_size
 from hud_mcp.session.deaths import standing
 from hud_mcp.session.durability import Durability
+from hud_mcp.session.play import Play
 from hud_mcp.session.pointer import Pointer, aimed
 from hud_mcp.session.replay import can_resume, rebuild
 from hud_mcp.store.stored_session import StoredSession
@@ -35,18 +36,16 @@ from hud_mcp.world import (
     Placed,
     Restorable,
     RestorableInPart,
+    Screened,
     SharedService,
     Stoppable,
     World,
     current_world,
 )
 
-__all__ = ["LiveWorld", "Play"]
+__all__ = ["LiveWorld"]
 
 logger = logging.getLogger(__name__)
-
-Play: TypeAlias = AsyncGenerator[Any, Any]
-"""A template that runs on a world."""
 
 _CLOSE_S = 2.0
 """How long what the tools opened may take to close, all together."""
@@ -167,6 +166,15 @@ class LiveWorld:
         """Why it is broken, where it says so without being asked to do anything."""
         world = self._world
         return cast("Mortal", world).died if _is(world, Mortal) else None
+
+    @property
+    def screen_size(self) -> tuple[int, int] | None:
+        """Width and height of the agent's next picture, in its pixels; None if not known yet."""
+        if self.latest is not None:
+            return self.latest.width_px, self.latest.height_px
+        world = self._world
+        size = cast("Screened", world).screen_size() if _is(world, Screened) else None
+        return None if size is None else fitted_size(*size, Look().max_edge_px)
 
     async def is_dead(self) -> bool:
         """Whether it can be used no more. One that does not say in time counts as alive."""

@@ -103,6 +103,7 @@ def configure_logging(level: str = "info") -> None:
         "PIL",
         "mcp.server",
         "uvicorn.access",
+        "uvicorn.error",
         "asyncssh",
         "httpx2",
         "httpcore2",

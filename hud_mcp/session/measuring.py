@@ -79,8 +79,13 @@ class Measuring:
         self._actions.clear()
         self._targets.clear()
 
-    def end(self) -> SessionEnd:
-        """How the session ends when its operator closes it now."""
+    def end(self, *, reason: str | None = None, cause: Cause = Cause.OPERATOR) -> SessionEnd:
+        """How the session ends when its operator closes it now.
+
+        Args:
+            reason: Why nothing was measured, for the record.
+            cause: Whose doing that is.
+        """
         if self.failure is not None and self.is_agents:
             return SessionEnd.by_agent(self.failure)
         if self.failure is not None:
@@ -88,7 +93,7 @@ class Measuring:
             return SessionEnd(Outcome.GRADING_FAILED, error=self.failure, told=text)
         if not self.is_done:
             told = "Its operator closed it without a measurement."
-            return SessionEnd(Outcome.CANCELLED, told=told, cause=Cause.OPERATOR)
+            return SessionEnd(Outcome.CANCELLED, error=reason, told=told, cause=cause)
         if self.grade is None:
             text = "What its `evaluate` returned is no number, so it has no reward."
             return SessionEnd(Outcome.GRADING_FAILED, error=text, told=text)

@@ -7,7 +7,7 @@ from pydantic import ValidationError
 from pydantic_core import to_jsonable_python
 
 from hud_mcp.errors import InvalidTask, SessionEnded
-from hud_mcp.grade import Outcome
+from hud_mcp.grade import Cause, Outcome
 from hud_mcp.observation import Look
 from hud_mcp.record.trajectory import Receipt
 from hud_mcp.session.measuring import FINAL_RESPONSE
@@ -20,6 +20,7 @@ __all__ = [
     "call_problem",
     "graded_before",
     "is_unused",
+    "read_cause",
     "read_look",
     "read_record",
     "read_text",
@@ -73,6 +74,14 @@ def tell_step(stepped: Stepped) -> Json:
         "truncated": result.truncated,
         "info": info,
     }
+
+
+def read_cause(params: Mapping[str, Any]) -> Cause:
+    """Whose doing an end is; the operator's where nothing was given."""
+    given = params.get("cause", Cause.OPERATOR)
+    if given not in (Cause.AGENT, Cause.OPERATOR):
+        raise InvalidTask(f"cause: expected agent or operator, got {given!r:.60}.")
+    return Cause(given)
 
 
 def read_look(params: Mapping[str, Any], session: Session) -> Look:

@@ -32,6 +32,7 @@ from hud_mcp.session.operation_json import (
     call_problem,
     graded_before,
     is_unused,
+    read_cause,
     read_look,
     read_record,
     read_text,
@@ -221,9 +222,16 @@ class Operations:
         return {"url": address if isinstance(address, str) else None, "live_url": live}
 
     async def _conclude(self, params: Mapping[str, Any]) -> Json:
-        """End the session: graded with its last measurement, else cancelled."""
+        """End the session: graded with its last measurement, else cancelled.
+
+        `cause` says whose doing that is, the operator's by default, and `reason` why.
+        """
         found = await self._find(params)
-        receipt = found if isinstance(found, Receipt) else await found.conclude()
+        if isinstance(found, Receipt):
+            receipt: Receipt | None = found
+        else:
+            cause, reason = read_cause(params), read_text(params, "reason")
+            receipt = await found.conclude(reason=reason, cause=cause)
         if receipt is None:
             return {"outcome": None, "reward": None, "receipt": None}
         return {

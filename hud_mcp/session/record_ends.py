@@ -42,6 +42,7 @@ class RecordEnds:
             spec.begun(prompt),
             secret_digest=spec.secret_digest,
             principal=spec.principal,
+            token_digest=spec.token_digest,
             reward_policy=spec.reward_policy,
             environment_digest=spec.environment.digest,
             live_token=spec.live_token,

@@ -3,15 +3,17 @@
 from collections.abc import Iterable
 
 from hud_mcp.environment import Environment
-from hud_mcp.errors import InvalidTask
+from hud_mcp.errors import HudMcpError, InvalidTask
 from hud_mcp.record.trajectory import Receipt
 from hud_mcp.session.caller import Caller
 from hud_mcp.session.capacity import Capacity
 from hud_mcp.session.catalogue import Catalogue
+from hud_mcp.session.changes import Changes
 from hud_mcp.session.factory import SessionFactory
 from hud_mcp.session.leaving import Leaving, OpenEndpoints
 from hud_mcp.session.lifecycle import Lifecycle
 from hud_mcp.session.limits import Limits
+from hud_mcp.session.own import OwnSessions
 from hud_mcp.session.reaper import Reaper
 from hud_mcp.session.resume import Resumption
 from hud_mcp.session.roster import Roster
@@ -46,12 +48,16 @@ class Sessions:
             networks too; a row that is not the user's own may name no others of those.
         record: How steps are written, one of `RECORD_MODES`; None for the environments' own
             choice, then `durable`.
+        reloads: Whether `replace` is going to be called: clients are told that lists change.
 
     Attributes:
-        environments, tasks, find_environment, environment_of, notes, mint: The catalogue's.
+        environments, tasks, find_environment, environment_of, notes, mint, resolve_template: The
+            catalogue's.
         roster: Who is here.
         living_of, untouched: The roster's.
-        here: The search's.
+        here, key_of: The search's.
+        own: A caller's own sessions, for whoever has lost an id.
+        changes: Tells who listens what is recorded.
 
     Raises:
         InvalidTask: A listed task names an environment, a template or an argument that is
@@ -71,19 +77,23 @@ class Sessions:
         resumes: bool = True,
         local_hosts: Iterable[str] = (),
         record: RecordMode | None = None,
+        reloads: bool = False,
     ) -> None:
-        catalogue = Catalogue(environments, tasksets)
+        self._catalogue = catalogue = Catalogue(environments, tasksets)
         self.environments = catalogue.environments
         self.tasks = catalogue.tasks
         self.find_environment = catalogue.find_environment
         self.environment_of = catalogue.environment_of
         self.notes = catalogue.notes
         self.mint = catalogue.mint
+        self.resolve_template = catalogue.resolve_template
         self.store = store
         self.limits = limits = limits or Limits()
         self.reward_policy = reward_policy
         self.job_id = job_id
         self.record: RecordMode | None = record
+        self.reloads = reloads
+        self.changes = Changes()
         self._live_base: str | None = None
         self._lifecycle, self._shared, self.roster = Lifecycle(), Shared(), Roster()
         roster = self.roster
@@ -101,9 +111,10 @@ class Sessions:
             reward_policy=reward_policy,
             record=record,
             local_hosts=local_hosts,
+            changes=self.changes,
         )
         self._resumption = Resumption(
-            store, self.environments, capacity=self._capacity, factory=factory, roster=roster
+            store, catalogue, capacity=self._capacity, factory=factory, roster=roster
         )
         self._sweep = Sweep(
             store,
@@ -113,8 +124,9 @@ class Sessions:
             limits=limits,
             is_wanted=resumes,
         )
-        self._search = Search(roster, store, self._resumption, self._sweep)
-        self.here = self._search.here
+        self.own = OwnSessions(roster, store)
+        self._search = Search(roster, store, self.own, self._resumption, self._sweep)
+        self.here, self.key_of = self._search.here, self._search.key_of
         self._starts = Starts(roster, self._capacity, factory, self._search, store)
         self._leaving = Leaving(roster, self._shared, self._lifecycle, store)
 
@@ -124,6 +136,29 @@ class Sessions:
         Without it, that begins with the first session.
         """
         self._sweep.begin()
+
+    def replace(
+        self, environments: Iterable[Environment], tasksets: Iterable[Taskset] = ()
+    ) -> None:
+        """Serve these from now on; a session goes on in the version that it began with.
+
+        Raises:
+            InvalidTask: As for a new registry; nothing has changed.
+            InvalidEnvironment: They cannot be served together; nothing has changed.
+        """
+        before = Catalogue(self.environments.values())
+        before.tasks = self.tasks
+        self._serve(Catalogue(environments, tasksets))
+        try:
+            self.changes.tell_replaced()
+        except HudMcpError:
+            self._serve(before)
+            raise
+
+    def _serve(self, catalogue: Catalogue) -> None:
+        self._catalogue.become(catalogue)
+        self.tasks = self._catalogue.tasks
+        self._capacity.list(self.tasks)
 
     @property
     def live_base(self) -> str | None:
@@ -155,6 +190,7 @@ class Sessions:
         session_id: str | None = None,
         drawn: bool = False,
         job_id: str | None = None,
+        named_job_id: str | None = None,
         environment: Environment | None = None,
         record: RecordMode | None = None,
     ) -> Session:
@@ -170,6 +206,8 @@ class Sessions:
                 one begins it.
             drawn: Whether that id was drawn for this call alone, so that none can have begun.
             job_id: The job that it belongs to, in place of the registry's.
+            named_job_id: The same, of a job that its caller has named: it is no other place to
+                try a task in once more.
             environment: The task's, where it is none of the catalogue's.
             record: How its steps are written, in place of the registry's.
 
@@ -193,7 +231,8 @@ class Sessions:
             environment.bind(task),
             environment,
             caller,
-            job_id=job_id or self.job_id,
+            job_id=named_job_id or job_id or self.job_id,
+            counted_in=job_id or self.job_id,
             provisional=provisional,
             session_id=session_id,
             record=record,
@@ -247,6 +286,10 @@ class Sessions:
         """
         return await self._search.resume(trajectory_id)
 
+    def kill(self) -> None:
+        """End the processes that worlds share at once, from any thread; nothing is recorded."""
+        self._shared.kill()
+
     async def close(self, endpoints: Iterable[OpenEndpoints] = ()) -> None:
         """Leave every session to the next server, within a bound, then close what worlds share.
 
@@ -256,6 +299,7 @@ class Sessions:
         Args:
             endpoints: What leads to the worlds beside the calls of their sessions: closed first.
         """
+        self.changes.close()
         self._capacity.close()
         self._resumption.stop()
         self._sweep.stop()

@@ -5,7 +5,7 @@ It is claimed in the store before anything is done with it.
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from typing import Any
 
@@ -17,6 +17,7 @@ from hud_mcp.grade import Cause, Outcome
 from hud_mcp.record.trajectory import Receipt
 from hud_mcp.session.caller import Caller
 from hud_mcp.session.capacity import Capacity
+from hud_mcp.session.catalogue import Catalogue
 from hud_mcp.session.factory import SessionFactory
 from hud_mcp.session.log import BROUGHT_BACK, GRADED_AGAIN, STOPPED
 from hud_mcp.session.receipts import ended_text, receipt_of_stored
@@ -47,7 +48,7 @@ class Resumption:
 
     Args:
         store: Where they are recorded.
-        environments: Those that this process serves, by name.
+        catalogue: The environments that this process serves, and has served.
         capacity: Makes room for the session, or raises.
         factory: Makes the session that goes on.
         roster: Who is here already.
@@ -56,14 +57,14 @@ class Resumption:
     def __init__(
         self,
         store: Store,
-        environments: Mapping[str, Environment],
+        catalogue: Catalogue,
         *,
         capacity: Capacity,
         factory: SessionFactory,
         roster: Roster,
     ) -> None:
         self._store = store
-        self._environments = environments
+        self._catalogue = catalogue
         self._capacity = capacity
         self._factory = factory
         self._roster = roster
@@ -151,7 +152,7 @@ class Resumption:
         elif here is not None:
             return here
         stored = await self._store.load_session(trajectory_id)
-        environment = self._environments.get(stored.trajectory.environment)
+        environment = self._version_of(stored)
         if environment is None:
             raise SessionEnded(
                 f"This session is in environment {stored.trajectory.environment!r}, which this "
@@ -179,6 +180,12 @@ class Resumption:
         steps = len(stored.trajectory.steps)
         logger.info("session %s: resumed after %d steps", session.name, steps)
         return session
+
+    def _version_of(self, stored: StoredSession) -> Environment | None:
+        """The version that a session began with, where this process has it; else the one served."""
+        name = stored.trajectory.environment
+        begun = self._catalogue.former.get((name, stored.environment_digest))
+        return begun or self._catalogue.environments.get(name)
 
     async def _prepare(
         self, environment: Environment, stored: StoredSession, caller: Caller

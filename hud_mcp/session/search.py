@@ -5,6 +5,7 @@ import anyio
 from hud_mcp.errors import SessionEnded, SessionNotFound, SessionResuming
 from hud_mcp.record.trajectory import Receipt
 from hud_mcp.session.caller import Caller
+from hud_mcp.session.own import RECORD, OwnSessions
 from hud_mcp.session.receipts import digest, ended_text
 from hud_mcp.session.resume import Resumption
 from hud_mcp.session.roster import Roster
@@ -22,13 +23,22 @@ class Search:
     Args:
         roster: Who is here.
         store: Who is not.
+        own: Finds a caller's sessions by their records' ids.
         resumption: Resumes a session.
         sweep: Looks after the others that earlier servers left, once one of them is asked for.
     """
 
-    def __init__(self, roster: Roster, store: Store, resumption: Resumption, sweep: Sweep) -> None:
+    def __init__(
+        self,
+        roster: Roster,
+        store: Store,
+        own: OwnSessions,
+        resumption: Resumption,
+        sweep: Sweep,
+    ) -> None:
         self._roster = roster
         self._store = store
+        self._own = own
         self._resumption = resumption
         self._sweep = sweep
         self._turns = Turns[Session | Receipt]()
@@ -37,16 +47,37 @@ class Search:
         self, session_id: str | None, caller: Caller, *, wait_s: float | None = None
     ) -> Session | Receipt:
         """Return a caller's session; the arguments and errors are those of `Sessions.find`."""
+        of_record = None
         if session_id:
             key = digest(session_id)
+            if session_id.startswith(RECORD):
+                of_record = await self._own.find(session_id, caller)
+                key = of_record or key
         else:
             key = caller.session or self._roster.only(caller).secret_digest
         if not caller.sees(key):
             raise _not_found(caller)
         found = self._usable(key, caller) or await self._resume(key, caller, wait_s)
-        if session_id and isinstance(found, Session):
+        if session_id and isinstance(found, Session) and not (of_record and found.id):
             found.know(session_id)
         return found
+
+    async def key_of(self, session_id: str, caller: Caller) -> str | None:
+        """The digest of the id of a caller's session, which is not resumed for that.
+
+        None where the caller has no such session, whether another one has or nobody.
+
+        Raises:
+            StoreFailed: The store cannot be read.
+        """
+        key: str | None = digest(session_id)
+        if session_id.startswith(RECORD):
+            key = await self._own.find(session_id, caller)
+        if key is None or not caller.sees(key):
+            return None
+        if self._usable(key, caller) is not None:
+            return key
+        return key if await self._store.find_session(key, principal=caller.principal) else None
 
     async def current(self, session: Session) -> Session | Receipt:
         """Return what goes on in a session's place; raises as `Sessions.current` does."""

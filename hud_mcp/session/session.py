@@ -27,6 +27,7 @@ from hud_mcp.observation import Look
 from hud_mcp.record.trajectory import Receipt, utc_now
 from hud_mcp.session.caller import OPERATOR, Caller
 from hud_mcp.session.calls import RESUMING, SessionCalls
+from hud_mcp.session.changes import Changes
 from hud_mcp.session.core import Core
 from hud_mcp.session.events import Claimed, EndWanted, Prompted, Staged
 from hud_mcp.session.life import SessionSpec
@@ -34,6 +35,7 @@ from hud_mcp.session.limits import Limits
 from hud_mcp.session.phase import Phase, SessionState
 from hud_mcp.session.random_hex import random_hex
 from hud_mcp.session.receipts import digest, ended_text
+from hud_mcp.session.screen import measure_screen
 from hud_mcp.session.session_end import SessionEnd
 from hud_mcp.session.stepped import Stepped
 from hud_mcp.store import Store
@@ -65,6 +67,7 @@ class Session(SessionCalls):
         tries: How many of them there may be; None for any number.
         program: A task that is cancelled with the whole event loop alone; None where none is.
         record: How its steps are written; of a session that goes on, as before.
+        changes: Is told what is recorded; None for nobody.
 
     Attributes:
         id: Its id, as far as this process has been told it.
@@ -91,6 +94,7 @@ class Session(SessionCalls):
         tries: int | None = None,
         program: "asyncio.Task[None] | None" = None,
         record: RecordMode = "durable",
+        changes: Changes | None = None,
     ) -> None:
         begun = stored.trajectory if stored is not None else None
         self.id = "" if stored is not None else session_id or f"sess-{random_hex(16)}"
@@ -100,6 +104,7 @@ class Session(SessionCalls):
             environment=environment,
             task=task,
             principal=caller.principal,
+            token_digest=caller.token_digest,
             is_operated=caller.principal == OPERATOR,
             limits=limits,
             reward_policy=reward_policy,
@@ -122,6 +127,7 @@ class Session(SessionCalls):
             stored=stored,
             provisional=provisional,
             program=program,
+            changes=changes or Changes(),
         )
         super().__init__(spec, core, store=store, contention=shared.contention)
         open_s = (utc_now() - spec.started_at).total_seconds()
@@ -171,6 +177,11 @@ class Session(SessionCalls):
             await self.ended.wait()
             raise SessionEnded(self._over_text())
         return prompt
+
+    async def measure_screen(self) -> None:
+        """See to it that `screen_size` is known, where its world can find it out soon."""
+        if self.screen_size is None and self.environment.world.has_screen and not self.is_over:
+            await measure_screen(self._core.life.world, self._core.life.commands)
 
     def _end_start(self, end: SessionEnd) -> None:
         """End a session that could not be started; one that has an end by now keeps it."""
@@ -303,8 +314,14 @@ class Session(SessionCalls):
 
         return await self.enqueue(run, self.limits.setup_s)
 
-    async def conclude(self) -> Receipt | None:
+    async def conclude(
+        self, *, reason: str | None = None, cause: Cause = Cause.OPERATOR
+    ) -> Receipt | None:
         """End the session with its last measurement; without one, as cancelled by its operator.
+
+        Args:
+            reason: Why there is no measurement, for the record.
+            cause: Whose doing that is.
 
         Returns:
             The receipt; the same one again where it has ended. None where it could not be
@@ -318,7 +335,8 @@ class Session(SessionCalls):
             await self.ended.wait()
         if not self.is_over:
             measuring = self._core.life.measuring
-            self._core.post(EndWanted(measuring.end(), answer=measuring.final_response))
+            end = measuring.end(reason=reason, cause=cause)
+            self._core.post(EndWanted(end, answer=measuring.final_response))
             await self.closed()
         return self.receipt
 
@@ -350,6 +368,10 @@ class Session(SessionCalls):
         """
         self._core.post(EndWanted(end, abort=abort))
         await self.closed()
+
+    def abandon(self) -> None:
+        """End it without its template, if that was cut off and ignores it."""
+        self._core.life.driver.abandon()
 
 
 def _choose_seed(task: Task, *, replayable: bool) -> int | None:

@@ -39,6 +39,7 @@ class Start:
         environment: Its environment.
         caller: Who starts it.
         job_id: The job that it belongs to, or None.
+        counted_in: The job in which it is counted how often its task was started, or None.
         provisional: Whether it expires early until somebody acts on it.
         session_id: The id that its caller chose; None where one is to be drawn.
         record: How its steps are written; None for the process's own choice.
@@ -48,6 +49,7 @@ class Start:
     environment: Environment
     caller: Caller
     job_id: str | None = None
+    counted_in: str | None = None
     provisional: bool = False
     session_id: str | None = None
     record: RecordMode | None = None
@@ -82,7 +84,7 @@ class Starts:
     async def begin(self, start: Start) -> Session:
         """Start a new session; raises as `Sessions.start` does."""
         task, environment, caller = start.task, start.environment, start.caller
-        count = await self._capacity.count(task, caller, start.job_id)
+        count = await self._capacity.count(task, caller, start.counted_in)
         await self._capacity.make_room(environment, caller)  # last: nothing may begin in between
         session = self._factory.make(
             task,

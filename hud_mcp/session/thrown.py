@@ -3,7 +3,13 @@
 import traceback
 from typing import cast
 
-from hud_mcp.errors import GradingFailed, HudMcpError, InvalidTemplate
+from hud_mcp.errors import (
+    BrokenByAgent,
+    GradingFailed,
+    HudMcpError,
+    InvalidTemplate,
+    broken_world,
+)
 from hud_mcp.grade import Outcome
 from hud_mcp.session.session_end import SessionEnd
 from hud_mcp.template import Template
@@ -12,9 +18,11 @@ __all__ = [
     "PARKED",
     "RaisedApart",
     "SessionOver",
+    "broke_in_grading",
     "describe_failure",
     "failed_setup",
     "is_only",
+    "overran",
     "ungraded",
 ]
 
@@ -86,3 +94,28 @@ def ungraded(error: str) -> SessionEnd:
     """How a session ends whose template did not grade."""
     told = "The template failed to grade this task; the server's log and the record say why."
     return SessionEnd(Outcome.GRADING_FAILED, error=error, told=told)
+
+
+def broke_in_grading(exc: BaseException, where: str) -> SessionEnd:
+    """How a session ends whose template raised while it graded: by whom it could not look.
+
+    Returns:
+        An end that is graded where the agent's own doing has made it impossible to look.
+    """
+    error = describe_failure(exc, where)
+    broken = broken_world(exc)
+    if broken is None:
+        return ungraded(error)
+    if str(broken) not in error:
+        error = f"{error} {broken}"
+    if isinstance(broken, BrokenByAgent):
+        return SessionEnd.by_agent(str(broken), error=error)
+    return SessionEnd(Outcome.ENVIRONMENT_FAILED, error=error, told=str(broken))
+
+
+def overran(phase: str, limit_s: float, where: str) -> SessionEnd:
+    """How a session ends whose template took too long for its setup or its grading."""
+    text = f"Its {phase} took longer than {limit_s:g} s and was stopped."
+    if phase == "setup":
+        return SessionEnd(Outcome.ENVIRONMENT_FAILED, error=text, told=text)
+    return SessionEnd(Outcome.GRADING_FAILED, error=f"{where}: {text}", told=text)

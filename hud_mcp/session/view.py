@@ -1,6 +1,5 @@
 """What is told of a session: what it is made of, what it is doing, how it ended."""
 
-import asyncio
 from datetime import datetime
 
 from hud_mcp.environment import Environment
@@ -10,6 +9,7 @@ from hud_mcp.record.trajectory import Receipt
 from hud_mcp.session.core import Core
 from hud_mcp.session.life import SessionSpec
 from hud_mcp.session.limits import Limits
+from hud_mcp.session.once import Once
 from hud_mcp.session.phase import Phase, SessionState
 from hud_mcp.session.receipts import ended_text
 from hud_mcp.task import Task
@@ -111,7 +111,7 @@ class SessionView:
         return self._core.state.told
 
     @property
-    def ended(self) -> asyncio.Event:
+    def ended(self) -> Once:
         """Set once its end may be read."""
         return self._core.ended
 
@@ -157,6 +157,20 @@ class SessionView:
     def latest(self) -> Screenshot | None:
         """The picture of the last observation; None before any, and after the end."""
         return None if self.is_over else self._core.life.world.latest
+
+    @property
+    def screen_size(self) -> tuple[int, int] | None:
+        """Width and height of the agent's pictures, in pixels; None without a screen.
+
+        None too where that is not known before one is taken.
+        """
+        shows = self.environment.world.has_screen and not self.is_over
+        return self._core.life.world.screen_size if shows else None
+
+    @property
+    def job_id(self) -> str | None:
+        """The job that it belongs to, or None."""
+        return self._spec.job_id
 
     @property
     def steps(self) -> int:

@@ -6,20 +6,31 @@ terminal, and no text becomes markup.
 
 import base64
 import hashlib
-import json
-import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from html import escape
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 from hud_mcp.grade import SubScore, cause_of
 from hud_mcp.outcome import UNFINISHED
+from hud_mcp.record.recorded_turn import RecordedTurn
 from hud_mcp.record.values import Receipt, Record, TrajectoryStep
+from hud_mcp.show.lines import (
+    Line,
+    block,
+    indented,
+    json_text,
+    labelled,
+    seconds_between,
+    shortened,
+    visible,
+    visible_line,
+)
 from hud_mcp.show.phrases import RefNames, describe_action, note_of
+from hud_mcp.show.turns import placed, turn_lines
 from hud_mcp.task import Task
 
 __all__ = [
@@ -35,42 +46,6 @@ __all__ = [
 PICTURES_LIMIT_BYTES = 20_000_000
 """Of all pictures of one record together, before base64; notebooks keep them in their file."""
 
-_DIRECTIONS = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
-"""Marks that change the direction of text, so that it reads as what it is not."""
-
-_SHORT_LINES = 12
-_SHORT_CHARS = 1_000
-
-Style = Literal["title", "heading", "label", "text", "action", "error", "cut"]
-
-
-class Line(NamedTuple):
-    """One line of a transcript.
-
-    Attributes:
-        style: What it is.
-        text: Without control characters.
-    """
-
-    style: Style
-    text: str
-
-
-def visible(text: str) -> str:
-    r"""Replace what a terminal would obey, or reorder, by its escape, such as ``\x1b``.
-
-    Line feeds and tabs stay; a carriage return before a line feed goes.
-    """
-    if text.isascii() and text.isprintable():
-        return text
-    text = text.replace("\r\n", "\n")
-    return "".join(c if c in "\n\t" or not _is_unsafe(c) else ascii(c)[1:-1] for c in text)
-
-
-def visible_line(text: str) -> str:
-    """The same in one line, for a cell of a table."""
-    return visible(text).replace("\n", " ").replace("\t", " ")
-
 
 def transcript_text(record: Record, *, full: bool = False) -> str:
     """Write a record as text.
@@ -85,25 +60,31 @@ def transcript_text(record: Record, *, full: bool = False) -> str:
 def transcript(record: Record, *, full: bool = False) -> Iterator[Line]:
     """Yield a record line by line: the task, the prompt, each step, the log, the receipt.
 
+    Where the model's side was read, each turn stands before the steps that it led to.
+
     Args:
         record: What to show; it may still go on, and have no steps.
         full: Whether long texts are shown whole.
     """
     yield Line("title", f"{visible(record.id)}  {_end_text(record)}")
     for name, value in _facts(record):
-        yield from _labelled(name, value)
+        yield from labelled(name, value)
     if record.prompt is not None:
-        yield from _block("prompt", record.prompt, full=full)
+        yield from block("prompt", record.prompt, full=full)
     if not record.steps:
         yield Line("text", "no steps")
-    names = RefNames()
+    names, turns = RefNames(), placed(record)
     for step in record.steps:
+        for turn in turns.pop(step.index, ()):
+            yield from turn_lines(turn, record.started_at, full=full)
         yield Line("text", "")
         yield from _step_lines(step, record.started_at, names, full=full)
         names.read(step.observation_text)
+    for turn in (turn for rest in turns.values() for turn in rest):
+        yield from turn_lines(turn, record.started_at, full=full)
     if record.logs:
         yield Line("text", "")
-        yield from _block("log", record.logs, full=full, style="heading")
+        yield from block("log", record.logs, full=full, style="heading")
     if record.receipt is not None:
         yield Line("text", "")
         yield Line("heading", "receipt")
@@ -122,15 +103,16 @@ def _facts(record: Record) -> list[tuple[str, str]]:
     """What was run, and when."""
     task = record.task
     version = f" {record.environment_version}" if record.environment_version else ""
-    took = f", {_seconds(record.started_at, record.ended_at)}" if record.ended_at else ""
+    took = f", {seconds_between(record.started_at, record.ended_at)}" if record.ended_at else ""
     facts = [
         ("task", task.id + (f": {task.description}" if task.description else "")),
         ("environment", f"{record.environment}{version}, template {task.template}"),
         *_inputs(task),
-        ("context", _json(record.context) if record.context else ""),
+        ("context", json_text(record.context) if record.context else ""),
         ("seed", "" if record.seed is None else str(record.seed)),
         ("job", record.job_id or ""),
         ("started", f"{record.started_at:%Y-%m-%d %H:%M:%S} UTC{took}"),
+        ("model", "" if record.use is None else str(record.use)),
         ("error", (record.error or "")),
     ]
     return [(name, value) for name, value in facts if value]
@@ -138,9 +120,9 @@ def _facts(record: Record) -> list[tuple[str, str]]:
 
 def _inputs(task: Task) -> list[tuple[str, str]]:
     if task.prompt is None:
-        return [("arguments", _json(task.args) if task.args else "")]
+        return [("arguments", json_text(task.args) if task.args else "")]
     return [
-        (name, ", ".join(value) if name in ("setup", "evaluate") else _json(value))
+        (name, ", ".join(value) if name in ("setup", "evaluate") else json_text(value))
         for name, value in task.inputs.items()
     ]
 
@@ -152,13 +134,13 @@ def _step_lines(
     for i, action in enumerate(step.actions):
         yield Line("action", f"  > {_action_line(action, names)}{_state(step, i)}")
         if note := note_of(action):
-            yield from _labelled("note", note, indent="    ")
+            yield from labelled("note", note, indent="    ")
     if step.error:
-        yield from _block("error", step.error, full=full, indent="  ", style="error")
+        yield from block("error", step.error, full=full, indent="  ", style="error")
     for name, value in _step_facts(step):
-        yield from _labelled(name, value, indent="  ")
+        yield from labelled(name, value, indent="  ")
     if step.observation_text:
-        yield from _indented(step.observation_text, full=full)
+        yield from indented(step.observation_text, full=full)
     if step.screenshot is not None:
         size = f"{step.screenshot.width_px} x {step.screenshot.height_px}"
         path = _picture_path(step)
@@ -168,7 +150,10 @@ def _step_lines(
 
 
 def _step_title(step: TrajectoryStep, began: datetime) -> str:
-    after, took = _seconds(began, step.started_at), _seconds(step.started_at, step.ended_at)
+    after, took = (
+        seconds_between(began, step.started_at),
+        seconds_between(step.started_at, step.ended_at),
+    )
     return f"step {step.index}  {step.kind}  at {after}, took {took}"
 
 
@@ -178,7 +163,7 @@ def _step_facts(step: TrajectoryStep) -> list[tuple[str, str]]:
         ("ended", "terminated" if step.terminated else "truncated" if step.truncated else ""),
         ("interrupted", "an action may have been cut off half-way" if step.interrupted else ""),
         ("undone", "its world died, and was brought back to before it" if step.undone else ""),
-        ("info", _json(step.shown_info) if step.shown_info else ""),
+        ("info", json_text(step.shown_info) if step.shown_info else ""),
     ]
     return [(name, value) for name, value in facts if value]
 
@@ -203,69 +188,26 @@ def _receipt_lines(receipt: Receipt, *, full: bool) -> Iterator[Line]:
         ("policy", f"reward {receipt.reward_policy}"),
         ("answer", f"SHA-256 {receipt.answer_digest}" if receipt.answer_digest else "none"),
         ("written by", f"hud-mcp {receipt.package_version}"),
-        ("info", _json(receipt.info) if receipt.info else ""),
+        ("info", json_text(receipt.info) if receipt.info else ""),
     ]
     for name, value in facts:
         if value:
-            yield from _labelled(name, value, indent="  ")
+            yield from labelled(name, value, indent="  ")
     for line in _subscore_lines(receipt.subscores):
         yield Line("text", visible(line))
     if receipt.content:
-        yield from _block("content", receipt.content, full=full, indent="  ")
+        yield from block("content", receipt.content, full=full, indent="  ")
     if receipt.notes:
-        yield from _block("notes", "\n".join(receipt.notes), full=full, indent="  ")
+        yield from block("notes", "\n".join(receipt.notes), full=full, indent="  ")
     if receipt.error:
-        yield from _block("error", receipt.error, full=full, indent="  ", style="error")
+        yield from block("error", receipt.error, full=full, indent="  ", style="error")
 
 
 def _subscore_lines(scores: Sequence[SubScore], depth: int = 1) -> Iterator[str]:
     for score in scores:
-        info = f"  {_json(score.info)}" if score.info else ""
+        info = f"  {json_text(score.info)}" if score.info else ""
         yield f"{'  ' * depth}{score.name}: {score.value:g}, weight {score.weight:g}{info}"
         yield from _subscore_lines(score.children, depth + 1)
-
-
-def _labelled(name: str, value: str, *, indent: str = "") -> Iterator[Line]:
-    first, *rest = visible(value).split("\n")
-    yield Line("error" if name == "error" else "label", f"{indent}{name.ljust(11)}  {first}")
-    for line in rest:
-        yield Line("text", f"{indent}{' ' * 13}{line}")
-
-
-def _block(
-    name: str, text: str, *, full: bool, indent: str = "", style: Style = "label"
-) -> Iterator[Line]:
-    yield Line(style, f"{indent}{name}")
-    yield from _indented(text, full=full, indent=f"{indent}  ")
-
-
-def _indented(text: str, *, full: bool, indent: str = "    ") -> Iterator[Line]:
-    shown, left = (text, 0) if full else _shortened(text)
-    for line in visible(shown).rstrip("\n").split("\n"):
-        yield Line("text", f"{indent}{line}".rstrip())
-    if left:
-        yield Line("cut", f"{indent}… {left:,} more characters")
-
-
-def _shortened(text: str) -> tuple[str, int]:
-    """The first lines of a text, and how many characters are left out."""
-    kept = "\n".join(text[: _SHORT_CHARS + 1].split("\n")[:_SHORT_LINES])
-    if len(kept) > _SHORT_CHARS:
-        kept = kept[:_SHORT_CHARS]
-    left = len(text) - len(kept)
-    return (text, 0) if not text[len(kept) :].strip() else (kept, left)
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, default=str)
-
-
-def _seconds(start: datetime, end: datetime) -> str:
-    return f"{(end - start).total_seconds():.1f} s"
-
-
-def _is_unsafe(character: str) -> bool:
-    return unicodedata.category(character) in ("Cc", "Cs") or character in _DIRECTIONS
 
 
 def _picture_path(step: TrajectoryStep) -> Path | None:
@@ -298,10 +240,13 @@ def transcript_html(
     if not record.steps:
         parts.append("<p>No steps.</p>")
     pictures = _Pictures(limit_bytes)
-    names = RefNames()
+    names, turns = RefNames(), placed(record)
     for step in record.steps:
+        parts += [_html_turn(turn, record, full=full) for turn in turns.pop(step.index, ())]
         parts.append(_html_step(step, record.started_at, names, pictures, full=full))
         names.read(step.observation_text)
+    rest = (turn for each in turns.values() for turn in each)
+    parts += [_html_turn(turn, record, full=full) for turn in rest]
     if pictures.left_out:
         text = f"{pictures.left_out} pictures were left out, so that this does not grow too large."
         parts.append(f"<p>{text}</p>")
@@ -370,6 +315,12 @@ def _html_step(
     )
 
 
+def _html_turn(turn: RecordedTurn, record: Record, *, full: bool) -> str:
+    _, title, *lines = turn_lines(turn, record.started_at, full=full)
+    said = "\n".join(line.text for line in lines)
+    return f"<h4>{_html(title.text)}</h4>{_html_pre(said)}"
+
+
 def _html_action(step: TrajectoryStep, number: int, names: Mapping[str, str]) -> str:
     action = step.actions[number]
     note = note_of(action)
@@ -384,7 +335,7 @@ def _html_row(name: str, value: str) -> str:
 
 
 def _html_block(name: str, text: str, *, full: bool) -> str:
-    shown, left = (text, 0) if full else _shortened(text)
+    shown, left = (text, 0) if full else shortened(text)
     more = f"\n… {left:,} more characters" if left else ""
     return f"<details open><summary>{name}</summary>{_html_pre(shown + more)}</details>"
 

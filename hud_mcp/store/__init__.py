@@ -6,7 +6,9 @@ writes durable, `soon.py` begins those that may wait a moment, `lease.py` says w
 owns which session. `sql/` has the tables, the statements and the migrations.
 """
 
-from hud_mcp.store.database import default_store_url
-from hud_mcp.store.store import NewStep, Store
+from hud_mcp.record.place import default_store_url
+from hud_mcp.store.new_step import NewStep
+from hud_mcp.store.opening import opened_store
+from hud_mcp.store.store import Store
 
-__all__ = ["NewStep", "Store", "default_store_url"]
+__all__ = ["NewStep", "Store", "default_store_url", "opened_store"]

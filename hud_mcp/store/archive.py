@@ -8,6 +8,7 @@ import anyio.to_thread
 
 from hud_mcp.errors import SourceNotFound
 from hud_mcp.record.job import Job
+from hud_mcp.record.recorded_turn import RecordedTurn
 from hud_mcp.record.trajectory import (
     Receipt,
     ScreenshotRecord,
@@ -16,9 +17,10 @@ from hud_mcp.record.trajectory import (
     TrajectorySummary,
 )
 from hud_mcp.store import sql
+from hud_mcp.store.characters import printable
 from hud_mcp.store.database import Database
 from hud_mcp.store.screenshots import read_file
-from hud_mcp.store.stored_session import StoredSession
+from hud_mcp.store.stored_session import OwnSession, StoredSession
 from hud_mcp.task import Task
 
 if TYPE_CHECKING:
@@ -49,19 +51,38 @@ class Archive:
         return self._database.url
 
     @property
+    def folder(self) -> Path:
+        """Where files that belong to it are: beside a SQLite file, else in the user's data."""
+        return self._database.folder
+
+    @property
     def exists(self) -> bool:
         """Whether there is anything to look into; a database by URL is taken to be there."""
         return self._database.exists
 
-    async def load_trajectory(self, trajectory_id: str) -> Trajectory:
+    def look_for_it(self) -> None:
+        """Raise where there is nothing to read: reading must not make an empty store.
+
+        Raises:
+            SourceNotFound: Saying how to name another one.
+        """
+        self._database.look_for_it()
+
+    async def load_trajectory(self, trajectory_id: str, *, turns: bool = False) -> Trajectory:
         """Return the whole record of one session.
+
+        Args:
+            trajectory_id: The record's id.
+            turns: Whether the model's side is read too, which is for no agent.
 
         Raises:
             SourceNotFound: There is no such trajectory.
             StoreFailed: The store cannot be read, or a row of this record is damaged.
         """
         found = await self._database.read(
-            lambda c: sql.reading.load_trajectories(c, self.screenshots, ids=[trajectory_id])
+            lambda c: sql.reading.load_trajectories(
+                c, self.screenshots, ids=[trajectory_id], turns=turns
+            )
         )
         if not found:
             raise no_trajectory(trajectory_id)
@@ -78,6 +99,17 @@ class Archive:
         return await self._database.read(
             lambda c: sql.reading.load_steps(c, self.screenshots, trajectory_id, start, stop)
         )
+
+    async def load_turns(self, trajectory_id: str, after: int = -1) -> list[RecordedTurn]:
+        """Return the turns of a session's model that have a higher number; it is for no agent.
+
+        Raises:
+            StoreFailed: The store cannot be read, or a row of them is damaged.
+        """
+        found = await self._database.read(
+            lambda c: sql.turns.load_turns(c, [trajectory_id], after=after)
+        )
+        return found[trajectory_id]
 
     async def load_live(self, live_token: str) -> TrajectorySummary | None:
         """Return the trajectory whose live page has this token, in short; None where none has.
@@ -146,6 +178,26 @@ class Archive:
 
         return await self._database.read(read)
 
+    async def list_own(self, token_digest: str, limit: int) -> list[OwnSession]:
+        """Return the newest sessions that were started with a token, newest first.
+
+        Raises:
+            StoreFailed: The store cannot be read.
+        """
+        if not self.exists:
+            return []
+        return await self._database.read(lambda c: sql.sessions.list_own(c, token_digest, limit))
+
+    async def find_own(self, token_digest: str, trajectory_id: str) -> str | None:
+        """Return the hash of a session's id, by its record's; None where another token began it.
+
+        Raises:
+            StoreFailed: The store cannot be read.
+        """
+        return await self._database.read(
+            lambda c: sql.sessions.find_own(c, token_digest, trajectory_id)
+        )
+
     async def check_tries(self, start_key: str, tries: int) -> None:
         """Refuse a start too many before anything is opened for it.
 
@@ -178,17 +230,24 @@ class Archive:
             lambda c: sql.jobs.count_rewards(c)  # noqa: PLW0108  # SQLAlchemy loads on that thread
         )
 
-    async def load_job(self, job_id: str) -> tuple[Job, list[Trajectory]]:
+    async def load_job(self, job_id: str, *, turns: bool = False) -> tuple[Job, list[Trajectory]]:
         """Return a job and its trajectories, in the order in which they began.
 
         Those that are not in its plan are among them, and marked `foreign`.
+
+        Args:
+            job_id: The job.
+            turns: Whether the model's side is read too, which is for no agent.
 
         Raises:
             SourceNotFound: There is no such job.
             StoreFailed: The store cannot be read, or a row of the job is damaged.
         """
         return await self._read_job(
-            job_id, lambda c: sql.reading.load_trajectories(c, self.screenshots, job_id=job_id)
+            job_id,
+            lambda c: sql.reading.load_trajectories(
+                c, self.screenshots, job_id=job_id, turns=turns
+            ),
         )
 
     async def load_job_summary(
@@ -211,7 +270,7 @@ class Archive:
             found = sql.jobs.load_job_with_tasks(connection, job_id)
             if found is None:
                 return None
-            return *found, sql.reading.load_summaries(connection, job_id=job_id)
+            return *found, sql.reading.load_summaries(connection, job_id=job_id, uses=True)
 
         found = await self._database.read(read)
         if found is None:
@@ -234,6 +293,8 @@ class Archive:
             StoreFailed: The store cannot be read.
         """
         hint = "`hud-mcp jobs` lists them."
+        if text.startswith("traj-"):
+            hint = f"It is a trajectory's: `hud-mcp trace {printable(text)}`."
         self._database.look_for_it()
         return await self._database.read(
             lambda c: sql.reading.find_id(c, "job", text, try_next=hint)
@@ -247,6 +308,8 @@ class Archive:
             StoreFailed: The store cannot be read.
         """
         hint = "`hud-mcp jobs ID` lists those of a job."
+        if text.startswith("job-"):
+            hint = f"It is a job's: `hud-mcp jobs {printable(text)}` lists its trajectories."
         self._database.look_for_it()
         return await self._database.read(
             lambda c: sql.reading.find_id(c, "trajectory", text, try_next=hint)

@@ -15,10 +15,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from hud_mcp.errors import IdTaken
 from hud_mcp.grade import Outcome
+from hud_mcp.record.trajectory import Trajectory
 from hud_mcp.record.values import Receipt, TrajectoryStep
 from hud_mcp.store import sql
-from hud_mcp.store.json_text import dump
+from hud_mcp.store.characters import storable
+from hud_mcp.store.json_text import dump, to_json
 from hud_mcp.store.lease import Lease
+from hud_mcp.store.new_step import NewStep
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -26,6 +29,10 @@ if TYPE_CHECKING:
     from hud_mcp.store.sql.statements import Driver
 
 __all__ = ["Change", "NewEnd", "NewPrompt", "NewSession", "NewSteps", "StepRow", "commit_batch"]
+
+
+_LARGE_BYTES = 256 * 1024
+"""Steps that are larger hold up an event loop that writes them."""
 
 
 class _NotAll(Exception):
@@ -97,6 +104,30 @@ class NewSession:
     order: ClassVar[int] = 0
     row: dict[str, Any]
     tries: int | None
+
+    @classmethod
+    def of(cls, begun: Trajectory, tries: int | None, **given: str | None) -> "NewSession":
+        """The beginning of a session, of which nothing else has come yet.
+
+        Args:
+            begun: What is known of it.
+            tries: How many starts there may be.
+            given: The columns that are no part of a trajectory.
+        """
+        row = {
+            "id": begun.id,
+            "job_id": begun.job_id,
+            "environment": begun.environment,
+            "environment_version": begun.environment_version,
+            "task": to_json(begun.task.model_dump(mode="json")),
+            "context": to_json(begun.context),
+            "seed": begun.seed,
+            "prompt": None if begun.prompt is None else storable(begun.prompt),
+            "started_at": begun.started_at,
+            **dict.fromkeys(("unflushed", "answered_at", "released_at", "receipt", "ended_at")),
+            **given,
+        }
+        return cls(row, tries)
 
     def make(self, driver: "Driver", lease: Lease) -> int:
         """Make it alone.
@@ -203,6 +234,24 @@ class NewSteps:
     rows: Sequence[StepRow]
     answered_at: datetime | None = None
     unflushed: bool | None = None
+
+    @classmethod
+    def of(
+        cls, session_id: str, steps: Sequence[NewStep], *, unflushed: bool | None = None
+    ) -> "NewSteps":
+        """The change that adds some steps; only the last may answer."""
+        last = steps[-1]
+        return cls(
+            session_id,
+            [StepRow.of(new.step, new.snapshot) for new in steps],
+            answered_at=last.step.ended_at if last.answers else None,
+            unflushed=unflushed,
+        )
+
+    @property
+    def are_large(self) -> bool:
+        """Whether they have so much to write that the event loop does not."""
+        return sum(len(row.text) + len(row.snapshot or b"") for row in self.rows) > _LARGE_BYTES
 
     def make(self, driver: "Driver", lease: Lease) -> None:
         """Make it alone."""

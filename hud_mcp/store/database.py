@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import os
-import re
 import threading
 import weakref
 from collections.abc import Callable, Sequence
@@ -13,31 +12,21 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import anyio.to_thread
 from platformdirs import user_data_path
 
-from hud_mcp.errors import SourceNotFound, StoreFailed
+from hud_mcp.errors import SourceNotFound, StoreFailed, did_you_mean_file
+from hud_mcp.record.place import STORE_VARIABLE, read_place
 from hud_mcp.store import sql
 from hud_mcp.store.changes import Change
 from hud_mcp.store.lease import Lease
-from hud_mcp.store.writer import Write, Writer
+from hud_mcp.store.write import Write
+from hud_mcp.store.writer import Writer
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
 
-__all__ = ["Database", "default_store_url"]
+__all__ = ["Database"]
 
 T = TypeVar("T")
 logger = logging.getLogger(__name__)
-
-STORE_VARIABLE = "HUD_MCP_STORE"
-
-_SQLITE_FILE = re.compile(
-    r"sqlite(\+pysqlite)?:///(?!:memory:|file:)(?P<path>[^?]+)(?P<query>\?.*)?"
-)
-_POSTGRESQL = re.compile(r"^postgres(ql)?://")
-
-
-def default_store_url() -> str:
-    """The store that is used where none is named: `HUD_MCP_STORE`, else the user's data folder."""
-    return os.environ.get(STORE_VARIABLE) or str(user_data_path("hud-mcp") / "store.sqlite3")
 
 
 class Database:
@@ -55,7 +44,7 @@ class Database:
     """
 
     def __init__(self, url: str, lease_s: float) -> None:
-        self.url, self._path = _place(url)
+        self.url, self._path = read_place(url)
         # One folder however the file is called: a link to it must not be another store.
         real = Path(os.path.realpath(self._path)).parent if self._path else None
         self.folder = real or user_data_path("hud-mcp")
@@ -86,10 +75,10 @@ class Database:
         Raises:
             SourceNotFound: Saying how to name another one.
         """
-        if not self.exists:
+        if self._path is not None and not self.exists:
             raise SourceNotFound(
-                f"There is no store at {self._shown}. Name another one with --store or "
-                f"{STORE_VARIABLE}; `hud-mcp eval` makes one."
+                f"There is no store at {self._path}.{did_you_mean_file(self._path)} Name another "
+                f"one with --store or {STORE_VARIABLE}; `hud-mcp eval` makes one."
             )
 
     async def read(self, read: "Callable[[Connection], T]") -> T:
@@ -114,18 +103,41 @@ class Database:
         self,
         change: "Change | Callable[[Connection], Any]",
         files: Sequence[tuple[Path, bytes]] = (),
+        *,
+        is_large: bool = False,
     ) -> "asyncio.Future[Any]":
         """Make something durable: it happens even if nobody waits for it.
 
         Args:
             change: What is made; made again where a commit that it shared has failed.
             files: Files that must be there before, each with its content.
+            is_large: Whether it has so much to write that the event loop does not.
 
         Returns:
             What is waited for. It gives what the change gives, or raises `StoreFailed` where
             nothing was written, and `SessionTaken` where another server owns the session.
         """
-        return self._writer.write(Write(change, files))
+        return self._writer.write(Write(change, files, is_large))
+
+    @property
+    def may_write_at_once(self) -> bool:
+        """Whether `write_at_once` would be tried now: the database is quick, nobody else writes."""
+        return self._writer.may_write_at_once
+
+    def write_at_once(self, change: Change) -> bool:
+        """Make something durable before this returns, where it is quick and nobody else writes.
+
+        Args:
+            change: What is made; it gives its caller nothing.
+
+        Returns:
+            Whether that was done. Else nothing was written, and `write` takes it.
+
+        Raises:
+            StoreFailed: It cannot be written.
+            SessionTaken: The same; another server owns the session.
+        """
+        return self._writer.write_at_once(Write(change))
 
     async def close(self, within_s: float | None) -> None:
         """Finish what was accepted, let go of this server's sessions, then of the database.
@@ -167,15 +179,3 @@ def _after_fork() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
-
-
-def _place(given: str) -> tuple[str, Path | None]:
-    """A store's URL in its usual form, and its file where it is SQLite's."""
-    if "://" not in given:
-        path = Path(given).expanduser().absolute()
-        return f"sqlite:///{path}", path
-    match = _SQLITE_FILE.fullmatch(given)
-    if match is not None:
-        path = Path(match["path"]).absolute()
-        return f"sqlite:///{path}{match['query'] or ''}", path
-    return _POSTGRESQL.sub("postgresql+psycopg://", given), None

@@ -8,7 +8,6 @@ refers to them. SQLAlchemy loads when the store is first used.
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,14 +15,18 @@ from typing import TYPE_CHECKING, Any
 from hud_mcp.errors import SessionTaken, SourceNotFound
 from hud_mcp.observation import Screenshot
 from hud_mcp.record.job import Job
+from hud_mcp.record.model_turn import ModelTurn
+from hud_mcp.record.place import default_store_url
+from hud_mcp.record.recorded_turn import RedactedField
 from hud_mcp.record.trajectory import Receipt, ScreenshotRecord, Trajectory, TrajectoryStep, utc_now
 from hud_mcp.store import sql
 from hud_mcp.store.archive import Archive
-from hud_mcp.store.changes import NewEnd, NewPrompt, NewSession, NewSteps, StepRow
+from hud_mcp.store.changes import NewEnd, NewPrompt, NewSession, NewSteps
 from hud_mcp.store.characters import storable
-from hud_mcp.store.database import Database, default_store_url
-from hud_mcp.store.json_text import to_json
+from hud_mcp.store.database import Database
 from hud_mcp.store.lease import LEASE_S
+from hud_mcp.store.new_step import NewStep
+from hud_mcp.store.new_turn import NewTurn
 from hud_mcp.store.soon import Soon
 from hud_mcp.store.stored_session import WaitingSession
 from hud_mcp.task import RecordMode, Task
@@ -31,26 +34,9 @@ from hud_mcp.task import RecordMode, Task
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-__all__ = ["NewStep", "Store", "default_store_url"]
+__all__ = ["NewStep", "Store"]
 
 logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class NewStep:
-    """A step that is to be written.
-
-    Attributes:
-        step: What was done and seen.
-        screenshot: Its picture, or None.
-        answers: Whether it submits the answer.
-        snapshot: What the world's `snapshot` gave after it; it replaces the one before.
-    """
-
-    step: TrajectoryStep
-    screenshot: Screenshot | None = None
-    answers: bool = False
-    snapshot: bytes | None = None
 
 
 class Store(Archive):
@@ -117,6 +103,17 @@ class Store(Archive):
         if not await self._database.write(lambda c: sql.jobs.update_job(c, job)):
             raise SourceNotFound(f"The store has no job {job.id!r}.")
 
+    async def join_job(self, job: Job) -> bool:
+        """Record a job, if there is none with its id.
+
+        Returns:
+            Whether the one that is there has no plan, so that every session of it counts.
+
+        Raises:
+            StoreFailed: Nothing was written.
+        """
+        return await self._database.write(lambda c: sql.jobs.join_job(c, job))
+
     # Sessions: each of these checks that this server owns the session.
 
     def add_session(
@@ -131,6 +128,7 @@ class Store(Archive):
         start_key: str = "",
         tries: int | None = None,
         record: RecordMode = "durable",
+        token_digest: str | None = None,
     ) -> "asyncio.Future[int]":
         """Record that a session begins, as this server's, with its prompt where that is known.
 
@@ -144,6 +142,7 @@ class Store(Archive):
             start_key: By what its starts are counted; its own id by default, so that it is one.
             tries: How many starts there may be; None for any number.
             record: How its steps are written.
+            token_digest: Of the token that it is started with; None without one.
 
         Returns:
             What ends once it is durable, with the how manieth start it is, from 1; or with the
@@ -154,28 +153,19 @@ class Store(Archive):
             LimitReached: There are as many starts as there may be. Nothing was written.
             StoreFailed: Nothing was written.
         """
-        row = {
-            "id": trajectory.id,
-            "secret_digest": secret_digest,
-            "job_id": trajectory.job_id,
-            "principal": principal,
-            "environment": trajectory.environment,
-            "environment_version": trajectory.environment_version,
-            "environment_digest": environment_digest,
-            "task": to_json(trajectory.task.model_dump(mode="json")),
-            "context": to_json(trajectory.context),
-            "seed": trajectory.seed,
-            "reward_policy": reward_policy,
-            "record": record,
-            "unflushed": None,
-            "live_token": live_token,
-            "prompt": None if trajectory.prompt is None else storable(trajectory.prompt),
-            "started_at": trajectory.started_at,
-            "start_key": start_key or secret_digest,
-            # Nothing of what is still to come.
-            **dict.fromkeys(("answered_at", "released_at", "receipt", "ended_at")),
-        }
-        return self._database.write(NewSession(row, tries))
+        new = NewSession.of(
+            trajectory,
+            tries,
+            secret_digest=secret_digest,
+            principal=principal,
+            reward_policy=reward_policy,
+            environment_digest=environment_digest,
+            live_token=live_token,
+            start_key=start_key or secret_digest,
+            record=record,
+            token_digest=token_digest,
+        )
+        return self._database.write(new)
 
     async def set_prompt(self, trajectory_id: str, prompt: str) -> None:
         """Record what a session asks.
@@ -260,19 +250,72 @@ class Store(Archive):
             What ends once they are durable, or with the error. They are written also where
             nobody waits for it.
         """
-        last = steps[-1]
-        change = NewSteps(
-            trajectory_id,
-            [StepRow.of(new.step, new.snapshot) for new in steps],
-            answered_at=last.step.ended_at if last.answers else None,
-            unflushed=unflushed,
-        )
+        change = NewSteps.of(trajectory_id, steps, unflushed=unflushed)
         files = [
             (self.screenshot_path(ScreenshotRecord.of(new.screenshot)), new.screenshot.data)
             for new in steps
             if new.screenshot is not None
         ]
-        return self._database.write(change, files)
+        return self._database.write(change, files, is_large=change.are_large)
+
+    def write_steps_at_once(self, trajectory_id: str, steps: Sequence[NewStep]) -> bool:
+        """Record steps of one session before this returns, where that takes no wait.
+
+        Returns:
+            Whether they are durable. Else nothing was written, and `write_steps` takes them:
+            where they are large, the database is busy, or other sessions write too.
+
+        Raises:
+            StoreFailed, SessionTaken: As `write_steps` says. Nothing was written.
+        """
+        if any(new.screenshot is not None for new in steps):
+            return False
+        if not self._database.may_write_at_once:  # asked first: to make the rows takes a while
+            return False
+        change = NewSteps.of(trajectory_id, steps)
+        return not change.are_large and self._database.write_at_once(change)
+
+    def add_turns(
+        self, trajectory_id: str, turns: Sequence[ModelTurn], *, before_step: int | None = None
+    ) -> "asyncio.Future[int]":
+        """Record what a model said, thought and used, whoever runs the session; masked and cut.
+
+        Args:
+            trajectory_id: The session's record. It may have ended.
+            turns: In order. One that is there already, as of a call that is repeated, stays.
+            before_step: How many steps there are; None to count those that are recorded.
+
+        Returns:
+            What ends once they are durable, with how many were left out, for which there is no
+            room; or with the error. They are written also where nobody waits for it, before
+            whatever is handed over later.
+
+        Raises:
+            StoreFailed: Nothing was written.
+        """
+        new = [NewTurn.of(turn) for turn in turns]
+        return self._database.write(
+            lambda c: sql.turns.add_turns(c, trajectory_id, new, before_step)
+        )
+
+    async def redact(
+        self, trajectory_ids: Sequence[str], fields: Sequence[RedactedField]
+    ) -> tuple[int, int]:
+        """Remove fields of all turns of some sessions, for good; each turn keeps a marker of it.
+
+        Returns:
+            How many turns there are, and how many of them had something to remove.
+
+        Raises:
+            StoreFailed: Nothing was removed; or it was, and is still in SQLite's log, as the text
+                says then. The same call again empties that.
+        """
+        at = utc_now()
+        done: tuple[int, int] = await self._database.write(
+            lambda c: sql.turns.redact(c, trajectory_ids, fields, at)
+        )
+        await self._database.read(sql.turns.empty_log)
+        return done
 
     def soon(self, begin: Callable[[], None]) -> None:
         """Have a function called in 25 ms, together with those of other sessions."""

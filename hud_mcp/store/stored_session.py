@@ -5,7 +5,7 @@ from datetime import datetime
 
 from hud_mcp.record.trajectory import Trajectory
 
-__all__ = ["StoredSession", "WaitingSession"]
+__all__ = ["OwnSession", "StoredSession", "WaitingSession"]
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,25 @@ class StoredSession:
     lines: int
     attempt: int | None = None
     unflushed: bool = False
+
+
+@dataclass(frozen=True)
+class OwnSession:
+    """A session as its caller finds it again.
+
+    Attributes:
+        trajectory_id: The record's id.
+        task: The task's id.
+        environment: Its environment's name.
+        started_at: When it began.
+        has_ended: Whether it is over.
+    """
+
+    trajectory_id: str
+    task: str
+    environment: str
+    started_at: datetime
+    has_ended: bool
 
 
 @dataclass(frozen=True)

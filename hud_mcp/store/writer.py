@@ -1,14 +1,17 @@
-"""One thread writes; whatever waits is committed together, so that many share one commit."""
+"""What waits is committed together, so that many writes share one commit.
+
+A database that answers at once is written in the turn of the event loop that hands over: to wake
+a thread, and to be woken by it, takes several times as long as such a commit. All else is one
+thread's: what has files, what may wait for a lock, a disk that is slow, and a database elsewhere.
+"""
 
 import asyncio
 import logging
 import queue
 import threading
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -16,21 +19,34 @@ import anyio.to_thread
 
 from hud_mcp.errors import HudMcpError, StoreFailed
 from hud_mcp.store import sql
-from hud_mcp.store.changes import Change, commit_batch
+from hud_mcp.store.changes import commit_batch
 from hud_mcp.store.lease import Lease
 from hud_mcp.store.screenshots import save_file
+from hud_mcp.store.write import Write, conclude, tell
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
 
     from hud_mcp.store.sql.statements import Driver, Statements
 
-__all__ = ["Write", "Writer"]
+__all__ = ["Writer"]
 
 logger = logging.getLogger(__name__)
 
 _BATCH = 256
 """Of so many writes that share one commit, the first does not wait for more."""
+
+_QUICK_S = 0.005
+"""A commit that usually takes no longer may be waited for by the event loop."""
+
+_QUICK_WRITES = 64
+"""So many writes may be committed in a turn of the event loop."""
+
+_QUICK_TURNS = 200
+"""After so many of them the thread has one, which also empties SQLite's write-ahead log."""
+
+_ALONE_TURNS = 50
+"""After so many turns with one write each, the next one is taken to be alone too."""
 
 _TRIES = 3
 """How often a transaction is tried that may well succeed the next time."""
@@ -39,25 +55,8 @@ _BEAT_AGAIN_S = 0.5
 """How soon a sign of life is tried again that could not be given."""
 
 
-@dataclass(slots=True, eq=False)
-class Write:
-    """What is to be made durable together.
-
-    Attributes:
-        change: One of those that are made of many sessions at once; or what executes its
-            statements, and returns what the caller is given. It is made again where a commit
-            that it shared has failed.
-        files: Files that must be there before, each with its content.
-        waiting: Where its caller waits, in the caller's event loop.
-    """
-
-    change: "Change | Callable[[Connection], Any]"
-    files: Sequence[tuple[Path, bytes]] = ()
-    waiting: "asyncio.Future[Any]" = field(init=False)
-
-
 class Writer:
-    """The thread that writes. It begins with the first write.
+    """Writes: in the caller's event loop what is quick, and else in a thread that it begins.
 
     Args:
         open_engine: Returns the open database, and opens it where it is not.
@@ -75,7 +74,48 @@ class Writer:
         self._thread: threading.Thread | None = None
         self._is_silent = False
         self._connection: Connection | None = None
+        self._engine: Engine | None = None
         self._statements: Statements | None = None
+        self._seat = threading.Lock()  # held by whoever uses the connection
+        self._handed_over = 0  # turns that the thread was given, and has not written yet
+        self._usual_s = 0.0
+        self._quick_turns = 0
+        self._waits = True
+        self._crowded_turns = 0
+        self._written_in: set[asyncio.AbstractEventLoop] = set()
+
+    @property
+    def may_write_at_once(self) -> bool:
+        """Whether a small write would be tried in this turn: it is quick, and nobody else writes.
+
+        That it asks is taken note of, so that those who write in one turn share a commit.
+        """
+        loop = asyncio.get_running_loop()
+        if loop in self._written_in:  # others write in this turn, and shall share a commit
+            self._crowded_turns = _ALONE_TURNS
+        return not self._crowded_turns and loop not in self._turns and self._is_quick([])
+
+    def write_at_once(self, write: Write) -> bool:
+        """Make a write durable before this returns, where it is quick and nobody else writes.
+
+        Returns:
+            Whether that was done; else nothing was written, and `write` takes it. It is for
+            changes that give their callers nothing.
+
+        Raises:
+            HudMcpError: It cannot be written.
+        """
+        if not self.may_write_at_once:
+            return False
+        found = self._commit_at_once([write])
+        if found is None:
+            return False
+        if isinstance(found, Exception):
+            raise self._told(found)
+        loop = asyncio.get_running_loop()
+        self._written_in.add(loop)
+        loop.call_soon(self._written_in.discard, loop)
+        return True
 
     def write(self, write: Write) -> "asyncio.Future[Any]":
         """Hand over; what was handed over happens, even if the wait for it is cancelled.
@@ -87,7 +127,7 @@ class Writer:
             What ends once it is durable, with what its change gives; or with the error.
         """
         loop = asyncio.get_running_loop()
-        write.waiting = waiting = loop.create_future()
+        waiting = write.wait_in(loop)
         turn = self._turns.get(loop)
         if turn is None:
             self._turns[loop] = [write]
@@ -96,12 +136,22 @@ class Writer:
             turn.append(write)
         return waiting  # a wait that is cancelled is this future's end, and not the write's
 
-    def _end_turn(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Give the thread what a turn of a loop has handed over, if it has not got it already."""
+    def _end_turn(self, loop: asyncio.AbstractEventLoop, *, closing: bool = False) -> None:
+        """Commit what a turn of a loop has handed over, or give it to the thread."""
         turn = self._turns.pop(loop, None)
         if turn is None:
             return
+        is_alone = len(turn) == 1
+        self._crowded_turns = max(0, self._crowded_turns - 1) if is_alone else _ALONE_TURNS
+        found = None if closing else self._commit_at_once(turn)
+        if isinstance(found, list):
+            conclude([(write, made, None) for write, made in zip(turn, found, strict=True)])
+            return
+        if found is not None and is_alone:
+            conclude([(turn[0], None, self._told(found))])
+            return
         with self._lock:
+            self._handed_over += 1
             self._queue.put(turn)
             if self._thread is None:
                 name = "hud-mcp-store"
@@ -115,7 +165,7 @@ class Writer:
             Whether the thread has ended in time.
         """
         for loop in list(self._turns):
-            self._end_turn(loop)
+            self._end_turn(loop, closing=True)
         with self._lock:
             thread = self._thread
             if thread is None:
@@ -125,41 +175,93 @@ class Writer:
             await anyio.to_thread.run_sync(thread.join, within_s)
         return not thread.is_alive()
 
+    def _commit_at_once(self, turn: list[Write]) -> list[Any] | Exception | None:
+        """Commit a turn's writes in it, where that is quick; return what their callers are given.
+
+        None where it cannot be done without waiting, or what is wrong: nothing was written.
+        """
+        if not self._is_quick(turn) or not self._seat.acquire(blocking=False):
+            return None
+        began_s = time.perf_counter()
+        try:
+            with self._transaction(waits=False) as driver:
+                results = self._make(driver, turn)
+        except Exception as exc:  # noqa: BLE001  # whoever waits for it is told
+            self._lease.conclude(committed=False)
+            if not sql.engine.concerns_all(exc):
+                return exc
+            self._usual_s = 4 * _QUICK_S  # another process writes: the thread waits for it
+            return None
+        finally:
+            self._seat.release()
+        self._lease.conclude(committed=True)
+        self._learn(time.perf_counter() - began_s)
+        self._quick_turns += 1
+        return results
+
+    def _is_quick(self, turn: list[Write]) -> bool:
+        """Whether a turn's writes may be committed in it."""
+        return (
+            self._handed_over == 0  # else it would overtake what was handed over before it
+            and self._usual_s <= _QUICK_S
+            and self._quick_turns < _QUICK_TURNS
+            and len(turn) <= _QUICK_WRITES
+            and self._lease.is_registered
+            and (connection := self._connection) is not None
+            and connection.dialect.name == "sqlite"
+            and not any(w.files or w.is_large or callable(w.change) for w in turn)
+        )
+
+    def _learn(self, took_s: float) -> None:
+        """Take note of how long a commit took."""
+        self._usual_s += (took_s - self._usual_s) / 8
+
     def _run(self) -> None:
         """Take what waits, make it durable, tell everyone; end when there is nothing more."""
         beat_at_s = 0.0
         while True:
-            batch, stopping = self._gather(beat_at_s)
+            turns, stopping = self._gather(beat_at_s)
             was_registered = self._lease.is_registered
-            if batch:
-                self._commit(batch)
+            if turns:
+                began_s = time.perf_counter()
+                with self._seat:
+                    self._commit([write for turn in turns for write in turn])
+                if was_registered:  # else it has opened the database too
+                    self._learn(time.perf_counter() - began_s)
+            with self._lock:
+                self._handed_over -= len(turns)
+            self._quick_turns = 0
             if self._lease.is_registered and not was_registered:  # registering was a sign of life
                 beat_at_s = time.monotonic() + self._lease.beat_s
             elif self._lease.is_registered and time.monotonic() >= beat_at_s:
-                next_s = self._lease.beat_s if self._beat() else _BEAT_AGAIN_S
+                with self._seat:
+                    next_s = self._lease.beat_s if self._beat() else _BEAT_AGAIN_S
                 beat_at_s = time.monotonic() + next_s
             if stopping:
-                self._leave()
-                self._disconnect()
+                with self._seat:
+                    self._leave()
+                    self._disconnect()
                 with self._lock:  # nothing is handed over to a thread that has decided to end
                     if self._queue.empty():
                         self._thread = None
                         return
 
-    def _gather(self, until_s: float) -> tuple[list[Write], bool]:
-        """Take what waits; return it, and whether the thread was asked to end after it."""
-        batch: list[Write] = []
+    def _gather(self, until_s: float) -> tuple[list[list[Write]], bool]:
+        """Take what waits, by turns; return it, and whether the thread was asked to end then."""
+        turns: list[list[Write]] = []
+        writes = 0
         wait_s = max(0.0, until_s - time.monotonic()) if self._lease.is_registered else None
         try:
             item = self._queue.get(timeout=wait_s)
             while item is not None:
-                batch += item
-                if len(batch) >= _BATCH:
-                    return batch, False
+                turns.append(item)
+                writes += len(item)
+                if writes >= _BATCH:
+                    return turns, False
                 item = self._queue.get_nowait()
         except queue.Empty:
-            return batch, False
-        return batch, True
+            return turns, False
+        return turns, True
 
     def _commit(self, batch: list[Write]) -> None:
         """Commit together, or one by one: one bad write must not fail its neighbours."""
@@ -179,16 +281,21 @@ class Writer:
                 self._fail([write], alone)
 
     def _fail(self, batch: list[Write], error: Exception) -> None:
-        if not isinstance(error, HudMcpError):
-            # The place is for the log: who reads the error may be an agent elsewhere.
-            why = sql.engine.why(error)
-            logger.error("cannot write to %s: %s", self._shown, why)
-            logger.debug("it cannot be written", exc_info=error)
-            error = StoreFailed(
-                f"The record could not be written: {why}. Nothing of this call was "
-                f"recorded; {sql.engine.remedy(error)}, then call again."
-            )
-        _tell([(write, None, error) for write in batch])
+        told = self._told(error)
+        tell([(write, None, told) for write in batch])
+
+    def _told(self, error: Exception) -> HudMcpError:
+        """What callers are told of an error; the log has the rest."""
+        if isinstance(error, HudMcpError):
+            return error
+        # The place is for the log: who reads the error may be an agent elsewhere.
+        why = sql.engine.why(error)
+        logger.error("cannot write to %s: %s", self._shown, why)
+        logger.debug("it cannot be written", exc_info=error)
+        return StoreFailed(
+            f"The record could not be written: {why}. Nothing of this call was "
+            f"recorded; {sql.engine.remedy(error)}, then call again."
+        )
 
     def _try_commit(self, batch: list[Write]) -> Exception | None:
         """Make writes durable and tell of it; return why it could not be."""
@@ -210,7 +317,7 @@ class Writer:
                     return exc
             else:
                 self._lease.conclude(committed=True)
-                _tell([(w, result, None) for w, result in zip(batch, results, strict=True)])
+                tell([(w, result, None) for w, result in zip(batch, results, strict=True)])
                 return None
 
     def _make(self, driver: "Driver", batch: list[Write]) -> list[Any]:
@@ -223,21 +330,32 @@ class Writer:
         return [change.make(driver, self._lease)]
 
     @contextmanager
-    def _transaction(self) -> "Generator[Driver]":
-        """A transaction that writes, over a connection that this thread keeps while all is well."""
+    def _transaction(self, *, waits: bool = True) -> "Generator[Driver]":
+        """A transaction that writes, over a connection that is kept while all is well.
+
+        Args:
+            waits: Whether it may wait for another process's lock, and for the disk.
+        """
         if self._connection is None:
             engine = self._open()
-            self._statements = sql.statements.Statements(engine.dialect)
+            if engine is not self._engine:  # to make them takes longer than many commits
+                self._engine, self._statements = engine, sql.statements.Statements(engine.dialect)
             self._connection = engine.connect()
+            self._waits = True
         connection, statements = self._connection, self._statements
         if statements is None:
             raise RuntimeError("a connection has the statements of its dialect")
         try:
+            if waits is not self._waits:
+                self._waits = waits
+                sql.engine.set_waiting(connection, waits=waits)
             with connection.begin():
                 sql.engine.check_file(connection)
                 with closing(sql.statements.Driver(connection, statements)) as driver:
                     driver.begin_write()
                     yield driver
+        except HudMcpError:  # a change that cannot be made; the connection is well
+            raise
         except BaseException:
             self._disconnect()
             raise
@@ -246,6 +364,8 @@ class Writer:
         """Give the connection back; the next transaction takes one that is looked at first."""
         connection, self._connection = self._connection, None
         if connection is not None:
+            if not self._waits:  # whoever takes it from the pool may have to wait
+                connection.invalidate()
             connection.close()
 
     def _beat(self) -> bool:
@@ -272,26 +392,3 @@ class Writer:
             self._lease.forget(stays=True)
         else:
             self._lease.forget()
-
-
-def _tell(ended: "list[tuple[Write, Any, Exception | None]]") -> None:
-    """Tell those who wait how their writes ended; each loop wakes once for all of its own."""
-    loops: dict[asyncio.AbstractEventLoop, list[tuple[Write, Any, Exception | None]]] = {}
-    for each in ended:
-        loops.setdefault(each[0].waiting.get_loop(), []).append(each)
-    for loop, own in loops.items():
-        try:
-            loop.call_soon_threadsafe(_conclude, own)
-        except RuntimeError:  # it is closed, and nobody waits there any more
-            logger.debug("%d writes have ended after their event loop", len(own))
-
-
-def _conclude(ended: "list[tuple[Write, Any, Exception | None]]") -> None:
-    """End the waits of one loop, in it."""
-    for write, result, error in ended:
-        if write.waiting.done():  # cancelled; what was handed over has happened nevertheless
-            continue
-        if error is None:
-            write.waiting.set_result(result)
-        else:
-            write.waiting.set_exception(error)

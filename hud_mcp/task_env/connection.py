@@ -136,7 +136,8 @@ def spawned_server(source: str, store: str | None) -> OpenClient:
     async def connect() -> "AsyncGenerator[Client]":
         with tempfile.TemporaryDirectory(prefix="hud-mcp-") as folder:
             place = store or f"{folder}/store.sqlite3"
-            arguments = ["-m", "hud_mcp", "serve", source, "--store", place, "--reward", "per_step"]
+            arguments = ["-P", "-m", "hud_mcp", "serve", source, "--store", place]
+            arguments += ["--reward", "per_step"]
             kept = {k: v for k, v in os.environ.items() if k != OPERATOR_TOKEN}
             parameters = libraries.StdioServerParameters(
                 command=sys.executable, args=arguments, env=kept

@@ -215,21 +215,32 @@ class TaskEnv(gymnasium.Env[Any, Any]):
     _last_picture: Any = None
 
     def _choose(self, wanted: str | None) -> str:
-        listed = self._connection.call(LIST_TASKS, {}).structured
-        every = [*listed["tasks"], *listed["templates"]]
-        names = list(dict.fromkeys(row["environment"] for row in every))
+        tasks, listed = self._listed()
+        names = list(dict.fromkeys(row["environment"] for row in (*tasks, *listed)))
         task = self._start["task"]
         if wanted is None:
-            of_task = [row["environment"] for row in listed["tasks"] if row["id"] == task]
+            of_task = [row["environment"] for row in tasks if row["id"] == task]
             wanted = next(iter([*of_task, *names]), None)
         if wanted is None or wanted not in names:
             hint = did_you_mean(wanted or "", names)
             raise InvalidTask(
                 f"The server has no environment {wanted!r}.{hint} It has: {', '.join(names)}."
             )
-        templates = [t["id"] for t in listed["templates"] if t["environment"] == wanted]
+        templates = [t["id"] for t in listed if t["environment"] == wanted]
         self._template = next(iter(templates), None)
         return wanted
+
+    def _listed(self) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+        """Every task and every template that the server lists."""
+        tasks: list[dict[str, Any]] = []
+        templates: list[dict[str, Any]] = []
+        offset: int | None = 0
+        while offset is not None:
+            page = self._connection.call(LIST_TASKS, {"offset": offset}).structured
+            tasks += page["tasks"]
+            templates += page["templates"]
+            offset = page.get("next_offset")
+        return tasks, templates
 
     def _find_spaces(self) -> None:
         manifest = json.loads(self._connection.read(f"hud://environments/{self._environment}"))

@@ -15,11 +15,13 @@ __all__ = [
     "ActsNow",
     "Addressed",
     "Elsewhere",
+    "Measured",
     "Mortal",
     "Place",
     "Placed",
     "Restorable",
     "RestorableInPart",
+    "Screened",
     "Stoppable",
     "World",
     "current_world",
@@ -245,6 +247,28 @@ class Placed(World, Protocol):
     @property
     def place(self) -> Place | None:
         """Where that process is; None where the template runs in the server's."""
+        ...
+
+
+@runtime_checkable
+class Screened(World, Protocol):
+    """A world that knows how large its screen is before a picture of it is taken."""
+
+    def screen_size(self) -> tuple[int, int] | None:
+        """Width and height of its next picture, in pixels; None where that is not known."""
+        ...
+
+
+@runtime_checkable
+class Measured(Screened, Protocol):
+    """A world that can find out how large its screen is before the agent looks at it."""
+
+    async def measure_screen(self) -> None:
+        """Find out what `screen_size` says then; what an agent can see and do stays the same.
+
+        Raises:
+            HudMcpError: It cannot be found out now. The world is as it was.
+        """
         ...
 
 

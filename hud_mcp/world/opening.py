@@ -1,9 +1,10 @@
 """What a world is opened with, and what the worlds of one process share."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import anyio
 
@@ -12,11 +13,24 @@ from hud_mcp.contention import Contention
 __all__ = ["Opening", "Shared", "SharedService"]
 
 
+_KILLED_S = 0.1
+"""How long closing may go on once what it waits for was killed."""
+
+
 class SharedService(Protocol):
     """Something that the worlds of one process share, such as a browser."""
 
     async def close(self) -> None:
         """Release it. Closing twice is no error."""
+        ...
+
+
+@runtime_checkable
+class Killable(Protocol):
+    """A shared service with processes of its own."""
+
+    def kill(self) -> None:
+        """End them at once, from any thread. What was open is lost; again is no error."""
         ...
 
 
@@ -34,6 +48,7 @@ class Shared:
         self.contention = Contention()
         self._services: dict[str, SharedService] = {}
         self._locks: dict[str, anyio.Lock] = {}
+        self._closing: list[SharedService] = []
         self._closed = False
 
     async def get(self, key: str, open_service: Callable[[], Awaitable[ServiceT]]) -> ServiceT:
@@ -58,27 +73,46 @@ class Shared:
         if self._services.get(key) is service:
             del self._services[key]
 
-    async def close(self) -> None:
+    async def close(self, *, within_s: float | None = None) -> None:
         """Close all services at once; one that fails does not keep the others open.
+
+        Args:
+            within_s: How long they may take; then those with processes of their own are killed,
+                and the others left. None for as long as it takes.
 
         Raises:
             ExceptionGroup: What services raised, once all of them were closed.
         """
         self._closed = True
         services, self._services = list(self._services.values()), {}
-        failures: list[Exception] = []
-
-        async def close_one(service: SharedService) -> None:
-            try:
-                await service.close()
-            except Exception as exc:  # noqa: BLE001  # raised below: here it would stop the others
-                failures.append(exc)
-
-        async with anyio.create_task_group() as group:
-            for service in services:
-                group.start_soon(close_one, service)
-        if failures:
+        if not services:
+            return
+        loop = asyncio.get_running_loop()
+        closing = {loop.create_task(each.close(), name="close"): each for each in services}
+        self._closing = services
+        # Not by a scope: services shield their own end, which may wait for a browser that is slow.
+        done, slow = await asyncio.wait(closing, timeout=within_s)
+        for task in slow:
+            _kill(closing[task])
+            task.cancel()
+        if slow:
+            done |= (await asyncio.wait(slow, timeout=_KILLED_S))[0]
+        found = [task.exception() for task in done if not task.cancelled()]
+        failures = [each for each in found if isinstance(each, Exception)]
+        self._closing = []
+        if failures and not slow:
             raise ExceptionGroup("shared services failed to close", failures)
+
+    def kill(self) -> None:
+        """End the processes of all services at once, from any thread; nothing else is closed."""
+        self._closed = True
+        for service in [*self._services.values(), *self._closing]:
+            _kill(service)
+
+
+def _kill(service: SharedService) -> None:
+    if isinstance(service, Killable):
+        service.kill()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -31,6 +31,10 @@ class WorldSpec(ABC):
         actions: The action types that `act` takes; of `ACTION_TYPES`, without `response`.
         custom_actions: What `custom` takes: from a name to the JSON schema of its arguments, an
             object whose `description` agents read.
+        tools_suffice: Whether its tools do all that `custom` does: lists of tools and actions
+            then show the tools alone.
+        is_destructive: Whether an action may undo something; hosts are told.
+        open_world: Whether an action may reach what lies outside of the session; hosts are told.
         has_screen: Whether an observation may carry a picture.
         context_space: The features in which worlds of this kind may differ.
         spaces: The spaces of actions and observations as JSON, for programs; None without.
@@ -54,6 +58,9 @@ class WorldSpec(ABC):
     world_type: type[World]
     actions: frozenset[str] = frozenset({"wait"})
     custom_actions: Mapping[str, Mapping[str, Any]] = MappingProxyType({})
+    tools_suffice: bool = False
+    is_destructive: bool = True
+    open_world: bool = True
     has_screen: bool = False
     context_space: ContextSpace = ContextSpace()
     spaces: Mapping[str, Any] | None = None

@@ -54,6 +54,8 @@ class NoWorld(WorldSpec):
     """Declares that an environment needs no world: questions, answers and `env.tool` only."""
 
     name = "none"
+    is_destructive = False
+    open_world = False
     world_type = EmptyWorld
     replayable = True
     opens_nothing = True

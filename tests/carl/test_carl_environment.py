@@ -13,6 +13,7 @@ import pytest
 from gymnasium import spaces
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from waiting import PATIENCE_S
 
 import hud_mcp.carl
 from hud_mcp.carl import (
@@ -334,7 +335,7 @@ def test_random_selection_follows_the_seed_of_a_reset_in_any_process() -> None:
         root = Path(hud_mcp.__file__).parent.parent
         command = [sys.executable, "-c", PROGRAM, str(seed)]
         done = subprocess.run(
-            command, capture_output=True, text=True, check=True, timeout=60, cwd=root
+            command, capture_output=True, text=True, check=True, timeout=PATIENCE_S, cwd=root
         )
         return done.stdout
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import anyio
 import pytest
+from waiting import PATIENCE_S
 
 from hud_mcp import CustomAction, GymnasiumWorld, Opening
 from hud_mcp.loading.source import load_environments
@@ -24,7 +25,7 @@ async def test_the_environment_of_the_page_is_graded_by_its_episode(tmp_path: Pa
     path = tmp_path / "gym_env.py"
     path.write_text(next(b for b in BLOCKS if b.startswith("# gym_env.py")))
     (env,) = load_environments([str(path)])
-    with anyio.fail_after(30):
+    with anyio.fail_after(PATIENCE_S):
         world: Any = await env.world.open(
             Opening(context=env.split_context({"gravity": 20}), seed=1)
         )

@@ -6,10 +6,9 @@ from typing import Any
 
 import anyio
 import asyncssh
+from waiting import PATIENCE_S
 
 from hud_mcp.channel.client import ChannelClient
-
-PATIENCE_S = 40.0
 
 
 def published(bindings: Sequence[dict[str, Any]], protocol: str = "ssh/2") -> dict[str, Any]:

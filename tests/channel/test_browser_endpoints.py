@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.async_api import Error, Page, async_playwright
 from ssh_peer import published
-from waiting import until
+from waiting import PATIENCE_S, until
 from wire import Served, process, served
 
 from hud_mcp.channel.client import ChannelClient
@@ -20,7 +20,6 @@ from hud_mcp.store import Store
 
 pytestmark = [pytest.mark.anyio, pytest.mark.browser]
 
-PATIENCE_S = 60.0
 ENV = """
 from hud_mcp import Browser, BrowserWorld, Environment
 

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 
 import anyio
 import pytest
+from waiting import PATIENCE_S
 from wire import Gate, Served
 
 from hud_mcp.channel.client import ChannelClient
@@ -75,7 +76,10 @@ async def test_what_does_not_answer_as_a_channel_is_said(
 ) -> None:
     """Within the time that was given, and with the address."""
     async with answering(reply, close=close) as url:
-        with anyio.fail_after(10), pytest.raises((ChannelFailed, ChannelRefused), match=says):
+        with (
+            anyio.fail_after(PATIENCE_S),
+            pytest.raises((ChannelFailed, ChannelRefused), match=says),
+        ):
             async with ChannelClient.connect(url, reply_s=0.3):
                 pass
 
@@ -84,7 +88,10 @@ async def test_nothing_that_listens_is_an_error_at_once() -> None:
     """It is not tried again for minutes."""
     async with answering(None) as url:
         pass
-    with anyio.fail_after(5), pytest.raises(ChannelFailed, match="Nothing answers at tcp://"):
+    with (
+        anyio.fail_after(PATIENCE_S),
+        pytest.raises(ChannelFailed, match="Nothing answers at tcp://"),
+    ):
         async with ChannelClient.connect(url):
             pass
 
@@ -143,7 +150,7 @@ async def test_every_frame_of_the_client_says_which_protocol_it_speaks() -> None
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
     place = Place("127.0.0.1", server.sockets[0].getsockname()[1])
     try:
-        with anyio.fail_after(10):
+        with anyio.fail_after(PATIENCE_S):
             async with ChannelClient.connect(place):
                 (_, writer), rest = await open_stream(place, "tools")
                 assert rest == b""
@@ -166,7 +173,7 @@ async def test_a_call_is_cut_off_by_another_task(here: Served, gate: Gates) -> N
             except ChannelRefused as exc:
                 told.append(exc.message)
 
-        with anyio.fail_after(20):
+        with anyio.fail_after(PATIENCE_S):
             async with anyio.create_task_group() as group:
                 group.start_soon(start)
                 await setup.reached()

@@ -9,7 +9,7 @@ import anyio.lowlevel
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from waiting import until
+from waiting import PATIENCE_S, until
 
 from hud_mcp.channel.frames import BadFrame, Budget, FrameReader, encode_frame
 
@@ -41,7 +41,7 @@ async def read_all(pieces: list[bytes], **options: Any) -> list[Any]:
     found: list[Any] = []
     async with anyio.create_task_group() as group:
         group.start_soon(feed)
-        with anyio.fail_after(10):
+        with anyio.fail_after(PATIENCE_S):
             while True:
                 try:
                     frame = await reader.read()
@@ -127,7 +127,7 @@ async def test_long_frames_of_all_peers_share_one_budget() -> None:
     first = asyncio.ensure_future(readers[0].read())
     await until(lambda: not streams[0]._buffer)
     streams[1].feed_data(b'{"a":"' + b"x" * 90_000 + b'"}\n')
-    with anyio.fail_after(10), pytest.raises(BadFrame, match="too many long frames"):
+    with anyio.fail_after(PATIENCE_S), pytest.raises(BadFrame, match="too many long frames"):
         await readers[1].read()
     streams[2].feed_data(b'{"a":1}\n')
     assert await readers[2].read() == {"a": 1}
@@ -142,7 +142,7 @@ async def test_a_frame_that_never_ends_is_given_up(seconds: float) -> None:
     stream = asyncio.StreamReader()
     reader = FrameReader(stream, within_s=seconds)
     stream.feed_data(b'{"a"')
-    with anyio.fail_after(10), pytest.raises(TimeoutError):
+    with anyio.fail_after(PATIENCE_S), pytest.raises(TimeoutError):
         await reader.read()
     assert reader.has_begun
 

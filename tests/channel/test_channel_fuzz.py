@@ -14,6 +14,7 @@ import psutil
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from waiting import PATIENCE_S
 from wire import Process, Wire, process, wire
 
 pytestmark = pytest.mark.anyio
@@ -175,7 +176,7 @@ async def test_64_megabytes_without_a_newline_cost_no_memory(server: Process) ->
             lines = (await peer.ended()).splitlines()
             assert json.loads(lines[-1])["error"]["code"] == -32600
 
-        with anyio.fail_after(60):
+        with anyio.fail_after(PATIENCE_S):
             async with anyio.create_task_group() as group:
                 for peer in peers:
                     group.start_soon(send, peer)
@@ -189,7 +190,7 @@ async def test_peers_that_send_a_byte_now_and_then_hold_up_nobody(server: Proces
         for at in range(len(request)):
             for peer in slow:
                 peer.send(request[at : at + 1])
-            with anyio.fail_after(5):
+            with anyio.fail_after(PATIENCE_S):
                 assert (await held.call("hello", session_id=held.session))["session_id"]
         for peer in slow:
             assert (await peer.reply(1))["result"]["tasks"]

@@ -16,7 +16,7 @@ import asyncssh
 import psutil
 import pytest
 from ssh_peer import PATIENCE_S, published, run, ssh
-from waiting import until
+from waiting import stays, until
 from wire import Gate, Served, child_environment, process, served, wire
 
 from hud_mcp import Capability, Environment, Trajectory
@@ -301,7 +301,7 @@ async def test_a_server_that_is_asked_to_stop_leaves_no_process_and_loses_no_wor
                 assert children
                 with anyio.fail_after(PATIENCE_S):
                     assert await anyio.to_thread.run_sync(first.stop) == 143
-                assert not psutil.wait_procs(children, timeout=5)[1]
+                assert not psutil.wait_procs(children, timeout=PATIENCE_S)[1]
         assert "Traceback" not in first.logged(), first.logged()
     with process(store, source=BENCH) as second:
         async with channel(second.port, session_id=session) as client:
@@ -321,10 +321,7 @@ async def test_a_session_is_not_idle_while_a_command_runs(bench: Environment, st
             running = await agent.create_process("echo up; read line")
             assert await running.stdout.readline() == "up\n"
             await parked.close()
-            begun = anyio.current_time()
-            while anyio.current_time() < begun + 3.5:
-                assert session.state == "open"
-                await anyio.sleep(0.1)
+            await stays(lambda: session.state == "open", for_s=3.5)
             running.stdin.write_eof()
             await until(lambda: session.state == "ended")
     assert (await recorded(store)).outcome == "expired"
@@ -368,7 +365,7 @@ def test_a_server_without_asyncssh_says_what_to_install(tmp_path: Path) -> None:
     """
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(program)],
-        capture_output=True, text=True, timeout=60, env=child_environment(), check=False,
+        capture_output=True, text=True, timeout=PATIENCE_S, env=child_environment(), check=False,
     )  # fmt: skip
     assert done.returncode == 1
     assert "pip install 'hud-mcp[ssh]'" in done.stderr

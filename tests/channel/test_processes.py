@@ -17,7 +17,7 @@ import anyio
 import anyio.from_thread
 import psutil
 import pytest
-from waiting import until
+from waiting import PATIENCE_S, until
 from wire import TALK, Gate, Process, child_environment, process, wire
 
 from hud_mcp.cli.process import raise_file_limit
@@ -112,7 +112,7 @@ async def test_a_server_that_is_asked_to_stop_parks_what_is_held(store: Path, ga
             call = starting.ask("tasks.start", id="gated", args={"setup": setup.path})
             await setup.reached()
             children = psutil.Process(first.popen.pid).children(recursive=True)
-            with anyio.fail_after(20):
+            with anyio.fail_after(PATIENCE_S):
                 code = await anyio.to_thread.run_sync(first.stop)
             assert code == 143
             assert (await starting.reply(call))["error"]["code"] == -32000
@@ -177,7 +177,7 @@ async def test_slow_and_hostile_peers_cost_a_bounded_amount(store: Path) -> None
             half = b'{"id":1,"method":"tasks.list","params":{"a":"' + b"x" * 2_000_000
             for one in hostile[:60]:
                 one.send(half)  # 120 MB that never end
-            with anyio.fail_after(30):
+            with anyio.fail_after(PATIENCE_S):
                 for _ in range(20):
                     for one in hostile[60:90]:
                         one.send(b'{"id":1}'[_ % 8 : _ % 8 + 1])
@@ -208,7 +208,8 @@ async def test_serving_is_at_home_on_a_worker_thread(tmp_path: Path) -> None:
             bound = port.result(20)
             done = subprocess.run(
                 [sys.executable, *f"-m hud_mcp task start ask -u tcp://127.0.0.1:{bound}".split()],
-                capture_output=True, text=True, timeout=60, env=child_environment(), check=False,
+                capture_output=True, text=True, timeout=PATIENCE_S,
+                env=child_environment(), check=False,
             )  # fmt: skip
             assert done.stdout == "Say tea.\n", done.stderr
             serving.cancel()
@@ -262,7 +263,7 @@ async def test_one_process_serves_both_protocols(store: Path) -> None:
             assert (await peer.grade("tea"))["score"] == 1.0
             await peer.start("ask", word="parked")
         popen.send_signal(signal.SIGTERM)
-        with anyio.fail_after(20):
+        with anyio.fail_after(PATIENCE_S):
             assert await anyio.to_thread.run_sync(popen.wait) == 143
     finally:
         popen.kill()

@@ -12,6 +12,7 @@ import anyio
 import anyio.to_thread
 import numpy as np
 import pytest
+from waiting import PATIENCE_S
 from wire import Served, Wire, process, served, wire
 
 from hud_mcp.channel.bridge.openpi import claim
@@ -24,7 +25,6 @@ from hud_mcp.loading.source import load_environments
 pytestmark = pytest.mark.anyio
 
 DRIVER = Path(__file__).resolve().parent / "agents" / "hud_robot.py"
-BOUND_S = 60
 
 
 @asynccontextmanager
@@ -66,7 +66,7 @@ async def test_a_world_is_stepped_by_arrays_and_recorded(tmp_path: Path) -> None
         assert features["action"]["names"] == ["action_0"]
         assert features["action"]["limits"] == {"min": [0], "max": [1]}
         assert "push left" in features["action"]["description"]
-        with anyio.fail_after(BOUND_S):
+        with anyio.fail_after(PATIENCE_S):
             async with claim(robot["url"], None) as way:
                 first = way.seen.data["obs"]
                 assert first.dtype == np.float32
@@ -109,7 +109,7 @@ async def test_what_is_no_action_is_an_error_and_nothing_is_stepped(
     async with serving("gym:CartPole-v1", tmp_path / "s.sqlite3") as here, wire(here.port) as peer:
         await peer.start("balance")
         robot = await binding(peer)
-        with anyio.fail_after(BOUND_S):
+        with anyio.fail_after(PATIENCE_S):
             async with claim(robot["url"], None) as way:
                 await way._socket.send(pack(message))
                 assert said in await way._socket.recv()
@@ -124,7 +124,7 @@ async def test_a_peer_that_leaves_before_its_error_is_no_error_of_ours(
     async with serving("gym:CartPole-v1", tmp_path / "s.sqlite3") as here, wire(here.port) as peer:
         await peer.start("balance")
         robot = await binding(peer)
-        with anyio.fail_after(BOUND_S):
+        with anyio.fail_after(PATIENCE_S):
             async with claim(robot["url"], None) as way:
                 await way._socket.send(pack({}))
                 way._socket.transport.abort()
@@ -147,7 +147,7 @@ async def test_only_a_session_s_own_address_opens_its_world(tmp_path: Path) -> N
         await one.start("balance")
         mine, other = (await binding(one))["url"], (await binding(two))["url"]
         assert mine != other
-        with anyio.fail_after(BOUND_S):
+        with anyio.fail_after(PATIENCE_S):
             with pytest.raises(EnvironmentFailed, match="No task is in progress"):
                 async with claim(other, None):
                     pass
@@ -170,7 +170,7 @@ async def test_parts_of_an_observation_are_features_each(tmp_path: Path) -> None
         features = robot["params"]["contract"]["features"]
         assert {"state", "context/g", "action"} <= set(features)
         assert features["action"]["limits"] == {"min": [-2.0], "max": [2.0]}
-        with anyio.fail_after(BOUND_S):
+        with anyio.fail_after(PATIENCE_S):
             async with claim(robot["url"], None) as way:
                 assert way.seen.data["state"].shape == (3,)
                 assert way.seen.data["context/g"] == pytest.approx(10, abs=1)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import anyio
 import pytest
-from waiting import until
+from waiting import PATIENCE_S, let_pass, until
 from wire import Wire, served, wire
 
 from hud_mcp import Capability, Environment
@@ -77,7 +77,7 @@ async def test_bytes_are_carried_both_ways_as_they_are(channel: tuple[Environmen
         assert await peer.reader.readexactly(3) == b"\x00\xff\n"
         peer.writer.write_eof()
         assert await peer.ended() == b"after your end", "each direction ends by itself"
-        with anyio.fail_after(10):
+        with anyio.fail_after(PATIENCE_S):
             await done.wait()
         assert bytes(heard) == early
 
@@ -137,9 +137,14 @@ async def test_a_side_that_does_not_read_holds_up_the_other(
     async with service(serve) as far, stream_of(env, port, far) as peer:
         peer.writer.transport.pause_reading()
         last = -1
-        while sent != last:  # until it stands still
-            last = sent
-            await anyio.sleep(0.2)
+
+        async def stands_still() -> bool:
+            nonlocal last
+            before, last = last, sent
+            await let_pass(0.2)
+            return sent == last == before
+
+        await until(stands_still)
         assert sent < 24 * 2**20, "the sockets' own buffers and a little more"
         peer.writer.transport.resume_reading()
         heard = hashlib.sha256(await peer.ended())
@@ -172,7 +177,7 @@ async def test_a_stream_ends_where_either_side_is_gone(channel: tuple[Environmen
         async with stream_of(env, port, far) as peer:
             peer.send(b"?")
             await peer.writer.drain()
-        with anyio.fail_after(10):
+        with anyio.fail_after(PATIENCE_S):
             await ended.wait()
         async with stream_of(env, port, far) as peer:
             peer.send(b"!")
@@ -244,7 +249,7 @@ async def test_our_client_forwards_a_loopback_port(channel: tuple[Environment, i
                 reader, writer = await asyncio.open_connection(host, local)
                 writer.write(word)
                 writer.write_eof()
-                with anyio.fail_after(10):
+                with anyio.fail_after(PATIENCE_S):
                     assert await reader.read() == b"got " + word
                 writer.close()
         with pytest.raises(OSError, match="onnect"):

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from proving import ENVIRONMENTS, check, verdicts
 
+from hud_mcp.cli.proved import find_wanted
 from hud_mcp.task import Task, Validation
 
 ARGS = {"country": "Liechtenstein", "city": "Vaduz"}
@@ -141,3 +142,15 @@ def test_wrong_answers_leave_the_digests_of_older_rows_as_they_were() -> None:
     assert new.validation.wrong_answers == ("y",)
     assert new.digest != old.digest
     assert Task.model_validate(new.row) == new
+
+
+def test_a_name_of_an_environment_and_a_taskset_is_said_to_be_the_environment() -> None:
+    """And how its rows are named; what is one of both alone says nothing."""
+    both = find_wanted(["miniwob"], (), None).said
+    assert [said.partition(":")[0] for said in both] == [
+        "miniwob names an environment and a taskset"
+    ]
+    assert both[0].endswith("hud-mcp check miniwob.jsonl")
+    rows = find_wanted(["miniwob.jsonl", "quickstart"], (), "click-test-2")
+    assert rows.said == ()
+    assert [task.id for task in rows.wanted.tasks] == ["miniwob.click-test-2"]

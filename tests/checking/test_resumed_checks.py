@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from proving import ROOT, check, start, verdicts
+from waiting import PATIENCE_S
 
 
 def command(folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
@@ -33,7 +34,7 @@ def test_an_interrupted_check_goes_on_to_the_same_verdicts(tmp_path: Path) -> No
         assert line, head
         head += line
     process.send_signal(signal.SIGINT)
-    printed = head + process.communicate(timeout=60)[0]
+    printed = head + process.communicate(timeout=PATIENCE_S)[0]
     assert process.returncode == 130, printed
     [job] = set(re.findall(r"hud-mcp check --resume (job-\w+)", printed))
     assert "probes have not come to their end" in printed

@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from kept_runs import AT, record_job
 
 from hud_mcp.cli import main
 from hud_mcp.cli.tokens import read_one_token, read_tokens
 from hud_mcp.errors import HudMcpError
+from hud_mcp.record.job import Job
 
 
 @pytest.mark.parametrize(
@@ -89,3 +91,26 @@ def test_a_file_without_a_secret_is_refused(tmp_path: Path, text: str, said: str
     file.chmod(0o600)
     with pytest.raises(HudMcpError, match=said):
         read_tokens([], str(file))
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("ev", "plain,eval"),
+        ("eval qui", "plain,quickstart"),
+        ("serve lett", "plain,letter_count"),
+        ("jobs --store {store} job-a", "plain,job-abc"),
+        ("trace --store {store} ", "plain,job-abc"),
+        ("nonsense x", ""),
+    ],
+)
+def test_a_shell_completes_names_and_ids(tmp_path: Path, typed: str, meant: str) -> None:
+    """Of commands, tasksets, sources and jobs; of what is no command, nothing."""
+    store = tmp_path / "store.sqlite3"
+    record_job(store, Job(id="job-abc", name="a", created_at=AT), [], {})
+    words = f"hud-mcp {typed.format(store=store)}"
+    asked = {"_MAIN_COMPLETE": "bash_complete", "COMP_WORDS": words}
+    asked["COMP_CWORD"] = str(words.count(" "))
+    done = CliRunner(env=asked).invoke(main, prog_name="main")
+    assert meant in done.output.splitlines() or meant == done.output.strip()
+    assert "Traceback" not in done.output

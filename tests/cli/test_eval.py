@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 from click.testing import CliRunner
-from waiting import wait_until
+from waiting import PATIENCE_S, wait_until
 
 from hud_mcp.cli import main
 from hud_mcp.loading.contexts import sample_contexts
@@ -47,7 +47,7 @@ def folder(tmp_path: Path) -> Path:
 def test_a_filter_may_leave_an_environment_out(folder: Path) -> None:
     """The server loads what the chosen tasks need, and no other task of the file."""
     process = evaluate(folder, "--agent", "oracle", "--filter", "letter_count")
-    printed = process.communicate(timeout=60)[0]
+    printed = process.communicate(timeout=PATIENCE_S)[0]
 
     assert process.returncode == 0, printed
     assert "over 2 graded of 2 runs" in printed
@@ -78,12 +78,12 @@ def test_what_was_done_is_shown_when_a_signal_ends_the_run(
     wait_until((folder / "waiting").exists)
     children = running.children(recursive=True)
     process.send_signal(number)
-    printed = head + process.communicate(timeout=60)[0]
+    printed = head + process.communicate(timeout=PATIENCE_S)[0]
 
     assert process.returncode == status, printed
     assert "Interrupted: 1 of 2 runs had ended, 1 was under way" in printed
     assert (folder / "report.html").is_file()
-    assert psutil.wait_procs(children, timeout=10)[1] == []
+    assert psutil.wait_procs(children, timeout=PATIENCE_S)[1] == []
 
 
 GREETING = """\
@@ -124,7 +124,7 @@ def test_tasks_are_spread_over_contexts_and_reward_is_told_by_context(sizes: Pat
     """Every task under every context; the gap between what was trained and what was held out."""
     options = ("--contexts", "sizes.jsonl", "--context-selector", "every")
     process = evaluate(sizes, "--agent", "oracle", *options)
-    printed = process.communicate(timeout=60)[0]
+    printed = process.communicate(timeout=PATIENCE_S)[0]
 
     assert process.returncode == 0, printed
     assert "second@large" in printed
@@ -157,7 +157,7 @@ def test_rows_of_one_task_under_the_same_context_are_no_more_than_that_context(
     ]  # fmt: skip
     (sizes / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     process = evaluate(sizes, "--agent", "nop", "--contexts", "sample:2:size=1..9")
-    printed = process.communicate(timeout=60)[0]
+    printed = process.communicate(timeout=PATIENCE_S)[0]
     assert "mean reward  0.000 (95%: 0.000 to 0.842, of 2 clusters) over 8 graded" in printed
     page = (sizes / "report.html").read_text()
     found = re.search(r'"name":"mean reward",[^}]*"clusters":(\d+)', page)
@@ -165,12 +165,13 @@ def test_rows_of_one_task_under_the_same_context_are_no_more_than_that_context(
     assert found[1] == "2"
 
 
+@pytest.mark.long
 def test_contexts_are_drawn_by_the_seed_of_the_job(sizes: Path) -> None:
     """What `sample:N` draws follows from --seed, and each task gets the next one."""
     [sampled] = load_environments([str(sizes / "env.py")])
     drawn = sample_contexts(sampled.context_space, 2, seed=7)
     process = evaluate(sizes, "--agent", "oracle", "--contexts", "sample:2", "--seed", "7")
-    printed = process.communicate(timeout=60)[0]
+    printed = process.communicate(timeout=PATIENCE_S)[0]
 
     assert process.returncode == 0, printed
     assert "first@sample-0" in printed
@@ -191,7 +192,7 @@ def test_the_report_speaks_of_no_training_that_never_was(sizes: Path) -> None:
     ]  # fmt: skip
     (sizes / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     process = evaluate(sizes, "--agent", "oracle", "--contexts", "sample:5", "--seed", "7")
-    printed = process.communicate(timeout=60)[0]
+    printed = process.communicate(timeout=PATIENCE_S)[0]
 
     assert process.returncode == 0, printed
     after = printed.partition("Reward by context")[2].partition("Job ")[0]
@@ -259,7 +260,7 @@ def test_an_evaluation_whose_output_nobody_reads_runs_to_its_end(folder: Path) -
     running = evaluate(folder, "--agent", "oracle", "--filter", "count")
     assert running.stdout is not None
     running.stdout.close()
-    assert running.wait(timeout=60) == 0
+    assert running.wait(timeout=PATIENCE_S) == 0
     assert (folder / "report.html").exists()
     with chdir(folder):
         listed = CliRunner().invoke(main, ["jobs", "--store", "s.sqlite3"]).output
@@ -271,11 +272,12 @@ def test_an_evaluation_whose_output_nobody_reads_runs_to_its_end(folder: Path) -
 )
 def test_output_that_has_no_room_is_told_in_a_sentence(folder: Path) -> None:
     """No traceback, and the status of a failure."""
-    for command in (["jobs", "--store", "s.sqlite3"], ["tasks", "rows.jsonl", "--json"]):
+    for command in (["functions"], ["tasks", "rows.jsonl", "--json"]):
         with Path("/dev/full").open("w") as full:
             done = subprocess.run(
                 [sys.executable, "-m", "hud_mcp", *command],
-                cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT)}, text=True, timeout=60,
+                cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT)}, text=True,
+                timeout=PATIENCE_S,
                 stdout=full, stderr=subprocess.PIPE, check=False,
             )  # fmt: skip
         assert done.returncode == 1

@@ -17,6 +17,7 @@ import anyio.to_thread
 import pytest
 from click.testing import CliRunner, Result
 from PIL import Image
+from waiting import PATIENCE_S
 
 from hud_mcp.cli import main
 from hud_mcp.observation import Screenshot
@@ -166,7 +167,7 @@ async def test_a_signal_takes_back_what_was_written(
     await anyio.to_thread.run_sync(_make_pipe, pipe)
     arguments = ["-m", "hud_mcp", "export", "job-7", "--to", kind, "--out", str(tmp_path / "out")]
     environment = {**os.environ, "HUD_MCP_STORE": str(path)}
-    with anyio.fail_after(60):
+    with anyio.fail_after(PATIENCE_S):
         process = await anyio.open_process(
             [sys.executable, *arguments],
             env=environment,

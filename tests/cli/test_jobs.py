@@ -174,7 +174,7 @@ def test_in_a_pipe_no_line_is_folded(path: Path) -> None:
     (line,) = (li for li in listed.output.splitlines() if "job-long" in li)
     assert line.count("long") == 61
     assert "t" * 200 in run(path, "job-long", columns=None).output
-    assert "t" * 200 not in run(path, "job-long", columns=60).output
+    assert "t" * 200 not in run(path, "job-long", columns=80).output
 
 
 def test_texts_of_others_are_shown_as_they_are(tmp_path: Path) -> None:
@@ -251,13 +251,17 @@ def test_an_unknown_id_is_one_line_on_stderr_and_a_status(path: Path, text: str,
 
 
 def test_where_nothing_was_recorded_nothing_is_made(tmp_path: Path) -> None:
-    """A list says so; an id is not found."""
+    """A store that was named is not there; the user's own one is not there yet."""
     path = tmp_path / "none.sqlite3"
-    assert "There are no jobs: nothing was recorded here yet." in run(path).output
-    assert run(path, "--json").output == ""
-    result = run(path, "job-1")
-    assert (result.exit_code, "There is no store at" in result.stderr) == (1, True)
+    for options in ([], ["--json"], ["job-1"]):
+        result = run(path, *options)
+        assert (result.exit_code, "There is no store at" in result.stderr) == (1, True)
+        assert result.stdout == ""
     assert not path.exists()
+    unnamed = {"XDG_DATA_HOME": str(tmp_path), "HOME": str(tmp_path), "HUD_MCP_STORE": ""}
+    for command in ("jobs", "trace"):
+        done = CliRunner(env=unnamed).invoke(main, [command])
+        assert (done.exit_code, "There are no" in done.output) == (0, True)
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,13 @@
 
 import io
 import re
+import time
+from collections.abc import Callable
 
 from rich.console import Console
 
 from hud_mcp.cli.progress import Progress
+from hud_mcp.cli.telling import Telling
 from hud_mcp.outcome import Outcome
 from hud_mcp.rollout.attempt import Rollout
 from hud_mcp.rollout.plan import PlannedRun
@@ -104,3 +107,28 @@ def test_a_terminal_gets_those_lines_only_if_asked() -> None:
             progress.on_start(run := planned(1))
             progress.on_end(rollout(run), False)
         assert ("[1/1] a-task-with-a-long-name-1: graded 1" in text_of(shown)) is verbose
+
+
+def test_a_pipe_is_told_what_goes_on_where_nothing_ends_for_long() -> None:
+    """From a long start on; a terminal has its bar."""
+    shown = console(terminal=False)
+    with Progress(shown, 3, group=1, verbose=False, pause_s=0.01) as progress:
+        wait_for(lambda: "[0/3] starting the server, 0:00:0" in text_of(shown))
+        progress.on_start(planned(7))
+        wait_for(lambda: "[0/3] running 1: a-task-with-a-long-name-7" in text_of(shown))
+
+
+def test_a_long_work_says_how_far_it_is() -> None:
+    """A line now and then in a pipe; what is soon done says nothing."""
+    told = io.StringIO()
+    Telling("exporting as jsonl", target=told, every_s=0).show(3, 10, "traj-1")
+    Telling("exporting as jsonl", target=told).show(4, 10)
+    assert told.getvalue() == "exporting as jsonl: 3/10; traj-1\n"
+
+
+def wait_for(told: Callable[[], bool]) -> None:
+    """Wait until another thread has printed something."""
+    until_s = time.monotonic() + 60
+    while not told():
+        assert time.monotonic() < until_s
+        time.sleep(0.005)

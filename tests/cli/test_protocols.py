@@ -44,7 +44,7 @@ WHOLE = [row(number) for number in range(643)]
          ("judge at 127.0.0.1 instead of api.openai.com",)),
         (Conduct(max_steps=15), WHOLE[:2], ("2 of 643 rows",)),
         (Conduct(max_steps=15), [*WHOLE[:-1], row(642, is_local=True)],
-         ("copies in place of the sites of 1 rows",)),
+         ("copies in place of the sites of 1 row",)),
     ],
 )  # fmt: skip
 def test_each_difference_from_what_was_published_is_told(

@@ -3,9 +3,12 @@
 import json
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from waiting import PATIENCE_S
 
 from hud_mcp.channel.place import Place
 
@@ -16,7 +19,7 @@ def task(*arguments: str, says: str = "", code: int = 0, given: str = "") -> str
     """Run the command, and return what it printed."""
     done = subprocess.run(
         [sys.executable, "-m", "hud_mcp", "task", *arguments],
-        input=given, capture_output=True, text=True, timeout=60, check=False,
+        input=given, capture_output=True, text=True, timeout=PATIENCE_S, check=False,
     )  # fmt: skip
     assert done.returncode == code, done.stderr
     assert says in done.stderr
@@ -25,9 +28,13 @@ def task(*arguments: str, says: str = "", code: int = 0, given: str = "") -> str
 
 
 @pytest.fixture
-def source(tmp_path: Path) -> tuple[str, ...]:
-    """Where tasks are started and held."""
-    return ("--source", str(ENVIRONMENT), "--store", str(tmp_path / "store.sqlite3"))
+def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, ...]]:
+    """Where tasks are started and held, until the test has ended."""
+    store = str(tmp_path / "store.sqlite3")
+    with tempfile.TemporaryDirectory(prefix="run-") as folder:
+        monkeypatch.setenv("XDG_RUNTIME_DIR", folder)
+        yield ("--source", str(ENVIRONMENT), "--store", store)
+        task("stop", "--store", store)
 
 
 def test_a_task_is_started_by_one_command_and_graded_by_another(
@@ -35,7 +42,7 @@ def test_a_task_is_started_by_one_command_and_graded_by_another(
 ) -> None:
     """Without a session's id where it is the only one, and once; the reply goes to a file."""
     out = tmp_path / "reply.json"
-    assert task("start", "ask", "--args", '{"word":"x"}', *source, says="session: sess-") == (
+    assert task("start", "ask", "--args", '{"word":"x"}', *source, says="session: traj-") == (
         "Say x.\n"
     )
     printed = task("grade", "--answer-file", "-", *source, "--out", str(out), given="x")
@@ -52,7 +59,7 @@ def test_of_several_a_session_is_named(source: tuple[str, ...]) -> None:
         for w in ("one", "two")
     )
     assert one["prompt"] == "Say one."
-    task("grade", "--answer", "one", *source, code=1, says="2 parked sessions")
+    task("grade", "--answer", "one", *source, code=1, says="2 sessions are open")
     graded = task("grade", "--answer", "one", "--session", one["session"], *source, "--json")
     assert json.loads(graded)["score"] == 1.0
     assert task("cancel", "--session", two["session"], *source) == "cancelled\n"
@@ -70,7 +77,7 @@ def test_a_task_that_was_not_started_is_started_and_graded(source: tuple[str, ..
     task("start", "ask", "--args", '{"word":"y"}', *source)
     done = task(*fresh, "--answer", "y", "--json")
     assert json.loads(done)["score"] == 1.0
-    task("grade", "nope", "--answer", "x", *source, code=1, says="unknown task: 'nope'")
+    task("grade", "nope", "--answer", "x", *source, code=1, says="There is no task 'nope'")
 
 
 @pytest.mark.long
@@ -80,7 +87,7 @@ def test_the_grade_of_a_session_is_printed_again(source: tuple[str, ...]) -> Non
     named = ("--session", session, *source)
     assert task("grade", "--answer", "tea", *named) == "1.0\n"
     assert task("grade", "--answer", "tea", *named) == "1.0\n"
-    task("grade", "--answer", "milk", *named, code=1, says="unknown session")
+    task("grade", "--answer", "milk", *named, code=1, says="its grade stands")
 
 
 def test_tasks_are_listed(source: tuple[str, ...]) -> None:
@@ -94,18 +101,17 @@ def test_tasks_are_listed(source: tuple[str, ...]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "says"),
     [
-        (("list",), 2, "--url or --source"),
         (("list", "--url", "tcp://h:1", "--source", "x"), 2, "--url or --source"),
         (("list", "--url", "http://h:1"), 1, "write tcp://host:port"),
         (("list", "--url", "tcp://127.0.0.1:1"), 1, "Nothing answers at tcp://127.0.0.1:1"),
         (("list", "--source", "nowhere.py"), 1, "There is no environment"),
-        (("start", "ask", "--args", "{", "--source", "x"), 2, "not JSON"),
+        (("start", "ask", "--args", "{", "--source", "x"), 2, "--args is not JSON"),
         (("start", "ask", "--args", "[]", "--source", "x"), 2, "an object, not list"),
         (("grade", "--source", "x"), 2, "--answer or --answer-file"),
         (("grade", "--answer-file", "/no/such", "--source", "x"), 1, "cannot be read"),
         (("grade", "--answer", "x", "--args", "{}", "--source", "x"), 2, "goes with TASK"),
         (("grade", "ask", "--answer", "x", "--session", "s", "--source", "x"), 2, "leave out TASK"),
-        (("cancel", "--source", "x"), 2, "--session"),
+        (("cancel", "--url", "tcp://h:1"), 2, "--session"),
     ],
 )
 def test_what_is_wrong_is_said_with_a_status(
@@ -118,7 +124,7 @@ def test_what_is_wrong_is_said_with_a_status(
 def test_a_reply_that_cannot_be_written_to_a_file_is_shown(source: tuple[str, ...]) -> None:
     """The task was started: its session's id is not lost with the file."""
     asked = task(
-        "start", "ask", *source, "--out", "/no/such/folder/reply", code=1, says="session: sess-"
+        "start", "ask", *source, "--out", "/no/such/folder/reply", code=1, says="session: traj-"
     )
     assert asked.strip()
 

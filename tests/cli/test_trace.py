@@ -119,8 +119,8 @@ def test_without_an_id_the_sessions_without_a_job_are_listed(path: Path, tmp_pat
     assert rows[1] == ["traj-ab22", "lamp", "unfinished", "0", "2026-01-02", "04:04"]
     assert rows[2] == ["traj-aa11", "lamp", "graded", "0.500", "1", "2026-01-02", "03:04"]
     none = run(tmp_path / "none.sqlite3")
-    assert "There are no trajectories without a job" in none.output
-    assert not (tmp_path / "none.sqlite3").exists()
+    assert (none.exit_code, none.stdout) == (1, "")
+    assert f"Did you mean '{path}'?" in none.stderr
 
 
 @pytest.mark.parametrize(

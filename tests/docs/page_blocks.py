@@ -104,7 +104,8 @@ PAGES = [
     for path in (
         ROOT / "README.md",
         *sorted((ROOT / "docs").glob("*.md")),
+        ROOT / "examples" / "README.md",
         ROOT / "taskset_data" / "README.md",
     )
 ]
-"""README, every page of docs, and the page on the tasksets."""
+"""README, every page of docs, and the pages on the examples and the tasksets."""

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from hud_mcp.cli import main
-from hud_mcp.session import journal
+from hud_mcp.session import writes
 from hud_mcp.task import RECORD_MODES
 
 PAGE = (Path(__file__).parents[2] / "docs" / "batched.md").read_text(encoding="utf-8")
@@ -45,5 +45,5 @@ def test_each_command_of_the_page_takes_both_modes(command: list[str]) -> None:
 
 def test_the_bounds_of_the_page_are_those_of_the_journal() -> None:
     """How many steps wait at most, and how large they are."""
-    most = f"{journal.MOST_WAITING} steps of one session wait, or"
-    assert f"{most} {journal.MOST_WAITING_BYTES // 2**20} MB" in PAGE
+    most = f"{writes.MOST_WAITING} steps of one session wait, or"
+    assert f"{most} {writes.MOST_WAITING_BYTES // 2**20} MB" in PAGE

@@ -31,8 +31,12 @@ PORTS = ("8000", "8765")
 
 SERVERS = re.compile(
     r"hud-mcp serve .*--http|hud-mcp channel serve|hud-mcp view|python -m hud_mcp\.(?:channel|env)"
+    r"|python model_server\.py"
 )
 """Commands that serve until they are stopped."""
+
+INSTALLS = re.compile(r"hud-mcp (?:un)?install ")
+"""Commands that write into the reader's home."""
 
 READY = re.compile(r"https?://|HUD_SERVE_PORT=|[Ll]istening|running on", re.IGNORECASE)
 """What such a command says once it can be connected to."""
@@ -141,8 +145,11 @@ class Reader:
 
     def run(self, command: list[str], where: str, status: int) -> str:
         """Run a command to its end; return what it prints, or the errors of one that does not."""
+        environment = self.environment
+        if INSTALLS.search(command[-1]):  # into a home that is nobody's
+            environment = {**environment, "HOME": environment["XDG_DATA_HOME"]}
         done = subprocess.run(
-            command, cwd=self.folder, env=self.environment, stdin=subprocess.DEVNULL,
+            command, cwd=self.folder, env=environment, stdin=subprocess.DEVNULL,
             capture_output=True, text=True, timeout=COMMAND_S, check=False,
         )  # fmt: skip
         assert done.returncode == status, f"{where}\n{done.stdout}\n{done.stderr}"
@@ -240,6 +247,7 @@ def reading(place: Path) -> Iterator[Reader]:
         **outside,
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
         "HUD_MCP_STORE": str(elsewhere / "store.sqlite3"),
+        "XDG_CONFIG_HOME": str(elsewhere),
         "XDG_DATA_HOME": str(elsewhere),
         "XDG_STATE_HOME": str(elsewhere),
         "BROWSER": "true",

@@ -15,7 +15,13 @@ from page_blocks import PAGES, ROOT, Page, page
 import hud_mcp
 import hud_mcp.environment
 from hud_mcp.cli import main
+from hud_mcp.clients.client import CLIENTS, Machine
+from hud_mcp.clients.entry import Entry
+from hud_mcp.clients.links import LINKED, install_link
 from hud_mcp.core_tools import CORE_TOOLS
+from hud_mcp.record.recorded_turn import TURN_BYTES, TURN_BYTES_IN_ALL, TURNS
+from hud_mcp.server import reported, subscriptions
+from hud_mcp.server.reported import MOST_AT_ONCE
 from hud_mcp.session.limits import Limits
 from hud_mcp.task import COMBINATIONS, Task
 
@@ -135,6 +141,30 @@ def test_the_configuration_of_claude_desktop_starts_a_server(tmp_path: Path) -> 
     assert done.stdout == ""
 
 
+def test_the_links_of_readme_and_clients_add_what_install_writes() -> None:
+    """But for the path of the program, which only the machine knows."""
+    entry = Entry("hud-mcp", ["serve", "browser"])
+    readme, clients = page("README.md").text, page("docs/clients.md").text
+    for name in LINKED:
+        assert f"]({install_link(CLIENTS[name], 'hud-mcp', entry, web=True)})" in readme
+        assert f"`{install_link(CLIENTS[name], 'hud-mcp', entry)}`" in clients
+
+
+def test_the_table_of_clients_has_the_configuration_of_each() -> None:
+    """docs/clients.md: on each system, as `install` finds it."""
+    rows = re.findall(
+        r"^\| `([\w-]+)` \| (`[~%].*) \|$", page("docs/clients.md").text, re.MULTILINE
+    )
+    machines = [
+        Machine(platform, Path("~"), {"APPDATA": "%APPDATA%", "LOCALAPPDATA": "/nowhere"})
+        for platform in ("linux", "darwin", "win32")
+    ]
+    assert dict(rows) == {
+        client.name: " | ".join(f"`{client.file(each).as_posix()}`" for each in machines)
+        for client in CLIENTS.values()
+    }
+
+
 def test_the_configuration_for_http_has_what_the_program_beside_it_sends() -> None:
     """docs/http.md: the same address, and the same header."""
     each = page("docs/http.md")
@@ -188,3 +218,18 @@ def test_every_target_of_make_that_is_named_is_there() -> None:
     }
     assert {"demo", "test", "prove"} <= named
     assert named <= set(re.findall(r"^([a-z]+):", makefile, re.MULTILINE))
+
+
+def test_the_bounds_of_models_turns_and_of_subscriptions_are_those_in_the_code() -> None:
+    """Each number that the page of limits names without an option of its own."""
+    told = page("docs/limits.md").text.partition("## Turns of models")[2]
+    numbers = {int(each) for each in re.findall(r"\b\d{2,}\b", told.replace("^", " "))}
+    assert numbers >= {
+        MOST_AT_ONCE,
+        TURN_BYTES,
+        TURNS,
+        TURN_BYTES_IN_ALL,
+        subscriptions._MOST,
+        subscriptions._MOST_STREAMS,
+        round(reported._MOST_S / 3600),
+    }

@@ -17,6 +17,7 @@ from typing import Any
 
 import anyio
 import pytest
+from waiting import PATIENCE_S
 
 import hud_mcp
 from hud_mcp import Answer, Capability, Environment, gym
@@ -74,7 +75,7 @@ def certificate(tmp_path: Path) -> tuple[Path, Path]:
     command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"]
     names = ["-subj", "/CN=example.com", "-addext", "subjectAltName=DNS:example.com"]
     files = ["-keyout", str(key), "-out", str(made)]
-    subprocess.run([*command, *names, *files], check=True, capture_output=True, timeout=60)
+    subprocess.run([*command, *names, *files], check=True, capture_output=True, timeout=PATIENCE_S)
     return made, key
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import anyio
 import pytest
+from waiting import PATIENCE_S
 
 from hud_mcp.errors import BrokenByAgent
 from hud_mcp.outcome import INTERRUPTED, Cause, Outcome, cause_of
@@ -45,7 +46,7 @@ async def test_the_template_of_the_page_grades_what_there_is(
     exec(compile(program, "page.py", "exec"), names)  # the page's own program
     template = names["env"].templates["write"]
     generator: AsyncGenerator[Any, Any] = template.function(browser=Page(broken=broken))
-    with anyio.fail_after(5):
+    with anyio.fail_after(PATIENCE_S):
         assert "Write 'tea'" in await anext(generator)
         assert await generator.asend("1") == reward
         await generator.aclose()

@@ -26,6 +26,7 @@ ALLOWED = {
     "held out": "the same",
     "private network": "the networks of RFC 1918 have no other name",
     "private networks": "the same",
+    "private keys": "the field's word for the secret half of a pair of keys",
     "git hooks": "Git's own word for them",
 }
 """Phrases in which one of those words is someone's own term, and why it stays."""

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import anyio
 import pytest
+from waiting import PATIENCE_S
 
 import hud_mcp.graders
 from hud_mcp.action import CustomAction
@@ -29,7 +30,7 @@ async def test_the_file_of_the_page_is_graded_by_what_the_agent_did(tmp_path: Pa
     (environment,) = load_environments([str(source)])
     sessions = Sessions([environment], store=Store(tmp_path / "store.sqlite3"))
     try:
-        with anyio.fail_after(60):
+        with anyio.fail_after(PATIENCE_S):
             for line, reward in (("sed -i 's/ - 1//' total.py", 1.0), ("true", 0.0)):
                 session = await sessions.start(
                     environment.templates["fix"](), caller=Caller(None, "page")

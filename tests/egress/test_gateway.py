@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Iterator
 import anyio
 import pytest
 from reaching import HERE, OWN, Service, fake_names, serving
+from waiting import PATIENCE_S
 
 from hud_mcp.egress import AllowList, Gateway
 
@@ -43,7 +44,7 @@ async def port(service: Service, refused: list[tuple[str, bool]]) -> AsyncIterat
 
 async def send(port: int, text: str) -> str:
     """Send bytes, and return all that comes back."""
-    with anyio.fail_after(30):
+    with anyio.fail_after(PATIENCE_S):
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(text.encode("latin-1"))
         answer = await reader.read()
@@ -155,7 +156,7 @@ async def test_no_more_connections_than_are_allowed(port: int, service: Service)
     """The next one is told so, and those that are open go on."""
     host = f"127.0.0.1:{service.port}"
     held: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
-    with anyio.fail_after(30):
+    with anyio.fail_after(PATIENCE_S):
         for _each in range(4):
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
             writer.write(f"CONNECT {host} HTTP/1.1\r\n\r\n".encode())

@@ -31,7 +31,11 @@ def channel_place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
         yield Place("channel", f"tcp://127.0.0.1:{port}", store)
 
 
-@pytest.fixture(params=["here", "stdio", "http", "channel"])
+STDIO = pytest.param("stdio", marks=pytest.mark.long)
+"""A server for each test; `test_it_is_the_same_wherever_it_runs` has one in `make test`."""
+
+
+@pytest.fixture(params=["here", STDIO, "http", "channel"])
 async def place(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[Place]:

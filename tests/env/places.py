@@ -11,13 +11,13 @@ from typing import Any
 
 import anyio
 from peers import child_environment
+from waiting import PATIENCE_S
 
 from hud_mcp import Store, Task, Trajectory, gym
 from hud_mcp.env import Environment
 
 BENCH = Path(__file__).resolve().parent / "environments" / "bench.py"
 TOKEN = "an-operator-s-token-of-a-test"
-PATIENCE_S = 60.0
 
 
 @dataclass

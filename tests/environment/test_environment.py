@@ -262,7 +262,7 @@ def test_asking_for_a_world_of_another_kind_is_refused_with_the_line() -> None:
         yield (world, same)
         yield 1
 
-    said = "asks for a EmptyWorld in 'world', but environment 'rooms' opens a Room"
+    said = "asks for EmptyWorld in 'world', but environment 'rooms' opens a world of another"
     with pytest.raises(InvalidTemplate, match=said) as caught:
         env.template()(wrong)
     assert str(caught.value).startswith(line_of(wrong))

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import anyio
 import pytest
+from waiting import PATIENCE_S
 
 import hud_mcp.channel
 from hud_mcp import Capability, Environment
@@ -93,7 +94,7 @@ async def test_a_bound_server_is_used_as_one_of_asyncio_s() -> None:
             await client.start("ask")
             assert (await client.grade("yes"))["score"] == 1.0
         server.close()
-        with anyio.fail_after(20):
+        with anyio.fail_after(PATIENCE_S):
             await waiting
     assert not server.is_serving()
     assert server.sockets == ()
@@ -144,7 +145,7 @@ async def test_a_process_serves_and_announces_its_port(way: str, tmp_path: Path)
             await client.start("count_letter", {"word": "berry"})
             assert (await client.grade("2"))["score"] == 1.0
         popen.send_signal(signal.SIGTERM)
-        with anyio.fail_after(30):
+        with anyio.fail_after(PATIENCE_S):
             assert await anyio.to_thread.run_sync(popen.wait) == 143
         assert (tmp_path / "down").exists()
     finally:

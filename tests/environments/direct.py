@@ -4,14 +4,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import anyio
+from waiting import PATIENCE_S
 
 from hud_mcp import Look
 from hud_mcp.action import parse_action, parse_actions
 from hud_mcp.errors import ActionFailed, NoScreen
 
 __all__ = ["Reply", "Tools"]
-
-_BOUND_S = 30
 
 
 @dataclass(frozen=True)
@@ -42,7 +41,7 @@ class Tools:
         """Call a tool as a server would: a refusal is a reply and no exception."""
         given = {k: v for k, v in arguments.items() if k != "session"}
         try:
-            with anyio.fail_after(_BOUND_S):
+            with anyio.fail_after(PATIENCE_S):
                 return await self._do(name, given)
         except ActionFailed as exc:
             return Reply(text=str(exc), is_error=True)

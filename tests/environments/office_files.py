@@ -2,17 +2,24 @@
 
 import io
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from xml.sax.saxutils import escape
 
-__all__ = ["odt", "pdf", "pptx", "slide", "text_box", "word", "xlsx", "zipped"]
+__all__ = [
+    "CACHES", "DRAWING", "chart", "formats", "odt", "pdf", "pivot", "plot", "pptx", "slide",
+    "text_box", "titled", "word", "xlsx", "zipped",
+]  # fmt: skip
 
 A = 'xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main"'
+C = 'xmlns:c="http://schemas.openxmlformats.org/drawingml/2006/chart"'
 P = 'xmlns:p="http://schemas.openxmlformats.org/presentationml/2006/main"'
 R = 'xmlns:r="http://schemas.openxmlformats.org/officeDocument/2006/relationships"'
 S = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
 W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
 REL = 'xmlns="http://schemas.openxmlformats.org/package/2006/relationships"'
+
+DRAWING = '<drawing r:id="rId1"/>'
+CACHES = '<pivotCaches><pivotCache cacheId="7" r:id="rId2"/></pivotCaches>'
 
 Value = str | float | bool | None
 
@@ -33,26 +40,95 @@ def relations(*targets: str) -> str:
 
 
 def xlsx(
-    rows: Sequence[Sequence[Value]], *, name: str = "Sheet1", view: str = "", hidden: int = 0
-) -> bytes:
-    """A workbook of one sheet; texts are shared, and a text that begins with `=` is a result."""
+    rows: Sequence[Sequence[Value]], *, name: str = "Sheet1", view: str = "", hidden: int = 0,
+    before: str = "", after: str = "", looks: Mapping[str, int] | None = None, book: str = "",
+    related: Sequence[str] = (), parts: Mapping[str, str] | None = None,
+) -> bytes:  # fmt: skip
+    """A workbook of one sheet; texts are shared, and a text that begins with `=` is a result.
+
+    Of cells in `looks` the format is known by its number. The sheet's cells stand between `before`
+    and `after`. `book` is added to the workbook, and the sheet refers to the parts in `related`.
+    """
     texts: list[str] = []
     lines: list[str] = []
     for number, row in enumerate(rows, 1):
         cells = "".join(
             cell(f"{'ABCDEFGH'[at]}{number}", value, texts) for at, value in enumerate(row)
         )
-        lines.append(f'<row r="{number}" hidden="{int(number == hidden)}">{cells}</row>')
+        is_hidden = ' hidden="1"' if number == hidden else ""
+        lines.append(f'<row r="{number}"{is_hidden}>{cells}</row>')
     views = f"<sheetViews>{view}</sheetViews>" if view else ""
     shared = "".join(f"<si><r><t>{escape(text)}</t></r></si>" for text in texts)
-    book = f'<sheets><sheet name="{name}" sheetId="1" r:id="rId1"/></sheets>'
+    sheets = f'<sheets><sheet name="{name}" sheetId="1" r:id="rId1"/></sheets>'
+    data = "".join(lines)
+    for place, look in (looks or {}).items():
+        data = data.replace(f'<c r="{place}"', f'<c r="{place}" s="{look}"')
     return zipped(
-        xl__workbook_dot_xml=f"<workbook {S} {R}>{book}</workbook>",
-        xl___rels__workbook_dot_xml_dot_rels=relations("worksheets/sheet7.xml"),
+        xl__workbook_dot_xml=f"<workbook {S} {R}>{sheets}{book}</workbook>",
+        xl___rels__workbook_dot_xml_dot_rels=relations(
+            "worksheets/sheet7.xml", "pivotCache/c1.xml"
+        ),
         xl__sharedStrings_dot_xml=f"<sst {S}>{shared}</sst>",
-        xl__worksheets__sheet7_dot_xml=f"<worksheet {S}>{views}<sheetData>{''.join(lines)}"
-        "</sheetData></worksheet>",
+        xl__worksheets__sheet7_dot_xml=f"<worksheet {S} {R}>{views}{before}<sheetData>{data}"
+        f"</sheetData>{after}</worksheet>",
+        xl__worksheets___rels__sheet7_dot_xml_dot_rels=relations(*related),
+        **(parts or {}),
     )
+
+
+def chart(*plots: str, title: str = "", legend: str = "", axes: str = "") -> dict[str, str]:
+    """The parts of a chart; a sheet refers to `../drawings/drawing1.xml`, and has `DRAWING`."""
+    held = (
+        '<d:twoCellAnchor xmlns:d="d" editAs="oneCell"><d:from><d:col>1</d:col></d:from><d:to>'
+        "<d:col>5</d:col><d:row>9</d:row></d:to><d:graphicFrame><a:graphic><a:graphicData>"
+        '<c:chart r:id="rId1"/></a:graphicData></a:graphic></d:graphicFrame></d:twoCellAnchor>'
+    )
+    space = f"{titled(title)}<c:plotArea>{''.join(plots)}{axes}</c:plotArea>{legend}"
+    return {
+        "xl__drawings__drawing1_dot_xml": f"<d:wsDr xmlns:d='d' {A} {R} {C}>{held}</d:wsDr>",
+        "xl__drawings___rels__drawing1_dot_xml_dot_rels": relations("../charts/chart3.xml"),
+        "xl__charts__chart3_dot_xml": f"<c:chartSpace {C} {A}><c:chart>{space}</c:chart>"
+        "</c:chartSpace>",
+    }
+
+
+def titled(text: str) -> str:
+    """The title of a chart or of an axis; none where there is no text."""
+    run = f"<a:p><a:r><a:t>{escape(text)}</a:t></a:r></a:p>"
+    return f"<c:title><c:tx><c:rich>{run}</c:rich></c:tx></c:title>" if text else ""
+
+
+def plot(kind: str, values: str, names: str = "", *, inner: str = "") -> str:
+    """A plot of one series, on the axes 1 and 2."""
+    cells = f"<c:val><c:numRef><c:f>{values}</c:f></c:numRef></c:val>"
+    if names:
+        cells = f"<c:cat><c:strRef><c:f>{names}</c:f></c:strRef></c:cat>{cells}"
+    axes = '<c:axId val="1"/><c:axId val="2"/>'
+    return f"<c:{kind}>{inner}<c:ser>{cells}</c:ser>{axes}</c:{kind}>"
+
+
+def pivot(cells: str, fields: Sequence[str], inner: str) -> dict[str, str]:
+    """The parts of a pivot table; a sheet refers to `../pivotTables/p1.xml`; see `CACHES`."""
+    items = "".join(f"<pivotField><items>{each}</items></pivotField>" for each in fields)
+    table = f'<pivotFields>{items}</pivotFields><location ref="A1:B3"/>{inner}'
+    place = f'<worksheetSource ref="{cells}" sheet="Sheet1"/>'
+    return {
+        "xl__pivotTables__p1_dot_xml": f'<pivotTableDefinition {S} name="P" cacheId="7">{table}'
+        "</pivotTableDefinition>",
+        "xl__pivotCache__c1_dot_xml": f'<pivotCacheDefinition {S}><cacheSource type="worksheet">'
+        f"{place}</cacheSource></pivotCacheDefinition>",
+    }
+
+
+def formats(fonts: Sequence[str], fills: Sequence[str], dxf: str = "") -> dict[str, str]:
+    """The formats of a workbook: of each number the font, the fill, and both of that number."""
+    cells = "".join(f'<xf fontId="{n}" fillId="{n}"/>' for n in range(len(fonts)))
+    each = "".join(f"<font>{font}</font>" for font in fonts)
+    inner = "".join(f"<fill>{fill}</fill>" for fill in fills)
+    return {
+        "xl__styles_dot_xml": f"<styleSheet {S}><fonts>{each}</fonts><fills>{inner}</fills>"
+        f"<cellXfs>{cells}</cellXfs><dxfs><dxf>{dxf}</dxf></dxfs></styleSheet>"
+    }
 
 
 def cell(place: str, value: Value, texts: list[str]) -> str:

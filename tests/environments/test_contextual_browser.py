@@ -7,6 +7,7 @@ from typing import Any
 import anyio
 import pytest
 from test_quickstart import AT_ONCE, Play, play_row
+from waiting import PATIENCE_S
 
 from hud_mcp import Task, Taskset
 from hud_mcp.loading.contexts import base_task, split_of
@@ -66,7 +67,7 @@ async def solved(anyio_backend: str) -> AsyncIterator[dict[str, Play | Exception
     async def keep(row: Task) -> None:
         async with turns:
             try:
-                with anyio.fail_after(60):
+                with anyio.fail_after(PATIENCE_S):
                     results[row.id] = await play_row(row, "oracle", shared)
             except Exception as exc:  # noqa: BLE001  # raised again by the test
                 results[row.id] = exc
@@ -75,7 +76,7 @@ async def solved(anyio_backend: str) -> AsyncIterator[dict[str, Play | Exception
         for row in ROWS:
             group.start_soon(partial(keep, row))
     yield results
-    with anyio.fail_after(20):
+    with anyio.fail_after(PATIENCE_S):
         await shared.close()
 
 

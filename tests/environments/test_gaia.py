@@ -9,6 +9,7 @@ import orjson
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
+from waiting import PATIENCE_S
 
 from hud_mcp import GymMakeException, gym, load_taskset
 from hud_mcp.errors import InvalidTask, SourceNotFound
@@ -108,7 +109,10 @@ async def test_a_row_names_a_file_by_its_digest_alone(tmp_path: Path) -> None:
     kept.write_text("changed")
     with pytest.raises(SourceNotFound, match="import the set here again"):
         dataset_file(digest)
-    with anyio.fail_after(60), pytest.raises(GymMakeException, match="import the set here again"):
+    with (
+        anyio.fail_after(PATIENCE_S),
+        pytest.raises(GymMakeException, match="import the set here again"),
+    ):
         await gym.make(task)
     shutil.rmtree(cache_folder() / "files")
 

@@ -15,19 +15,19 @@ import anyio
 import gymnasium
 import pytest
 from direct import Tools
+from waiting import PATIENCE_S
 
 from hud_mcp import Agent, Environment, Grade, Opening, Task, Taskset
-from hud_mcp.cli.places import find_sources
 from hud_mcp.context import ContextSpace
 from hud_mcp.errors import InvalidEnvironment, SourceNotFound
 from hud_mcp.grade import read_grade
+from hud_mcp.loading.places import find_sources
 from hud_mcp.loading.source import find_taskset, lasting_source, load_environments
 from hud_mcp.session.registry import Sessions
 from hud_mcp.store import Store
 from hud_mcp.template import read_prompt
 
 ROOT = Path(__file__).resolve().parents[2]
-BOUND_S = 60.0
 SETS = {
     "contextual_acrobot": "CARLAcrobot",
     "contextual_cartpole": "CARLCartPole",
@@ -49,7 +49,7 @@ async def play(
 ) -> tuple[str, Grade]:
     """Play a task to its grade; return its prompt too."""
     template = environment.find_template(task.template)
-    with anyio.fail_after(BOUND_S):
+    with anyio.fail_after(PATIENCE_S):
         context = environment.split_context(task.context)
         world: Any = await environment.world.open(Opening(context=context, seed=task.seed))
         try:

@@ -12,6 +12,7 @@ import anyio
 import numpy as np
 import pytest
 from direct import Tools
+from waiting import PATIENCE_S
 
 from hud_mcp import Agent, BrowserWorld, Environment, Grade, Opening, Taskset
 from hud_mcp.errors import InvalidEnvironment
@@ -56,7 +57,7 @@ async def shared(anyio_backend: str) -> AsyncIterator[Shared]:
     """One Chromium for all worlds of these tests."""
     services = Shared()
     yield services
-    with anyio.fail_after(20):
+    with anyio.fail_after(PATIENCE_S):
         await services.close()
 
 

@@ -13,11 +13,13 @@ import orjson
 import pytest
 from dataset_place import dataset_place
 from office_files import word
+from waiting import PATIENCE_S
 
 from hud_mcp import GymMakeException, gym
 from hud_mcp.errors import SourceNotFound
 from hud_mcp.loading.importers import osworld
 from hud_mcp.loading.importers.imported import import_published
+from hud_mcp.loading.importers.rows import count
 from hud_mcp.loading.provenance import why_not_runnable
 from hud_mcp.loading.source import load_environments
 from hud_mcp.task import Task
@@ -72,7 +74,10 @@ OTHERS = [
         {"url": "https://drive.google.com/uc?id=none", "path": "/home/user/x"}]}}]},
      "its files are at drive.google.com, and are not given or not there"),
     ({"evaluator": {**RENAME["evaluator"], "func": "compare_table",
-                    "options": {"rules": [{"type": "pivot_table"}]}}}, "compare_table: pivot_t"),
+                    "options": {"rules": [{"type": "sparkline"}]}}}, "compare_table: sparkline"),
+    ({"evaluator": {**RENAME["evaluator"], "func": "compare_table",
+                    "options": {"rules": [{"type": "style", "props": ["hyperlink"]}]}}},
+     "compare_table: style of hyperlink"),
     ({"evaluator": {**RENAME["evaluator"], "func": "compare_zips"}}, "metric compare_zips"),
     ({"evaluator": {**RENAME["evaluator"], "result": {"type": "vm_screen_size"}}}, "getter vm_s"),
     ({"config": [{"type": "execute", "parameters": {"command": "gsettings set a b c"}}]},
@@ -146,8 +151,18 @@ async def test_a_row_that_a_shell_cannot_do_says_why(
     """It is imported like the others, and starting it says the same."""
     (task,) = rows(tmp_path, {**RENAME, **change})
     assert re.search(why, why_not_runnable(task) or "")
-    with anyio.fail_after(60), pytest.raises(GymMakeException, match=why):
+    with anyio.fail_after(PATIENCE_S), pytest.raises(GymMakeException, match=why):
         await gym.make(task)
+
+
+async def test_rows_are_counted_by_their_first_reason_and_what_else_they_lack(
+    tmp_path: Path,
+) -> None:
+    """So that hundreds of rows make a few lines."""
+    zips = {**RENAME, "domain": "gimp", "evaluator": {"func": ["compare_zips", "compare_zips"]}}
+    counted = count([*rows(tmp_path, zips), *rows(tmp_path, {**RENAME, "domain": "gimp"})])
+    assert counted.reasons == {"it needs a desktop": 2}
+    assert counted.besides == {"metric compare_zips": 1}
 
 
 def metric(name: str) -> Callable[..., float]:

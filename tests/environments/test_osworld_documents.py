@@ -27,7 +27,9 @@ Metrics = dict[str, Callable[..., float]]
 
 def test_every_rule_of_a_table_that_rows_may_name_is_there(metrics: Metrics) -> None:
     """What the importer admits is what the environment has."""
-    assert set(sys.modules["osworld_table"].RULES) == set(osworld.TABLE_RULES)
+    table = sys.modules["osworld_table"]
+    assert set(table.RULES) == set(osworld.TABLE_RULES)
+    assert {name: set(props) for name, props in table.PROPS.items()} == osworld.TABLE_PROPS
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from typing import Any
 import anyio
 import anyio.to_thread
 import pytest
+from waiting import PATIENCE_S
 
 from hud_mcp import ReasoningGymGrader, load_taskset
 from hud_mcp.errors import GraderFailed, InvalidTask, NotInstalled
@@ -55,7 +56,7 @@ async def test_without_the_package_one_error_says_what_to_install(
         await load_taskset("ReasoningGym-leg_counting")
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.long
 @pytest.mark.skipif(not HERE, reason="not on this machine: reasoning-gym")
 @pytest.mark.parametrize("name", ["leg_counting", "word_ladder"])
 async def test_a_question_is_the_same_each_time_and_its_reference_is_right(
@@ -154,7 +155,7 @@ async def test_an_answer_that_takes_too_long_is_wrong_and_no_failure() -> None:
 @pytest.mark.skipif(not HERE, reason="not on this machine: reasoning-gym")
 async def test_a_generator_that_draws_nothing_is_refused() -> None:
     """The text says what to name in its place."""
-    with anyio.fail_after(60), pytest.raises(InvalidTask, match="made of other generators"):
+    with anyio.fail_after(PATIENCE_S), pytest.raises(InvalidTask, match="made of other generators"):
         await load_taskset("ReasoningGym-composite")
 
 

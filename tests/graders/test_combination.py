@@ -9,6 +9,7 @@ from typing import Any
 
 import anyio
 import pytest
+from waiting import PATIENCE_S
 
 from hud_mcp.errors import GraderFailed
 from hud_mcp.graders import (
@@ -122,7 +123,7 @@ async def test_parts_are_waited_for_at_once() -> None:
         await here.wait()
         return SubScore(name="other", value=0, weight=0.5)
 
-    with anyio.fail_after(10):
+    with anyio.fail_after(PATIENCE_S):
         result = await combine(one(), other())
     assert [p.name for p in result.subscores or ()] == ["one", "other"]
     assert result.reward == 0.5
@@ -160,7 +161,7 @@ async def test_a_part_that_raises_ends_the_others_and_is_raised_itself(
         await began.wait()
         raise failure
 
-    with anyio.fail_after(10), pytest.raises(type(failure)):
+    with anyio.fail_after(PATIENCE_S), pytest.raises(type(failure)):
         await combine(slow(), fail())
     assert ended.is_set()
 
@@ -200,7 +201,10 @@ async def test_a_part_that_something_else_cancels_has_no_score() -> None:
     async def cancelled() -> SubScore:
         raise asyncio.CancelledError
 
-    with anyio.fail_after(10), pytest.raises(GraderFailed, match="cancelled by something else"):
+    with (
+        anyio.fail_after(PATIENCE_S),
+        pytest.raises(GraderFailed, match="cancelled by something else"),
+    ):
         await combine(cancelled(), SubScore(name="a", value=1))
 
 
@@ -233,7 +237,7 @@ asyncio.run(main())
 """
     done = subprocess.run(
         [sys.executable, "-X", "dev", "-c", program],
-        capture_output=True, text=True, timeout=60, check=False, cwd=tmp_path,
+        capture_output=True, text=True, timeout=PATIENCE_S, check=False, cwd=tmp_path,
     )  # fmt: skip
     assert done.returncode == 1
     assert done.stderr.strip().endswith("KeyError: 'the failure'")
@@ -249,7 +253,7 @@ async def test_many_combinations_with_commands_go_on_side_by_side() -> None:
         parts: list[Awaitable[SubScore]] = [BashGrader.grade(weight=1.0, command=command)]
         return (await combine(*parts)).reward
 
-    with anyio.fail_after(60):
+    with anyio.fail_after(PATIENCE_S):
         rewards = await asyncio.gather(*(one(i) for i in range(30)))
     assert rewards == [1.0] * 15 + [0.0] * 15
 

@@ -9,6 +9,7 @@ import anyio
 import pytest
 from judge_server import Asked, judge_server, says, status
 from peers import stdio_peer
+from waiting import PATIENCE_S
 
 from hud_mcp.grade import Outcome
 
@@ -68,7 +69,7 @@ async def test_a_grader_that_cannot_run_ends_the_grading_at_once(tmp_path: Path)
     """Its sibling is killed, and no reward is made of it."""
     async with stdio_peer(tmp_path, (f"{GRADED}:desk",)) as peer:
         task = await peer.start("stranded")
-        with anyio.fail_after(20):
+        with anyio.fail_after(PATIENCE_S):
             await peer.call("response", session=task.session, answer="x")
         record = await peer.record(task)
     assert (record.outcome, record.reward) == (Outcome.GRADING_FAILED, None)
@@ -95,6 +96,6 @@ async def test_commands_grade_what_each_agent_left_in_its_own_folder(tmp_path: P
             assert prints.info["ran_in"] == "verifier"
             return graded.structured["reward"]
 
-        with anyio.fail_after(60):
+        with anyio.fail_after(PATIENCE_S):
             rewards = await asyncio.gather(*(one(i) for i in range(6)))
     assert rewards == [0.5, 1.0] * 3

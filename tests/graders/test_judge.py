@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from judge_server import Asked, JudgeServer, Script, judge_server, says, status
 from starlette.responses import PlainTextResponse
+from waiting import PATIENCE_S
 
 from hud_mcp.errors import GraderFailed
 from hud_mcp.grade import SubScore
@@ -51,7 +52,7 @@ async def serve() -> AsyncIterator[Any]:
 async def judge(server: JudgeServer, /, **options: Any) -> SubScore:
     """Grade, within a bound."""
     options = {"base_url": server.url, "model": "m", "answer": "Paris", **options}
-    with anyio.fail_after(30):
+    with anyio.fail_after(PATIENCE_S):
         return await LLMJudgeGrader.grade(weight=1.0, **{"criteria": ["It is right"], **options})
 
 
@@ -142,8 +143,8 @@ async def test_a_server_that_asks_to_wait_is_waited_for(serve: Any, form: str) -
 async def test_a_wait_that_is_too_long_is_told_at_once(serve: Any) -> None:
     """Nobody waits for an hour to be told that the time is over."""
     server = await serve(lambda _: status(429, Retry_After="3600"))
-    with anyio.fail_after(5), pytest.raises(GraderFailed, match="asks to wait for 3600 s"):
-        await judge(server, timeout_seconds=60)
+    with anyio.fail_after(PATIENCE_S), pytest.raises(GraderFailed, match="asks to wait for 3600 s"):
+        await judge(server, timeout_seconds=600)
     assert len(server.asked) == 1
 
 
@@ -172,7 +173,7 @@ async def test_a_judge_that_hangs_is_given_up_in_time(serve: Any) -> None:
         return says("MET")
 
     server = await serve(hang)
-    with anyio.fail_after(20), pytest.raises(GraderFailed, match=r"longer than 0\.3 s"):
+    with anyio.fail_after(PATIENCE_S), pytest.raises(GraderFailed, match=r"longer than 0\.3 s"):
         await judge(server, timeout_seconds=0.3, criteria=["a", "b", "c"])
     given_up.set()
 
@@ -280,7 +281,7 @@ async def test_a_failing_criterion_ends_the_others(serve: Any) -> None:
         return says("MET")
 
     server = await serve(reply)
-    with anyio.fail_after(20), pytest.raises(GraderFailed, match="no such model"):
+    with anyio.fail_after(PATIENCE_S), pytest.raises(GraderFailed, match="no such model"):
         await combine(
             LLMJudgeGrader.grade(
                 weight=1.0, criteria=["good", "bad"], base_url=server.url, model="m"

@@ -170,6 +170,7 @@ async def test_rows_say_which_sites_they_lack() -> None:
         "no address for gitlab": 1,
         "it asks the shop's own programs for its newest order": 1,
     }
+    assert imported.notes == ("Say where each site is, with --site NAME=ADDRESS.",)
     tasks = await load_taskset("WebArena-gitlab")
     assert tasks.ids == ("webarena-6",)
     with pytest.raises(GymMakeException, match="no address for gitlab"):

@@ -11,6 +11,7 @@ import anyio
 import orjson
 import pytest
 from judge_server import judge_server
+from waiting import PATIENCE_S
 
 from hud_mcp import WebVoyagerJudge, gym, load_taskset
 from hud_mcp.errors import GraderFailed
@@ -43,7 +44,7 @@ async def test_the_verdict_is_read_by_the_published_rule(
     reply: str, value: float, path: str
 ) -> None:
     """In both formats of requests, with the picture where each has it."""
-    with anyio.fail_after(60):
+    with anyio.fail_after(PATIENCE_S):
         async with judge_server(lambda _: reply) as server:
             got = await WebVoyagerJudge.grade(
                 answer="42", question="How much?", pictures=[PNG],
@@ -65,7 +66,7 @@ async def test_the_verdict_is_read_by_the_published_rule(
 @pytest.mark.usefixtures("judge_is_named")
 async def test_a_judge_that_says_neither_gives_no_score() -> None:
     """It is a failure of the grader, and never a 0; no answer is 0, and nobody is asked."""
-    with anyio.fail_after(60):
+    with anyio.fail_after(PATIENCE_S):
         async with judge_server(lambda _: "I cannot tell.") as server:
             with pytest.raises(GraderFailed, match="said neither 'SUCCESS' nor 'NOT SUCCESS'"):
                 await WebVoyagerJudge.grade(answer="x", question="q", base_url=server.url)

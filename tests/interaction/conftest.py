@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from asked_tasks import write
 from peers import (
     BOARD,
     FAULTY,
@@ -95,3 +96,9 @@ def http(peers: dict[Way, Peer]) -> Peer:
 def gates(tmp_path: Path) -> Callable[[str], Gate]:
     """Makes places where the server stops until the test lets it go on."""
     return lambda name: Gate(tmp_path, name)
+
+
+@pytest.fixture(scope="module")
+def taskset(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The rows of `asked_tasks`, in a file."""
+    return write(tmp_path_factory.mktemp("rows") / "rows.jsonl")

@@ -417,7 +417,7 @@ class RawStdio:
         assert self.process.stdin is not None
         await self.process.stdin.aclose()
 
-    async def exit_status(self, within_s: float = 2.0) -> int:
+    async def exit_status(self, within_s: float = PATIENCE_S) -> int:
         """Wait until it has exited, which may take so long."""
         with anyio.fail_after(within_s):
             return await self.process.wait()

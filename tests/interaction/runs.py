@@ -14,7 +14,7 @@ import anyio.to_thread
 import orjson
 import psutil
 from peers import ENVIRONMENTS, child_environment
-from waiting import wait_until
+from waiting import PATIENCE_S, wait_until
 
 __all__ = ["MORTAL", "Evaluation", "evaluation", "finish", "query", "rows_of"]
 
@@ -152,4 +152,4 @@ def query(store: Path, sql: str, *values: Any) -> list[tuple[Any, ...]]:
 
 def alive(processes: Sequence[psutil.Process]) -> list[psutil.Process]:
     """Those that still run after a moment."""
-    return psutil.wait_procs(processes, timeout=10)[1]
+    return psutil.wait_procs(processes, timeout=PATIENCE_S)[1]

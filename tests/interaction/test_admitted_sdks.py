@@ -14,9 +14,14 @@ pytestmark = pytest.mark.peers
 SURFACE = (
     "tests/interaction/test_surface.py",
     "tests/interaction/test_calls.py",
+    "tests/interaction/test_answers_given.py",
+    "tests/interaction/test_hostile_calls.py",
     "tests/server/test_core_tools.py",
     "tests/server/test_sdk_names.py",
     "tests/server/test_stdio.py",
+    "tests/server/test_stdio_client.py",
+    "tests/server/test_stdio_descriptors.py",
+    "tests/server/test_stdio_endings.py",
 )
 INSTALL_S, RUN_S = 600, 1200
 

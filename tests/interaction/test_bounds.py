@@ -196,14 +196,16 @@ async def test_sessions_expire_and_say_so_with_the_time(tmp_path: Path) -> None:
             assert previewed is not None
             said: dict[str, str] = {}
 
+            async def is_over() -> bool:
+                reply = await peer.call("step", session=used.session)
+                if reply.is_error:  # it may have come while the end was being recorded
+                    assert "It was open for 4 s, the longest allowed." in reply.text
+                return reply.is_error
+
             async def use() -> None:
-                while "used" not in said:
-                    reply = await peer.call("step", session=used.session)
-                    if reply.is_error:  # it may have come while the end was being recorded
-                        assert "It was open for 4 s, the longest allowed." in reply.text
-                        assert (await peer.ended(used.session))["outcome"] == "expired"
-                        said["used"] = await peer.error("step", session=used.session)
-                    await anyio.sleep(0.2)
+                await until(is_over)
+                assert (await peer.ended(used.session))["outcome"] == "expired"
+                said["used"] = await peer.error("step", session=used.session)
 
             async def hold() -> None:
                 reply = await peer.call("step", session=busy.session, actions=[gate.hold()])

@@ -1,7 +1,5 @@
 """What a client is told when a call is wrong, late, doubled or cut off, and what is true then."""
 
-# what is waited for happens in another process
-
 import re
 import time
 from collections.abc import Callable
@@ -10,7 +8,6 @@ from typing import Any
 
 import anyio
 import httpx2
-import psutil
 import pytest
 from mcp.shared.exceptions import MCPError
 from peers import (
@@ -27,7 +24,7 @@ from peers import (
     raw_http,
     raw_stdio,
 )
-from waiting import until
+from waiting import PATIENCE_S, until
 
 from hud_mcp.record.trajectory import Trajectory
 
@@ -344,7 +341,7 @@ async def test_a_call_cancelled_in_the_middle_leaves_a_session_that_goes_on(
         await gate.arrived()
         group.cancel_scope.cancel()
     actions = [{"type": "type", "text": "c", "enter_after": True}]
-    with anyio.fail_after(5):
+    with anyio.fail_after(PATIENCE_S):
         after = await peer.ok("step", session=task.session, actions=actions)
     assert "notes=['ac']" in after.text
     graded = await peer.ok("response", session=task.session, answer="done")
@@ -405,205 +402,6 @@ async def test_a_start_that_is_cancelled_leaves_nothing_but_its_record(
     assert (await peer.ok("response", session=task.session, answer="5")).structured["reward"] == 1.0
 
 
-async def test_the_same_answer_again_gives_the_same_receipt_and_another_is_refused(
-    peer: Peer, gates: Gates
-) -> None:
-    """One grading, whatever comes after it; the refused answer changes nothing."""
-    gate = gates("twice")
-    gate.open()
-    gradings = gate.folder / "gradings"
-    task = await peer.start("gated", entered=gate.entered, gate=gate.path, gradings=str(gradings))
-    first = await peer.ok("response", session=task.session, answer="right")
-    again = await peer.ok("response", session=task.session, answer="right")
-    assert again.structured == first.structured
-    told = await peer.error("response", session=task.session, answer="wrong")
-    assert re.match(r"This session was graded at \d\d:\d\d:\d\d UTC; its grade stands", told)
-    status = await peer.status(task.session)
-    assert status["receipt"]["reward"] == 1.0
-    assert gradings.read_text() == "right\n"
-    record = await peer.record(task)
-    assert [s.kind for s in record.steps] == ["response"]
-
-
-async def test_twenty_identical_answers_at_once_are_graded_once(peer: Peer, gates: Gates) -> None:
-    """All of them get the one receipt; another answer among them is refused."""
-    gate = gates("storm")
-    gradings = gate.folder / "gradings"
-    task = await peer.start("gated", entered=gate.entered, gate=gate.path, gradings=str(gradings))
-    receipts: list[Any] = []
-
-    async def answer() -> None:
-        reply = await peer.ok("response", session=task.session, answer="right")
-        receipts.append(reply.structured)
-
-    async with anyio.create_task_group() as group:
-        for _ in range(20):
-            group.start_soon(answer)
-        await gate.arrived()
-        told = await peer.error("response", session=task.session, answer="wrong")
-        assert re.match(r"An answer was submitted at \d\d:\d\d:\d\d UTC and is being graded", told)
-        told = await peer.error("act", session=task.session, type="type", text="late")
-        assert "is being graded" in told
-        told = await peer.error("cancel_task", session=task.session)
-        assert told == "The task is being graded; it ends with its grade."
-        assert (await peer.status(task.session))["state"] == "grading"
-        gate.open()
-    assert len(receipts) == 20
-    assert all(r == receipts[0] for r in receipts)
-    assert receipts[0]["reward"] == 1.0
-    assert gradings.read_text() == "right\n"
-    record = await peer.record(task)
-    assert [s.kind for s in record.steps] == ["response"]
-
-
-async def test_a_response_that_is_given_up_is_graded_and_its_receipt_kept(
-    peer: Peer, gates: Gates
-) -> None:
-    """Cancelling does not un-submit: task_status and the same answer return the receipt."""
-    gate = gates("given-up")
-    gradings = gate.folder / "gradings"
-    task = await peer.start("gated", entered=gate.entered, gate=gate.path, gradings=str(gradings))
-    async with anyio.create_task_group() as group:
-
-        async def answer() -> None:
-            await peer.call("response", session=task.session, answer="right")
-
-        group.start_soon(answer)
-        await gate.arrived()
-        group.cancel_scope.cancel()
-    assert (await peer.status(task.session))["state"] == "grading"
-    gate.open()
-    receipt = await peer.ended(task.session)
-    assert receipt["reward"] == 1.0
-    again = await peer.ok("response", session=task.session, answer="right")
-    assert again.structured["trajectory"] == receipt["trajectory"]
-    assert gradings.read_text() == "right\n"
-
-
-async def test_a_response_behind_a_long_step_counts_although_its_client_left(
-    server: HttpServer, gates: Gates
-) -> None:
-    """An accepted answer waits its turn in the queue, and is graded without its caller."""
-    for era in (LEGACY, MODERN):
-        gate = gates(f"behind-{era}")
-        async with http_peer(server, era=era) as peer:
-            task = await peer.start("collect", marker="behind", wanted=["tea"])
-            async with anyio.create_task_group() as holders:
-
-                async def hold(peer: Peer = peer, gate: Gate = gate, s: str = task.session) -> None:
-                    actions = [gate.hold(), {"type": "type", "text": "tea", "enter_after": True}]
-                    await peer.ok("step", session=s, actions=actions)
-
-                holders.start_soon(hold)
-                await gate.arrived()
-                with anyio.move_on_after(0.2):
-                    await peer.call("response", session=task.session, answer="done")
-                gate.open()
-            receipt = await peer.ended(task.session)
-            assert receipt["reward"] == 1.0
-
-
-@pytest.mark.parametrize("era", [LEGACY, MODERN])
-async def test_a_client_that_hangs_up_in_the_middle_can_go_on_later(
-    server: HttpServer, gates: Gates, era: str
-) -> None:
-    """A dropped HTTP connection ends a call at most; the id works from a new connection."""
-    gate = gates("hang-up")
-    async with raw_http(server.url, era) as raw:
-        begun = await raw.call("start_task", template="collect", arguments={"wanted": ["tea"]})
-        session = begun["structuredContent"]["session"]
-        trajectory = begun["_meta"]["hud-mcp/start"]["trajectory"]
-        actions = [
-            {"type": "type", "text": "tea"},
-            gate.hold(),
-            {"type": "press", "keys": ["enter"]},
-        ]
-        await raw.drop_when(gate, "step", session=session, actions=actions)
-    gate.open()
-    async with http_peer(server, era=era) as peer:
-        looked = await peer.ok("step", session=session)
-        if "notes=['tea']" not in looked.text:  # the drop has cut the step off, which it may
-            assert "typed='tea'" in looked.text
-            await peer.ok("act", session=session, type="press", keys=["enter"])
-        graded = await peer.ok("response", session=session, answer="done")
-        assert graded.structured["reward"] == 1.0
-    record = await load_when(server.store, trajectory, lambda r: r.outcome is not None)
-    assert [s.index for s in record.steps] == list(range(len(record.steps)))
-    assert record.steps[0].performed in (1, 3)
-    assert (record.steps[0].error is None) == (record.steps[0].performed == 3)
-
-
-@pytest.mark.parametrize("era", [LEGACY, MODERN])
-async def test_a_client_that_hangs_up_while_grading_finds_its_receipt(
-    server: HttpServer, gates: Gates, era: str
-) -> None:
-    """A dropped response is graded; any later connection that has the id reads the receipt."""
-    gate = gates("hang-up-grading")
-    gradings = gate.folder / "gradings"
-    arguments = {"entered": gate.entered, "gate": gate.path, "gradings": str(gradings)}
-    async with raw_http(server.url, era) as raw:
-        begun = await raw.call("start_task", template="gated", arguments=arguments)
-        session = begun["structuredContent"]["session"]
-        await raw.drop_when(gate, "response", session=session, answer="right")
-    gate.open()
-    async with http_peer(server, era=era) as peer:
-        receipt = await peer.ended(session)
-        assert receipt["reward"] == 1.0
-        again = await peer.ok("response", session=session, answer="right")
-        assert again.structured["reward"] == 1.0
-    assert gradings.read_text() == "right\n"
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("era", [LEGACY, MODERN])
-async def test_what_fifty_megabytes_of_argument_meet_on_stdio(tmp_path: Path, era: str) -> None:
-    """The frame is refused with its id, the memory stays bounded, and the session lives on."""
-    modern = era == MODERN
-    async with raw_stdio(tmp_path, (BOARD,)) as raw:
-        if not modern:
-            await raw.hello()
-        begun = await raw.call("start_task", modern=modern, template="collect")
-        session = begun["structuredContent"]["session"]
-        server = psutil.Process(raw.process.pid)
-        before = server.memory_info().rss
-        for size in (50_000_000, 5_000_000):
-            text = "x" * size
-            asked = await raw.post(
-                "act", {"session": session, "type": "type", "text": text}, modern=modern
-            )
-            answer = await raw.answer(asked)
-            if size > 16_000_000:
-                assert answer["error"]["code"] == -32600
-            else:
-                assert answer["result"]["isError"]
-                assert "at most 1048576 are taken" in answer["result"]["content"][0]["text"]
-        assert server.memory_info().rss - before < 100_000_000
-        looked = await raw.call("step", modern=modern, session=session)
-        assert "typed=''" in looked["content"][0]["text"]
-
-
-@pytest.mark.parametrize("era", [LEGACY, MODERN])
-async def test_what_fifty_megabytes_of_argument_meet_over_http(
-    server: HttpServer, era: str
-) -> None:
-    """413 before it is parsed; the memory stays bounded, and the session lives on."""
-    process = psutil.Process(server.process.pid)
-    async with raw_http(server.url, era) as raw:
-        begun = await raw.call("start_task", template="collect")
-        session = begun["structuredContent"]["session"]
-        before = process.memory_info().rss
-        arguments = {"session": session, "type": "type", "text": "x" * 50_000_000}
-        body, headers = raw.message("tools/call", {"name": "act", "arguments": arguments})
-        reply = await raw.web.post(server.url, json=body, headers=headers)
-        assert reply.status_code == 413
-        assert process.memory_info().rss - before < 100_000_000
-        told = await raw.call("act", session=session, type="type", text="x" * 2_000_000)
-        assert told["isError"]
-        assert "at most 1048576 are taken" in told["content"][0]["text"]
-        looked = await raw.call("step", session=session)
-        assert "typed=''" in looked["content"][0]["text"]
-
-
 async def refused_status(server: HttpServer, token: str | None) -> int:
     """The HTTP status of a request without the right token."""
     headers = {"accept": "application/json, text/event-stream"}
@@ -612,47 +410,3 @@ async def refused_status(server: HttpServer, token: str | None) -> int:
     async with httpx2.AsyncClient() as web:
         body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
         return (await web.post(server.url, json=body, headers=headers)).status_code
-
-
-LEAVING = """
-import sys
-
-from hud_mcp import Environment
-
-env = Environment("leaving", version="0.0.1")
-
-
-@env.template()
-async def stay():
-    answer = yield "Stay."
-    yield 1.0
-
-
-@env.tool
-async def leave(status: int) -> None:
-    \"\"\"Call sys.exit, as a command's main function does.\"\"\"
-    sys.exit(status)
-"""
-
-
-@pytest.mark.long
-async def test_a_tool_that_calls_sys_exit_fails_alone(tmp_path: Path) -> None:
-    """Its caller is told; the server, this session and the others go on, also after a kill."""
-    source = tmp_path / "env.py"
-    source.write_text(LEAVING)
-    with http_server(tmp_path, (str(source),)) as server:
-        async with http_peer(server, era=MODERN) as peer:
-            beside, task = await peer.start("stay"), await peer.start("stay")
-            told = await peer.error("leave", session=task.session, status=2)
-            assert told == "leave failed: SystemExit: 2"
-            for each in (beside, task):
-                assert (await peer.status(each.session))["state"] == "open"
-            graded = await peer.ok("response", session=beside.session, answer="yes")
-            assert graded.structured["reward"] == 1.0
-    with http_server(tmp_path, (str(source),)) as server:
-        async with http_peer(server, era=MODERN) as peer:
-            assert (await peer.ok("response", session=task.session, answer="yes")).structured[
-                "reward"
-            ] == 1.0
-            recorded = (await peer.record(task)).steps
-            assert [(s.kind, s.error) for s in recorded] == [("tool", told), ("response", None)]

@@ -14,6 +14,7 @@ from peers import (
     load_when,
     stdio_peer,
 )
+from waiting import PATIENCE_S
 
 from hud_mcp.analysis.tries import outcome_class
 from hud_mcp.environment import Environment
@@ -95,7 +96,7 @@ async def test_what_an_operator_closes_or_makes_room_for_is_the_operators(tmp_pa
     sessions = Sessions([env], store=Store(tmp_path / "s.sqlite3"))
     task = Task(env="quiz", template="ask")
     try:
-        with anyio.fail_after(20):
+        with anyio.fail_after(PATIENCE_S):
             held = await sessions.start(task, caller=Caller(principal=OPERATOR))
             receipt = await held.conclude()
             assert receipt is not None

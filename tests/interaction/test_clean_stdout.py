@@ -9,6 +9,7 @@ import anyio.to_thread
 import pytest
 from peers import MODERN, HttpServer, child_environment, http_peer, serve_arguments
 from runs import MORTAL
+from waiting import PATIENCE_S
 
 # ruff: noqa: ASYNC220  # it starts at once
 
@@ -34,7 +35,7 @@ async def test_what_templates_and_their_children_print_is_not_on_it(tmp_path: Pa
             await peer.ok("response", session=task.session, answer="done")
             record = await peer.record(task)
         process.terminate()
-        with anyio.fail_after(20):
+        with anyio.fail_after(PATIENCE_S):
             rest = await anyio.to_thread.run_sync(process.stdout.read)
             await anyio.to_thread.run_sync(process.wait)
     finally:

@@ -26,7 +26,10 @@ async def test_a_task_goes_from_the_list_to_its_receipt(peer: Peer) -> None:  # 
     assert [t["id"] for t in listed.structured["tasks"]] == ["shopping", "berry"]
     assert "shopping: Buy bread [board]" in listed.text
     templates = {t["id"]: t for t in listed.structured["templates"]}
-    assert templates["collect"]["arguments"]["properties"]["marker"]["default"] == "none"
+    assert templates["collect"]["takes"] == "marker, wanted"
+    asked = await peer.ok("list_tasks", template="collect")
+    (told,) = asked.structured["templates"]
+    assert told["arguments"]["properties"]["marker"]["default"] == "none"
 
     begun = await peer.ok("start_task", task="shopping")
     session = begun.structured["session"]

@@ -67,6 +67,7 @@ async def test_tasks_whose_server_is_killed_three_times_are_each_graded_once(
     assert printed.count("The server died") == 3
 
 
+@pytest.mark.long
 async def test_steps_under_way_are_performed_once(tmp_path: Path) -> None:
     """Wherever the server is killed, the record has every step of the oracle, in order."""
     rows = rows_of("notes", 9, number=12)

@@ -211,7 +211,8 @@ async def test_templates_without_an_oracle_are_named_before_anything_runs(tmp_pa
     ("options", "words"),
     [
         (("--agent", "nop", "--env", BOARD, "--filter", "berry"), "letter_count"),
-        ((), "Give --agent oracle, --agent nop, or --agent-command"),
+        ((), "Give --agent oracle, --agent nop, --agent path/to/agent.py:NAME, --agent-command "),
+        ((), "or --model PROVIDER:MODEL."),
         (("--agent", "nop", "--agent-command", "true"), "Give --agent oracle"),
         (("--agent-command", "pyhton agent.py"), "begins with 'pyhton'"),
         (("--agent", "nop", "--filter", "zebra"), "No task of"),

@@ -14,7 +14,7 @@ import anyio.to_thread
 import pytest
 from peers import child_environment, load_all
 from runs import MORTAL, Evaluation, alive, evaluation, finish, query, rows_of
-from waiting import wait_until
+from waiting import PATIENCE_S, wait_until
 
 from hud_mcp.rollout.plan import derived_seed
 
@@ -91,7 +91,7 @@ async def test_an_agent_that_raises_is_recorded_as_such(tmp_path: Path) -> None:
     records = {r.task.template: r for r in await load_all(tmp_path / "store.sqlite3")}
     assert (records["puzzling"].outcome, records["puzzling"].reward) == ("cancelled", None)
     assert "agent failed: ValueError: the oracle's own bug" in (records["puzzling"].logs or "")
-    assert printed.count("The agent failed: ValueError: the oracle's own bug") == 2
+    assert printed.count("The agent failed: ValueError: the oracle's own bug") == 1
     assert records["notes"].reward == 1.0
 
 
@@ -177,7 +177,7 @@ async def test_an_interrupted_job_leaves_no_run_without_an_end_and_goes_on(tmp_p
             assert alive(started) == []
             return running.process.returncode, printed
 
-    with anyio.fail_after(60):
+    with anyio.fail_after(PATIENCE_S):
         status, printed = await anyio.to_thread.run_sync(run, abandon_on_cancel=True)
     assert status == 130, printed
     said = "Interrupted: 2 of 7 runs had ended, 1 was under way and is recorded as lost, 4 had not"
@@ -191,6 +191,7 @@ async def test_an_interrupted_job_leaves_no_run_without_an_end_and_goes_on(tmp_p
     assert "--timeout comes from the record" in printed
 
 
+@pytest.mark.long
 @posix
 async def test_a_run_that_is_killed_leaves_no_server_and_can_be_resumed(tmp_path: Path) -> None:
     """Its server ends with it; what was under way is recorded as lost, and runs again."""
@@ -212,7 +213,7 @@ async def test_a_run_that_is_killed_leaves_no_server_and_can_be_resumed(tmp_path
             for process in agents:
                 process.kill()
 
-    with anyio.fail_after(60):
+    with anyio.fail_after(PATIENCE_S):
         await anyio.to_thread.run_sync(run, abandon_on_cancel=True)
     store = tmp_path / "store.sqlite3"
     ((job,),) = query(store, "SELECT id FROM jobs")
@@ -241,7 +242,7 @@ async def test_a_signal_while_the_report_is_written_does_not_lose_it(tmp_path: P
             printed = running.printed + running.process.communicate()[0]
             return running.process.returncode, printed, html
 
-    with anyio.fail_after(60):
+    with anyio.fail_after(PATIENCE_S):
         status, printed, html = await anyio.to_thread.run_sync(run, abandon_on_cancel=True)
     assert status == 130, printed
     assert "its report is being written; once more leaves it" in printed
@@ -272,7 +273,7 @@ async def test_a_job_with_a_damaged_row_says_so_and_its_answers_can_be_graded_ag
     assert status == 1
     damage = f"The record is damaged: task 1 of {job}: '{{oh' is not JSON."
     assert f"Job {job} cannot be resumed as it is. {damage}" in printed
-    with anyio.fail_after(60):
+    with anyio.fail_after(PATIENCE_S):
         done = await anyio.run_process(
             [sys.executable, "-m", "hud_mcp", "regrade", job, "--store", "store.sqlite3"],
             check=False, cwd=tmp_path, env=child_environment(COLUMNS="200"),

@@ -11,6 +11,7 @@ import anyio
 import pytest
 from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
+from waiting import PATIENCE_S
 
 from hud_mcp.store import Store
 
@@ -26,7 +27,7 @@ async def serving(folder: Path, source: str, *options: str) -> AsyncIterator[Cal
     server = StdioServerParameters(
         command=sys.executable, args=arguments, env={"PYTHONPATH": str(ROOT)}, cwd=folder
     )
-    with anyio.fail_after(60), (folder / "log").open("w") as log:
+    with anyio.fail_after(PATIENCE_S), (folder / "log").open("w") as log:
         async with Client(stdio_client(server, errlog=log)) as client:
 
             async def call(name: str, **given: Any) -> tuple[Any, str]:

@@ -17,10 +17,9 @@ from peers import (
     serve_arguments,
     stdio_peer,
 )
+from waiting import PATIENCE_S
 
 pytestmark = pytest.mark.anyio
-
-PATIENCE_S = 20
 
 
 async def watch_to_the_end(peer: Peer) -> str:

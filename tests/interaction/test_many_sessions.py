@@ -8,6 +8,7 @@ from pathlib import Path
 import anyio
 import pytest
 from peers import BOARD, LEGACY, MODERN, Held, Peer, http_peer, http_server, load_all, stdio_peer
+from waiting import PATIENCE_S
 
 pytestmark = pytest.mark.anyio
 
@@ -76,7 +77,7 @@ async def test_sixty_four_sessions_at_once_over_one_stdio_connection(tmp_path: P
     async with stdio_peer(
         tmp_path, (BOARD,), "--limit", f"sessions_per_caller={COUNT}", era=MODERN
     ) as peer:
-        with anyio.fail_after(60):
+        with anyio.fail_after(PATIENCE_S):
             async with anyio.create_task_group() as group:
                 for number in range(COUNT):
                     group.start_soon(play, peer, number)
@@ -94,7 +95,7 @@ async def test_sixty_four_sessions_at_once_over_eight_http_connections(tmp_path:
                 )
                 for number in range(8)
             ]
-            with anyio.fail_after(60):
+            with anyio.fail_after(PATIENCE_S):
                 async with anyio.create_task_group() as group:
                     for number in range(COUNT):
                         group.start_soon(play, peers[number % 8], number)

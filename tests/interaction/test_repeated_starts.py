@@ -7,6 +7,7 @@ from typing import Any
 import anyio
 import pytest
 from peers import LEGACY, MODERN, Peer, Reply, Way, http_peer, http_server, read_reply, stdio_peer
+from waiting import PATIENCE_S
 
 pytestmark = pytest.mark.anyio
 
@@ -20,7 +21,7 @@ def an_id() -> str:
 
 async def start(peer: Peer, session: Any, arguments: dict[str, Any] = COUNT) -> Reply:
     """Start a task under an id of our choice."""
-    with anyio.fail_after(30):
+    with anyio.fail_after(PATIENCE_S):
         meta = {"hud-mcp/session": session}
         return read_reply(await peer.client.call_tool("start_task", arguments, meta=meta))
 

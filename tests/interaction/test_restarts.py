@@ -13,7 +13,7 @@ import httpx2
 import pytest
 from peers import BOARD, ENVIRONMENTS, FAULTY, MODERN, Gate, stdio_peer
 from phoenix import Call, Conversation, Phoenix, act, phoenix, step
-from waiting import until
+from waiting import PATIENCE_S, let_pass, until
 
 from hud_mcp.record.trajectory import Trajectory
 
@@ -214,7 +214,7 @@ async def test_the_moment_of_the_commit_loses_and_repeats_nothing(bird: Phoenix)
             async with anyio.create_task_group() as group:
                 for conversation in conversations:
                     group.start_soon(conversation.play)
-                with anyio.fail_after(30):
+                with anyio.fail_after(PATIENCE_S):
                     while not bird.query(seen):  # another process writes it
                         await anyio.lowlevel.checkpoint()
                 await bird.kill_and_start()
@@ -261,7 +261,7 @@ async def test_a_server_may_be_killed_at_any_moment(bird: Phoenix, life: int) ->
         async with anyio.create_task_group() as group:
             for conversation in conversations:
                 group.start_soon(conversation.play)
-            await anyio.sleep(delay_s)  # any moment will do: that is the claim
+            await let_pass(delay_s)  # any moment will do: that is the claim
             await bird.kill_and_start()
         for conversation, make in zip(conversations, makers, strict=True):
             await check(conversation, expected[make])

@@ -8,6 +8,7 @@ import anyio
 import pytest
 from other_python import OtherPython
 from peers import BOARD, ROOT, HttpServer, child_environment, serve_arguments
+from waiting import PATIENCE_S
 
 pytestmark = [pytest.mark.anyio, pytest.mark.peers]
 
@@ -41,7 +42,7 @@ async def test_a_client_of_the_first_sdk_goes_through_a_task(
         target = [server.url]
     environment = child_environment()
     del environment["PYTHONPATH"]
-    with anyio.fail_after(60):
+    with anyio.fail_after(PATIENCE_S):
         done = await anyio.run_process(
             [str(old_python), str(DRIVER), transport, *target], check=False, env=environment
         )

@@ -11,7 +11,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.sandbox, pytest.mark.usefixtures("m
 WORKSHOP = str(ENVIRONMENTS / "workshop.py")
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 async def test_a_mistake_is_found_repaired_and_graded_in_every_way(
     way: Way, tmp_path: Path
 ) -> None:

@@ -35,7 +35,7 @@ async def test_silent_connections_do_not_stop_a_server(tmp_path: Path) -> None:
                 stranger.close()
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "request_of_all",
     ["GET /nothing", "GET /assets/live.js", "DELETE /live/x", "GET /mcp/", "POST /live/x"],

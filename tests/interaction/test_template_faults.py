@@ -23,7 +23,7 @@ from peers import (
     load_when,
     raw_stdio,
 )
-from waiting import until
+from waiting import PATIENCE_S, until
 
 pytestmark = pytest.mark.anyio
 
@@ -253,7 +253,7 @@ async def test_what_hangs_is_stopped_in_time_and_says_so(hasty: HttpServer) -> N
             graded = await peer.ok("response", session=task.session, answer="")
             assert (graded.structured["outcome"], graded.structured["reward"]) == ("graded", 0.75)
 
-        with anyio.fail_after(20):
+        with anyio.fail_after(PATIENCE_S):
             async with anyio.create_task_group() as group:
                 for template in ("hangs_in_setup", "ignores_cancellation_in_setup"):
                     group.start_soon(begin, template)
@@ -322,7 +322,7 @@ async def test_nothing_but_the_protocol_reaches_standard_output(tmp_path: Path, 
         assert graded["structuredContent"]["reward"] == 1.0
         trajectory = begun["_meta"]["hud-mcp/start"]["trajectory"]
         await raw.close_stdin()
-        assert await raw.exit_status(5) == 0
+        assert await raw.exit_status() == 0
         await raw.eof.wait()
     # RawStdio fails on any line that is no JSON-RPC; this is that nothing slipped into one.
     for words in (b"printed", b"wrote", b"written", b"echoed", b"flushed", b"warning"):
@@ -358,7 +358,7 @@ async def test_a_server_with_templates_that_do_not_listen_still_stops(tmp_path: 
 
         await until(both_are_held)
         await raw.close_stdin()
-        assert await raw.exit_status(4) == 0
+        assert await raw.exit_status() == 0
         await raw.eof.wait()
     assert raw.answers[response]["error"]["code"] == -32000
     assert raw.answers[starting]["error"]["code"] == -32000

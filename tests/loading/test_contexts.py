@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from waiting import PATIENCE_S
 
 from hud_mcp.carl import CustomSelector
 from hud_mcp.context import ContextFeature, ContextSpace
@@ -144,7 +145,7 @@ def test_a_sample_is_the_same_in_another_process() -> None:
     )
     done = subprocess.run(
         [sys.executable, "-c", script], cwd=Path(__file__).parent, capture_output=True, check=True,
-        timeout=60, env={"PYTHONPATH": ":".join(p for p in sys.path if p)},
+        timeout=PATIENCE_S, env={"PYTHONPATH": ":".join(p for p in sys.path if p)},
     )  # fmt: skip
     assert json.loads(done.stdout) == here
     others = [c.context for c in sample_contexts(SPACE, 3, ranges={"width": ""}, seed=1)]

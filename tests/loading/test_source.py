@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from waiting import PATIENCE_S
 
 from hud_mcp.errors import InvalidEnvironment, SourceNotFound
 from hud_mcp.loading.source import (
@@ -220,6 +221,10 @@ except NotInstalled as exc:
     print(exc)
 """
     done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=PATIENCE_S,
     )
     assert "gym:CartPole-v1 needs gymnasium: pip install 'hud-mcp[gymnasium]'" in done.stdout

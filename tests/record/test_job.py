@@ -8,6 +8,7 @@ from pathlib import Path
 
 import anyio
 import pytest
+from waiting import PATIENCE_S
 
 from hud_mcp import Job, Store, Task, Taskset, load_job
 from hud_mcp.errors import SourceNotFound
@@ -25,7 +26,7 @@ async def store(tmp_path: Path) -> AsyncIterator[Store]:
     """A store in a fresh folder, closed at the end."""
     opened = Store(tmp_path / "store.sqlite3")
     yield opened
-    with anyio.fail_after(20):
+    with anyio.fail_after(PATIENCE_S):
         await opened.close()
 
 

@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import records
 from PIL import Image
 from pydantic import ValidationError
+from waiting import PATIENCE_S
 
 import hud_mcp
 from hud_mcp.grade import Outcome, SubScore
@@ -31,23 +33,8 @@ AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 def receipt(**fields: Any) -> Receipt:
     """An end."""
-    return Receipt.model_validate(
-        {
-            "trajectory": "traj-1",
-            "environment": "e",
-            "task": "a",
-            "template": "t",
-            "outcome": Outcome.GRADED,
-            "reward": 1.0,
-            "started_at": AT,
-            "ended_at": AT + timedelta(seconds=2),
-            "reward_policy": "on_submit",
-            "package_version": "0",
-            "task_digest": "0" * 64,
-            "environment_digest": "0" * 64,
-            **fields,
-        }
-    )
+    usual = {"reward": 1.0, "ended_at": AT + timedelta(seconds=2), "reward_policy": "on_submit"}
+    return records.receipt(**{"started_at": AT, **usual, **fields})
 
 
 def trajectory(**fields: Any) -> Trajectory:
@@ -177,7 +164,7 @@ def test_a_notebook_is_given_html_and_text(tmp_path: Path) -> None:
         [sys.executable, "-c", NOTEBOOK],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_S,
         check=False,
         env={
             **os.environ,

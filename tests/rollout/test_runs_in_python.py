@@ -11,7 +11,7 @@ from typing import Any
 
 import anyio
 import pytest
-from waiting import until
+from waiting import PATIENCE_S, until
 
 from hud_mcp import (
     Environment,
@@ -283,7 +283,7 @@ async def test_a_run_that_is_cut_off_says_nothing_of_its_agent(
     async def play(bound_s: float | None) -> None:
         await task.run(sleeper, runtime=LocalRuntime(words), job=job, rollout_timeout=bound_s)
 
-    with anyio.fail_after(40):
+    with anyio.fail_after(PATIENCE_S):
         if how == "deadline":
             await play(3.0)
         else:

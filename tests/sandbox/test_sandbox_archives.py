@@ -7,6 +7,7 @@ from pathlib import Path
 import anyio
 import pytest
 from conftest import OpenSandbox
+from waiting import PATIENCE_S
 
 from hud_mcp.errors import EnvironmentFailed, LimitReached, SnapshotFailed
 from hud_mcp.sandbox import Sandbox, SandboxOptions
@@ -143,7 +144,7 @@ while True:
     )
     kept = 0
     assert (await sandbox.usage()).processes == 1
-    with anyio.fail_after(60):
+    with anyio.fail_after(PATIENCE_S):
         for _each in range(12):
             try:
                 packed = await sandbox.folder.pack(most_bytes=MIB)
@@ -179,7 +180,7 @@ async def test_an_agent_that_kills_everything_costs_a_snapshot_at_most(sandbox: 
     await sandbox.run("head -c 30M /dev/urandom > large")
     for number in ("KILL", "STOP"):
         await sandbox.run(f"(while :; do kill -{number} -1; done) > /dev/null 2>&1 &")
-        with anyio.fail_after(60):
+        with anyio.fail_after(PATIENCE_S):
             said = ""
             try:
                 assert (await sandbox.folder.pack(most_bytes=64 * MIB)).lost == ()
@@ -194,7 +195,7 @@ async def test_an_agent_that_kills_everything_costs_a_snapshot_at_most(sandbox: 
 async def test_files_with_holes_as_large_as_a_thousand_folders_are_packed(sandbox: Sandbox) -> None:
     """400 GB of nothing takes no time, and no room."""
     await sandbox.run("for i in $(seq 1000); do truncate -s 400M f$i; done")
-    with anyio.fail_after(20):
+    with anyio.fail_after(PATIENCE_S):
         packed = await sandbox.folder.pack(most_bytes=MIB)
         await sandbox.folder.unpack(packed.data)
     assert (await sandbox.files.stat("f1000")).size == 400 * MIB
@@ -227,7 +228,7 @@ async def test_a_folder_of_100000_in_each_other_is_packed_or_refused_in_time(
     sandbox = await open_sandbox(command_s=50)
     deep = "import os\nfor i in range(40_000): os.mkdir('d' * 9); os.chdir('d' * 9)"
     await python(sandbox, deep)
-    with anyio.fail_after(60):
+    with anyio.fail_after(PATIENCE_S):
         try:
             lost = (await sandbox.folder.pack(most_bytes=MIB)).lost
             assert [each.why for each in lost] == ["too deep in other folders"]

@@ -17,7 +17,7 @@ from pathlib import Path
 import anyio
 import psutil
 import pytest
-from waiting import until
+from waiting import PATIENCE_S, until
 
 from hud_mcp.errors import EnvironmentFailed
 from hud_mcp.sandbox import Sandbox, SandboxOptions
@@ -32,7 +32,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 
 async def said(sandbox: Sandbox, command: str) -> str:
     """What a command writes; it must end."""
-    with anyio.fail_after(60):
+    with anyio.fail_after(PATIENCE_S):
         return (await sandbox.run(command)).text
 
 
@@ -173,9 +173,9 @@ async def test_what_is_no_file_holds_no_reader_up(sandbox: Sandbox) -> None:
     await said(sandbox, "mkfifo pipe; mkdir folder; ln -s pipe link")
     await python(sandbox, "import socket; socket.socket(socket.AF_UNIX).bind('sock')")
     for path in ("pipe", "link", "folder", "sock"):
-        with anyio.fail_after(5), pytest.raises(OSError, match=r"."):
+        with anyio.fail_after(PATIENCE_S), pytest.raises(OSError, match=r"."):
             await sandbox.files.read(path, most_bytes=10)
-        with anyio.fail_after(5), pytest.raises(OSError, match=r"."):
+        with anyio.fail_after(PATIENCE_S), pytest.raises(OSError, match=r"."):
             await sandbox.files.write(path, b"x")
 
 
@@ -365,7 +365,7 @@ async def test_nothing_is_left_when_a_sandbox_is_closed(open_sandbox: OpenSandbo
         first = psutil.Process(sandbox.supervisor_pid)
         inside = await until(partial(children, first, 4))
         await sandbox.close()
-        _gone, alive = psutil.wait_procs([first, *inside], timeout=5)
+        _gone, alive = psutil.wait_procs([first, *inside], timeout=PATIENCE_S)
         assert not alive
         if isolation == "none":
             assert not Path(sandbox.root).exists()
@@ -397,7 +397,9 @@ async def test_nothing_is_left_when_the_server_is_killed(machine: None, isolatio
         server.kill()
         server.wait()
         server.stdout.close()
-    _gone, alive = await anyio.to_thread.run_sync(lambda: psutil.wait_procs(inside, timeout=10))
+    _gone, alive = await anyio.to_thread.run_sync(
+        lambda: psutil.wait_procs(inside, timeout=PATIENCE_S)
+    )
     assert not alive
     if isolation == "none":
         assert not Path(root.strip()).exists()

@@ -2,13 +2,13 @@
 
 import asyncio
 import textwrap
-import time
 from collections.abc import Awaitable, Callable
 
 import anyio
 import anyio.lowlevel
 import psutil
 import pytest
+from waiting import PATIENCE_S
 
 from hud_mcp.errors import EnvironmentFailed, LimitReached
 from hud_mcp.sandbox import Sandbox
@@ -22,7 +22,7 @@ MIB = 1024 * 1024
 
 async def lives(sandbox: Sandbox) -> None:
     """Commands still run, and nothing of the one before does."""
-    with anyio.fail_after(20):
+    with anyio.fail_after(PATIENCE_S):
         finished = await sandbox.run("echo alive")
     assert finished.text == "alive\n", finished
     assert (await sandbox.usage()).processes == 0
@@ -36,13 +36,13 @@ def python(program: str) -> list[str]:
 @pytest.mark.parametrize(
     "command",
     [
-        "sleep 60",
+        "sleep 600",
         "trap '' TERM INT HUP; while :; do sleep 1; done",
-        "sleep 60 & sleep 60 & wait",
-        "(setsid sleep 60 & wait) & wait",
+        "sleep 600 & sleep 600 & wait",
+        "(setsid sleep 600 & wait) & wait",
         "kill -STOP $$",
-        "bash -c 'sleep 60; true' | cat",
-        "sleep 60 </dev/zero | yes >/dev/null",
+        "bash -c 'sleep 600; true' | cat",
+        "sleep 600 </dev/zero | yes >/dev/null",
     ],
 )
 async def test_a_command_that_takes_too_long_is_killed_with_what_it_started(
@@ -50,11 +50,10 @@ async def test_a_command_that_takes_too_long_is_killed_with_what_it_started(
 ) -> None:
     """Within a moment of its time, whatever it does with signals."""
     sandbox = await open_sandbox()
-    began_s = time.monotonic()
-    finished = await sandbox.run(command, timeout_s=0.5)
+    with anyio.fail_after(PATIENCE_S):
+        finished = await sandbox.run(command, timeout_s=0.5)
     assert finished.reason == "it took longer than 0.5 s"
     assert finished.code == 137
-    assert time.monotonic() - began_s < 15
     await lives(sandbox)
 
 
@@ -111,9 +110,9 @@ async def test_a_command_that_is_cancelled_before_its_turn_sends_no_other_descri
     for _each in range(3):
         await anyio.lowlevel.checkpoint()
     second.cancel()
-    second_ended, _late = await asyncio.wait([second], timeout=30)
+    second_ended, _late = await asyncio.wait([second], timeout=PATIENCE_S)
     assert second_ended
-    await asyncio.wait([first], timeout=30)
+    await asyncio.wait([first], timeout=PATIENCE_S)
     await lives(sandbox)
 
 
@@ -138,7 +137,7 @@ async def test_a_fork_bomb_comes_to_its_bound(open_sandbox: OpenSandbox, bomb: s
 
     async with anyio.create_task_group() as group:
         group.start_soon(count)
-        with anyio.fail_after(30):
+        with anyio.fail_after(PATIENCE_S):
             finished = await sandbox.run(bomb, timeout_s=2)
         group.cancel_scope.cancel()
     assert finished.code != 0 or "Resource temporarily unavailable" in finished.text
@@ -171,7 +170,7 @@ async def test_memory_of_all_processes_is_bounded(open_sandbox: OpenSandbox, hog
     """What each may have, all together may not; the largest is ended, and the reason told."""
     sandbox = await open_sandbox(memory_bytes=128 * MIB, processes=512)
     program = "import time\n" + hog.format(size=30 * MIB)
-    with anyio.fail_after(40):
+    with anyio.fail_after(PATIENCE_S):
         finished = await sandbox.run(["/usr/bin/python3", "-c", program], timeout_s=20)
     assert finished.code == 137
     assert finished.reason == f"more than {128 * MIB} bytes of memory were in use"
@@ -200,7 +199,7 @@ async def test_files_without_content_come_to_their_bound(open_sandbox: OpenSandb
     """Each costs the kernel memory that no size counts; they can be removed again."""
     sandbox = await open_sandbox(files=2000)
     program = "import os\nfor i in range(10**7): os.mkdir(f'd{i}')"
-    with anyio.fail_after(40):
+    with anyio.fail_after(PATIENCE_S):
         finished = await sandbox.run(["/usr/bin/python3", "-c", program], timeout_s=30)
     assert finished.reason == "more than 2000 files were made"
     assert (await sandbox.run("find . -mindepth 1 -delete")).code == 0
@@ -225,7 +224,7 @@ async def test_output_comes_to_its_bound(open_sandbox: OpenSandbox) -> None:
 
 async def test_what_goes_on_in_the_back_may_write_on(sandbox: Sandbox) -> None:
     """Its output is read and dropped; the call that started it does not wait for it."""
-    with anyio.fail_after(10):
+    with anyio.fail_after(PATIENCE_S):
         finished = await sandbox.run("(while :; do echo x; sleep 0.01; done) & echo started")
     assert finished.text.startswith("started") or "started" in finished.text
     await sandbox.run("sleep 0.3")

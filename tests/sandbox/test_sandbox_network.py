@@ -6,6 +6,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import anyio
 import pytest
+from waiting import PATIENCE_S
 
 from hud_mcp.sandbox import Sandbox
 
@@ -53,7 +54,7 @@ async def test_an_allowed_host_is_reached(open_sandbox: OpenSandbox, port: int) 
     """By a plain request and through a tunnel, with the tools that know the usual variables."""
     sandbox = await open_sandbox(allow=[f"127.0.0.1:{port}"])
     curl = "curl -sS --noproxy '' -m 10"
-    with anyio.fail_after(60):
+    with anyio.fail_after(PATIENCE_S):
         plain = await sandbox.run(f"{curl} http://127.0.0.1:{port}/a?b=c")
         posted = await sandbox.run(f"{curl} -d hello http://127.0.0.1:{port}/p")
         tunnel = await sandbox.run(f"{curl} -p http://127.0.0.1:{port}/t")
@@ -67,7 +68,7 @@ async def test_another_host_is_refused_by_name(open_sandbox: OpenSandbox, port: 
     """The refusal says what the list is; going round the proxy leads nowhere."""
     sandbox = await open_sandbox(allow=["example.com"])
     curl = "curl -sS --noproxy '' -m 10"
-    with anyio.fail_after(60):
+    with anyio.fail_after(PATIENCE_S):
         refused = await sandbox.run(f"{curl} http://127.0.0.1:{port}/")
         tunnel = await sandbox.run(f"{curl} -p http://127.0.0.1:{port}/")
         round_it = await sandbox.run(f"curl -sS -m 10 --noproxy '*' http://127.0.0.1:{port}/")
@@ -85,7 +86,7 @@ async def test_the_web_is_not_this_machine(open_sandbox: OpenSandbox, port: int)
     """`*` does not lead to the loopback by any name of it."""
     sandbox = await open_sandbox(allow=["*"])
     for host in ("127.0.0.1", "localhost", "[::1]", "0.0.0.0", "[::ffff:127.0.0.1]", "127.1"):
-        with anyio.fail_after(30):
+        with anyio.fail_after(PATIENCE_S):
             refused = await sandbox.run(
                 f"curl -sS --noproxy '' -m 10 -o /dev/null -w '%{{http_code}}' http://{host}:{port}/"
             )

@@ -5,14 +5,16 @@ import io
 import json
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import anyio
 import mcp_types as types
 import pytest
+import records
 from PIL import Image
+from waiting import PATIENCE_S
 
 from hud_mcp.environment import REWARD_POLICIES, Environment
 from hud_mcp.grade import Outcome, SubScore
@@ -41,27 +43,15 @@ SECRETS = ("8128.5", "expected-answer", "only-for-people", "subscore-name", "rea
 
 def receipt(**fields: Any) -> Receipt:
     """A receipt full of secrets."""
-    return Receipt.model_validate(
-        {
-            "trajectory": "traj-1",
-            "environment": "e",
-            "task": "a",
-            "template": "t",
-            "outcome": Outcome.GRADED,
-            "reward": 8128.5,
-            "subscores": [{"name": "subscore-name", "value": 0.5, "info": {"x": SECRETS[1]}}],
-            "content": "reason-of-the-grade",
-            "info": {"reference": "expected-answer"},
-            "answer_digest": "0" * 64,
-            "started_at": AT,
-            "ended_at": AT + timedelta(seconds=9),
-            "reward_policy": "on_submit",
-            "package_version": "0",
-            "task_digest": "0" * 64,
-            "environment_digest": "0" * 64,
-            **fields,
-        }
-    )
+    secret = {
+        "reward": 8128.5,
+        "subscores": [{"name": "subscore-name", "value": 0.5, "info": {"x": SECRETS[1]}}],
+        "content": "reason-of-the-grade",
+        "info": {"reference": "expected-answer"},
+        "answer_digest": "0" * 64,
+        "reward_policy": "on_submit",
+    }
+    return records.receipt(**{**secret, **fields})
 
 
 def record(**fields: Any) -> Trajectory:
@@ -129,12 +119,12 @@ async def begun(folder: Path, reward_policy: str | None = None) -> AsyncIterator
     """A session whose rewards are seen as the policy has it."""
     store = Store(folder / "store.sqlite3")
     sessions = Sessions([ENV], store=store, reward_policy=reward_policy)
-    with anyio.fail_after(20):
+    with anyio.fail_after(PATIENCE_S):
         session = await sessions.start(ask(), caller=Caller(connection="test"))
     try:
         yield session
     finally:
-        with anyio.fail_after(20, shield=True):
+        with anyio.fail_after(PATIENCE_S, shield=True):
             await sessions.close()
 
 
@@ -177,7 +167,7 @@ def test_data_comes_with_a_readable_form() -> None:
 async def test_a_picture_comes_after_text_and_without_structured_content(session: Session) -> None:
     """Hosts hide pictures beside structured content; its size is in both forms."""
     shot = picture()
-    result = image_result(shot, session)
+    result = image_result(shot, session, asked="png")
     sent = check(result)
     assert sent.structured_content is None
     assert [c["type"] for c in result["content"]] == ["text", "image"]

@@ -15,7 +15,11 @@ from hud_mcp.server.listing import listed_core_tools
 from hud_mcp.server.schemas import ACTION
 from hud_mcp.server.view import View
 
-TOOLS = listed_core_tools(View.of())
+EVERYBODY, AGENT = View.of(), View.of(one_session=True)
+TOOLS = [
+    *listed_core_tools(EVERYBODY),
+    *(tool for tool in listed_core_tools(AGENT) if tool.name == "note"),
+]
 BY_NAME = {tool.name: tool for tool in TOOLS}
 
 
@@ -137,6 +141,8 @@ SERVED: dict[str, list[Environment]] = {
     "questions": [Environment("questions")],
     "pages": [Environment("pages", world=Browser())],
     "a shell": [Environment("shell", world=Shell())],
+    "a shell that reaches a host": [Environment("shell", world=Shell(allow=["example.com"]))],
+    "a site": [Environment("site", world=Browser(site="."))],
     "a pole": [Environment("pole", world=Gymnasium("CartPole-v1"))],
     "a car": [Environment("car", world=Gymnasium("CARLMountainCarContinuous", screen=False))],
     "a pole and a hill": [
@@ -171,7 +177,7 @@ def action_of(served: str) -> dict[str, Any]:
     ("served", "types"),
     [
         ("questions", "wait response"),
-        ("a shell", "wait response custom"),
+        ("a shell", "wait response"),
         ("a pole", "screenshot response custom"),
         ("pages", " ".join(ACTION_TYPES)),
     ],
@@ -200,26 +206,70 @@ def test_an_action_of_a_space_is_described_by_its_bounds() -> None:
 
 
 def test_several_custom_actions_stand_side_by_side() -> None:
-    """Each argument says whose it is; where two worlds differ in one name, nothing is claimed."""
-    shell = action_of("a shell")
-    assert shell["action"]["enum"] == ["run", "read", "write", "edit", "list"]
-    path = shell["args"]["properties"]["path"]["description"]
-    assert [name for name in shell["action"]["enum"] if f"{name}: " in path] == [
-        "read", "write", "edit", "list",
-    ]  # fmt: skip
-    both = action_of("pages and a shell")
-    assert {"goto", "run"} < set(both["action"]["enum"])
-    assert {"url", "command"} < set(both["args"]["properties"])
-    assert action_of("a pole and a hill")["args"] == ACTION["args"]
+    """Each argument says whose it is; where two worlds differ in one, it is what both take."""
+    pages = action_of("pages")
+    assert pages["action"]["enum"][:2] == ["goto", "back"]
+    text = pages["args"]["properties"]["text"]["description"]
+    assert text == "answer_dialogs: what is typed into a prompt."
+    assert "minLength" not in str(pages), "some model APIs reject it"
+    both = action_of("a pole and a hill")["args"]["properties"]
+    assert both["action"]["type"] == "integer"
+    assert "1 push right" in both["action"]["description"]
+    assert "2 push right" in both["action"]["description"]
+    assert "maximum" not in both["action"]
+
+
+def test_a_shell_is_described_by_its_tools_alone() -> None:
+    """Not the same actions twice; a shell beside pages is its tools too, and has no picture."""
+    assert "custom" not in action_of("a shell")["type"]["enum"]
+    assert not {"action", "args"} & set(action_of("a shell"))
+    assert "run" not in action_of("pages and a shell")["action"]["enum"]
+    (shell,) = SERVED["a shell"]
+    for tool in shell.tools.values():
+        assert tool.description
+        for name, field in tool.arguments.schema["properties"].items():
+            assert field["description"].endswith("."), (tool.name, name)
+    listed = {tool.name for tool in listed_core_tools(View.of(SERVED["a shell"]))}
+    assert listed == CORE_TOOLS - {"screenshot", "note"}
+    assert "run_command" in instructions(View.of(SERVED["a shell"]))
+
+
+@pytest.mark.parametrize(
+    ("served", "destructive", "open_world"),
+    [
+        ("questions", False, False),
+        ("a pole", False, False),
+        ("a shell", True, False),
+        ("pages", True, True),
+        ("a site", True, False),
+        ("a shell that reaches a host", True, True),
+        ("pages and a shell", True, True),
+    ],
+)
+def test_hints_are_true_of_what_is_served(
+    served: str,
+    destructive: bool,  # noqa: FBT001  # a parameter of the test
+    open_world: bool,  # noqa: FBT001  # the same
+) -> None:
+    """A game undoes nothing, and a site of the session's own is not the world."""
+    for tool in listed_core_tools(View.of(SERVED[served])):
+        if tool.name in ("step", "act"):
+            assert tool.annotations is not None
+            assert tool.annotations.destructive_hint is destructive
+            assert tool.annotations.open_world_hint is open_world
 
 
 @pytest.mark.parametrize("served", SERVED)
 def test_the_instructions_name_every_core_tool(served: str) -> None:
-    """A model that reads nothing else knows the way from the list to the grade."""
+    """A model that reads nothing else knows the way from the list to the grade.
+
+    What a program reports of it is no part of that way.
+    """
     text = instructions(View.of(SERVED[served]))
-    for name in CORE_TOOLS - (set() if "picture" in text else {"screenshot"}):
+    for name in CORE_TOOLS - {"note"} - (set() if "picture" in text else {"screenshot"}):
         assert re.search(rf"\b{name}\b", text), name
-    assert ("[ref=" in text) == (served in ("nothing known", "pages", "pages and a shell"))
+    paged = ("nothing known", "pages", "pages and a shell", "a site")
+    assert ("[ref=" in text) == (served in paged)
     numbers = re.findall(r"^(\d)\. ", text, re.MULTILINE)
     assert numbers == [str(i + 1) for i in range(len(numbers))]
     assert "{" not in text.replace('{"type"', "").replace("{…}", "")

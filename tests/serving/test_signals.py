@@ -8,6 +8,7 @@ import threading
 
 import anyio
 import pytest
+from waiting import PATIENCE_S
 
 from hud_mcp.serving.signals import stop_signals
 
@@ -44,7 +45,7 @@ async def test_signals_are_told_on_the_loop_and_given_back() -> None:
         heard.append(number)
         again.set()
 
-    with anyio.fail_after(10), stop_signals(hear):
+    with anyio.fail_after(PATIENCE_S), stop_signals(hear):
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGINT):
             again = anyio.Event()
             os.kill(os.getpid(), number)

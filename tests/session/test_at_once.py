@@ -12,6 +12,8 @@ from typing import Any
 import anyio
 import anyio.lowlevel
 import pytest
+from open_sessions import opened
+from waiting import PATIENCE_S
 
 from hud_mcp.environment import Environment
 from hud_mcp.errors import AlreadyAnswered, EnvironmentFailed, SessionEnded, StoreFailed
@@ -24,7 +26,6 @@ from hud_mcp.store import NewStep, Store
 pytestmark = pytest.mark.anyio
 
 ME = Caller()
-BOUND_S = 60
 kept: contextvars.ContextVar[str] = contextvars.ContextVar("kept", default="clean")
 
 
@@ -61,7 +62,7 @@ def words() -> Environment:
 
     @env.template()
     async def holds_fail_after() -> Any:
-        with anyio.fail_after(30):
+        with anyio.fail_after(PATIENCE_S):
             answer = yield "Say tea."
         yield float(answer == "tea")
 
@@ -75,7 +76,7 @@ def words() -> Environment:
     @env.template()
     async def holds_on_a_stack() -> Any:
         stack = contextlib.ExitStack()
-        stack.enter_context(anyio.fail_after(30))
+        stack.enter_context(anyio.fail_after(PATIENCE_S))
         answer = yield "Say tea."
         stack.close()
         yield float(answer == "tea")
@@ -118,12 +119,8 @@ SLOW = (
 async def serving(folder: Path, env: Environment) -> AsyncIterator[Sessions]:
     """What a server has, until it stops."""
     sessions = Sessions([env], store=Store(folder / "store.sqlite3"))
-    try:
-        with anyio.fail_after(BOUND_S):
-            yield sessions
-    finally:
-        with anyio.fail_after(20):
-            await sessions.close()
+    async with opened(sessions):
+        yield sessions
 
 
 async def begin(sessions: Sessions, template: str, **args: Any) -> Session:
@@ -290,12 +287,8 @@ async def slow(folder: Path) -> AsyncIterator[tuple[Slow, Sessions]]:
     """Sessions on a store that waits."""
     store = Slow(folder / "store.sqlite3")
     sessions = Sessions([words()], store=store)
-    try:
-        with anyio.fail_after(BOUND_S):
-            yield store, sessions
-    finally:
-        with anyio.fail_after(20):
-            await sessions.close()
+    async with opened(sessions):
+        yield store, sessions
 
 
 async def test_an_answer_of_it_is_recorded_and_graded_without_a_task(tmp_path: Path) -> None:

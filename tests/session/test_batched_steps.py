@@ -9,7 +9,7 @@ import anyio
 import anyio.to_thread
 import pytest
 from slate import Moments, registry, slates
-from waiting import until
+from waiting import PATIENCE_S, until
 
 from hud_mcp.action import TypeAction
 from hud_mcp.environment import Environment
@@ -18,16 +18,15 @@ from hud_mcp.grade import Outcome
 from hud_mcp.observation import Look
 from hud_mcp.record.trajectory import TrajectoryStep
 from hud_mcp.session.caller import Caller
-from hud_mcp.session.journal import MOST_WAITING
 from hud_mcp.session.registry import Sessions
 from hud_mcp.session.session import Session
+from hud_mcp.session.writes import MOST_WAITING
 from hud_mcp.store import Store
 from hud_mcp.task import Task
 
 pytestmark = pytest.mark.anyio
 
 ME = Caller()
-BOUND_S = 60
 TEXT = Look(image=None)
 
 
@@ -80,7 +79,7 @@ async def recorded(sessions: Sessions, session: Session, count: int) -> list[Tra
 async def test_steps_are_written_by_themselves_in_order(tmp_path: Path) -> None:
     """Of several sessions at once, without another call."""
     words = [f"word-{i}" for i in range(30)]
-    with anyio.fail_after(BOUND_S):
+    with anyio.fail_after(PATIENCE_S):
         async with registry(tmp_path / "s.sqlite3", slates(Moments()), record="batched") as all_of:
             started = [await start(all_of) for _ in range(8)]
             async with anyio.create_task_group() as group:
@@ -95,7 +94,7 @@ async def test_steps_are_written_by_themselves_in_order(tmp_path: Path) -> None:
 async def test_a_store_that_is_held_up_bounds_what_waits_and_loses_nothing(tmp_path: Path) -> None:
     """The call after 256 unwritten steps waits; once the store is free, all are there in order."""
     path = tmp_path / "s.sqlite3"
-    with anyio.fail_after(BOUND_S):
+    with anyio.fail_after(PATIENCE_S):
         async with registry(path, slates(Moments()), record="batched") as sessions:
             session = await start(sessions)
             done = 0
@@ -118,7 +117,7 @@ async def test_a_store_that_is_held_up_bounds_what_waits_and_loses_nothing(tmp_p
 async def test_a_write_that_failed_is_told_by_the_next_call_and_made_good(tmp_path: Path) -> None:
     """Nothing that was acknowledged is dropped, and no answer is taken without it."""
     path = tmp_path / "s.sqlite3"
-    with anyio.fail_after(BOUND_S):
+    with anyio.fail_after(PATIENCE_S):
         place = f"sqlite:///{path}?timeout=0.2"
         sessions = Sessions([slates(Moments())], store=Store(place), record="batched")
         session = await start(sessions)
@@ -144,7 +143,7 @@ async def test_a_write_that_failed_is_tried_again_without_a_call(
 ) -> None:
     """A disk that was full for a moment costs a batch nothing."""
     path = tmp_path / "s.sqlite3"
-    with anyio.fail_after(BOUND_S):
+    with anyio.fail_after(PATIENCE_S):
         place = f"sqlite:///{path}?timeout=0.1"
         sessions = Sessions([slates(Moments())], store=Store(place), record="batched")
         session = await start(sessions)
@@ -160,7 +159,7 @@ async def test_a_session_that_another_server_took_is_told_so_and_writes_nothing(
 ) -> None:
     """Steps of a server that owns it no more are not in its record."""
     path = tmp_path / "s.sqlite3"
-    with anyio.fail_after(BOUND_S):
+    with anyio.fail_after(PATIENCE_S):
         async with registry(path, slates(Moments()), record="batched") as sessions:
             session = await start(sessions)
             with sqlite3.connect(path) as other:
@@ -178,7 +177,7 @@ async def test_how_a_session_is_recorded_is_the_caller_s_then_the_server_s_then_
     """The most special one that says something, else each step is durable."""
     env = slates(Moments())
     told: list[str] = []
-    with anyio.fail_after(BOUND_S):
+    with anyio.fail_after(PATIENCE_S):
         for i, (author, server, caller) in enumerate(
             [
                 (None, None, None),
@@ -199,7 +198,7 @@ async def test_how_a_session_is_recorded_is_the_caller_s_then_the_server_s_then_
 async def test_a_receipt_says_that_steps_were_batched(tmp_path: Path) -> None:
     """One without steps has nothing to say of it, and a durable one neither."""
     notes: list[str] = []
-    with anyio.fail_after(BOUND_S):
+    with anyio.fail_after(PATIENCE_S):
         for mode, words in (("batched", ("tea",)), ("batched", ()), ("durable", ("tea",))):
             async with registry(tmp_path / "s.sqlite3", slates(Moments()), record=mode) as sessions:
                 session = await sessions.start(task(), caller=ME)

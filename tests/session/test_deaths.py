@@ -1,172 +1,26 @@
-"""Worlds that die, hang or cannot be looked at: how their sessions go on, and whose doing it is."""
+"""Worlds that die in the middle of a session: undone, brought back, or the agent's doing."""
 
-import asyncio
-from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from pathlib import Path
 
 import anyio
 import pytest
+from dying import LOOK, Faults, Gated, Slate, add, begin, registry, slates
+from waiting import PATIENCE_S
 
-from hud_mcp.action import Action, ActionEffect, CustomAction
-from hud_mcp.context import ContextSpace
-from hud_mcp.environment import Environment
 from hud_mcp.errors import (
-    AlreadyAnswered,
     BrokenByAgent,
     EnvironmentFailed,
-    GraderFailed,
     SessionEnded,
     WorldDied,
 )
 from hud_mcp.grade import Cause, Outcome
-from hud_mcp.observation import Look, Observation
 from hud_mcp.server.results import receipt_text, receipt_view
-from hud_mcp.session.limits import Limits
 from hud_mcp.session.registry import Sessions
 from hud_mcp.session.session import Caller, Session
 from hud_mcp.store import Store
-from hud_mcp.task import Task
-from hud_mcp.world import Opening, WorldSpec
 
 pytestmark = pytest.mark.anyio
-
-LOOK = Look()
-TASK = Task(env="slates", template="sum")
-
-
-@dataclass
-class Faults:
-    """What goes wrong with slates: shared by all that a spec opens, as a machine's are.
-
-    Attributes:
-        act: Called with each action and its slate, before it is done.
-        look: Called with the slate at each look.
-        snapshot: Called at each snapshot.
-        opened: How many slates there were.
-    """
-
-    act: Callable[[str, "Slate"], None] = lambda _name, _slate: None
-    look: Callable[["Slate"], None] = lambda _slate: None
-    snapshot: Callable[["Slate"], None] = lambda _slate: None
-    hangs: bool = False
-    opened: int = 0
-    names: list[str] = field(default_factory=list[str])
-
-
-class Slate:
-    """A list of numbers that an agent adds to."""
-
-    def __init__(self, faults: Faults) -> None:
-        self.numbers: list[int] = []
-        self.broken: str | None = None
-        self._faults = faults
-
-    @property
-    def died(self) -> str | None:
-        """Why it is broken."""
-        return self.broken
-
-    def check(self) -> None:
-        """Refuse to be used once it is broken."""
-        if self.broken:
-            raise EnvironmentFailed(self.broken)
-
-    async def act(self, action: Action) -> ActionEffect:
-        """Add a number."""
-        self.check()
-        assert isinstance(action, CustomAction)
-        self._faults.names.append(action.action)
-        self._faults.act(action.action, self)
-        self.numbers.append(int((action.args or {}).get("number", 0)))
-        return ActionEffect()
-
-    async def observe(self, look: Look) -> Observation:
-        """Every number."""
-        self.check()
-        self._faults.look(self)
-        if self._faults.hangs:
-            await anyio.sleep_forever()
-        return Observation(text=f"{self.numbers}" if look.text else None)
-
-    async def snapshot(self) -> bytes:
-        """The numbers, as text."""
-        self.check()
-        self._faults.snapshot(self)
-        return ",".join(map(str, self.numbers)).encode()
-
-    async def restore(self, data: bytes) -> None:
-        """Take the numbers up."""
-        self.numbers = [int(each) for each in data.decode().split(",") if each]
-
-    async def close(self) -> None:
-        """Nothing is open."""
-
-
-class SlateSpec(WorldSpec):
-    """Declares a slate."""
-
-    name = "slate"
-    world_type = Slate
-    actions = frozenset({"custom"})
-    has_screen = False
-    context_space = ContextSpace()
-
-    def __init__(self, faults: Faults, *, replayable: bool) -> None:
-        self.faults = faults
-        self.replayable = replayable
-
-    async def open(self, _opening: Opening) -> Slate:
-        """Take one."""
-        self.faults.opened += 1
-        return Slate(self.faults)
-
-
-@asynccontextmanager
-async def registry(
-    folder: Path,
-    faults: Faults,
-    *,
-    replayable: bool = True,
-    policy: str | None = None,
-    **limits: float,
-) -> AsyncGenerator[Sessions]:
-    """Sessions on slates, closed at the end; `sum` grades 1.0 where the slate has what it says."""
-    env = Environment("slates", world=SlateSpec(faults, replayable=replayable))
-
-    @env.template(id="sum")
-    async def total(slate: Slate):  # noqa: ANN202
-        answer = yield "Fill the slate; answer with the sum."
-        slate.check()
-        seen = (await slate.observe(LOOK)).text
-        yield float(answer == str(sum(slate.numbers)) and seen == str(slate.numbers))
-
-    sessions = Sessions(
-        [env],
-        store=Store(folder / "s.sqlite3"),
-        limits=Limits.model_validate(limits),
-        reward_policy=policy,
-    )
-    try:
-        with anyio.fail_after(60):
-            yield sessions
-    finally:
-        with anyio.fail_after(10):
-            await sessions.close()
-
-
-async def begin(sessions: Sessions) -> Session:
-    """A session of the task."""
-    return await sessions.start(TASK, caller=Caller(connection="c"))
-
-
-async def add(session: Session, number: int, name: str = "add") -> str:
-    """Add a number; what is seen then."""
-    action = CustomAction(action=name, args={"number": number})
-    stepped = await session.step((action,), LOOK)
-    assert stepped.error is None
-    return stepped.result.observation.text or ""
 
 
 def once(name: str) -> Callable[[str, Slate], None]:
@@ -362,129 +216,6 @@ async def test_what_cannot_come_back_is_the_machines(tmp_path: Path) -> None:
         assert (receipt.outcome, receipt.cause) == (Outcome.ENVIRONMENT_FAILED, Cause.MACHINE)
 
 
-@pytest.mark.parametrize("way", ["response", "step"])
-async def test_a_world_that_knows_its_agent_has_ended_it_is_graded_as_its_doing(
-    tmp_path: Path, way: str
-) -> None:
-    """It cannot come back and says whose doing that is, call after call, until it is answered."""
-
-    def gone(_name: str, slate: Slate) -> None:
-        if slate.numbers:
-            raise BrokenByAgent("The slate is in pieces.")
-
-    def look(slate: Slate) -> None:
-        gone("", slate)
-
-    faults = Faults(act=gone, look=look, snapshot=look)
-    async with registry(tmp_path, faults, replayable=False) as sessions:
-        session = await begin(sessions)
-        await session.step((CustomAction(action="add", args={"number": 4}),), LOOK)
-        for _ in range(4):
-            stepped = await session.step((CustomAction(action="add", args={"number": 5}),), LOOK)
-            assert "The slate is in pieces." in (stepped.error or "")
-        receipt = await answer(session, "4", way)
-    assert (receipt.outcome, receipt.reward, receipt.cause) == ("graded", 0.0, "agent")
-    assert receipt.content == "The slate is in pieces."
-
-
-@pytest.mark.parametrize("way", ["response", "step"])
-async def test_an_answer_is_taken_where_the_agent_has_made_looking_impossible(
-    tmp_path: Path, way: str
-) -> None:
-    """It is graded 0.0, cause agent, with the world's reason; the answer's step has no text."""
-
-    def broken(slate: Slate) -> None:
-        if slate.numbers:
-            raise BrokenByAgent("The slate's frame is gone.")
-
-    async with registry(tmp_path, Faults(look=broken)) as sessions:
-        session = await begin(sessions)
-        stepped = await session.step((CustomAction(action="add", args={"number": 4}),), LOOK)
-        assert "What was done stands" in (stepped.error or "")
-        receipt = await answer(session, "4", way)
-        assert (receipt.outcome, receipt.reward, receipt.cause) == ("graded", 0.0, "agent")
-        assert receipt.content == "The slate's frame is gone."
-        assert "The slate's frame is gone." in (receipt.error or "")
-        record = await sessions.store.load_trajectory(session.trajectory_id)
-    assert record.steps[-1].observation_text is None
-    assert "Nothing was seen as it was answered" in (record.steps[-1].error or "")
-
-
-@pytest.mark.parametrize("way", ["response", "step"])
-async def test_an_answer_is_taken_by_a_world_whose_look_hangs(tmp_path: Path, way: str) -> None:
-    """It is handed over within seconds, and the template grades what it can see."""
-
-    def hang(slate: Slate) -> None:
-        faults.hangs = bool(slate.numbers) and not graded.is_set()
-        graded.set()
-
-    graded = asyncio.Event()
-    faults = Faults()
-    async with registry(tmp_path, faults, step_s=2) as sessions:
-        session = await begin(sessions)
-        await add(session, 4)
-        faults.look = hang
-        with anyio.fail_after(10):
-            receipt = await answer(session, "4", way)
-        assert receipt.reward == 1.0
-        record = await sessions.store.load_trajectory(session.trajectory_id)
-    assert "it took longer than 0.5 s" in (record.steps[-1].error or "")
-
-
-async def test_a_snapshot_that_fails_or_hangs_does_not_stop_an_answer(tmp_path: Path) -> None:
-    """It costs durability alone, and the log says so."""
-
-    def fail(_slate: Slate) -> None:
-        raise EnvironmentFailed("The camera is broken.")
-
-    async with registry(tmp_path, Faults(snapshot=fail), replayable=False) as sessions:
-        session = await begin(sessions)
-        await add(session, 4)
-        receipt = await session.respond("4")
-        assert receipt is not None
-        assert receipt.reward == 1.0
-        record = await sessions.store.load_trajectory(session.trajectory_id)
-    assert "no snapshot after step 0: The camera is broken." in (record.logs or "")
-
-
-@pytest.mark.parametrize("replayable", [True, False], ids=["replayed", "restored"])
-@pytest.mark.parametrize("way", ["response", "step"])
-async def test_an_answer_to_a_dead_world_is_graded_in_the_one_that_comes_back(
-    tmp_path: Path, way: str, *, replayable: bool
-) -> None:
-    """Nobody has to give it again, and correct work is graded 1.0."""
-    faults = Faults()
-    async with registry(tmp_path, faults, replayable=replayable) as sessions:
-        session = await begin(sessions)
-        await add(session, 4)
-        session.direct_world().broken = "It was killed."  # type: ignore[attr-defined]
-        receipt = await answer(session, "4", way)
-        assert (receipt.reward, receipt.error) == (1.0, None)
-        with pytest.raises((SessionEnded, AlreadyAnswered)):
-            await session.respond("5")
-    assert faults.opened == 2
-
-
-async def test_a_world_that_dies_as_it_is_graded_is_graded_again(tmp_path: Path) -> None:
-    """Once: the second time it is the agent's doing, who filled it, and nobody's else."""
-    for deaths, outcome, cause in ((1, 1.0, "agent"), (2, 0.0, "agent")):
-        left = [deaths]
-
-        def fail(slate: Slate, left: list[int] = left) -> None:
-            if asyncio.current_task().get_name().startswith("driver") and left[0]:  # type: ignore[union-attr]
-                left[0] -= 1
-                slate.broken = "The slate fell."
-                slate.check()
-
-        async with registry(tmp_path, Faults(look=fail)) as sessions:
-            session = await begin(sessions)
-            await add(session, 4)
-            receipt = await session.respond("4")
-            assert receipt is not None
-            assert (receipt.reward, receipt.cause) == (outcome, cause)
-            assert (receipt.error is None) == (deaths == 1)
-
-
 async def test_a_call_that_comes_while_the_world_is_brought_back_waits_for_it(
     tmp_path: Path,
 ) -> None:
@@ -519,51 +250,15 @@ async def test_a_call_that_comes_while_the_world_is_brought_back_waits_for_it(
     assert done == numbers, "what is in the world is what the record says"
 
 
-async def answer(session: Session, text: str, way: str):  # noqa: ANN201
-    """Answer as the tool `response` does, or with a response action."""
-    if way == "step":
-        from hud_mcp.action import ResponseAction  # noqa: PLC0415
-
-        stepped = await session.step((ResponseAction(text=text),), LOOK)
-        assert stepped.answered
-    receipt = await session.respond(text)
-    assert receipt is not None
-    return receipt
-
-
-class Gated(SlateSpec):
-    """Slates of which every one but the first waits to be opened."""
-
-    def __init__(self, faults: Faults) -> None:
-        super().__init__(faults, replayable=True)
-        self.waits = anyio.Event()
-        self.gate = anyio.Event()
-
-    async def open(self, opening: Opening) -> Slate:
-        """Take one; a later one, when it is let through."""
-        if self.faults.opened:
-            self.waits.set()
-            await self.gate.wait()
-        return await super().open(opening)
-
-
 @pytest.mark.parametrize("end", ["cancel", "close"])
 async def test_a_session_can_be_ended_while_its_world_is_brought_back(
     tmp_path: Path, end: str
 ) -> None:
     """A cancelled one has that outcome; one whose server stops goes on in the next one."""
     world = Gated(Faults(act=once("drop")))
-    env = Environment("slates", world=world)
-
-    @env.template(id="sum")
-    async def total(slate: Slate):  # noqa: ANN202
-        answer = yield "Fill the slate; answer with the sum."
-        yield float(answer == str(sum(slate.numbers)))
-
-    store = Store(tmp_path / "s.sqlite3")
-    sessions = Sessions([env], store=store)
+    sessions = Sessions([slates(world)], store=Store(tmp_path / "s.sqlite3"))
     said: list[str] = []
-    with anyio.fail_after(30):
+    with anyio.fail_after(PATIENCE_S):
         session = await begin(sessions)
         await add(session, 1)
 
@@ -605,62 +300,6 @@ async def test_a_death_leaves_what_others_hold_of_the_session_as_it_was(tmp_path
         found = await sessions.find(session.id, Caller(connection="c"))
         assert found is session
         assert (session.id, session.prompt, session.started_at, session.trajectory_id) == before
-
-
-@pytest.mark.parametrize(
-    ("how", "reward", "error"),
-    [
-        ("catches", 0.5, None),
-        ("passes_on", 0.0, "The slate's frame is gone."),
-        ("wraps", 0.0, "The slate's frame is gone."),
-        ("groups", 0.0, "The slate's frame is gone."),
-        ("fails_itself", None, "the grader's own bug"),
-    ],
-)
-async def test_a_template_is_told_what_the_agent_broke_and_grades_what_there_is(
-    tmp_path: Path, how: str, reward: float | None, error: str | None
-) -> None:
-    """Its own grade is an ordinary one; what it does not catch is 0.0; its own fault none."""
-
-    def broken(slate: Slate) -> None:
-        if slate.numbers:
-            raise BrokenByAgent("The slate's frame is gone.")
-
-    env = Environment("slates", world=SlateSpec(Faults(look=broken), replayable=True))
-
-    @env.template(id="sum")
-    async def total(slate: Slate):  # noqa: ANN202
-        yield "Fill the slate."
-        try:
-            if how == "groups":
-                async with anyio.create_task_group() as group:
-                    group.start_soon(slate.observe, LOOK)
-            await slate.observe(LOOK)
-        except BrokenByAgent as exc:
-            if how == "passes_on":
-                raise
-            if how == "wraps":
-                raise GraderFailed("The grader cannot run.") from exc
-            if how == "fails_itself":
-                raise ValueError("the grader's own bug") from exc
-        yield 0.5
-
-    sessions = Sessions([env], store=Store(tmp_path / "s.sqlite3"))
-    with anyio.fail_after(20):
-        session = await begin(sessions)
-        await session.step((CustomAction(action="add", args={"number": 4}),), LOOK)
-        with suppress(SessionEnded):
-            await session.respond("4")
-        receipt = session.receipt
-        await sessions.close()
-    assert receipt is not None
-    failed = reward is None
-    assert receipt.outcome == ("grading_failed" if failed else "graded")
-    assert receipt.reward == reward
-    assert receipt.cause is (Cause.MACHINE if failed else Cause.AGENT)
-    assert receipt.is_by_agent == (reward == 0.0)
-    assert (receipt.error or "").endswith(error or "")
-    assert (error is None) == (receipt.error is None)
 
 
 async def test_a_death_is_not_answered_with_a_reward_where_rewards_are_hidden(

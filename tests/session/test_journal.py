@@ -6,12 +6,15 @@ from pathlib import Path
 import anyio
 import anyio.lowlevel
 import pytest
+from waiting import PATIENCE_S
 
 from hud_mcp import Store, Task
 from hud_mcp.grade import Outcome
 from hud_mcp.record.trajectory import Receipt, Trajectory
 from hud_mcp.session.journal import Journal
+from hud_mcp.session.owed import Owed
 from hud_mcp.session.state import State
+from hud_mcp.session.writes import Writes
 
 pytestmark = pytest.mark.anyio
 
@@ -33,19 +36,20 @@ RECEIPT = Receipt(
 )
 
 
-async def test_an_end_may_be_settled_by_several_at_once(tmp_path: Path) -> None:
+async def test_an_end_may_be_flushed_by_several_at_once(tmp_path: Path) -> None:
     """Who comes while another one writes it is told of no failure, and the end stands."""
     store = Store(tmp_path / "store.sqlite3")
     begun = Trajectory(id="traj-1", environment="e", task=TASK, started_at=AT)
-    with anyio.fail_after(30):
+    with anyio.fail_after(PATIENCE_S):
         await store.add_session(begun, secret_digest="digest", principal=None)
-        recorder = Journal(store, "traj-1", log_lines=1000, post=lambda _event: State())
+        writes = Writes(store, "traj-1", Owed(log_lines=1000), post=lambda _event: State())
+        journal = Journal(store, "traj-1", writes)
         async with anyio.create_task_group() as group:
-            group.start_soon(recorder.end, RECEIPT)
+            group.start_soon(journal.end, RECEIPT)
             for i in range(50):
                 await anyio.lowlevel.checkpoint()
-                recorder.log(f"line {i}")
-                group.start_soon(recorder.flush_end)
-        assert not recorder.owes
+                journal.log(f"line {i}")
+                group.start_soon(journal.flush_end)
+        assert not journal.owes
         assert (await store.load_trajectory("traj-1")).receipt == RECEIPT
         await store.close()

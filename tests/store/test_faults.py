@@ -11,6 +11,7 @@ from typing import Any
 import anyio
 import pytest
 from records import AT, begin, execute, picture, receipt, step, write_lock
+from waiting import PATIENCE_S, let_pass
 
 from hud_mcp.errors import SourceNotFound, StoreFailed
 from hud_mcp.grade import Outcome
@@ -30,7 +31,7 @@ async def impatient(tmp_path: Path) -> AsyncIterator[Store]:
     """A store on a file that does not wait long for another process's lock."""
     opened = Store(f"sqlite:///{tmp_path}/store.sqlite3?timeout=0.3")
     yield opened
-    with anyio.fail_after(30):
+    with anyio.fail_after(PATIENCE_S):
         await opened.close()
 
 
@@ -48,7 +49,7 @@ async def test_a_store_that_others_hold_too_long_says_so_and_loses_nothing(
         except StoreFailed as exc:
             told.append(str(exc))
 
-    with anyio.fail_after(30):
+    with anyio.fail_after(PATIENCE_S):
         with write_lock(tmp_path / "store.sqlite3"):
             start_s = time.monotonic()
             async with anyio.create_task_group() as group:
@@ -76,7 +77,7 @@ async def test_a_server_that_could_not_sign_off_is_known_as_dead_at_once(
 ) -> None:
     """Its sessions go on elsewhere although the end could not be written, and nothing stays."""
     store = Store(tmp_path / "store.sqlite3")
-    with anyio.fail_after(30):
+    with anyio.fail_after(PATIENCE_S):
         await begin(impatient)
         with write_lock(tmp_path / "store.sqlite3"):
             await impatient.close()
@@ -91,11 +92,11 @@ async def test_a_server_that_could_not_give_signs_of_life_keeps_its_sessions(
     """While another process holds the file, no server can write that it lives."""
     url = f"sqlite:///{tmp_path}/store.sqlite3?timeout=0.2"
     mine, other = Store(url, lease_s=1), Store(url, lease_s=1)
-    with anyio.fail_after(60):
+    with anyio.fail_after(PATIENCE_S):
         await begin(mine)
         await other.waiting_sessions(["e"])
         with write_lock(tmp_path / "store.sqlite3"):
-            await anyio.sleep(2)
+            await let_pass(2)
             with pytest.raises(StoreFailed, match="database is locked"):
                 await other.claim_session("traj-1")
         # The one that comes first may be either; there is one owner all the same.
@@ -344,7 +345,7 @@ async def test_a_session_that_is_ended_twice_at_once_has_one_receipt(store: Stor
             stands = await store.end_session(name, receipt(trajectory=name, reward=reward))
             told.append(stands.reward)
 
-        with anyio.fail_after(30):
+        with anyio.fail_after(PATIENCE_S):
             async with anyio.create_task_group() as group:
                 for reward in (0.25, 0.5, 0.75):
                     group.start_soon(end, name, reward, told)
@@ -362,7 +363,7 @@ async def test_a_file_that_is_taken_away_loses_nothing_in_silence(
     """SQLite would write on into a file without a name; once it is back, the same calls succeed."""
     place, kept = tmp_path / "store.sqlite3", tmp_path / "kept.sqlite3"
     store = Store(str(place))
-    with anyio.fail_after(30):
+    with anyio.fail_after(PATIENCE_S):
         await begin(store)
         if instead == "another store":
             other = Store(str(tmp_path / "other.sqlite3"))

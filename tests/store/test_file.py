@@ -11,12 +11,14 @@ from typing import Any
 import anyio
 import anyio.to_thread
 import pytest
-from records import begin, run_child, write_lock
+from records import begin, run_child, step, write_lock
 from sqlalchemy import Connection, Engine, event
+from waiting import PATIENCE_S
 
 from hud_mcp.errors import StoreFailed
 from hud_mcp.record.job import Job
-from hud_mcp.store import Store
+from hud_mcp.store import NewStep, Store
+from hud_mcp.store.changes import NewSteps
 from hud_mcp.store.lease import Lease
 from hud_mcp.store.sql import reading
 from hud_mcp.store.sql.engine import open_engine
@@ -57,7 +59,7 @@ async def test_a_locked_file_does_not_hold_up_the_event_loop(store: Store, tmp_p
 
     event.listen(Engine, "do_connect", connects)
     try:
-        with anyio.fail_after(20):
+        with anyio.fail_after(PATIENCE_S):
             async with anyio.create_task_group() as group:
                 with write_lock(tmp_path / "store.sqlite3"):
                     group.start_soon(store.add_job, Job(name="a"))
@@ -69,6 +71,49 @@ async def test_a_locked_file_does_not_hold_up_the_event_loop(store: Store, tmp_p
         event.remove(Engine, "do_connect", connects)
 
 
+async def test_the_event_loop_waits_for_no_lock(store: Store, tmp_path: Path) -> None:
+    """A step that another process's transaction holds up holds up nobody else, and is recorded."""
+    await begin(store)
+    await store.add_step("traj-1", step(0))
+    went_on = anyio.Event()
+
+    async def add() -> None:
+        await store.add_step("traj-1", step(1))
+        assert went_on.is_set()
+
+    with anyio.fail_after(PATIENCE_S):
+        async with anyio.create_task_group() as group:
+            with write_lock(tmp_path / "store.sqlite3"):
+                group.start_soon(add)
+                await anyio.wait_all_tasks_blocked()
+                went_on.set()
+    assert len((await store.load_trajectory("traj-1")).steps) == 2
+
+
+async def test_the_log_of_writes_is_emptied_on_the_way(store: Store, tmp_path: Path) -> None:
+    """However many steps are written one by one, SQLite's write-ahead log stays small."""
+    await begin(store)
+    long = step(0).model_copy(update={"observation_text": "x" * 4_000})
+    for i in range(1_500):
+        await store.add_step("traj-1", long.model_copy(update={"index": i}))
+    pages = (tmp_path / "store.sqlite3-wal").stat().st_size // 4_096
+    assert pages < 3_000
+    assert len((await store.load_trajectory("traj-1")).steps) == 1_500
+
+
+async def test_a_large_step_is_the_writing_thread_s(store: Store) -> None:
+    """The event loop writes small steps alone: a megabyte would hold up every other session."""
+    await begin(store)
+    await store.add_step("traj-1", step(0))
+    large = step(1).model_copy(update={"observation_text": "x" * 1_000_000})
+    for each in (NewStep(large), NewStep(step(1), snapshot=bytes(1_000_000))):
+        assert NewSteps.of("traj-1", [each]).are_large
+        assert not store.write_steps_at_once("traj-1", [each])
+    assert not NewSteps.of("traj-1", [NewStep(step(1))]).are_large
+    await store.add_step("traj-1", large)
+    assert len((await store.load_trajectory("traj-1")).steps) == 2
+
+
 @pytest.mark.parametrize("journal", ["wal", "delete"])
 async def test_a_new_file_may_be_opened_by_many_at_once(tmp_path: Path, journal: str) -> None:
     """Hosts that start a server at the same moment share the user's store."""
@@ -78,7 +123,7 @@ async def test_a_new_file_may_be_opened_by_many_at_once(tmp_path: Path, journal:
     raw.close()
     stores = [Store(path) for _ in range(12)]
     jobs = [Job(name=str(i)) for i in range(12)]
-    with anyio.fail_after(30):
+    with anyio.fail_after(PATIENCE_S):
         async with anyio.create_task_group() as group:
             for store, job in zip(stores, jobs, strict=True):
                 group.start_soon(store.add_job, job)
@@ -162,7 +207,7 @@ anyio.run(main, Path(sys.argv[1]))
 async def test_a_full_disk_fails_the_write_and_nothing_else(tmp_path: Path) -> None:
     """Nothing half-written stays, and the same writes succeed once there is room."""
     with run_child(FULL, str(tmp_path)) as child:
-        output, _ = child.communicate(timeout=60)
+        output, _ = child.communicate(timeout=PATIENCE_S)
     result = json.loads(output)
     first, second, *later = result["told"]
     for text in (first, second):

@@ -16,6 +16,7 @@ from alembic.runtime.migration import MigrationContext
 from records import execute, libpq, picture, receipt, step
 from sqlalchemy import Connection, create_engine, inspect
 from store_server import Server
+from waiting import PATIENCE_S
 
 import hud_mcp.store
 from hud_mcp.errors import StoreFailed
@@ -193,7 +194,7 @@ async def test_several_processes_may_open_an_old_store_at_once(
 ) -> None:
     """One migrates it, the others wait and find it migrated."""
     servers = [serve() for _ in range(5)]
-    with anyio.fail_after(60):
+    with anyio.fail_after(PATIENCE_S):
         for server in servers:
             assert await server.ask("block", 0) is None  # it runs
         for server in servers:

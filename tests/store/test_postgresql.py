@@ -9,7 +9,7 @@ import pytest
 from postgresql import Cluster
 from records import AT, begin, execute, libpq, receipt, step, waits_for_a_lock
 from sqlalchemy import Engine, ExceptionContext, event
-from waiting import until
+from waiting import PATIENCE_S, let_pass, until
 
 from hud_mcp.errors import SessionTaken, StoreFailed
 from hud_mcp.record.job import Job
@@ -29,7 +29,7 @@ async def test_a_database_that_was_started_again_is_used_again(
 ) -> None:
     """Connections that died meanwhile cost nobody an error."""
     await begin(store)
-    with anyio.fail_after(60):
+    with anyio.fail_after(PATIENCE_S):
         async with anyio.create_task_group() as group:
             for i in range(8):  # several connections to read by
                 group.start_soon(store.load_steps, "traj-1", i)
@@ -45,7 +45,7 @@ async def test_a_connection_that_is_cut_in_a_transaction_costs_nothing(
 ) -> None:
     """An operator may end any of them: the transaction is made again."""
     await begin(store)
-    with anyio.fail_after(60):
+    with anyio.fail_after(PATIENCE_S):
         async with anyio.create_task_group() as group:
             with psycopg.connect(libpq(url)) as other:
                 other.execute("SELECT FROM sessions FOR UPDATE")
@@ -70,7 +70,7 @@ async def test_a_database_that_is_down_is_named_without_its_place(
             "^The record could not be written: the database cannot be reached. Nothing of this "
             "call was recorded; start the database, or correct the store's URL, then call again.$"
         )
-        with anyio.fail_after(60):
+        with anyio.fail_after(PATIENCE_S):
             async with anyio.create_task_group() as group:
                 for i in range(20):
                     group.start_soon(_refuse, store, i, said)
@@ -97,9 +97,9 @@ async def test_servers_outlive_a_database_that_was_down_for_longer_than_their_le
     await begin(mine)
     await other.add_job(Job(name="a"))
     cluster.stop()
-    await anyio.sleep(2.5)
+    await let_pass(2.5)
     cluster.start()
-    with anyio.fail_after(60):
+    with anyio.fail_after(PATIENCE_S):
         assert await other.claim_session("traj-1") is False
         await mine.add_step("traj-1", step(0))
 
@@ -123,7 +123,7 @@ async def test_a_deadlock_that_it_breaks_is_no_error(
 
     event.listen(Engine, "handle_error", look)
     try:
-        with anyio.fail_after(60):
+        with anyio.fail_after(PATIENCE_S):
             async with anyio.create_task_group() as group:
                 with psycopg.connect(libpq(url)) as other:
                     # The writer looks for a deadlock after two seconds of waiting, this later.
@@ -158,13 +158,27 @@ async def test_logs_read_the_same_wherever_the_database_thinks_it_is(store: Stor
     assert str(read.started_at) == "2026-01-02 03:04:05.678000+00:00"
 
 
+async def test_a_database_that_was_made_without_a_locale_keeps_every_text(cluster: Cluster) -> None:
+    """Its encoding is SQL_ASCII: a driver that is told nothing gives bytes for texts."""
+    with psycopg.connect(cluster.conninfo("postgres"), autocommit=True) as connection:
+        connection.execute(
+            "CREATE DATABASE plain ENCODING 'SQL_ASCII' LOCALE 'C' TEMPLATE template0"
+        )
+    store = Store(f"postgresql://postgres@/plain?host={cluster.folder}")
+    await begin(store)
+    await store.add_logs("traj-1", [(AT, "€ and 🦆")])
+    await store.end_session("traj-1", receipt())
+    assert (await store.load_trajectory("traj-1")).logs == "03:04:05 € and 🦆"
+    await store.close()
+
+
 async def test_no_password_is_logged_or_told(caplog: pytest.LogCaptureFixture) -> None:
     """Neither from the URL's authority nor from its query."""
     given = "postgresql://me:hunter2@127.0.0.1:1/db?password=hunter3&connect_timeout=2"
     store = Store(given)
-    with pytest.raises(StoreFailed) as told, anyio.fail_after(30):
+    with pytest.raises(StoreFailed) as told, anyio.fail_after(PATIENCE_S):
         await begin(store)
-    with pytest.raises(StoreFailed), anyio.fail_after(30):
+    with pytest.raises(StoreFailed), anyio.fail_after(PATIENCE_S):
         await store.load_trajectory("traj-1")
     await store.close()
     assert "127.0.0.1" not in str(told.value)

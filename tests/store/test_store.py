@@ -18,6 +18,8 @@ from records import (
     step,
     trajectory,
 )
+from sqlalchemy import Engine, event
+from waiting import PATIENCE_S
 
 from hud_mcp.errors import SourceNotFound, StoreFailed
 from hud_mcp.grade import Outcome
@@ -208,7 +210,7 @@ async def test_concurrent_writers_share_commits(store: Store, url: str) -> None:
     """64 sessions that write while a commit is under way cost one more commit, not 64."""
     for i in range(64):
         await begin(store, f"traj-{i}")
-    with commits() as seen, anyio.fail_after(20):
+    with commits() as seen, anyio.fail_after(PATIENCE_S):
         async with anyio.create_task_group() as group:
             with stalled(url):
                 for i in range(64):
@@ -230,7 +232,7 @@ async def test_one_bad_write_does_not_fail_its_neighbours(store: Store, url: str
         except StoreFailed:
             failed.append(index)
 
-    with anyio.fail_after(20):
+    with anyio.fail_after(PATIENCE_S):
         async with anyio.create_task_group() as group:
             with stalled(url):
                 for i in range(10):
@@ -241,10 +243,38 @@ async def test_one_bad_write_does_not_fail_its_neighbours(store: Store, url: str
     assert recorded == [0, 1, 2, 3, 4, 6, 7, 8, 9]
 
 
+async def test_writes_that_fail_cost_no_connection_each(store: Store, url: str) -> None:
+    """Many calls of sessions that are gone hold up nobody else's for long."""
+    await begin(store)
+    connected: list[object] = []
+
+    def connects(*_: object) -> None:
+        connected.append(None)
+
+    event.listen(Engine, "do_connect", connects)
+    try:
+        with anyio.fail_after(PATIENCE_S):
+            async with anyio.create_task_group() as group:
+                with stalled(url):
+                    for i in range(50):
+                        group.start_soon(_refused, store, i)
+                    group.start_soon(store.add_step, "traj-1", step(0))
+                    await anyio.wait_all_tasks_blocked()
+    finally:
+        event.remove(Engine, "do_connect", connects)
+    assert len(connected) <= 1
+    assert len((await store.load_trajectory("traj-1")).steps) == 1
+
+
+async def _refused(store: Store, index: int) -> None:
+    with pytest.raises(StoreFailed, match="no session 'nobody'"):
+        await store.add_step("nobody", step(index))
+
+
 async def test_a_value_that_no_database_takes_fails_alone(store: Store) -> None:
     """Later writes succeed: the writer does not end with the first error."""
     await begin(store)
-    with anyio.fail_after(10):
+    with anyio.fail_after(PATIENCE_S):
         with pytest.raises(StoreFailed, match="surrogates not allowed"):
             await store.set_prompt("traj-1", "\udcff")
         with pytest.raises(StoreFailed, match="no session 'nobody'"):
@@ -256,7 +286,7 @@ async def test_a_value_that_no_database_takes_fails_alone(store: Store) -> None:
 async def test_a_log_line_of_any_characters_is_recorded(store: Store) -> None:
     """A template may print the name of a file that is not UTF-8."""
     await begin(store)
-    with anyio.fail_after(10):
+    with anyio.fail_after(PATIENCE_S):
         await store.add_logs("traj-1", [(AT, "name\udcff \0 end")])
     assert (await store.load_trajectory("traj-1")).logs == "03:04:05 name? \ufffd end"
 
@@ -271,7 +301,7 @@ async def test_no_lines_are_no_write(store: Store) -> None:
 async def test_a_cancelled_wait_does_not_take_the_write_back(store: Store, url: str) -> None:
     """What was handed over happens, and is there for the next reader."""
     await begin(store)
-    with anyio.fail_after(20):
+    with anyio.fail_after(PATIENCE_S):
         async with anyio.create_task_group() as group:
             with stalled(url):
                 group.start_soon(store.add_step, "traj-1", step(0))
@@ -284,7 +314,7 @@ async def test_a_cancelled_wait_does_not_take_the_write_back(store: Store, url: 
 async def test_closing_finishes_what_was_accepted(store: Store, url: str) -> None:
     """And a store that was closed can be used again."""
     await begin(store)
-    with anyio.fail_after(20):
+    with anyio.fail_after(PATIENCE_S):
         async with anyio.create_task_group() as group:
             with stalled(url):
                 for i in range(10):
@@ -312,7 +342,7 @@ async def test_equal_pictures_are_one_file_named_by_its_hash(store: Store) -> No
     """However many steps show it, and even where they are written at once."""
     shot, other = picture("navy"), picture("red")
     await begin(store)
-    with anyio.fail_after(20):
+    with anyio.fail_after(PATIENCE_S):
         async with anyio.create_task_group() as group:
             for i in range(12):
                 shown = other if i == 11 else shot

@@ -15,6 +15,7 @@ import psutil
 import pytest
 from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AsyncVectorEnv
+from waiting import PATIENCE_S
 
 import hud_mcp.task_env  # noqa: F401  # registers
 from hud_mcp.errors import ActionFailed, EnvironmentFailed, InvalidTask
@@ -135,7 +136,7 @@ def remote(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             yield server.stdout.readline().strip().removeprefix("HUD_MCP_URL=")
         finally:
             server.terminate()
-            server.communicate(timeout=30)
+            server.communicate(timeout=PATIENCE_S)
 
 
 @pytest.mark.long
@@ -211,12 +212,16 @@ def test_closing_ends_the_server_and_so_does_the_process() -> None:
         "print(*(p.pid for p in psutil.Process().children(recursive=True)))\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=True,
     )
     started = [int(pid) for pid in done.stdout.split()]
     assert started
     gone, alive = psutil.wait_procs(
-        [psutil.Process(pid) for pid in started if psutil.pid_exists(pid)], timeout=30
+        [psutil.Process(pid) for pid in started if psutil.pid_exists(pid)], timeout=PATIENCE_S
     )
     del gone
     assert alive == []

@@ -8,6 +8,7 @@ from typing import Any
 import anyio
 import pytest
 from pydantic import BaseModel
+from waiting import PATIENCE_S
 
 from hud_mcp.environment import Environment
 from hud_mcp.errors import InvalidEnvironment, InvalidTask, InvalidTemplate
@@ -104,7 +105,7 @@ async def test_a_run_begins_at_the_first_send() -> None:
     """Creating the generator runs nothing; the session resumes it in a task of its own."""
     generator = COUNT.run({"word": "bob", "letter": "b"}, None)
     assert ran == []
-    with anyio.fail_after(5):
+    with anyio.fail_after(PATIENCE_S):
         assert await anext(generator) == "How many b are in bob?"
         assert await generator.asend("2") == 1.0
         assert await anext(generator, "over") == "over"

@@ -9,7 +9,7 @@ import anyio
 import psutil
 import pytest
 from room import command
-from waiting import until
+from waiting import PATIENCE_S, until
 
 import hud_mcp.graders
 from hud_mcp.errors import EnvironmentFailed, SessionEnded
@@ -17,12 +17,11 @@ from hud_mcp.errors import EnvironmentFailed, SessionEnded
 pytestmark = [pytest.mark.anyio, pytest.mark.sandbox, pytest.mark.usefixtures("machine")]
 
 Open = Callable[..., Any]
-BOUND_S = 60
 
 
 async def test_a_template_reads_at_the_root_what_the_agent_has_written(open_room: Open) -> None:
     """By pathlib, by a process of its own, and by a command in the sandbox; both ways."""
-    with anyio.fail_after(BOUND_S):
+    with anyio.fail_after(PATIENCE_S):
         async with open_room() as room:
             session = await room.start("write", word="milk", number=4)
             assert session.prompt is not None
@@ -44,7 +43,7 @@ async def test_a_template_reads_at_the_root_what_the_agent_has_written(open_room
 
 async def test_what_is_not_done_is_not_graded_as_done(open_room: Open) -> None:
     """The same template, and an agent that does nothing, or the wrong thing."""
-    with anyio.fail_after(BOUND_S):
+    with anyio.fail_after(PATIENCE_S):
         async with open_room() as room:
             for line in ("true", "echo coffee > out.txt"):
                 session = await room.start("write")
@@ -60,7 +59,7 @@ async def test_eight_sessions_at_once_never_see_one_folder(open_room: Open) -> N
     seen: dict[str, Any] = {}
 
     async with open_room() as room:
-        with anyio.fail_after(2 * BOUND_S):
+        with anyio.fail_after(2 * PATIENCE_S):
             ready = anyio.Event()
             waiting: list[str] = []
 
@@ -87,7 +86,7 @@ async def test_eight_sessions_at_once_never_see_one_folder(open_room: Open) -> N
 
 async def test_hooks_run_once_in_the_server(open_room: Open, tmp_path: Path) -> None:
     """However many sessions load the file."""
-    with anyio.fail_after(BOUND_S):
+    with anyio.fail_after(PATIENCE_S):
         async with open_room() as room:
             for _ in range(2):
                 session = await room.start("write")
@@ -98,7 +97,7 @@ async def test_hooks_run_once_in_the_server(open_room: Open, tmp_path: Path) -> 
 async def test_sessions_begin_with_what_lies_in_the_root(open_room: Open, tmp_path: Path) -> None:
     """As it is when they start; a root that is not there is made."""
     root = tmp_path / "work" / "deep"
-    with anyio.fail_after(BOUND_S):
+    with anyio.fail_after(PATIENCE_S):
         async with open_room(root="work/deep") as room:
             first = await room.start("write")
             assert root.is_dir()
@@ -113,7 +112,7 @@ async def test_a_root_that_each_load_makes_anew_is_the_sessions_folder(
     temporary_files: Path, open_room: Open
 ) -> None:
     """As `mkdtemp` at the top of a file does; nothing is left among the temporary files."""
-    with anyio.fail_after(BOUND_S):
+    with anyio.fail_after(PATIENCE_S):
         async with open_room(root=None) as room:
             assert room.root.parent == temporary_files
             session = await room.start("write", word="salt")
@@ -142,7 +141,7 @@ async def test_what_raises_in_grading_is_named_with_file_and_line(
     open_room: Open, when: str, logged: str
 ) -> None:
     """It is no reward, and the agent is told nothing of why."""
-    with anyio.fail_after(BOUND_S):
+    with anyio.fail_after(PATIENCE_S):
         async with open_room() as room:
             session = await room.start("raises", when=when)
             with pytest.raises(SessionEnded) as told:
@@ -178,7 +177,7 @@ async def test_a_file_of_the_agents_that_cannot_be_opened_is_graded_0_as_its_doi
     open_room: Open, line: str, how: str, reason: str
 ) -> None:
     """However the template opens it, and whoever says so; the record names the line that did."""
-    with anyio.fail_after(BOUND_S):
+    with anyio.fail_after(PATIENCE_S):
         async with open_room() as room:
             session = await room.start("opens", how=how)
             await command(session, line)
@@ -206,7 +205,7 @@ async def test_an_authors_own_mistake_with_files_is_no_reward(
     open_room: Open, how: str, logged: str
 ) -> None:
     """What is not in the workspace, and what the system did not say of a path in it."""
-    with anyio.fail_after(BOUND_S):
+    with anyio.fail_after(PATIENCE_S):
         async with open_room() as room:
             session = await room.start("opens", how=how)
             await command(session, "echo done > out.txt")
@@ -221,7 +220,7 @@ async def test_a_file_that_is_missing_in_the_setup_is_nobody_elses_than_its_auth
     open_room: Open,
 ) -> None:
     """The agent had not begun."""
-    with anyio.fail_after(BOUND_S):
+    with anyio.fail_after(PATIENCE_S):
         async with open_room() as room:
             with pytest.raises(EnvironmentFailed, match=r"failed \(FileNotFoundError\)\.$"):
                 await room.start("opens", how="read", when="setup")
@@ -231,7 +230,7 @@ async def test_a_file_that_is_missing_in_the_setup_is_nobody_elses_than_its_auth
 
 async def test_what_raises_in_the_setup_is_named_with_file_and_line(open_room: Open) -> None:
     """The session ends, and the agent hears the exception's class alone."""
-    with anyio.fail_after(BOUND_S):
+    with anyio.fail_after(PATIENCE_S):
         async with open_room() as room:
             with pytest.raises(EnvironmentFailed, match=r"'raises' failed \(ValueError\)\.$"):
                 await room.start("raises", when="setup")
@@ -242,7 +241,7 @@ async def test_what_raises_in_the_setup_is_named_with_file_and_line(open_room: O
 
 async def test_a_third_yield_makes_a_grade_ambiguous(open_room: Open) -> None:
     """As in the server's own process."""
-    with anyio.fail_after(BOUND_S):
+    with anyio.fail_after(PATIENCE_S):
         async with open_room() as room:
             session = await room.start("thrice")
             with pytest.raises(SessionEnded):
@@ -258,7 +257,7 @@ async def test_a_bound_ends_a_template_with_all_that_it_has_started(
 ) -> None:
     """One that blocks is killed; one that waits cleans up first."""
     marker = tmp_path / "marker"
-    with anyio.fail_after(BOUND_S):
+    with anyio.fail_after(PATIENCE_S):
         async with open_room(setup_s=10 if phase != "setup" else 3, grade_s=0.5) as room:
             if phase == "setup":
                 with pytest.raises(EnvironmentFailed, match="took longer than 3 s"):
@@ -279,7 +278,7 @@ async def test_a_bound_ends_a_template_with_all_that_it_has_started(
 async def test_a_template_is_told_that_its_session_is_over(open_room: Open, tmp_path: Path) -> None:
     """The same exception as in the server's process, and its cleanup runs."""
     marker = tmp_path / "marker"
-    with anyio.fail_after(BOUND_S):
+    with anyio.fail_after(PATIENCE_S):
         async with open_room() as room:
             session = await room.start("held", marker=str(marker))
             await session.cancel()
@@ -292,7 +291,7 @@ async def test_a_timeout_that_a_template_holds_across_its_yield_fires(
 ) -> None:
     """It grades by itself, and nobody had to answer."""
     marker = tmp_path / "marker"
-    with anyio.fail_after(BOUND_S):
+    with anyio.fail_after(PATIENCE_S):
         async with open_room() as room:
             session = await room.start("held", marker=str(marker), seconds=0.3)
             await session.ended.wait()
@@ -306,7 +305,7 @@ async def test_a_timeout_that_a_template_holds_across_its_yield_fires(
 
 async def test_a_graders_commands_run_in_the_session(open_room: Open) -> None:
     """Several at once, refused as a shell refuses them, and stopped when they are cancelled."""
-    with anyio.fail_after(BOUND_S):
+    with anyio.fail_after(PATIENCE_S):
         async with open_room() as room:
             session = await room.start("commands")
             receipt = await session.respond("")
@@ -318,7 +317,7 @@ async def test_a_graders_commands_run_in_the_session(open_room: Open) -> None:
 async def test_a_link_of_the_agents_leads_nowhere(open_room: Open, tmp_path: Path) -> None:
     """It would show the template its own file, which has the expected word in it."""
     source = tmp_path / "files" / "rooms.py"
-    with anyio.fail_after(BOUND_S):
+    with anyio.fail_after(PATIENCE_S):
         async with open_room() as room:
             for target in (source, Path(f"/proc/self/root{source}")):
                 session = await room.start("linked")
@@ -339,7 +338,7 @@ async def test_a_template_imports_nothing_that_an_agent_has_written(
 ) -> None:
     """Though the folder is among those that the author imports from."""
     monkeypatch.syspath_prepend(str(tmp_path / "work"))
-    with anyio.fail_after(BOUND_S):
+    with anyio.fail_after(PATIENCE_S):
         async with open_room() as room:
             session = await room.start("imports")
             await command(session, "echo 'reward = 1.0' > planted.py")
@@ -352,7 +351,7 @@ async def test_an_agent_cannot_leave_its_folder_through_that_of_the_template(
     open_room: Open,
 ) -> None:
     """It sees the root's name, and beside it nothing of the machine."""
-    with anyio.fail_after(BOUND_S):
+    with anyio.fail_after(PATIENCE_S):
         async with open_room() as room:
             session = await room.start("write")
             around = await command(session, f"ls -a {room.root.parent}; cd {room.root}/..; ls -a")
@@ -370,7 +369,7 @@ async def test_an_agent_cannot_leave_its_folder_through_that_of_the_template(
 async def test_the_repair_of_a_hud_author_is_graded_by_its_tests(open_room: Open) -> None:
     """1.0 for a repair, little for none; the command names the root, where HUD's would find it."""
     repair = "sed -i 's/ - 1//' total.py"
-    with anyio.fail_after(BOUND_S):
+    with anyio.fail_after(PATIENCE_S):
         async with open_room("repairs") as room:
             for line, reward in ((repair, 1.0), ("true", 0.25), ("rm total.py", 0.0)):
                 session = await room.start("fix")

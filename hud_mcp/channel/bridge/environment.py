@@ -330,5 +330,5 @@ class _Capabilities:
         return {*self._tools, *CORE_TOOLS}
 
     def _add(self, tool: Tool, name: str) -> None:
-        tool.name = name
+        tool.rename(name)
         self._tools[name] = tool

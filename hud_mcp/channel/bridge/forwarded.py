@@ -14,6 +14,8 @@ class _World(Protocol):
     @property
     def is_open(self) -> bool: ...
 
+    def screen_size(self) -> tuple[int, int] | None: ...
+
     async def act(self, action: Action) -> ActionEffect: ...
 
     async def observe(self, look: Look) -> Observation: ...
@@ -40,6 +42,10 @@ class ForwardedScreen(Generic[WorldT]):
     def is_open(self) -> bool:
         """Whether the connection is there."""
         return self._world.is_open
+
+    def screen_size(self) -> tuple[int, int] | None:
+        """Width and height of the screen, in pixels, as the world knows them."""
+        return self._world.screen_size()
 
     async def act(self, action: Action) -> ActionEffect:
         """Perform one action, as the world does."""

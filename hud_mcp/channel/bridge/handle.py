@@ -27,6 +27,10 @@ class Handle:
     overrides: dict[str, Any] = field(default_factory=dict[str, Any])
     screen: dict[str, Any] = field(default_factory=dict[str, Any])
 
+    def remember(self, screen: dict[str, Any]) -> None:
+        """Take up what the screen needs to know."""
+        self.screen = screen
+
     def written(self) -> bytes:
         """The handle as it is stored."""
         return json.dumps({"form": _FORM, **vars(self)}).encode()

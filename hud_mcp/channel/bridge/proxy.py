@@ -201,6 +201,7 @@ class ServerTool(Tool):
         hints = declared.annotations
         self.read_only = bool(hints is not None and hints.read_only_hint)
         self.replayable = False
+        self.open_world = None if hints is None else hints.open_world_hint
         self.description = declared.description or declared.title or ""
         # Ours adds an argument of this name, for the session that is meant.
         taken = _SESSION in (declared.input_schema.get("properties") or {})

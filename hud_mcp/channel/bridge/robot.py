@@ -67,7 +67,7 @@ class Contract:
     @property
     def schemas(self) -> dict[str, dict[str, Any]]:
         """The JSON schema of what `custom` takes."""
-        one = {"type": "array", "items": {"type": "number"}}
+        one = {"type": "array", "items": {"type": "number"}, "minItems": len(self.names)}
         return {
             "step": {
                 "type": "object",
@@ -78,6 +78,7 @@ class Contract:
                     "actions": {
                         "type": "array",
                         "items": one,
+                        "minItems": 1,
                         "description": "Several, in order, in one call.",
                     },
                     "repeat": {

@@ -18,7 +18,7 @@ from hud_mcp.channel.bridge.uses import Binding, Screen, Service, ServiceT, Uses
 from hud_mcp.clipping import clip_text
 from hud_mcp.errors import ActionFailed, EnvironmentFailed, HudMcpError, sole_cause
 from hud_mcp.observation import Look, Observation
-from hud_mcp.world import Opening, WorldSpec
+from hud_mcp.world import Opening, Screened, WorldSpec
 from hud_mcp.worlds.shell.actions import run_action
 
 __all__ = ["BridgeSpec", "BridgeWorld"]
@@ -48,6 +48,7 @@ class BridgeSpec(WorldSpec):
         self.actions = uses.actions
         self.custom_actions = uses.custom
         self.has_screen = uses.shows
+        self.tools_suffice = uses.screen is None and bool(uses.shells)
 
     async def open(self, opening: Opening) -> "BridgeWorld":
         """Begin a HUD session, or take up the one that the session had before.
@@ -157,6 +158,20 @@ class BridgeWorld:
             text = f"There is nothing to see: {exc}"
         return Observation(text=clip_text(text, look.max_text_chars))
 
+    def screen_size(self) -> tuple[int, int] | None:
+        """Width and height of the screen, in pixels; None before it is connected to."""
+        screen = self._services.get(self._uses.screen or "")
+        return screen.screen_size() if isinstance(screen, Screened) else None
+
+    async def measure_screen(self) -> None:
+        """Connect to the screen, as the first look does.
+
+        Raises:
+            HudMcpError: The capability does not answer, or the HUD server is gone.
+        """
+        if self._uses.screen is not None and self._uses.shows:
+            await self._on_screen(_nothing)
+
     async def in_shell(self, name: str, do: Callable[[RemoteShell], Awaitable[T]]) -> T:
         """Do something in a shell.
 
@@ -193,7 +208,7 @@ class BridgeWorld:
             raise EnvironmentFailed("No task was started in this HUD session.")
         screen = self._services.get(self._uses.screen or "")
         if screen is not None:
-            self._handle.screen = cast("Screen", screen).remembered()
+            self._handle.remember(cast("Screen", screen).remembered())
         return self._handle.written()
 
     async def restore(self, data: bytes) -> None:
@@ -291,6 +306,10 @@ class BridgeWorld:
     def _check_open(self) -> None:
         if self._closed:
             raise EnvironmentFailed("This HUD session is closed. Start a new task.")
+
+
+async def _nothing(screen: Screen) -> None:
+    """Do nothing with a screen, which is connected to by then."""
 
 
 async def _folder(shell: RemoteShell) -> str:

@@ -11,6 +11,7 @@ import orjson
 from hud_mcp.errors import InvalidTask
 from hud_mcp.loading.importers.files import Files
 from hud_mcp.loading.importers.rows import Choice, missing_programs, row, row_id
+from hud_mcp.loading.provenance import why_not_runnable
 from hud_mcp.task import Task
 
 __all__ = ["read"]
@@ -78,6 +79,7 @@ _ASKED = (
 
 Each is a cause that the row itself shows; none is that a solution happened to fail.
 """
+_LACKING = "is not there"
 _FORGEABLE = "its scripts find out what is right from what the agent left, or run that"
 _PROGRAMS = ("g++", "gcc", "vim", "curl", "wget", "zip", "unzip", "tree", "file", "less", "bc",
              "ping", "ifconfig", "netstat")  # fmt: skip
@@ -104,6 +106,10 @@ def read(files: Files, choice: Choice) -> list[Task]:  # noqa: ARG001  # every i
             raise InvalidTask(
                 f"{_DATA}/{name}.json: these are no rows of AgentBench: {exc!r}."
             ) from exc
+    if any(_LACKING in (why_not_runnable(task) or "") for task in tasks):
+        files.notes.append(
+            f"Rows lack scripts: put {_SCRIPTS} of github.com/THUDM/AgentBench beside their files."
+        )
     return tasks
 
 
@@ -201,7 +207,7 @@ def _script(files: Files, folder: str, given: Any) -> tuple[str, str] | None:
         return language, str(given["code"])
     data = files.read_optional(f"{folder}/{given['file']}")
     if data is None:
-        raise _Missing(f"the script {given['file']} is not there")
+        raise _Missing(f"the script {given['file']} {_LACKING}")
     return language, data.decode()
 
 

@@ -9,6 +9,7 @@ import orjson
 from hud_mcp.errors import InvalidTask
 from hud_mcp.loading.importers.files import Files
 from hud_mcp.loading.importers.rows import Choice, missing_programs, row, row_id
+from hud_mcp.loading.provenance import why_not_runnable
 from hud_mcp.task import Task
 
 __all__ = ["read"]
@@ -60,6 +61,7 @@ _LASTING = {"df": frozenset({"1", "6", "NF"}), "-ls": frozenset({"3", "4", "5", 
 """Columns that are the same each time: names, links, owners, sizes of files."""
 _PROGRAM = re.compile(r"^ls -\w+ `which (\S+)`$")
 _NETWORK = re.compile(r"\b(curl|wget|ping|ssh|scp|nslookup|dig|host)\s")
+_LACKING = "the script that makes its file system is not there"
 _ASKED = (
     "Do this in the shell, if possible in one line of bash. Then answer with exactly what your "
     "last command printed, or with nothing where it printed nothing."
@@ -86,6 +88,11 @@ def read(files: Files, choice: Choice) -> list[Task]:  # noqa: ARG001  # every i
                 tasks.append(_task(raw, number, index, setup, why))
         except (orjson.JSONDecodeError, KeyError, TypeError) as exc:
             raise InvalidTask(f"{name}: these are no rows of InterCode: {exc!r}.") from exc
+    if any(why_not_runnable(task) == _LACKING for task in tasks):
+        files.notes.append(
+            "Rows lack scripts: put docker/bash_scripts of github.com/princeton-nlp/intercode "
+            "beside their files."
+        )
     return tasks
 
 
@@ -121,7 +128,7 @@ def _task(raw: Mapping[str, Any], number: int, index: int, setup: str, why: str 
 def _why_not(gold: str, root: str, setup: str) -> str | None:
     """Why a row does not run here; None where it does."""
     if root and not setup:
-        return "the script that makes its file system is not there"
+        return _LACKING
     named = set(re.findall(r"(?:^|[|;&(`]|\bxargs|\bexec|\bsudo)\s*(?:-\w+\s+)*([a-z0-9]+)", gold))
     if missing := missing_programs(sorted(named & set(_PROGRAMS))):
         return f"it needs the program {missing[0]}"

@@ -39,9 +39,35 @@ METRICS = frozenset({
 })  # fmt: skip
 """How results are compared: what `environments/osworld` has."""
 TABLE_RULES = frozenset({
-    "check_cell", "freeze", "row_props", "sheet_data", "sheet_fuzzy", "sheet_name", "zoom",
+    "chart", "check_cell", "col_props", "data_validation", "freeze", "pivot_table", "row_props",
+    "sheet_data", "sheet_fuzzy", "sheet_name", "sheet_print", "style", "zoom",
 })  # fmt: skip
 """By which rules `compare_table` compares there."""
+_PROPS = ("chart_props", "pivot_props", "props")
+"""Where such a rule names what it looks at; `dv_props` has several of them."""
+_STYLES = frozenset({
+    "bgcolor", "fgcolor", "fill_type", "font_bold", "font_color", "font_family", "font_italic",
+    "font_name", "font_size", "font_underline",
+})  # fmt: skip
+TABLE_PROPS = {
+    "chart": frozenset({
+        "anchor", "direction", "legend", "title", "type", "xtitle", "ytitle", "ztitle",
+    }),
+    "check_cell": _STYLES | {"value"},
+    "col_props": frozenset({"auto_size", "collapsed", "hidden", "max", "min", "width"}),
+    "data_validation": frozenset({
+        "allowBlank", "error", "errorStyle", "errorTitle", "formula1", "formula2", "imeMode",
+        "operator", "prompt", "promptTitle", "ranges", "showDropDown", "showErrorMessage",
+        "showInputMessage", "type",
+    }),
+    "pivot_table": frozenset({
+        "col_fields", "data_fields", "data_fields_name", "filter", "location", "name", "ordered",
+        "row_fields", "selection", "show_empty_col", "show_empty_row", "show_headers", "show_total",
+    }),
+    "row_props": frozenset({"collapsed", "height", "hidden"}),
+    "style": _STYLES,
+}  # fmt: skip
+"""What some of them can look at there."""
 GETTERS = frozenset({"cloud_file", "list_directory", "rule", "vm_command_line", "vm_file"})
 """What is looked at there."""
 
@@ -141,9 +167,9 @@ def _why_not(
     metrics = several(evaluator["func"])
     unknown = [f"metric {name}" for name in metrics if name not in METRICS]
     for options in several(evaluator.get("options")):
-        rules = cast("dict[str, Any]", options or {}).get("rules", ())
-        kinds = [rule["type"] for rule in rules if "type" in rule]
-        unknown += [f"metric compare_table: {kind}" for kind in kinds if kind not in TABLE_RULES]
+        for rule in cast("dict[str, Any]", options or {}).get("rules", ()):
+            if "type" in rule:
+                unknown += [f"metric compare_table: {each}" for each in _unknown_rule(rule)]
     apps = frozenset(map(str, raw.get("related_apps") or ()))
     if domain not in _SHELL_DOMAINS or (domain != _SHELL_DOMAINS[0] and not apps <= _SHELL_APPS):
         return "; ".join(["it needs a desktop", *unknown])
@@ -164,6 +190,17 @@ def _why_not(
             return f"getter {getter['type']}"
     looked_at = [words(each.get("command")) for each in getters]
     return steps.why_not([*config, *several(evaluator.get("postconfig"))], looked_at)
+
+
+def _unknown_rule(rule: Mapping[str, Any]) -> list[str]:
+    """What of a rule of `compare_table` is not there."""
+    kind = str(rule["type"])
+    if kind not in TABLE_RULES:
+        return [kind]
+    named = [name for field in _PROPS for name in rule.get(field, ())]
+    named += [name for props in rule.get("dv_props", ()) for name in props]
+    known = TABLE_PROPS.get(kind, frozenset[str]())
+    return [f"{kind} of {name}" for name in named if name not in known]
 
 
 class _Missing(Exception):
@@ -226,7 +263,7 @@ class _Downloads:
         if named.get("type") != "cloud_file":
             return named or None
         pairs = zip(several(named["path"]), several(named["dest"]), strict=True)
-        kept = {name: value for name, value in named.items() if name not in ("path", "dest")}
+        kept = {name: value for name, value in named.items() if name != "path"}
         return {**kept, "sha256": [self._digest(str(url), str(name)) for url, name in pairs]}
 
     def _digest(self, url: str, path: str) -> str:

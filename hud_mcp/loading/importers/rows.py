@@ -55,13 +55,15 @@ class Counted:
         rows: All.
         runnable: Those that say nothing against it.
         needs: What runnable rows need beside this machine, to how many: `network`, `judge`.
-        reasons: Why the others do not run, to how many.
+        reasons: Why the others do not run, to how many: of each row the first reason.
+        besides: What these rows lack as well, to how many.
     """
 
     rows: int
     runnable: int
     needs: Mapping[str, int]
     reasons: Mapping[str, int]
+    besides: Mapping[str, int]
 
 
 def row(
@@ -160,10 +162,13 @@ def choose_part(tasks: Iterable[Task], part: str | None, title: str) -> list[Tas
 def count(tasks: Iterable[Task]) -> Counted:
     """Count rows, what they need, and why some do not run here."""
     every = list(tasks)
-    reasons = Counter(why for task in every if (why := why_not_runnable(task)) is not None)
+    parts = [why.split("; ") for task in every if (why := why_not_runnable(task)) is not None]
+    reasons = Counter(each[0] for each in parts)
+    besides = Counter(other for each in parts for other in dict.fromkeys(each[1:]))
     runnable = [task for task in every if why_not_runnable(task) is None]
     needs = Counter(str(need) for task in runnable for need in task.metadata.get("needs", ()))
-    return Counted(len(every), len(runnable), needs, dict(reasons.most_common()))
+    found = (dict(each.most_common()) for each in (reasons, besides))
+    return Counted(len(every), len(runnable), needs, *found)
 
 
 def missing_programs(names: Iterable[str]) -> list[str]:

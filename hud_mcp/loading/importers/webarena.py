@@ -10,6 +10,7 @@ import orjson
 from hud_mcp.errors import InvalidTask
 from hud_mcp.loading.importers.files import Files, InFolder, keep_file
 from hud_mcp.loading.importers.rows import Choice, row, row_id
+from hud_mcp.loading.provenance import why_not_runnable
 from hud_mcp.task import Task
 
 __all__ = ["read"]
@@ -32,6 +33,9 @@ _ASKED = (
 )
 
 
+_LACKING = "no address for"
+
+
 class _NotHere(Exception):
     """Why a row does not run here."""
 
@@ -47,9 +51,12 @@ def read(files: Files, choice: Choice) -> list[Task]:
         raws = cast(
             "list[dict[str, Any]]", orjson.loads(files.read(_TASKS, sha256=_SHA256[_TASKS]))
         )
-        return [_task(files, raw, choice) for raw in raws]
+        tasks = [_task(files, raw, choice) for raw in raws]
     except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError) as exc:
         raise InvalidTask(f"{_TASKS}: these are no rows of WebArena: {exc!r}.") from exc
+    if any((why_not_runnable(task) or "").startswith(_LACKING) for task in tasks):
+        files.notes.append("Say where each site is, with --site NAME=ADDRESS.")
+    return tasks
 
 
 def _task(files: Files, raw: Mapping[str, Any], choice: Choice) -> Task:
@@ -97,7 +104,7 @@ def _place(address: str) -> str:
 
 def _check_sites(sites: list[str], places: Mapping[str, str]) -> None:
     if missing := [site for site in sites if site not in places]:
-        raise _NotHere(f"no address for {', '.join(missing)}")
+        raise _NotHere(f"{_LACKING} {', '.join(missing)}")
 
 
 def _placed(value: Any, places: Mapping[str, str]) -> Any:
@@ -118,7 +125,7 @@ def _placed(value: Any, places: Mapping[str, str]) -> Any:
 def _address(name: str, places: Mapping[str, str]) -> str:
     site = name.casefold()
     if site not in places:
-        raise _NotHere(f"no address for {site}")
+        raise _NotHere(f"{_LACKING} {site}")
     return places[site]
 
 

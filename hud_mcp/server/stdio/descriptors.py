@@ -13,6 +13,8 @@ from typing import Final
 
 import anyio
 
+from hud_mcp.session.callback_context import callback_context
+
 __all__ = ["Input", "Output", "ThreadedOutput"]
 
 logger = logging.getLogger(__name__)
@@ -39,6 +41,7 @@ class Input:
         self._on_data = on_data
         self._on_end = on_end
         self._closed = False
+        self._context = callback_context()
         self._regulate()
 
     def pause(self, *, paused: bool) -> None:
@@ -59,11 +62,14 @@ class Input:
             self._watched = False
         elif wanted and not self._watched and not self._in_thread:
             try:
-                self._loop.add_reader(self._fd, lambda: self._deliver(self._read()))
+                self._loop.add_reader(self._fd, self._context.run, self._take_chunk)
                 self._watched = True
             except (OSError, NotImplementedError):
                 self._in_thread = True
                 threading.Thread(target=self._read_in_thread, daemon=True).start()
+
+    def _take_chunk(self) -> None:
+        self._deliver(self._read())
 
     def _read(self) -> bytes | None:
         """A chunk; nothing at the end; None where there is nothing yet."""
@@ -78,7 +84,7 @@ class Input:
     def _read_in_thread(self) -> None:
         data = self._read()
         with contextlib.suppress(RuntimeError):  # the event loop is closed
-            self._loop.call_soon_threadsafe(self._deliver, data)
+            self._loop.call_soon_threadsafe(self._deliver, data, context=self._context)
 
     def _deliver(self, data: bytes | None) -> None:
         self._in_thread = False
@@ -110,6 +116,10 @@ class Output:
         self._waiting = bytearray()
         self._changed = asyncio.Event()
         self._open(fd)
+
+    def tell_room(self, on_room: Callable[[], None]) -> None:
+        """Say who is called when `full` becomes False."""
+        self.on_room = on_room
 
     def write(self, frame: bytes) -> None:
         """Send a frame, or keep it until the reader takes it."""

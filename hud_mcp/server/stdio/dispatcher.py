@@ -76,7 +76,7 @@ class Dispatcher:
         self._listening = 0
         self._initializing = self._closing = False
         self._released = asyncio.Event()
-        output.on_room = self._advance
+        output.tell_room(self._advance)
 
     def open(self, state: Any) -> None:
         """Start what has been waiting for the lifespan, in the lifespan's contextvars."""
@@ -171,7 +171,7 @@ class Dispatcher:
             if in_flight is not None and (
                 in_flight.task is None or in_flight.method != "initialize"
             ):
-                in_flight.is_open = False
+                in_flight.shut()
                 in_flight.cancel()
                 if in_flight.task is None:  # it waits, and is passed over
                     del self._by_id[request_id]
@@ -209,7 +209,7 @@ class Dispatcher:
     def _start(self, in_flight: InFlight) -> None:
         if self._era is None:
             self._era = (self._era_type or HandshakeEra)(self._server, self._state, self.peer)
-        in_flight.transport = self._era.transport
+        in_flight.start(self._era.transport)
         if in_flight.request_id is not None:
             if in_flight.method == _LISTEN:
                 if self._listening >= self._limits.max_in_flight:
@@ -222,7 +222,7 @@ class Dispatcher:
         self._running.add(in_flight)
         handling = self._handle(self._era, in_flight)
         loop = asyncio.get_running_loop()
-        in_flight.task = loop.create_task(handling, context=self._context.copy())
+        in_flight.run_in(loop.create_task(handling, context=self._context.copy()))
 
     # -- out
 
@@ -240,7 +240,7 @@ class Dispatcher:
         """Write the one answer of a request, unless it has one or may have none."""
         if not in_flight.is_open:
             return
-        in_flight.is_open = False
+        in_flight.shut()
         if in_flight.request_id is None:
             return
         if frame is not None:

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import os
 import signal
+from collections.abc import Callable
 from enum import StrEnum
 from typing import Any, Final
 
@@ -39,7 +40,11 @@ _REASONS: Final = {signal.SIGINT: StopReason.SIGINT, signal.SIGTERM: StopReason.
 
 
 async def serve_stdio(
-    server: Server[Any], streams: StdioStreams, limits: StdioLimits = _DEFAULT_LIMITS
+    server: Server[Any],
+    streams: StdioStreams,
+    limits: StdioLimits = _DEFAULT_LIMITS,
+    *,
+    on_stop: Callable[[StopReason], None] = lambda _reason: None,
 ) -> StopReason:
     """Serve one client until it leaves or the process is told to stop.
 
@@ -58,6 +63,7 @@ async def serve_stdio(
         server: The server; nothing of it is changed.
         streams: What `claim_stdio` yielded. The descriptors stay open.
         limits: What the client may take up.
+        on_stop: Called once, as soon as it is known that this ends, with the reason.
 
     Returns:
         Why it ended. The process's exit status is the caller's business.
@@ -72,6 +78,7 @@ async def serve_stdio(
     def stop(reason: StopReason) -> None:
         if not stopped.done():
             stopped.set_result(reason)
+            on_stop(reason)
 
     def end() -> None:
         dispatcher.end()

@@ -6,6 +6,7 @@ from hud_mcp.server.core_tool import CoreTool
 from hud_mcp.server.tools.act import ACT
 from hud_mcp.server.tools.cancel_task import CANCEL_TASK
 from hud_mcp.server.tools.list_tasks import LIST_TASKS
+from hud_mcp.server.tools.note import NOTE
 from hud_mcp.server.tools.response import RESPONSE
 from hud_mcp.server.tools.screenshot import SCREENSHOT
 from hud_mcp.server.tools.start_task import START_TASK
@@ -18,6 +19,7 @@ CORE: Mapping[str, CoreTool] = {
     tool.name: tool
     for tool in (
         LIST_TASKS, START_TASK, STEP, ACT, SCREENSHOT, RESPONSE, TASK_STATUS, CANCEL_TASK,
+        NOTE,
     )
 }  # fmt: skip
 """By name, in the order in which clients see them."""

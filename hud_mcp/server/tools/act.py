@@ -39,6 +39,8 @@ def _description(view: View) -> str:
 
 def _arguments(view: View) -> Mapping[str, Argument]:
     fields = {name: Argument(schema) for name, schema in view.action.items()}
+    if "args" in fields:  # some are shown the text that an object can be sent as
+        fields["args"] = Argument(view.action["args"], kind="object")
     # To type nothing empties a field, and an answer may be nothing.
     fields["text"] = Argument(view.action["text"], may_be_empty=True)
     session = Argument(view.session)
@@ -52,6 +54,6 @@ ACT = CoreTool(
     arguments=_arguments,
     required=("type",),
     is_step=True,
-    destructive=True,
-    open_world=True,
+    destructive=lambda view: view.destructive,
+    open_world=lambda view: view.open_world,
 )

@@ -9,6 +9,7 @@ from hud_mcp.server.arguments import Argument
 from hud_mcp.server.call import Call
 from hud_mcp.server.core_tool import CoreTool
 from hud_mcp.server.results import structured_result
+from hud_mcp.server.schemas import open_schema, string_schema
 from hud_mcp.server.view import View
 from hud_mcp.session.cancellation import read_cancellation
 from hud_mcp.session.session import Session
@@ -42,6 +43,7 @@ CANCEL_TASK = CoreTool(
     title="Give a task up",
     description=_description,
     arguments=lambda view: {"session": Argument(view.session)},
+    returns=open_schema({"outcome": string_schema("How it ended.")}, "outcome"),
     destructive=True,
     idempotent=True,
 )

@@ -9,7 +9,7 @@ from hud_mcp.server.arguments import Argument
 from hud_mcp.server.call import Call
 from hud_mcp.server.core_tool import CoreTool
 from hud_mcp.server.results import receipt_text, receipt_view, structured_result
-from hud_mcp.server.schemas import string_schema
+from hud_mcp.server.schemas import list_schema, open_schema, string_schema
 from hud_mcp.server.texts import graded_text
 from hud_mcp.server.view import View
 from hud_mcp.session.receipts import digest, ended_text
@@ -67,5 +67,18 @@ RESPONSE = CoreTool(
     description=_description,
     arguments=lambda view: {"answer": Argument(_ANSWER), "session": Argument(view.session)},
     required=("answer",),
+    returns=open_schema(
+        {
+            "session": string_schema("The session."),
+            "state": string_schema("ended, or grading where that takes long."),
+            "outcome": string_schema("graded, or how else it ended."),
+            "reward": {"type": "number", "description": "Where it is told."},
+            "content": string_schema("What the grader says of it."),
+            "subscores": list_schema({"type": "object"}, "What the reward is made of."),
+            "next": string_schema("What to do next."),
+        },
+        "session",
+        "state",
+    ),
     idempotent=True,
 )

@@ -23,7 +23,7 @@ async def screenshot(call: Call) -> dict[str, Any]:
     shot = stepped.result.observation.image
     if shot is None:
         raise SessionEnded("The screen gave no picture; call step to look at the text.")
-    return image_result(shot, session)
+    return image_result(shot, session, asked=kind)
 
 
 _FORMAT = string_schema("jpeg or png; the server's choice by default.", enum=list(IMAGE_FORMATS))
@@ -35,6 +35,7 @@ SCREENSHOT = CoreTool(
     "pixels of it. Where there is no screen, use step, which returns text.",
     arguments=lambda view: {"format": Argument(_FORMAT), "session": Argument(view.session)},
     is_step=True,
+    needs_screen=True,
     read_only=True,
     idempotent=True,
 )

@@ -3,19 +3,25 @@
 from collections.abc import Mapping
 from typing import Any
 
+from hud_mcp.absent import drop_absent, is_empty, read_texts
+from hud_mcp.context import ContextSpace
 from hud_mcp.errors import InvalidTask, SessionEnded, did_you_mean
 from hud_mcp.grade import Outcome
 from hud_mcp.record.trajectory import Receipt
 from hud_mcp.server.arguments import Argument
 from hud_mcp.server.call import Call
+from hud_mcp.server.choices import arguments_schema, context_schema
 from hud_mcp.server.core_tool import CoreTool
 from hud_mcp.server.results import receipt_text, receipt_view, structured_result
-from hud_mcp.server.schemas import string_schema
-from hud_mcp.server.texts import answer_schema, begun_text, live_address
-from hud_mcp.session.caller import CHOSEN_SESSION
+from hud_mcp.server.schemas import open_schema, string_schema
+from hud_mcp.server.texts import answer_schema, begun_text, live_address, screen_size
+from hud_mcp.server.view import View
+from hud_mcp.session.caller import CHOSEN_SESSION, NAMED_JOB
+from hud_mcp.session.named_jobs import join_job
 from hud_mcp.session.receipts import ended_text
 from hud_mcp.session.registry import Sessions
 from hud_mcp.task import Task
+from hud_mcp.template import Template
 
 __all__ = ["START_TASK"]
 
@@ -25,19 +31,24 @@ async def start_task(call: Call) -> dict[str, Any]:
 
     A caller may choose the session's id itself, as `session`, so that a start whose reply was
     lost can be repeated: it then returns the same session. A program may give it as
-    `hud-mcp/session` of the request's `_meta` too.
+    `hud-mcp/session` of the request's `_meta` too, and a job of its own as `hud-mcp/job`.
     """
     task = _chosen_task(call.sessions, call.arguments)
+    job = await _named_job(call)
     chosen = call.arguments.get("session", call.meta.get(CHOSEN_SESSION))
     with call.heartbeat("preparing the task"):
         try:
             session = await call.sessions.start(
-                task, caller=call.caller, session_id=None if chosen is None else str(chosen)
+                task,
+                caller=call.caller,
+                session_id=None if chosen is None else str(chosen),
+                named_job_id=job,
             )
         except SessionEnded:
             if chosen is None:
                 raise
             return await _ended_start(call, str(chosen))
+        await session.measure_screen()
     value = {
         "session": session.id,
         "task": task.id,
@@ -45,11 +56,23 @@ async def start_task(call: Call) -> dict[str, Any]:
         "prompt": session.prompt.text if session.prompt else "",
         "steps": session.steps,
         "next": begun_text(session),
+        **screen_size(session),
         **answer_schema(session),
         **live_address(call.sessions, session),
     }
-    meta = {"hud-mcp/start": {"trajectory": session.trajectory_id}}
+    # A start that is repeated returns the session of the first, whatever job it names now.
+    of_job = {} if job is None else {"job": session.job_id}
+    begun = {"trajectory": session.trajectory_id, **of_job}
+    meta = {"hud-mcp/start": begun}
     return structured_result(value, f"{value['prompt']}\n\n{value['next']}", meta)
+
+
+async def _named_job(call: Call) -> str | None:
+    """The id of the job that a program names; None where it names none."""
+    sessions, name = call.sessions, call.meta.get(NAMED_JOB)
+    if name is None:
+        return None
+    return await join_job(sessions.store, name, call.caller, of_server=sessions.job_id)
 
 
 async def _ended_start(call: Call, session_id: str) -> dict[str, Any]:
@@ -73,15 +96,21 @@ def _chosen_task(sessions: Sessions, given: Mapping[str, Any]) -> Task:
         InvalidTask, InvalidContext: It names none, or one that is not there.
     """
     if "task" in given:
-        clash = [k for k in ("template", "arguments") if k in given]
-        if clash:
-            raise InvalidTask(f"Give `task`, or `template` with `arguments`; not `{clash[0]}` too.")
         name: str = given["task"]
+        arguments = given.get("arguments", {})
+        says = any(not _is_filler(value) for value in arguments.values())
+        if "template" in given or (says and name in sessions.tasks):
+            clash = "template" if "template" in given else "arguments"
+            raise InvalidTask(f"Give `task`, or `template` with `arguments`; not `{clash}` too.")
         if name not in sessions.tasks:
             _need_template(sessions, name)
-            return _minted(sessions, name, {}, given)  # what was meant is clear
-        changes = {k: given[k] for k in ("context", "seed") if k in given}
-        return sessions.tasks[name].model_copy(update=changes)
+            return _minted(sessions, name, arguments, given)  # what was meant is clear
+        task = sessions.tasks[name]
+        space = sessions.environment_of(task).context_space
+        changes = {"context": _context(given, space), "seed": given.get("seed")}
+        return task.model_copy(
+            update={name: value for name, value in changes.items() if value is not None}
+        )
     if "template" not in given:
         raise InvalidTask(
             "Give `task`, the id of a task, or `template` with `arguments`; list_tasks shows both."
@@ -89,16 +118,55 @@ def _chosen_task(sessions: Sessions, given: Mapping[str, Any]) -> Task:
     return _minted(sessions, given["template"], given.get("arguments", {}), given)
 
 
+def _is_filler(value: Any) -> bool:
+    """Whether a value says nothing: a framework may have filled in all of a schema."""
+    return is_empty(value) or value is False or (isinstance(value, int | float) and value == 0)
+
+
+def _context(given: Mapping[str, Any], space: ContextSpace) -> dict[str, Any] | None:
+    """The features that are to change; none of them, `{}`, is the default of all.
+
+    What a framework filled in, and is no value of its feature, changes nothing.
+    """
+    context: Mapping[str, Any] | None = given.get("context")
+    if not context:
+        return None if context is None else {}
+    features = {feature.name: feature for feature in space.features}
+    return {
+        name: value
+        for name, value in context.items()
+        if not _is_filler(value) or (name in features and not features[name].problem(value))
+    } or None
+
+
 def _minted(
     sessions: Sessions, template: str, arguments: Mapping[str, Any], given: Mapping[str, Any]
 ) -> Task:
+    environment = given.get("environment")
+    found = sessions.resolve_template(template, environment)
     return sessions.mint(
         template,
-        arguments,
-        environment=given.get("environment"),
-        context=given.get("context"),
+        _taken(sessions, found.find_template(template), arguments),
+        environment=environment,
+        context=_context(given, found.context_space),
         seed=given.get("seed"),
     )
+
+
+def _taken(sessions: Sessions, template: Template, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments for one template, of those that the schema has for all of them.
+
+    What is another template's is left out where nothing is in it; else it is refused.
+    """
+    schema = template.arguments.schema
+    every = [t for e in sessions.environments.values() for t in e.templates.values()]
+    others = {
+        name
+        for each in every
+        for name in each.arguments.names
+        if name in given and name not in template.arguments.names and _is_filler(given[name])
+    }
+    return read_texts(drop_absent(given, schema, others=others), schema)
 
 
 def _need_template(sessions: Sessions, name: str) -> None:
@@ -109,29 +177,13 @@ def _need_template(sessions: Sessions, name: str) -> None:
         raise InvalidTask(f"There is no task {name!r}.{hint} list_tasks shows what there is.")
 
 
-START_TASK = CoreTool(
-    run=start_task,
-    title="Start a task",
-    description="Start a task and get its prompt and its session id, to pass to every other tool. "
-    "Give `task` (an id of list_tasks), or `template` with `arguments`. Then look with "
-    "step, act, and finish with response. Opening may take some seconds.",
-    arguments={
+def _arguments(view: View) -> Mapping[str, Argument]:
+    return {
         "task": Argument(string_schema("The id of a listed task.")),
         "template": Argument(string_schema("Or: the id of a template.")),
-        "arguments": Argument(
-            {
-                "type": "object",
-                "description": "The template's arguments; left out, they are its defaults.",
-            }
-        ),
+        "arguments": _object(arguments_schema(view)),
         "environment": Argument(string_schema("Needed only if several have such a template.")),
-        "context": Argument(
-            {
-                "type": "object",
-                "description": "Features of the environment to change, such as "
-                '{"viewport_width": 390}; list_tasks names none, its manifest does.',
-            }
-        ),
+        "context": _object(context_schema(view)),
         "seed": Argument({"type": "integer", "description": "For what is drawn at random."}),
         "session": Argument(
             string_schema(
@@ -139,6 +191,32 @@ START_TASK = CoreTool(
                 "again then returns the same session. Leave it out to be given one."
             )
         ),
-    },
+    }
+
+
+def _object(schema: Mapping[str, Any] | None) -> Argument:
+    """An object, whatever is shown of it; nothing is, where it has no fields."""
+    return Argument(schema, kind="object")
+
+
+START_TASK = CoreTool(
+    run=start_task,
+    title="Start a task",
+    description="Start a task and get its prompt and its session id, to pass to every other tool. "
+    "Give `task` (an id of list_tasks), or `template` with `arguments`. Then look with "
+    "step, act, and finish with response. Opening may take some seconds.",
+    arguments=_arguments,
+    returns=open_schema(
+        {
+            "session": string_schema("The id to pass to every other tool."),
+            "task": string_schema("The task's id."),
+            "environment": string_schema("Its environment."),
+            "prompt": string_schema("What is asked."),
+            "steps": {"type": "integer", "description": "How many steps there were."},
+            "next": string_schema("What to do next."),
+            "answer_schema": {"type": "object", "description": "What the answer must be."},
+        },
+        "session",
+    ),
     begins=True,
 )

@@ -45,6 +45,6 @@ STEP = CoreTool(
     description=_description,
     arguments=_arguments,
     is_step=True,
-    destructive=True,
-    open_world=True,
+    destructive=lambda view: view.destructive,
+    open_world=lambda view: view.open_world,
 )

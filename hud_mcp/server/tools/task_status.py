@@ -8,7 +8,9 @@ from hud_mcp.server.arguments import Argument
 from hud_mcp.server.call import Call
 from hud_mcp.server.core_tool import CoreTool
 from hud_mcp.server.results import receipt_text, receipt_view, structured_result
+from hud_mcp.server.schemas import list_schema, open_schema, string_schema
 from hud_mcp.server.texts import answer_schema, begun_text, live_address
+from hud_mcp.server.view import View
 from hud_mcp.session.receipts import ended_text, told_to
 from hud_mcp.session.session import Session
 
@@ -16,9 +18,37 @@ __all__ = ["TASK_STATUS"]
 
 
 async def task_status(call: Call) -> dict[str, Any]:
-    """Tell where a session stands."""
+    """Tell where a session stands, or which ones its caller has."""
+    if call.arguments.get("list"):
+        return await _own(call)
     found = await call.find()
     return _of_ended(call, found) if isinstance(found, Receipt) else _of_session(call, found)
+
+
+async def _own(call: Call) -> dict[str, Any]:
+    """The caller's own sessions, for one that has lost an id; the ids are secrets, and not told."""
+    rows: list[dict[str, Any]] = []
+    for own, here in await call.sessions.own.list(call.caller):
+        state = "ended" if own.has_ended else here.state if here is not None else "waiting"
+        row = {"session": own.trajectory_id, "task": own.task, "environment": own.environment}
+        rows.append({**row, "state": state, "started_at": f"{own.started_at:%Y-%m-%dT%H:%M:%SZ}"})
+    lines = [f"{r['session']}: {r['task']}, {r['state']}, since {r['started_at']}" for r in rows]
+    then = "Pass one of these as `session`: it opens that session for you alone."
+    text = "\n".join([*lines, then]) if lines else "You have no sessions."
+    return structured_result({"sessions": rows, "next": then if lines else ""}, text)
+
+
+def _arguments(view: View) -> dict[str, Argument]:
+    session = {"session": Argument(view.session)}
+    return session if view.one_session else {**session, "list": _LIST}
+
+
+_LIST = Argument(
+    {
+        "type": "boolean",
+        "description": "true: list your sessions instead, if you have lost an id.",
+    }
+)
 
 
 def _of_ended(call: Call, receipt: Receipt) -> dict[str, Any]:
@@ -76,7 +106,20 @@ TASK_STATUS = CoreTool(
     title="Where a task stands",
     description="Tell where a session stands: open, being graded, or how it ended, with its "
     "receipt. It repeats the prompt. Change nothing.",
-    arguments=lambda view: {"session": Argument(view.session)},
+    arguments=_arguments,
+    returns=open_schema(
+        {
+            "session": string_schema("The session."),
+            "state": string_schema("open, grading, ended, or on its way there."),
+            "task": string_schema("The task's id."),
+            "environment": string_schema("Its environment."),
+            "prompt": string_schema("What is asked."),
+            "steps": {"type": "integer", "description": "How many steps there were."},
+            "receipt": {"type": "object", "description": "How it ended, once it has."},
+            "next": string_schema("What to do next."),
+            "sessions": list_schema({"type": "object"}, "Your sessions, where `list` asks."),
+        },
+    ),
     read_only=True,
     idempotent=True,
 )

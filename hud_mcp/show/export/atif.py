@@ -8,6 +8,9 @@ record alone says so in its result's `extra`.
 What an agent must not see does not leave: the task's arguments, metadata, description and
 validation, logs, what a world adds as `info`, and a grade's sentence, `info` and error.
 Rewards are in the metrics: of a step in `metrics.extra`, of the whole in `final_metrics.extra`.
+
+Where the model's side is recorded, a turn's message, reasoning and metrics stand in the first step
+that it led to, and `extra.turn` has the rest of it; one that led to none is a step of its own.
 """
 
 from pathlib import Path
@@ -19,15 +22,18 @@ from hud_mcp import __version__
 from hud_mcp.core_tools import ACT, RESPONSE, SCREENSHOT, STEP
 from hud_mcp.grade import SubScore
 from hud_mcp.record.job import Job
+from hud_mcp.record.model_use import ModelUse
+from hud_mcp.record.recorded_turn import RecordedTurn
 from hud_mcp.record.trajectory import Trajectory, TrajectoryStep
 from hud_mcp.show.export.encoding import to_json
 from hud_mcp.show.export.files import MANIFEST, new_folder
 from hud_mcp.show.export.pictures import MIME_TYPES, PictureFolder, Pictures
 from hud_mcp.show.export.selection import read, select
 from hud_mcp.show.export.summary import ExportSummary, OnProgress, Tally
+from hud_mcp.show.turns import placed
 from hud_mcp.store import Store
 
-__all__ = ["VERSION", "atif_document", "export_atif"]
+__all__ = ["VERSION", "atif_document", "export_atif", "tool_call"]
 
 Json = dict[str, Any]
 
@@ -85,15 +91,19 @@ def atif_document(trajectory: Trajectory, job: Job | None, pictures: PictureFold
         job: The job that it belongs to, which says who the agent was.
         pictures: Copies the screenshots to where the document will lie.
     """
-    steps = [_first(trajectory)]
-    steps += [_step(step, i, pictures) for i, step in enumerate(trajectory.steps, 2)]
+    steps = [_first(trajectory), *_steps(trajectory, pictures)]
+    steps = [{"step_id": number, **step} for number, step in enumerate(steps, 1)]
     return {
         "schema_version": VERSION,
         "session_id": trajectory.id,
         "trajectory_id": trajectory.id,
         "agent": _agent(trajectory, job),
         "steps": steps,
-        "final_metrics": {"total_steps": len(steps), "extra": _result(trajectory)},
+        "final_metrics": {
+            "total_steps": len(steps),
+            **_totals(trajectory.use),
+            "extra": _result(trajectory),
+        },
         "extra": {
             "job": job.id if job else None,
             "environment": trajectory.environment,
@@ -115,23 +125,96 @@ def _agent(trajectory: Trajectory, job: Job | None) -> Json:
         receipt = trajectory.receipt
         version = receipt.package_version if receipt else __version__
     agent: Json = {"name": name, "version": str(version or "unknown")}
-    model = given.get("model")
+    said = next((turn.model for turn in trajectory.turns if turn.model), None)
+    model = given.get("model") or said
     return {**agent, "model_name": model} if isinstance(model, str) else agent
 
 
 def _first(trajectory: Trajectory) -> Json:
     """What began it: the prompt, or that there was none."""
-    step: Json = {"step_id": 1, "timestamp": trajectory.started_at.isoformat()}
+    step: Json = {"timestamp": trajectory.started_at.isoformat()}
     if trajectory.prompt is None:
         return {**step, "source": "system", "message": "The task had no prompt yet."}
     return {**step, "source": "user", "message": trajectory.prompt}
 
 
-def _step(step: TrajectoryStep, step_id: int, pictures: PictureFolder) -> Json:
+def _steps(trajectory: Trajectory, pictures: PictureFolder) -> list[Json]:
+    """The agent's steps, each turn of its model before or in the first step that it led to."""
+    turns, made = placed(trajectory), list[Json]()
+    for step in trajectory.steps:
+        own = turns.pop(step.index, [])
+        made += [_turn_alone(turn) for turn in own[:-1]]
+        row = _step(step, pictures)
+        if own:
+            row = _led_by(own[-1], row)
+        elif trajectory.turns:
+            row["llm_call_count"] = 0
+        made.append(row)
+    return made + [_turn_alone(turn) for rest in turns.values() for turn in rest]
+
+
+def _turn_alone(turn: RecordedTurn) -> Json:
+    """A turn that led to no step."""
+    alone: Json = {"timestamp": turn.started_at.isoformat(), "source": "agent", "message": ""}
+    return _led_by(turn, alone)
+
+
+def _led_by(turn: RecordedTurn, step: Json) -> Json:
+    """A step with the turn that led to it."""
+    usage = turn.usage
+    metrics: Json = {
+        "prompt_tokens": usage.input,
+        "completion_tokens": usage.output,
+        "cached_tokens": usage.cached,
+        "cost_usd": turn.cost_usd,
+    }
+    extra = {**step.get("metrics", {}).get("extra", {}), "latency_s": turn.latency_s}
+    extra |= {"cache_write_tokens": usage.cache_write, "reasoning_tokens": usage.reasoning}
+    led = {
+        **step,
+        "message": turn.text or "",
+        "llm_call_count": 1,
+        "metrics": {**_known(metrics), "extra": _known(extra)},
+        "extra": {"turn": _rest(turn)},
+    }
+    named = {"model_name": turn.model, "reasoning_content": turn.reasoning}
+    return {**led, **_known(named)}
+
+
+def _rest(turn: RecordedTurn) -> Json:
+    """What of a turn ATIF has no field for; its calls as the model made them."""
+    rest: Json = {
+        "number": turn.number,
+        "calls": [call.model_dump(mode="json") for call in turn.calls],
+        "settings": turn.settings or None,
+        "stop_reason": turn.stop_reason,
+        "error": turn.error,
+        "redactions": [each.model_dump(mode="json") for each in turn.redactions] or None,
+    }
+    return _known(rest)
+
+
+def _known(fields: Json) -> Json:
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _totals(use: ModelUse | None) -> Json:
+    """What its model used in all."""
+    if use is None:
+        return {}
+    totals: Json = {
+        "total_prompt_tokens": use.input,
+        "total_completion_tokens": use.output,
+        "total_cached_tokens": use.cached,
+        "total_cost_usd": use.cost_usd,
+    }
+    return _known(totals)
+
+
+def _step(step: TrajectoryStep, pictures: PictureFolder) -> Json:
     call_id = f"call-{step.index}"
-    name, arguments = _call(step)
+    name, arguments = tool_call(step)
     made: Json = {
-        "step_id": step_id,
         "timestamp": step.started_at.isoformat(),
         "source": "agent",
         "message": "",
@@ -157,7 +240,7 @@ def _step(step: TrajectoryStep, step_id: int, pictures: PictureFolder) -> Json:
     return made
 
 
-def _call(step: TrajectoryStep) -> tuple[str, Json]:
+def tool_call(step: TrajectoryStep) -> tuple[str, Json]:
     """The tool that was called, and its arguments, in the tools' own form."""
     actions = [{k: v for k, v in a.items() if k != "reasoning"} for a in step.actions]
     first = actions[0] if actions else {}

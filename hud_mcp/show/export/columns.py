@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 
 from hud_mcp.action import is_answer
 from hud_mcp.record.job import Job
+from hud_mcp.record.recorded_turn import RecordedTurn
 from hud_mcp.record.trajectory import Trajectory, TrajectoryStep
 from hud_mcp.show.export.encoding import clean_text, to_json
 
-__all__ = ["COLUMNS", "Column", "step_row", "trajectory_row"]
+__all__ = ["COLUMNS", "Column", "step_row", "trajectory_row", "turn_row"]
 
 
 class Column(NamedTuple):
@@ -51,6 +52,14 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         Column("subscores_json", "json", "The parts of the reward, as a tree."),
         Column("grade_content", "text", "The grader's sentence on the reward."),
         Column("error", "text", "Why there is no grade, or why it is 0 by the agent's doing."),
+        Column("model", "text", "The model that was reported first; null if none was."),
+        Column("turn_count", "int", "How many rows it has among the turns."),
+        Column("input_tokens", "long", "Tokens in, cached ones included; null if not told."),
+        Column("output_tokens", "long", "Tokens out, reasoning included; null if not told."),
+        Column("cached_tokens", "long", "Of those in, from a cache; null if not told."),
+        Column("cost_usd", "number", "Of the turns whose cost is known; null if of none."),
+        Column("model_s", "number", "Seconds that the model took; null without turns."),
+        Column("environment_s", "number", "Seconds that the steps took; null without turns."),
         Column("log", "text", "What was logged, a line each, with its time."),
         Column("task_json", "json", "The task's whole row; it may hold reference answers."),
         Column("receipt_json", "json", "The whole receipt; it may hold reference answers."),
@@ -85,13 +94,37 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         Column("started_at", "time", "When the call began."),
         Column("ended_at", "time", "When its observation was taken."),
     ),
+    "turns": (
+        Column("trajectory_id", "text", "The trajectory that it belongs to."),
+        Column("task_id", "text", "The task's id in its taskset."),
+        Column("turn", "int", "Its number, from 0: one reply of the model."),
+        Column("before_step", "int", "It led to the steps from this one …"),
+        Column("until_step", "int", "… up to but not including this one."),
+        Column("model", "text", "The model, with its provider."),
+        Column("settings_json", "json", "How it was asked."),
+        Column("text", "text", "What it said; keys in it are masked."),
+        Column("reasoning", "text", "What it thought, where that is told; keys are masked."),
+        Column("calls_json", "json", "Its tool calls as it made them; keys are masked."),
+        Column("input_tokens", "long", "Tokens in, cached ones included; null if not told."),
+        Column("output_tokens", "long", "Tokens out, reasoning included; null if not told."),
+        Column("cached_tokens", "long", "Of those in, read from a cache; null if not told."),
+        Column("cache_write_tokens", "long", "Of those in, written to one; null if not told."),
+        Column("reasoning_tokens", "long", "Of those out; null if not told."),
+        Column("cost_usd", "number", "Its cost in US dollars; null if not known."),
+        Column("stop_reason", "text", "Why it stopped, in the provider's word."),
+        Column("error", "text", "Why there was no reply; null where there was one."),
+        Column("redactions_json", "json", "What was removed of it since, and when."),
+        Column("started_at", "time", "When it was asked."),
+        Column("ended_at", "time", "When its reply was whole."),
+    ),
 }
 """By the table's name."""
 
 
 def trajectory_row(trajectory: Trajectory, job: Job | None) -> dict[str, Any]:
     """A row of `trajectories`."""
-    receipt, task = trajectory.receipt, trajectory.task
+    receipt, task, use = trajectory.receipt, trajectory.task, trajectory.use
+    models = (turn.model for turn in trajectory.turns if turn.model)
     subscores = [s.model_dump(mode="json") for s in receipt.subscores] if receipt else []
     return {
         "trajectory_id": trajectory.id,
@@ -114,6 +147,14 @@ def trajectory_row(trajectory: Trajectory, job: Job | None) -> dict[str, Any]:
         "subscores_json": to_json(subscores),
         "grade_content": clean_text(receipt.content) if receipt else None,
         "error": clean_text(trajectory.error),
+        "model": clean_text(next(models, None)),
+        "turn_count": len(trajectory.turns),
+        "input_tokens": use.input if use else None,
+        "output_tokens": use.output if use else None,
+        "cached_tokens": use.cached if use else None,
+        "cost_usd": use.cost_usd if use else None,
+        "model_s": use.model_s if use else None,
+        "environment_s": use.environment_s if use else None,
         "log": clean_text(trajectory.logs),
         "task_json": to_json(task.model_dump(mode="json")),
         "receipt_json": to_json(receipt.model_dump(mode="json")) if receipt else None,
@@ -164,6 +205,34 @@ def step_row(trajectory: Trajectory, step: TrajectoryStep, picture: bytes | None
         "info_json": to_json(step.info),
         "started_at": step.started_at,
         "ended_at": step.ended_at,
+    }
+
+
+def turn_row(trajectory: Trajectory, turn: RecordedTurn) -> dict[str, Any]:
+    """A row of `turns`."""
+    usage = turn.usage
+    return {
+        "trajectory_id": trajectory.id,
+        "task_id": clean_text(trajectory.task.id),
+        "turn": turn.number,
+        "before_step": turn.before_step,
+        "until_step": turn.until_step,
+        "model": clean_text(turn.model),
+        "settings_json": to_json(turn.settings),
+        "text": clean_text(turn.text),
+        "reasoning": clean_text(turn.reasoning),
+        "calls_json": to_json([call.model_dump(mode="json") for call in turn.calls]),
+        "input_tokens": usage.input,
+        "output_tokens": usage.output,
+        "cached_tokens": usage.cached,
+        "cache_write_tokens": usage.cache_write,
+        "reasoning_tokens": usage.reasoning,
+        "cost_usd": turn.cost_usd,
+        "stop_reason": clean_text(turn.stop_reason),
+        "error": clean_text(turn.error),
+        "redactions_json": to_json([each.model_dump(mode="json") for each in turn.redactions]),
+        "started_at": turn.started_at,
+        "ended_at": turn.ended_at,
     }
 
 

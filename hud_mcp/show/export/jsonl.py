@@ -1,9 +1,11 @@
 """JSON Lines: everything that is recorded of each trajectory, one a line.
 
 A line holds the fields of `Trajectory` and of its `TrajectoryStep`s as they are, and also
-`outcome`, `reward`, `error` and `job`. A step's `screenshot` also has its `mime_type` and
-either its `path`, relative to the file (null where the picture is missing), or, inline, its
-`data` in base64. The task is there whole, metadata included: not for an agent's eyes.
+`outcome`, `reward`, `error`, `use` and `job`. `turns` is the model's side, where it was reported:
+each turn says by `before_step` and `until_step` which steps it led to. A step's `screenshot` also
+has its `mime_type` and either its `path`, relative to the file (null where the picture is
+missing), or, inline, its `data` in base64. The task is there whole, metadata included: not for an
+agent's eyes.
 """
 
 import base64
@@ -92,7 +94,8 @@ def _write(
     row: dict[str, Any] = trajectory.model_dump(mode="json", exclude={"steps"})
     job = selection.job.model_dump(mode="json") if selection.job else None
     row |= {"outcome": trajectory.outcome, "reward": trajectory.reward, "error": trajectory.error}
-    row |= {"cause": trajectory.cause}
+    use = trajectory.use.model_dump(mode="json") if trajectory.use else None
+    row |= {"cause": trajectory.cause, "use": use}
     row |= {"job": job, "steps": []}
     for step in trajectory.steps:
         made = step.model_dump(mode="json", exclude={"observation_url"})

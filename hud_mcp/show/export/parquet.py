@@ -1,8 +1,8 @@
-"""Parquet for training: a table with a row for each trajectory, and one with a row for each step.
+"""Parquet for training: tables with a row for each trajectory, each step, each turn of a model.
 
-`trajectories.parquet` and `steps.parquet` are joined by `trajectory_id`. A step's screenshot
-is a struct of `bytes` and `path`, which Hugging Face `datasets` decodes as an image; what
-differs in shape from row to row (arguments, actions, info) is JSON text. `README.md` beside
+`trajectories.parquet`, `steps.parquet` and `turns.parquet` are joined by `trajectory_id`. A step's
+screenshot is a struct of `bytes` and `path`, which Hugging Face `datasets` decodes as an image;
+what differs in shape from row to row (arguments, actions, info) is JSON text. `README.md` beside
 them says what each column holds, in the form of a dataset card.
 """
 
@@ -15,7 +15,7 @@ from hud_mcp import __version__
 from hud_mcp.errors import NotInstalled
 from hud_mcp.record.trajectory import Trajectory
 from hud_mcp.show.export import libraries
-from hud_mcp.show.export.columns import COLUMNS, Column, step_row, trajectory_row
+from hud_mcp.show.export.columns import COLUMNS, Column, step_row, trajectory_row, turn_row
 from hud_mcp.show.export.files import MANIFEST, new_folder
 from hud_mcp.show.export.pictures import Pictures
 from hud_mcp.show.export.selection import Selection, read, select
@@ -41,12 +41,13 @@ async def export_parquet(
     force: bool = False,
     on_progress: OnProgress | None = None,
 ) -> ExportSummary:
-    """Write a job, or one trajectory, as two Parquet tables.
+    """Write a job, or one trajectory, as three Parquet tables.
 
     Args:
         store: Where it is recorded.
         source_id: The job's id, or the trajectory's.
-        path: The folder for `trajectories.parquet`, `steps.parquet` and `README.md`.
+        path: The folder for `trajectories.parquet`, `steps.parquet`, `turns.parquet` and
+            `README.md`.
         force: Replace a former export that is there.
         on_progress: Called after each trajectory.
 
@@ -68,6 +69,7 @@ async def export_parquet(
         with (
             _Table(folder / "trajectories.parquet", "trajectories", arrow) as trajectories,
             _Table(folder / "steps.parquet", "steps", arrow) as steps,
+            _Table(folder / "turns.parquet", "turns", arrow) as turns,
         ):
 
             def write(trajectory: Trajectory) -> None:
@@ -75,6 +77,8 @@ async def export_parquet(
                 for step in trajectory.steps:
                     data = pictures.read(step.screenshot) if step.screenshot else None
                     steps.add(step_row(trajectory, step, data))
+                for turn in trajectory.turns:
+                    turns.add(turn_row(trajectory, turn))
 
             async for trajectory in read(store, selection, tally, on_progress):
                 await anyio.to_thread.run_sync(write, trajectory)
@@ -170,7 +174,8 @@ def _size(row: dict[str, Any]) -> int:
 def _card(selection: Selection) -> str:
     """What is in the folder, in the form of a Hugging Face dataset card."""
     configs = "\n".join(
-        f"- config_name: {name}\n  data_files: {name}.parquet" for name in ("steps", "trajectories")
+        f"- config_name: {name}\n  data_files: {name}.parquet"
+        for name in ("steps", "trajectories", "turns")
     )
     tables = "\n\n".join(
         f"## {name}.parquet\n\n| column | type | what it holds |\n|---|---|---|\n"
@@ -179,7 +184,7 @@ def _card(selection: Selection) -> str:
     )
     return (
         f"---\nconfigs:\n{configs}\n---\n\n# {selection.id}\n\n"
-        f"Written by hud-mcp {__version__}. Both tables are joined by `trajectory_id`. The columns "
+        f"Written by hud-mcp {__version__}. The tables are joined by `trajectory_id`. The columns "
         "`task_json`, `receipt_json`, `error` and `log` may hold reference answers: they are not "
         "for an agent's eyes.\n\n"
         f"{tables}\n"

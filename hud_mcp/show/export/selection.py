@@ -9,7 +9,7 @@ from hud_mcp.record.trajectory import Trajectory
 from hud_mcp.show.export.summary import OnProgress, Tally
 from hud_mcp.store import Store
 
-__all__ = ["Selection", "read", "select"]
+__all__ = ["Selection", "find_trajectories", "read", "select"]
 
 
 @dataclass(frozen=True)
@@ -49,6 +49,21 @@ async def select(store: Store, source_id: str) -> Selection:
     return Selection(job_id, job, tuple(ids), whole_job=True, foreign=len(foreign))
 
 
+async def find_trajectories(store: Store, source_id: str) -> list[str]:
+    """The ids of a job's trajectories, foreign ones too, or of the one that is named.
+
+    Raises:
+        SourceNotFound: There is neither.
+        StoreFailed: The store cannot be read.
+    """
+    try:
+        job_id = await store.find_job_id(source_id)
+    except SourceNotFound as no_job:
+        return list((await _select_one(store, source_id, no_job)).trajectory_ids)
+    _, ids = await store.load_job_ids(job_id)
+    return ids + (await store.load_job_ids(job_id, foreign=True))[1]
+
+
 async def _select_one(store: Store, text: str, no_job: SourceNotFound) -> Selection:
     try:
         trajectory_id = await store.find_trajectory_id(text)
@@ -74,7 +89,7 @@ async def read(
     total = len(selection.trajectory_ids)
     for number, trajectory_id in enumerate(selection.trajectory_ids, 1):
         try:
-            trajectory = await store.load_trajectory(trajectory_id)
+            trajectory = await store.load_trajectory(trajectory_id, turns=True)
         except DamagedRecord as exc:
             if not selection.whole_job:
                 raise

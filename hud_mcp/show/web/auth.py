@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from hud_mcp.serving.listening import is_loopback
 from hud_mcp.show.web.pages import POLICY
 
-__all__ = ["Auth", "Hosts", "PlainHosts"]
+__all__ = ["Auth", "Hosts", "PlainHosts", "Reader"]
 
 _HEADERS = {
     "content-security-policy": POLICY,
@@ -63,23 +63,53 @@ class Hosts:
                    for other in self.more)  # fmt: skip
 
 
+class Reader:
+    """Whoever may read the whole record.
+
+    Args:
+        token: What shows it: as `?token=` of the first page, which leaves a cookie, or as a
+            bearer token. None opens the record to everybody who reaches it.
+    """
+
+    def __init__(self, token: str | None = None) -> None:
+        self.token = token
+        digest = hashlib.sha256(b"view " + (token or "").encode()).hexdigest()
+        self.cookie = f"hud_mcp_{digest[:8]}"  # ports share cookies; tokens do not
+        self.cookie_value = digest
+
+    def is_known(self, request: Request) -> bool:
+        """Whether a request is a reader's."""
+        if self.token is None or _same(request.cookies.get(self.cookie), self.cookie_value):
+            return True
+        scheme, _, bearer = request.headers.get("authorization", "").partition(" ")
+        return scheme.lower() == "bearer" and _same(bearer, self.token)
+
+
 class Auth:
     """An ASGI app that refuses what does not belong here, and passes on the rest.
 
     Args:
-        app: What answers the rest. It only reads, so nothing but GET and HEAD passes.
+        app: What answers the rest.
         hosts: The names by which it may be addressed.
-        token: What opens it: as `?token=` of the first page, which leaves a cookie, or as a
-            bearer token. None opens it to everybody who reaches it.
+        reader: Who is answered; everybody who reaches it by default.
+        writes: Whether its own pages may POST; else nothing but GET and HEAD passes.
+        opened_by: The command that prints its address.
     """
 
-    def __init__(self, app: ASGIApp, *, hosts: Hosts, token: str | None = None) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        hosts: Hosts,
+        reader: Reader | None = None,
+        writes: bool = False,
+        opened_by: str = "hud-mcp view",
+    ) -> None:
         self._app = app
+        self._writes = writes
+        self._opened_by = opened_by
         self._hosts = hosts
-        self._token = token
-        digest = hashlib.sha256(b"view " + (token or "").encode()).hexdigest()
-        self._cookie = f"hud_mcp_{digest[:8]}"  # ports share cookies; tokens do not
-        self._cookie_value = digest
+        self._reader = reader or Reader()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
@@ -111,24 +141,21 @@ class Auth:
         elsewhere = headers.get("sec-fetch-site") in ("cross-site", "same-site")
         if elsewhere and headers.get("sec-fetch-mode") != "navigate":
             return PlainTextResponse("Only this server's own pages may ask.", 403)
+        if request.method == "POST" and self._writes and origin is not None:
+            return self._ask_for_token(request)
         if request.method not in ("GET", "HEAD"):
             return PlainTextResponse("Here one can only read.", 405, {"allow": "GET, HEAD"})
         return self._ask_for_token(request)
 
     def _ask_for_token(self, request: Request) -> Response | None:
-        path = request.scope["path"]
-        if self._token is None or path.startswith(_OPEN):
+        path, reader = request.scope["path"], self._reader
+        if path.startswith(_OPEN) or reader.token is None or reader.is_known(request):
             return None
-        if _same(request.cookies.get(self._cookie), self._cookie_value):
-            return None
-        scheme, _, bearer = request.headers.get("authorization", "").partition(" ")
-        if scheme.lower() == "bearer" and _same(bearer, self._token):
-            return None
-        if path == "/" and _same(request.query_params.get("token"), self._token):
+        if path == "/" and _same(request.query_params.get("token"), reader.token):
             answer = RedirectResponse("/", 303)
-            answer.set_cookie(self._cookie, self._cookie_value, httponly=True, samesite="strict")
+            answer.set_cookie(reader.cookie, reader.cookie_value, httponly=True, samesite="strict")
             return answer
-        text = "Open the address that hud-mcp view has printed; it ends in ?token=…"
+        text = f"Open the address that {self._opened_by} has printed; it ends in ?token=…"
         return PlainTextResponse(text, 401, {"www-authenticate": "Bearer"})
 
 

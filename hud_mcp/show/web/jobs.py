@@ -84,7 +84,7 @@ def job_data(
         "rewarded": mean.runs if mean else 0,
         "wanted": figures.wanted,
         "outcomes": _shown_outcomes(figures.outcomes),
-        "statistics": [] if job.is_proof else [*_figures(figures), *_left_out(job)],
+        "statistics": [] if job.is_proof else [*_figures(figures), *_left_out(job), *_trust(job)],
         "contexts": by_context.model_dump(mode="json") if by_context else None,
     }
 
@@ -103,6 +103,7 @@ class _Figured:
         self.task = found.task
         self.context = found.context
         self.foreign = found.foreign
+        self.use = found.use
 
 
 def _figures(figures: JobStatistics) -> list[Json]:
@@ -115,6 +116,7 @@ def _figures(figures: JobStatistics) -> list[Json]:
             told.append(_figure(f"pass@{rate.k}", rate.pass_at_k))
         if rate.pass_hat_k is not None and rate.k > 1:
             told.append(_figure(f"pass^{rate.k}", rate.pass_hat_k))
+    told += _used(figures)
     if figures.earlier_tries:
         told.append({"name": "earlier tries, not counted", "value": figures.earlier_tries})
     if figures.overloaded:
@@ -126,12 +128,28 @@ def _figures(figures: JobStatistics) -> list[Json]:
     return told
 
 
+def _used(figures: JobStatistics) -> list[Json]:
+    """What the model used, in all and a task."""
+    use, tasks = figures.use, len(figures.tasks)
+    if use is None:
+        return []
+    told = [{"name": "model, in all", "value": str(use)}]
+    return told + ([{"name": "model, a task", "value": use.per(tasks)}] if tasks > 1 else [])
+
+
 def _left_out(job: Job) -> list[Json]:
     """How many tasks of the set are not in the plan, by why."""
     return [
         {"name": f"left out, not counted: {each.reason}", "value": each.count}
         for each in recorded_left_out(job.metadata)
     ]
+
+
+def _trust(job: Job) -> list[Json]:
+    """That nothing kept its agent from what the evaluation knew, where that is so."""
+    if not job.trusts_agent:
+        return []
+    return [{"name": "agent in the evaluation's own process", "value": "trusted"}]
 
 
 def _figure(name: str, estimate: Estimate) -> Json:

@@ -83,6 +83,10 @@ class WebServer(uvicorn.Server):
         self.stopping.set()
         await super().shutdown(sockets)
 
+    def end(self) -> None:
+        """Take no more requests, and end."""
+        self.should_exit = True
+
     def _stop(self, number: signal.Signals) -> None:
         self.signal = number
         if self._has_begun:

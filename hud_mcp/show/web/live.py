@@ -20,8 +20,9 @@ from starlette.types import Receive, Scope, Send
 from hud_mcp.analysis.tries import outcome_class
 from hud_mcp.clipping import clip_and_count
 from hud_mcp.errors import StoreFailed
+from hud_mcp.record.recorded_turn import RecordedTurn
 from hud_mcp.record.trajectory import ScreenshotRecord, TrajectoryStep, TrajectorySummary, live_url
-from hud_mcp.show.web.auth import Auth, Hosts
+from hud_mcp.show.web.auth import Auth, Hosts, Reader
 from hud_mcp.show.web.pages import live_page
 from hud_mcp.show.web.responses import asset_route, html_answer, not_found, picture_answer
 from hud_mcp.show.web.steps import StepRows
@@ -58,7 +59,9 @@ _ID_DIGITS = 10
 _TEXT_CHARS = 20_000
 
 
-def live_routes(store: Store, *, hosts: Hosts, log: bool = False) -> list[BaseRoute]:
+def live_routes(
+    store: Store, *, hosts: Hosts, log: bool = False, reader: Reader | None = None
+) -> list[BaseRoute]:
     """The routes of live pages, `/live/TOKEN`, and of the files that they need, `/assets/`.
 
     Args:
@@ -66,8 +69,10 @@ def live_routes(store: Store, *, hosts: Hosts, log: bool = False) -> list[BaseRo
         hosts: The names by which the server may be addressed.
         log: Whether to show sessions' logs. What a template prints may give answers away,
             and agents know their addresses.
+        reader: Who is also shown what the model said and used; nobody by default, as agents
+            know the addresses.
     """
-    feeds = _Feeds(store, log=log)
+    feeds = _Feeds(store, log=log, reader=reader)
     pages = Router(
         [
             Route("/{token}", feeds.page),
@@ -92,14 +97,16 @@ class _Feed:
         mark: Grows with each change.
         head: What the page says above the picture; empty until the record was read.
         steps: Encoded, in order.
+        turns_left: Turns of its model that have led to no step yet, for operators alone.
         lines: Of the log.
         end: How it ended, or None while it goes on.
         watchers: How many there are.
     """
 
-    def __init__(self, store: Store, summary: TrajectorySummary, *, log: bool) -> None:
+    def __init__(self, store: Store, summary: TrajectorySummary, *, log: bool, model: bool) -> None:
         self._store = store
         self._log = log
+        self._model = model
         self._rows = StepRows(summary.started_at)
         self._last_line = 0
         self._prompt: str | None = None
@@ -109,6 +116,7 @@ class _Feed:
         self.mark = 0
         self.head: Json = {}
         self.steps: list[bytes] = []
+        self.turns_left: list[Json] = []
         self.lines: list[str] = []
         self.end: Json | None = None
         self.watchers = 0
@@ -153,17 +161,22 @@ class _Feed:
             prompt = (await self._store.load_trajectory(summary.id)).prompt
         if summary.step_count > known:
             steps = await self._store.load_steps(summary.id, known, summary.step_count)
+        turns: list[RecordedTurn] = []
+        if self._model:  # after the steps: a turn is recorded before those that it led to
+            turns = await self._store.load_turns(summary.id, self._rows.turn_count - 1)
         if self._log:
             lines = await self._store.load_lines(summary.id, self._last_line)
         # From here on nothing waits: a watcher that is cut off leaves the feed whole.
         self.summary, self._prompt = summary, prompt
         per_step = summary.reward_policy == "per_step"
+        self._rows.take_turns(turns)
         self.steps += [_step_data(row, per_step=per_step) for row in self._rows.extend(steps)]
         self.lines += [text for _, text in lines]
         self._last_line = lines[-1][0] if lines else self._last_line
+        self.turns_left = self._rows.turns_left
         head = _head(summary, prompt, len(self.steps))
         ended = summary.ended_at is not None and self.end is None
-        self.mark += head != self.head or bool(steps or lines) or ended
+        self.mark += head != self.head or bool(steps or turns or lines) or ended
         self.head = head
         self.end = _end(summary) if ended else self.end
 
@@ -171,10 +184,11 @@ class _Feed:
 class _Feeds:
     """The sessions that are watched now."""
 
-    def __init__(self, store: Store, *, log: bool) -> None:
+    def __init__(self, store: Store, *, log: bool, reader: Reader | None) -> None:
         self._store = store
         self._log = log
-        self._feeds: dict[str, _Feed] = {}
+        self._reader = reader
+        self._feeds: dict[tuple[str, bool], _Feed] = {}
 
     async def page(self, request: Request) -> Response:
         """The page itself, which is the same for every session."""
@@ -186,21 +200,22 @@ class _Feeds:
         summary = await self._find(request)
         if summary is None:
             return not_found()
-        feed = self._feeds.get(summary.id)
+        model = self._reader is not None and self._reader.is_known(request)
+        feed = self._feeds.get((summary.id, model))
         if feed is not None and feed.watchers >= WATCHERS:
             return PlainTextResponse("Too many watch this session; try again later.", 503)
         if request.method == "HEAD":
             return Response(media_type=_Events.media_type)
         last = request.headers.get("last-event-id", "")
         after = int(last) if last.isascii() and last.isdigit() and len(last) < _ID_DIGITS else None
-        return _Events(self._watch(summary, after))
+        return _Events(self._watch(summary, after, model=model))
 
     async def picture(self, request: Request) -> Response:
         """A picture that this session's steps have."""
         summary = await self._find(request)
         if summary is None:
             return not_found()
-        async with self._feed_of(summary) as feed:
+        async with self._feed_of(summary, model=False) as feed:
             await feed.begin()
             return await picture_answer(self._store, feed.pictures, request.path_params["sha256"])
 
@@ -215,27 +230,32 @@ class _Feeds:
             return None
 
     @asynccontextmanager
-    async def _feed_of(self, summary: TrajectorySummary) -> AsyncGenerator[_Feed]:
+    async def _feed_of(self, summary: TrajectorySummary, *, model: bool) -> AsyncGenerator[_Feed]:
         """What is known of a session; it is forgotten with its last watcher."""
-        feed = self._feeds.get(summary.id)
+        key = (summary.id, model)
+        feed = self._feeds.get(key)
         if feed is None:
-            feed = self._feeds[summary.id] = _Feed(self._store, summary, log=self._log)
+            feed = _Feed(self._store, summary, log=self._log, model=model)
+            self._feeds[key] = feed
         feed.watchers += 1
         try:
             yield feed
         finally:
             feed.watchers -= 1
             if not feed.watchers:
-                self._feeds.pop(summary.id, None)
+                self._feeds.pop(key, None)
 
-    async def _watch(self, summary: TrajectorySummary, after: int | None) -> AsyncGenerator[bytes]:
+    async def _watch(
+        self, summary: TrajectorySummary, after: int | None, *, model: bool
+    ) -> AsyncGenerator[bytes]:
         """What one watcher is sent, who may have seen the steps up to a number already."""
-        async with self._feed_of(summary) as feed:
+        async with self._feed_of(summary, model=model) as feed:
             await feed.begin()
             known = len(feed.steps)
             at = max(0, known - FIRST_STEPS) if after is None else min(after + 1, known)
             line = max(0, len(feed.lines) - FIRST_LINES)
             head: Json = {}
+            left: list[Json] = []
             yield b"retry: 2000\n\n"
             while True:
                 mark = feed.mark
@@ -245,6 +265,9 @@ class _Feeds:
                 while at < len(feed.steps):
                     yield _event("step", feed.steps[at], number=at)
                     at += 1
+                if feed.turns_left != left:
+                    left = feed.turns_left
+                    yield _event("turns", encode({"turns": left}))
                 if line < len(feed.lines):
                     lines, first, line = feed.lines[line:], line, len(feed.lines)
                     yield _event("log", encode({"first": first, "lines": lines}))

@@ -20,6 +20,7 @@ from hud_mcp.outcome import outcome_classes
 __all__ = [
     "ASSETS",
     "POLICY",
+    "desk_page",
     "live_page",
     "modules_of",
     "read_asset",
@@ -34,9 +35,10 @@ ASSETS = {
         (
             f"{name}.js"
             for name in (
-                "app", "compare", "contexts", "dom", "fetched", "grade", "inline", "jobs", "live",
+                "app", "compare", "contexts", "desk", "dom", "fetched", "grade", "inline", "jobs",
+                "live",
                 "marks", "overview", "panel", "player", "plot", "stage", "table", "trajectory",
-                "words",
+                "turns", "words",
             )
         ),
         "text/javascript; charset=utf-8",
@@ -73,6 +75,11 @@ def live_page() -> str:
     return Template(read_asset("live.html")).substitute(
         player=read_asset("player.html"), outcomes=_outcomes()
     )
+
+
+def desk_page() -> str:
+    """The page on which a person works on a task."""
+    return read_asset("desk.html")
 
 
 def report_page(data: Mapping[str, Any], pictures: Iterable[str]) -> str:

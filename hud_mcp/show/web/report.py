@@ -58,7 +58,9 @@ async def write_report(
     """
     job, tasks, runs = await store.load_job_summary(job_id)
     try:
-        trajectories: Sequence[Trajectory | TrajectorySummary] = (await store.load_job(job_id))[1]
+        trajectories: Sequence[Trajectory | TrajectorySummary] = (
+            await store.load_job(job_id, turns=True)
+        )[1]
     except DamagedRecord:
         trajectories = [await _load(store, run) for run in runs]  # one that is damaged is named
     picture = partial(_read_picture, store)
@@ -129,7 +131,7 @@ def report_data(
 async def _load(store: Store, run: TrajectorySummary) -> Trajectory | TrajectorySummary:
     """A record; in short where it is damaged, with what is wrong."""
     try:
-        return await store.load_trajectory(run.id)
+        return await store.load_trajectory(run.id, turns=True)
     except DamagedRecord as exc:
         return run.model_copy(update={"damage": run.damage or str(exc)})
 
@@ -138,9 +140,11 @@ def _whole(
     trajectory: Trajectory | TrajectorySummary, expected: Mapping[str, float | None] | None
 ) -> Json:
     if isinstance(trajectory, TrajectorySummary):
-        return {**damaged_detail(trajectory, expected), "steps": []}
-    steps = StepRows(trajectory.started_at).extend(trajectory.steps)
-    return {**detail(trajectory, expected), "steps": steps}
+        return {**damaged_detail(trajectory, expected), "steps": [], "turns": []}
+    rows = StepRows(trajectory.started_at)
+    rows.take_turns(trajectory.turns)
+    steps = rows.extend(trajectory.steps)
+    return {**detail(trajectory, expected), "steps": steps, "turns": rows.turns_left}
 
 
 def _read_picture(store: Store, record: ScreenshotRecord) -> bytes | None:

@@ -6,11 +6,13 @@ from typing import Any
 
 from hud_mcp.action import Point, Targeted
 from hud_mcp.clipping import clip_json
+from hud_mcp.record.recorded_turn import RecordedTurn
 from hud_mcp.record.trajectory import (
     ScreenshotRecord,
     TrajectoryStep,
 )
 from hud_mcp.show.phrases import RefNames, describe_action, describe_step, read_action
+from hud_mcp.show.web.turns import turn_row
 from hud_mcp.show.web.values import Json, finite, is_hash, seconds
 
 __all__ = ["StepRows"]
@@ -28,17 +30,32 @@ class StepRows:
     Attributes:
         rows: What the pages show of each.
         pictures: The pictures that its steps have, by hash.
+        turn_count: How many turns of its model were taken.
     """
 
     def __init__(self, started_at: datetime) -> None:
         self.rows: list[Json] = []
+        self.turn_count = 0
         self.pictures: dict[str, ScreenshotRecord] = {}
         self._started_at = started_at
         self._names = RefNames()
+        self._turns: dict[int, list[Json]] = {}
         self._before: Json | None = None
         # CSS pixels per pixel of the picture that the agent's places are on, where a step
         # does not say it. A picture that was only taken for the record may be of another size.
         self._scale: float | None = None
+
+    @property
+    def turns_left(self) -> list[Json]:
+        """The turns of its model, as far as they have led to no step yet."""
+        return [row for rows in self._turns.values() for row in rows]
+
+    def take_turns(self, turns: Sequence[RecordedTurn]) -> None:
+        """Add turns of its model, before the steps that they led to; for operators alone."""
+        for turn in turns:
+            row = turn_row(turn, self._started_at)
+            self._turns.setdefault(turn.before_step, []).append(row)
+            self.turn_count = turn.number + 1
 
     def extend(self, steps: Sequence[TrajectoryStep]) -> list[Json]:
         """Add the steps that follow; return their rows."""
@@ -57,6 +74,7 @@ class StepRows:
         scale = step.scale if known else self._scale or 1.0
         row = {**_step(step, self._names, scale, self._started_at)}
         row |= {"before": self._before, "after": after}
+        row["turns"] = self._turns.pop(step.index, [])
         self._before = after or self._before
         if shot is not None and step.kind in ("step", "screenshot"):
             self._scale = shot.scale

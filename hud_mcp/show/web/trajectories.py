@@ -69,6 +69,7 @@ def detail(trajectory: Trajectory, expected: Mapping[str, float | None] | None =
         "context": clip_json(trajectory.context),
         "prompt": trajectory.prompt,
         "logs": trajectory.logs,
+        "use": None if trajectory.use is None else str(trajectory.use),
         "receipt": _receipt(receipt) if receipt else None,
     }
 
@@ -86,6 +87,7 @@ def damaged_detail(
         "context": clip_json(found.context),
         "prompt": None,
         "logs": found.damage,
+        "use": None,
         "receipt": None,
     }
 

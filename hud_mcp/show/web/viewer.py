@@ -18,7 +18,7 @@ from hud_mcp.clipping import clip_and_count
 from hud_mcp.errors import SourceNotFound, StoreFailed
 from hud_mcp.record.job import Job
 from hud_mcp.record.trajectory import Trajectory, TrajectorySummary
-from hud_mcp.show.web.auth import Auth, Hosts
+from hud_mcp.show.web.auth import Auth, Hosts, Reader
 from hud_mcp.show.web.jobs import expected_rewards, job_data
 from hud_mcp.show.web.live import live_routes
 from hud_mcp.show.web.pages import viewer_page
@@ -67,8 +67,9 @@ def viewer_app(
         live_log: Whether live pages show the log.
     """
     hosts = Hosts(host, tuple(allowed_hosts))
-    live = live_routes(store, hosts=hosts, log=live_log)
-    return Auth(Router([*_Viewer(store).routes(), *live]), hosts=hosts, token=token)
+    reader = Reader(token)
+    live = live_routes(store, hosts=hosts, log=live_log, reader=reader)
+    return Auth(Router([*_Viewer(store).routes(), *live]), hosts=hosts, reader=reader)
 
 
 @dataclass(frozen=True)
@@ -136,7 +137,8 @@ class _Viewer:
         return json_answer({"trajectories": page.rows[start : start + PAGE_ROWS]})
 
     async def _trajectory(self, request: Request) -> Response:
-        trajectory = await self._store.load_trajectory(request.query_params.get("id", ""))
+        wanted = request.query_params.get("id", "")
+        trajectory = await self._store.load_trajectory(wanted, turns=True)
         rows, data = await anyio.to_thread.run_sync(_detail, trajectory)
         _keep(self._steps, trajectory.id, rows)
         return Response(data, media_type="application/json")
@@ -163,11 +165,13 @@ class _Viewer:
         rows = self._steps.get(trajectory_id)
         stop = _number(request, "stop") or 0
         if rows is None:
-            trajectory = await self._store.load_trajectory(trajectory_id)
+            trajectory = await self._store.load_trajectory(trajectory_id, turns=True)
             rows, _ = await anyio.to_thread.run_sync(_detail, trajectory)
         elif stop > len(rows.rows):
             known = len(rows.rows)
             more = await self._store.load_steps(trajectory_id, known)
+            turns = await self._store.load_turns(trajectory_id, rows.turn_count - 1)
+            rows.take_turns([turn for turn in turns if turn.number >= rows.turn_count])
             rows.extend(more[len(rows.rows) - known :])  # another request may have been faster
         _keep(self._steps, trajectory_id, rows)
         return rows
@@ -248,8 +252,10 @@ def _row(summary: TrajectorySummary, expected: dict[str, float | None] | None) -
 def _detail(trajectory: Trajectory) -> tuple[StepRows, bytes]:
     """A trajectory's page: everything but its steps, and each of those in a line."""
     rows = StepRows(trajectory.started_at)
+    rows.take_turns(trajectory.turns)
     rows.extend(trajectory.steps)
     data = detail(trajectory)
+    data["turns"] = rows.turns_left
     logs = data["logs"]
     if logs is not None:
         data["logs"] = clip_and_count(logs, _LOG_CHARS, before="\n")

@@ -3,8 +3,8 @@
 Functions take an open connection, on the thread of whoever reads or writes. `schema.py` declares
 the tables and `columns.py` their types, `engine.py` opens and migrates a database. `statements.py`
 gives the driver what every call writes; the other statements are in `writing.py`, `sessions.py`,
-`servers.py`, `jobs.py`, `plans.py` and `reading.py`. `damage.py` names the rows that cannot be
-read. Each module loads when it is first used.
+`servers.py`, `jobs.py`, `plans.py`, `turns.py` and `reading.py`. `damage.py` names the rows that
+cannot be read. Each module loads when it is first used.
 """
 
 from typing import TYPE_CHECKING
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         servers,
         sessions,
         statements,
+        turns,
         writing,
     )
 else:
@@ -34,6 +35,7 @@ else:
         "hud_mcp.store.sql.servers",
         "hud_mcp.store.sql.sessions",
         "hud_mcp.store.sql.statements",
+        "hud_mcp.store.sql.turns",
         "hud_mcp.store.sql.writing",
         "sqlalchemy.exc:IntegrityError",
         "sqlalchemy.exc:SQLAlchemyError",
@@ -49,5 +51,6 @@ __all__ = [
     "servers",
     "sessions",
     "statements",
+    "turns",
     "writing",
 ]

@@ -14,17 +14,29 @@ from sqlalchemy.exc import ArgumentError, NoSuchModuleError, OperationalError, S
 
 from hud_mcp.errors import StoreFailed
 from hud_mcp.lazy import libraries
+from hud_mcp.record.place import kind_problem
 from hud_mcp.store.json_text import to_json
 from hud_mcp.store.permissions import is_open_to_others, make_private_file, make_private_folder
 from hud_mcp.store.sql import schema
 from hud_mcp.store.sql.schema import VERSION
 
-__all__ = ["check_file", "concerns_all", "open_engine", "passes", "remedy", "why"]
+__all__ = [
+    "check_file",
+    "concerns_all",
+    "open_engine",
+    "passes",
+    "remedy",
+    "set_waiting",
+    "why",
+]
 
 logger = logging.getLogger(__name__)
 
 _BUSY_S = 15
 """How long a commit waits for another process's lock on a SQLite file."""
+
+_CHECKPOINT_PAGES = 1000
+"""After so many pages in SQLite's WAL, a commit that may wait empties it; its own default."""
 
 _CONNECT_S = 10
 """How long a database is waited for that does not answer."""
@@ -63,18 +75,23 @@ def open_engine(url: str, path: Path | None) -> Engine:
             **options,
         )
     except (ArgumentError, NoSuchModuleError, ImportError) as exc:
-        raise StoreFailed(
-            f"The store cannot be opened: {why(exc)}. Give a file's path, or a URL such as "
-            "postgresql+psycopg://user@host/database (install hud-mcp[postgresql])."
-        ) from exc
+        missing = " (install hud-mcp[postgresql])" if isinstance(exc, ImportError) else ""
+        problem = kind_problem(url) or (
+            f"{why(exc)}. Give a file's path, or a URL such as "
+            f"postgresql://user@host/database{missing}"
+        )
+        raise StoreFailed(f"The store cannot be opened: {problem}.") from exc
     if path is not None:
 
         @event.listens_for(engine, "connect")
         def _configure(connection: Any, record: Any) -> None:
             _use_wal(connection)
-            for pragma in ("synchronous=FULL", "foreign_keys=ON"):
+            # What is overwritten or moved is zeroed, from the first row on: `redact` cannot find
+            # the copies that SQLite leaves in pages when it divides them.
+            for pragma in ("synchronous=FULL", "foreign_keys=ON", "secure_delete=ON"):
                 connection.execute(f"PRAGMA {pragma}")
             record.info["file"] = (path, path.stat())
+            (record.info["timeout_ms"],) = connection.execute("PRAGMA busy_timeout").fetchone()
 
     try:
         _prepare_tables(engine)
@@ -104,6 +121,22 @@ def check_file(connection: Connection) -> None:
         is_there = False
     if not is_there:
         raise _FileGone(errno.ENOENT, "its file was deleted, moved or replaced")
+
+
+def set_waiting(connection: Connection, *, waits: bool) -> None:
+    """Let SQLite's commits wait for a lock and move its WAL on, or let them do neither.
+
+    Args:
+        connection: Outside a transaction.
+        waits: Whether they may.
+    """
+    timeout_ms = connection.info["timeout_ms"] if waits else 0
+    cursor = connection.connection.cursor()
+    try:
+        cursor.execute(f"PRAGMA busy_timeout={timeout_ms}")
+        cursor.execute(f"PRAGMA wal_autocheckpoint={_CHECKPOINT_PAGES if waits else 0}")
+    finally:
+        cursor.close()
 
 
 def why(error: Exception) -> str:
@@ -163,11 +196,13 @@ def _is_unreachable(error: Exception) -> bool:
 def _connect_args(url: str) -> dict[str, Any]:
     """What a driver is told beyond the URL, which has the last word."""
     parsed = make_url(url)
-    name, value = {
-        "sqlite": ("timeout", _BUSY_S),
-        "postgresql": ("connect_timeout", _CONNECT_S),
-    }.get(parsed.get_backend_name(), ("", 0))
-    return {name: value} if name and name not in parsed.query else {}
+    arguments: dict[str, dict[str, Any]] = {
+        "sqlite": {"timeout": _BUSY_S},
+        # A database that was made without a locale has the encoding SQL_ASCII, and texts in bytes.
+        "postgresql": {"connect_timeout": _CONNECT_S, "client_encoding": "utf8"},
+    }
+    own = arguments.get(parsed.get_backend_name(), {})
+    return {name: value for name, value in own.items() if name not in parsed.query}
 
 
 def _use_wal(connection: Any) -> None:

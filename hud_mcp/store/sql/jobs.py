@@ -22,6 +22,7 @@ __all__ = [
     "RunRow",
     "count_rewards",
     "insert_job",
+    "join_job",
     "list_jobs",
     "load_job",
     "load_job_with_tasks",
@@ -70,6 +71,16 @@ def insert_job(connection: Connection, job: Job, tasks: Sequence[Task]) -> None:
     ]
     if rows:
         connection.execute(schema.job_tasks.insert(), rows)
+
+
+def join_job(connection: Connection, job: Job) -> bool:
+    """Add a job, if there is none with its id; return whether it has no plan."""
+    here = jobs.c.id == job.id
+    row = connection.execute(select(jobs.c.planned).where(here).with_for_update()).first()
+    if row is None:
+        insert_job(connection, job, ())
+        return True
+    return not row.planned
 
 
 def update_job(connection: Connection, job: Job) -> bool:

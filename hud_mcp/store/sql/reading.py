@@ -9,11 +9,13 @@ from pydantic import ValidationError
 from sqlalchemy import Connection, Row, Select, func, select
 
 from hud_mcp.errors import SourceNotFound, did_you_mean
+from hud_mcp.record.recorded_turn import RecordedTurn
 from hud_mcp.record.trajectory import Receipt, Trajectory, TrajectoryStep, TrajectorySummary
 from hud_mcp.store.characters import printable
 from hud_mcp.store.sql.damage import UNKNOWN, damage, first_fault, read_value, sound_json
 from hud_mcp.store.sql.plans import is_foreign
 from hud_mcp.store.sql.schema import jobs, logs, sessions, steps
+from hud_mcp.store.sql.turns import load_turns, load_uses
 from hud_mcp.task import Task
 
 __all__ = [
@@ -52,8 +54,12 @@ def load_summaries(
     task_id: str | None = None,
     newest_first: bool = False,
     limit: int | None = None,
+    uses: bool = False,
 ) -> list[TrajectorySummary]:
-    """Trajectories without their steps, in the order in which they began."""
+    """Trajectories without their steps, in the order in which they began.
+
+    Only with `uses`, and of a job, is it told what their models used.
+    """
     # Numbered from 0 without gaps: the last one is found without reading the others.
     last = select(func.max(steps.c.step)).where(steps.c.session_id == sessions.c.id)
     count = func.coalesce(last.scalar_subquery() + 1, 0)
@@ -71,7 +77,11 @@ def load_summaries(
         query = query.where(
             sessions.c.job_id.is_(None) if job_id is None else sessions.c.job_id == job_id
         )
-    return [_summary(row) for row in connection.execute(query.limit(limit))]
+    found = [_summary(row) for row in connection.execute(query.limit(limit))]
+    if not uses:
+        return found
+    used = load_uses(connection, sessions.c.job_id == job_id)
+    return [run.model_copy(update={"use": used.get(run.id)}) for run in found]
 
 
 def trajectory_ids(connection: Connection, job_id: str, *, foreign: bool = False) -> list[str]:
@@ -126,8 +136,9 @@ def load_trajectories(
     *,
     ids: Sequence[str] | None = None,
     job_id: str | None = None,
+    turns: bool = False,
 ) -> list[Trajectory]:
-    """Whole records, in the order in which they began."""
+    """Whole records, in the order in which they began; the model's side only where asked for."""
     wanted = sessions.c.job_id == job_id if ids is None else sessions.c.id.in_(list(ids))
     query = select(sessions, is_foreign().label("foreign"))
     rows = connection.execute(query.where(wanted).order_by(sessions.c.started_at)).all()
@@ -140,7 +151,11 @@ def load_trajectories(
     query = select(logs).where(logs.c.session_id.in_(chosen)).order_by(logs.c.at, logs.c.id)
     for row in connection.execute(query):
         lines[row.session_id].append(_line(row))
-    return [_read_trajectory(row, step_rows[row.id], lines[row.id]) for row in rows]
+    said = load_turns(connection, list(step_rows)) if turns else {}
+    return [
+        _read_trajectory(row, step_rows[row.id], lines[row.id], said.get(row.id, ()))
+        for row in rows
+    ]
 
 
 def read_task(row: Row[Any]) -> Task:
@@ -179,7 +194,12 @@ def _read_step(row: Row[Any], screenshots: Path) -> TrajectoryStep:
     return step.model_copy(update={"observation_url": url})
 
 
-def _read_trajectory(row: Row[Any], steps: list[TrajectoryStep], lines: list[str]) -> Trajectory:
+def _read_trajectory(
+    row: Row[Any],
+    steps: list[TrajectoryStep],
+    lines: list[str],
+    turns: Sequence[RecordedTurn],
+) -> Trajectory:
     fields = {
         "id": row.id,
         "job_id": row.job_id,
@@ -196,6 +216,7 @@ def _read_trajectory(row: Row[Any], steps: list[TrajectoryStep], lines: list[str
         "ended_at": row.ended_at,
         "record": row.record or "durable",
         "foreign": bool(row.foreign),
+        "turns": tuple(turns),
     }
     return read_value(Trajectory, fields, f"session {row.id}")
 

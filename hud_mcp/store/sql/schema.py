@@ -34,10 +34,11 @@ __all__ = [
     "sessions",
     "snapshots",
     "steps",
+    "turns",
     "versions",
 ]
 
-VERSION = 4
+VERSION = 5
 """Of the tables' form, and the number of the newest revision; a store of a newer one is refused."""
 
 metadata = MetaData()
@@ -85,6 +86,7 @@ sessions = Table(
     Column("secret_digest", Id(64), nullable=False),  # the SHA-256 of the session id
     Column("job_id", Id(64), ForeignKey("jobs.id")),
     Column("principal", String(512)),
+    Column("token_digest", Id(64)),  # of the token that it was started with; none without one
     Column("environment", String(64), nullable=False),
     Column("environment_version", String(64), nullable=False),
     Column("environment_digest", String(64)),
@@ -109,6 +111,13 @@ sessions = Table(
     # A list is in the order of start, and all that go on are found among many that have ended.
     Index("sessions_job", "job_id", "started_at", "id"),
     Index("sessions_start", "start_key", "attempt"),
+    Index(
+        "sessions_token",
+        "token_digest",
+        "started_at",
+        sqlite_where=text("token_digest IS NOT NULL"),
+        postgresql_where=text("token_digest IS NOT NULL"),
+    ),
     Index(
         "sessions_going_on",
         "owner",
@@ -143,4 +152,21 @@ logs = Table(
     Column("text", Text, nullable=False),
     UniqueConstraint("session_id", "line", name="logs_line"),
     Index("logs_session", "session_id"),
+)
+
+turns = Table(
+    "turns",
+    metadata,
+    Column("session_id", Id(64), ForeignKey("sessions.id"), primary_key=True),
+    Column("turn", Integer, primary_key=True),  # from 0
+    Column("digest", Id(64), nullable=False),  # of the report: the same one again adds nothing
+    Column("before_step", Integer, nullable=False),  # how many steps there were
+    Column("bytes", BigInteger, nullable=False),  # of all turns up to this one
+    Column("input_tokens", BigInteger),
+    Column("output_tokens", BigInteger),
+    Column("cached_tokens", BigInteger),
+    Column("cost_usd", Float(53)),
+    Column("model_s", Float(53), nullable=False),  # from the request to the reply
+    Column("row", Json, nullable=False),  # the RecordedTurn
+    UniqueConstraint("session_id", "digest", name="turns_digest"),
 )

@@ -1,16 +1,20 @@
 """Sessions that a new server resumes, as the tables hold them. Over an open connection."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from sqlalchemy import Connection, Row, func, select
 
+from hud_mcp.store.sql.damage import UNKNOWN
 from hud_mcp.store.sql.reading import load_trajectories, session_row
 from hud_mcp.store.sql.schema import logs, sessions, snapshots
-from hud_mcp.store.stored_session import StoredSession, WaitingSession
+from hud_mcp.store.stored_session import OwnSession, StoredSession, WaitingSession
 
 __all__ = [
+    "find_own",
+    "list_own",
     "list_owners",
     "list_waiting",
     "load_session",
@@ -47,6 +51,34 @@ def session_by_secret(connection: Connection, secret_digest: str) -> Row[Any] | 
     return connection.execute(
         select(sessions).where(sessions.c.secret_digest == secret_digest)
     ).one_or_none()
+
+
+def list_own(connection: Connection, token_digest: str, limit: int) -> list[OwnSession]:
+    """The newest sessions that were started with a token, newest first."""
+    query = select(sessions).where(sessions.c.token_digest == token_digest)
+    rows = connection.execute(query.order_by(sessions.c.started_at.desc()).limit(limit))
+    return [_own(row) for row in rows]
+
+
+def find_own(connection: Connection, token_digest: str, trajectory_id: str) -> str | None:
+    """The hash of a session's id, by its record's; None where it was started otherwise."""
+    query = select(sessions.c.secret_digest).where(
+        sessions.c.id == trajectory_id, sessions.c.token_digest == token_digest
+    )
+    return connection.execute(query).scalar_one_or_none()
+
+
+def _own(row: Row[Any]) -> OwnSession:
+    given: Any = row.task
+    is_sound = isinstance(given, dict)
+    task = cast("dict[str, Any]", given).get("id") if is_sound else None
+    return OwnSession(
+        trajectory_id=row.id,
+        task=task if isinstance(task, str) else "?",
+        environment=row.environment,
+        started_at=row.started_at if isinstance(row.started_at, datetime) else UNKNOWN,
+        has_ended=row.ended_at is not None,
+    )
 
 
 def list_owners(connection: Connection) -> Sequence[str]:

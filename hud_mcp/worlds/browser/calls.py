@@ -55,6 +55,14 @@ class Calls:
         self._scopes: set[anyio.CancelScope] = set()
         self.tabs = Tabs(slot, self.end)
 
+    def begin_agent(self) -> None:
+        """Note that the agent acts or looks: what pages do is its doing from now on."""
+        self.agent_began = True
+
+    def close(self) -> None:
+        """Refuse every call from now on: the session's browser is closed."""
+        self.closed = True
+
     def end(self, reason: str) -> None:
         """Have every call fail from now on, and those that are being made; the first reason stays.
 

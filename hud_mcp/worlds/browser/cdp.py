@@ -280,7 +280,7 @@ class _Client:
         writer = asyncio.get_running_loop().create_task(self._write())
         connection: CdpConnection | None = None
         try:
-            world.used_directly = True
+            world.use_directly()
             connection = await self._open(world, target_id)
             async for raw in self._socket:
                 message = parse(raw)

@@ -177,12 +177,10 @@ class CdpConnection:
         prepares a new page listens from the answer on, because a new page waits for its client;
         here it does not wait, and may have loaded meanwhile (Playwright would miss that for ever).
         """
-        waiting: list[dict[str, Any]] = []
-        to.lifecycle = waiting
+        waiting = to.collect_lifecycle()
 
         def reply_first(answer: dict[str, Any]) -> None:
-            if to.lifecycle is waiting:
-                to.lifecycle = None
+            to.end_lifecycle(waiting)
             reply(answer)
             for params in waiting:
                 self._say(to.name, "Page.lifecycleEvent", params)
@@ -200,7 +198,7 @@ class CdpConnection:
 
     async def _attach_main(self, target_id: str) -> Attachment:
         attachment = await self._browser.attach(target_id)
-        attachment.name = ""
+        attachment.call("")
         return attachment
 
     def _on_event(self, via: Attachment | None, method: str, params: dict[str, Any]) -> None:

@@ -78,6 +78,20 @@ class Attachment:
         """The target's id."""
         return self.target["targetId"]
 
+    def call(self, name: str) -> None:
+        """Say what the client knows it by."""
+        self.name = name
+
+    def collect_lifecycle(self) -> list[dict[str, Any]]:
+        """Have what its documents go through wait to be told, in the list that is returned."""
+        self.lifecycle = waiting = list[dict[str, Any]]()
+        return waiting
+
+    def end_lifecycle(self, waiting: list[dict[str, Any]]) -> None:
+        """Have no more wait in a list, unless another one has taken its place."""
+        if self.lifecycle is waiting:
+            self.lifecycle = None
+
     def keep(self, method: str, params: dict[str, Any]) -> bool:
         """Take in an event of the target's; return whether it was put into `lifecycle`."""
         if method == "Page.frameNavigated":
@@ -232,7 +246,7 @@ class Wire:
             return
         if method == "Target.attachedToTarget":
             attachment = Attachment(params["sessionId"], params["targetInfo"], via)
-            attachment.name = attachment.id
+            attachment.call(attachment.id)
             self._attachments[attachment.id] = attachment
         self._on_event(via, method, params)
         if method == "Target.detachedFromTarget":

@@ -6,6 +6,7 @@ get are prepared by `reserve.py`.
 
 import logging
 import os
+import re
 import shutil
 import sys
 from collections.abc import Iterable
@@ -15,9 +16,11 @@ from typing import TYPE_CHECKING, Any
 import anyio
 
 from hud_mcp.errors import EnvironmentFailed
+from hud_mcp.serving.own_command import shown_command
 from hud_mcp.worlds.browser import libraries
 from hud_mcp.worlds.browser.crashes import Crashes
 from hud_mcp.worlds.browser.driver import missing_library, start_driver
+from hud_mcp.worlds.browser.group import BrowserGroup
 from hud_mcp.worlds.browser.options import SlotOptions
 from hud_mcp.worlds.browser.reserve import Reserve
 from hud_mcp.worlds.browser.slot import Slot
@@ -25,7 +28,13 @@ from hud_mcp.worlds.browser.slot import Slot
 if TYPE_CHECKING:
     from playwright.async_api import Browser, Playwright
 
-__all__ = ["EXECUTABLE_VARIABLE", "Chromium", "find_chromium", "sandbox_problem"]
+__all__ = [
+    "EXECUTABLE_VARIABLE",
+    "Chromium",
+    "browser_advice",
+    "find_chromium",
+    "sandbox_problem",
+]
 
 logger = logging.getLogger(__name__)
 
@@ -87,10 +96,21 @@ _FEATURES_OFF = (
 )
 _DISABLE = "--disable-features="
 
-_INSTALL = (
-    "Install one with `apt-get install chromium-headless-shell` (or `chromium`), or with "
-    f"`playwright install chromium`, or name one in {EXECUTABLE_VARIABLE}."
-)
+_WEBGL = """() => {
+  const gl = document.createElement("canvas").getContext("webgl");
+  const named = gl && gl.getExtension("WEBGL_debug_renderer_info");
+  return gl && gl.getParameter(named ? named.UNMASKED_RENDERER_WEBGL : gl.RENDERER);
+}"""
+
+
+_SECRET = re.compile(r"(?:_|\A)(?:KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS?)(?:_|\Z)", re.IGNORECASE)
+"""How variables are called that hold a secret."""
+
+
+def browser_advice() -> str:
+    """What to do where no Chromium starts."""
+    install = shown_command("browser", "install")
+    return f"Run `{install}` to install one, or name one in {EXECUTABLE_VARIABLE}."
 
 
 def find_chromium(executable: str | Path | None = None) -> str | None:
@@ -107,7 +127,9 @@ def find_chromium(executable: str | Path | None = None) -> str | None:
     if named:
         found = shutil.which(named)
         if found is None:
-            raise EnvironmentFailed(f"{named!r} is not a program that can be run. {_INSTALL}")
+            raise EnvironmentFailed(
+                f"{named!r} is not a program that can be run. {browser_advice()}"
+            )
         return found
     return next((path for name in _CANDIDATES if (path := shutil.which(name))), None)
 
@@ -144,6 +166,7 @@ class Chromium:
         self._playwright = playwright
         self._browser = browser
         self._closed = False
+        self._group: BrowserGroup | None = None
         self.crashes = Crashes()
         self.reserve = Reserve(self._prepare)
 
@@ -179,10 +202,11 @@ class Chromium:
         except (libraries.PlaywrightError, TimeoutError) as exc:
             with anyio.move_on_after(CLOSE_BOUND_S, shield=True):
                 await playwright.stop()
-            raise EnvironmentFailed(
-                f"Chromium could not be started ({executable or 'Playwright download'}): "
-                f"{_reason(exc)} {_INSTALL}"
-            ) from exc
+            told = f"Chromium could not be started ({executable or 'Playwright download'}): "
+            told += _reason(exc)
+            if executable is None and "Executable doesn't exist" in str(exc):
+                told = "There is no Chromium here."
+            raise EnvironmentFailed(f"{told} {browser_advice()}") from exc
         except BaseException:
             with anyio.move_on_after(CLOSE_BOUND_S, shield=True):
                 await playwright.stop()
@@ -191,18 +215,37 @@ class Chromium:
         chromium = cls(playwright, browser)
         try:
             with anyio.fail_after(CLOSE_BOUND_S):
+                chromium._group = await BrowserGroup.of(browser)
                 await chromium.crashes.watch(browser)
         except (libraries.PlaywrightError, TimeoutError) as exc:
-            logger.info("Crashes of pages are not told apart: %s", _reason(exc))
+            logger.info("Crashes of pages may not be told apart: %s", _reason(exc))
         except BaseException:
             await chromium.close()
             raise
         return chromium
 
     async def _prepare(self, options: SlotOptions) -> Slot:
-        slot = await Slot.open(self._browser, options)
-        slot.crashes = self.crashes
-        return slot
+        return await Slot.open(self._browser, options, crashes=self.crashes)
+
+    async def renderer(self) -> str | None:
+        """What draws WebGL on its pages; None where nothing does.
+
+        Raises:
+            EnvironmentFailed: No page opens.
+        """
+        try:
+            with anyio.fail_after(LAUNCH_BOUND_S):
+                page = await self._browser.new_page()
+                found: str | None = await page.evaluate(_WEBGL)
+                await page.close()
+        except (libraries.PlaywrightError, TimeoutError) as exc:
+            raise EnvironmentFailed(f"Chromium opens no page: {_reason(exc)}") from exc
+        return found
+
+    def kill(self) -> None:
+        """End the browser with all of its processes, and the driver, at once; from any thread."""
+        if self._group is not None:
+            self._group.kill()
 
     async def close(self) -> None:
         """End the browser and the driver, within seconds even where they are dead."""
@@ -228,6 +271,11 @@ def _arguments(extra: Iterable[str]) -> list[str]:
     return [*_ARGUMENTS, _DISABLE + ",".join((*_FEATURES_OFF, *off)), *others]
 
 
+def _environment() -> dict[str, str | float | bool]:
+    """What a browser finds in its environment: no key or token, as pages are other people's."""
+    return {name: value for name, value in os.environ.items() if not _SECRET.search(name)}
+
+
 async def _launch(playwright: "Playwright", executable: str | None, arguments: list[str]) -> Any:
     """Launch with the sandbox where it can work, and without it where it turns out not to."""
 
@@ -236,6 +284,7 @@ async def _launch(playwright: "Playwright", executable: str | None, arguments: l
             executable_path=executable,
             args=arguments,
             chromium_sandbox=sandbox,
+            env=_environment(),
             handle_sigint=False,  # the server decides when its sessions end
             handle_sigterm=False,
             handle_sighup=False,

@@ -6,10 +6,11 @@ Texts are kept, HTML too; pictures and files are not.
 
 import json
 import secrets
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from hud_mcp.worlds.browser.idle import TRACKER
+from hud_mcp.worlds.browser.tracker import TRACKER
 
 if TYPE_CHECKING:
     from playwright.async_api import BrowserContext
@@ -43,6 +44,10 @@ class Clipboard:
         """
         await context.expose_function(_NAME, self._exchange)  # pyright: ignore[reportUnknownMemberType]  # its callback is untyped
         await context.add_init_script(_SCRIPT)
+
+    def fill(self, items: Mapping[str, str]) -> None:
+        """Replace what was copied last."""
+        self.items = dict(items)
 
     def _exchange(self, given: Any) -> str:
         """Take what a document copied, or return what there is to paste."""

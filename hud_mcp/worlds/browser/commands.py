@@ -56,8 +56,16 @@ _SAID = {
 _ARGUMENTS: Mapping[str, dict[str, Any]] = {
     "url": {"type": "string", "description": "a path such as /cart, or a whole address."},
     "index": {"type": "integer", "description": "which tab, from 1."},
-    "ref": {"type": "string", "description": "the element's ref of the last text, or a selector."},
-    "selector": {"type": "string", "description": "a CSS or Playwright selector, or a ref."},
+    "ref": {
+        "type": "string",
+        "minLength": 1,
+        "description": "the element's ref of the last text, or a selector.",
+    },
+    "selector": {
+        "type": "string",
+        "minLength": 1,
+        "description": "a CSS or Playwright selector, or a ref.",
+    },
     "values": {
         "type": "array",
         "items": {"type": "string"},
@@ -181,7 +189,7 @@ class Commands:
         self._tabs.refused.clear()
         host = urlsplit(address).hostname or ""
         response: Response | None = None
-        began = anyio.current_time()
+        began_s = anyio.current_time()
         try:
             response = await _go(tab.page, address, self._bound_ms())
         except libraries.PlaywrightError as exc:
@@ -194,7 +202,7 @@ class Commands:
             raise ActionFailed(f"{address} could not be opened: {reason}") from exc
         if refusal := self._tabs.refused.get(host):
             raise ActionFailed(f"{address} could not be opened: {refusal}")
-        await whole(tab, self._bound_ms() - 1000 * (anyio.current_time() - began))
+        await whole(tab, self._bound_ms(), began_s=began_s)
         return response.status if response is not None else None
 
     async def arrive(self, tab: Tab, address: str, allow_status: Collection[int] = ()) -> None:
@@ -276,7 +284,7 @@ class Commands:
         await self._tabs.close_current()
 
     async def _answer_dialogs(self, accept: bool = True, text: str | None = None) -> None:  # noqa: FBT001, FBT002  # an agent's arguments come by name
-        self._tabs.rule = DialogRule(accept=bool(accept), text=text)
+        self._tabs.answer_dialogs(DialogRule(accept=bool(accept), text=text))
 
     async def _select_option(
         self, values: Any, ref: str | None = None, selector: str | None = None
@@ -317,21 +325,27 @@ async def _go(page: "Page", address: str, bound_ms: float) -> "Response | None":
     return await page.goto(address, wait_until="commit", timeout=bound_ms)
 
 
-async def whole(tab: Tab, bound_ms: float) -> None:
+async def whole(tab: Tab, bound_ms: float, *, began_s: float | None = None) -> None:
     """Wait until a page's document has been read to its end, as scripts and looks expect it.
 
+    Args:
+        tab: Where.
+        bound_ms: How long it may take at most.
+        began_s: Since when, by the loop's clock; from now on by default.
+
     Raises:
-        ActionFailed: It is still on its way.
+        ActionFailed: It is still on its way; the text says after which time.
     """
+    taken_s = 0.0 if began_s is None else anyio.current_time() - began_s
     try:
-        if await until_whole(tab, bound_ms / 1000):
+        if await until_whole(tab, bound_ms / 1000 - taken_s):
             return
     except libraries.PlaywrightError as exc:
         if is_end(exc):
             raise
         return
     raise ActionFailed(
-        f"{tab.page.url} is still loading after {NAVIGATION_BOUND_MS / 1000:g} s: a part of its "
+        f"{tab.page.url} is still loading after {bound_ms / 1000:.3g} s: a part of its "
         "document is there. Wait, and look again."
     )
 

@@ -13,10 +13,10 @@ from hud_mcp.action import Action, ClickAction, DragAction, Point, TypeAction, W
 from hud_mcp.errors import ActionFailed
 from hud_mcp.worlds.browser import libraries
 from hud_mcp.worlds.browser.devtools import send
-from hud_mcp.worlds.browser.idle import TRACKER
 from hud_mcp.worlds.browser.keys import is_in_layout, playwright_keys, split_chords
 from hud_mcp.worlds.browser.tab import Tab
 from hud_mcp.worlds.browser.target import Place, disarm
+from hud_mcp.worlds.browser.tracker import TRACKER
 
 if TYPE_CHECKING:
     from playwright.async_api import ElementHandle

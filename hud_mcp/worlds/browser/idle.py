@@ -2,18 +2,17 @@
 
 A script in every document counts what is about to change the page (short timers, DOM
 changes, scrolling, transitions, the page's own requests, a navigation that has begun); the
-browser's events tell of all requests in flight. This module owns that script and the rules
-of when to go on.
+browser's events tell of all requests in flight. This module owns the rules of when to
+go on.
 """
 
-import secrets
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import anyio
 
 from hud_mcp.worlds.browser import libraries
 from hud_mcp.worlds.browser.devtools import is_end
+from hud_mcp.worlds.browser.tracker import TRACKER
 
 if TYPE_CHECKING:
     from hud_mcp.worlds.browser.tab import Tab
@@ -21,8 +20,6 @@ if TYPE_CHECKING:
 __all__ = [
     "IDLE_BOUND_S",
     "LATENCIES",
-    "TRACKER",
-    "TRACKER_SCRIPT",
     "Outcome",
     "until_whole",
     "wait_until_idle",
@@ -51,9 +48,6 @@ MAX_DOCUMENTS = 5
 
 Outcome = Literal["quiet", "unread", "busy", "leaving", "gone", "hung"]
 
-TRACKER = f"__settled_{secrets.token_hex(6)}"
-"""The property of `window` under which a document's tracker is; no page can know it."""
-
 _QUIET = f"""([bound, stays, late, ignored]) => {{
   const tracker = window['{TRACKER}'];
   return tracker ? tracker.quiet(bound, stays, late, ignored)
@@ -67,7 +61,6 @@ _STATE = f"""() => {{
   return tracker.reading() ? 'reading' : tracker.leaving ? 'leaving' : 'whole';
 }}"""
 
-TRACKER_SCRIPT = Path(__file__).with_name("tracker.js").read_text().replace("__KEY__", TRACKER)
 """Runs in every document before the page's own scripts."""
 
 

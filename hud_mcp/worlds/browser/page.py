@@ -9,6 +9,7 @@ from hud_mcp.worlds.browser.accessibility import read_accessible
 from hud_mcp.worlds.browser.calls import Calls
 from hud_mcp.worlds.browser.devtools import is_end
 from hud_mcp.worlds.browser.hits import matching
+from hud_mcp.worlds.browser.proxy import SITE_URL
 from hud_mcp.worlds.browser.slot import Slot
 from hud_mcp.worlds.browser.tab import Tab
 
@@ -32,6 +33,23 @@ class PageReader:
         self._slot = slot
         self._calls = calls
         self._tabs = calls.tabs
+
+    @property
+    def site_url(self) -> str:
+        """The origin of the task's site in this browser, the same in every session."""
+        return SITE_URL
+
+    @property
+    def site_address(self) -> str:
+        """`http://127.0.0.1:PORT`: the same site for programs other than this browser."""
+        return self._slot.proxy.address
+
+    def screen_size(self) -> tuple[int, int] | None:
+        """Width and height of the page in view, in pixels of its picture."""
+        size, scale = self._tabs.current.page.viewport_size, self._slot.options.scale
+        return (
+            None if size is None else (round(size["width"] * scale), round(size["height"] * scale))
+        )
 
     async def accessible_text(self) -> str:
         """What the page tells a screen reader: a line for each element, with its role and name.

@@ -24,6 +24,7 @@ from urllib.parse import unquote, urlsplit
 
 import anyio
 
+from hud_mcp.contention import Contention
 from hud_mcp.egress import HEAD_BYTES, AllowList, Gateway
 from hud_mcp.serving.listening import LOOPBACK, base_url, port_of, take_port
 from hud_mcp.worlds.browser import libraries
@@ -95,6 +96,18 @@ class SessionProxy:
         self._closing = False
         self._connections: Any = None
         self._listener: socket.socket | None = None
+
+    def serve(self, site: Site | None, *, latency_s: float) -> None:
+        """Say what answers for the task's site, and how long each request waits before."""
+        self.site, self.latency_s = site, latency_s
+
+    def keep_time_by(self, contention: Contention) -> None:
+        """Have bounds become longer while the machine is busy."""
+        self.patience, self.bound = contention.patience, contention.bound
+
+    def tell_refused(self, on_refused: Callable[[str, str], None]) -> None:
+        """Say who is told what was asked for and is not allowed, and why in words."""
+        self.on_refused = on_refused
 
     @property
     def address(self) -> str:

@@ -17,12 +17,12 @@ from hud_mcp.world import Shared
 from hud_mcp.worlds.browser import libraries
 from hud_mcp.worlds.browser.devtools import attach, send
 from hud_mcp.worlds.browser.driver import start_driver
-from hud_mcp.worlds.browser.idle import TRACKER_SCRIPT
 from hud_mcp.worlds.browser.options import SlotOptions
 from hud_mcp.worlds.browser.proxy import SessionProxy
 from hud_mcp.worlds.browser.refs import Refs
 from hud_mcp.worlds.browser.reserve import Reserve
 from hud_mcp.worlds.browser.slot import Slot
+from hud_mcp.worlds.browser.tracker import TRACKER_SCRIPT
 from hud_mcp.worlds.browser.world import BrowserWorld
 
 if TYPE_CHECKING:
@@ -63,9 +63,9 @@ class RemoteBrowserWorld(BrowserWorld):
         element. What is shown from now on has higher numbers.
         """
         refs: dict[str, int] = dict(told.get("refs") or {})
-        self._snapshots.refs = refs
+        self._snapshots.resume_refs(refs)
         for tab in self._tabs.all:
-            tab.refs = Refs(refs, (), ())
+            tab.call_refs(Refs(refs, (), ()))
 
 
 async def attach_browser(
@@ -105,7 +105,7 @@ async def attach_browser(
         raise
     options = _options(page)
     slot = _Attached(browser, context, page, cdp, options)
-    slot.proxy.patience, slot.proxy.bound = shared.contention.patience, shared.contention.bound
+    slot.proxy.keep_time_by(shared.contention)
     return RemoteBrowserWorld(slot, options)
 
 

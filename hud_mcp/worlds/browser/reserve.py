@@ -46,6 +46,9 @@ GIVE_BACK_S = 30.0
 MOST_KEPT = 16
 """The most contexts of ended sessions that wait for the next ones of their owners."""
 
+COMING_S = 1.0
+"""How long a session waits for the context that its owner's last one is leaving."""
+
 Owner = tuple[object, str | None]
 """Whose an ended session's context is: the declaration of the browser, and the principal."""
 
@@ -63,6 +66,15 @@ class _Kind:
         return max(1, lately) if is_last or lately > 1 else 0
 
 
+@dataclass(frozen=True, eq=False)
+class _Coming:
+    """A context that an ended session leaves: it is being cleared, and may be kept then."""
+
+    owner: Owner
+    options: SlotOptions
+    done: asyncio.Event = field(default_factory=asyncio.Event)
+
+
 class Reserve:
     """The slots that are ready, and the one task that prepares more of them.
 
@@ -74,6 +86,7 @@ class Reserve:
         self._prepare = prepare
         self._kinds: dict[SlotOptions, _Kind] = {}  # the one that was taken last is the last
         self._kept: deque[tuple[Owner, Slot]] = deque()
+        self._coming: list[_Coming] = []
         self._busy = 0
         self._idle_since = 0.0
         self._task: asyncio.Task[None] | None = None
@@ -119,6 +132,23 @@ class Reserve:
         self._begin()
         return slot
 
+    @contextmanager
+    def clearing(self, options: SlotOptions, owner: Owner) -> Generator[None]:
+        """While this is held, a context is being cleared: to wait for it is quicker than a new one.
+
+        Args:
+            options: What it was opened with.
+            owner: Who may be given it.
+        """
+        coming = _Coming(owner, options)
+        self._coming.append(coming)
+        try:
+            yield
+        finally:
+            if coming in self._coming:
+                self._coming.remove(coming)
+            coming.done.set()
+
     async def keep(self, slot: Slot, owner: Owner) -> None:
         """Keep a slot that an ended session has left, cleared, for the next one of its owner."""
         if self._closed or not slot.usable:
@@ -130,6 +160,9 @@ class Reserve:
             await self._kept.popleft()[1].close()
 
     async def _take_kept(self, options: SlotOptions, owner: Owner) -> Slot | None:
+        wanted = (owner, options)
+        if not any((whose, slot.options) == wanted for whose, slot in self._kept):
+            await self._wait_for_one(options, owner)
         for entry in reversed(self._kept):
             if entry[0] == owner and entry[1].options == options:
                 self._kept.remove(entry)
@@ -138,6 +171,14 @@ class Reserve:
                 await entry[1].close()
                 return None
         return None
+
+    async def _wait_for_one(self, options: SlotOptions, owner: Owner) -> None:
+        """Wait for a context that is being cleared, if nobody else waits for it."""
+        found = [each for each in self._coming if (each.owner, each.options) == (owner, options)]
+        for coming in found[:1]:
+            self._coming.remove(coming)
+            with anyio.move_on_after(COMING_S):
+                await coming.done.wait()
 
     async def until_filled(self) -> None:
         """Wait until nothing is being prepared."""
@@ -167,7 +208,14 @@ class Reserve:
         if self._give_back is not None:
             self._give_back.cancel()
         loop = asyncio.get_running_loop()
-        self._give_back = loop.call_later(GIVE_BACK_S, self._work, self._release_idle)
+        self._give_back = loop.call_later(GIVE_BACK_S, self._when_idle)
+
+    def _when_idle(self) -> None:
+        """Give back what is ready; later, where contexts are still being prepared."""
+        if self._task is not None and not self._task.done():
+            self._wait_idle()
+        else:
+            self._work(self._release_idle)
 
     def _work(self, on: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Begin a task, unless one is at work already."""

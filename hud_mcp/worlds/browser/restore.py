@@ -16,7 +16,7 @@ import anyio
 from hud_mcp.worlds.browser import libraries
 from hud_mcp.worlds.browser.devtools import is_end, send
 from hud_mcp.worlds.browser.hands import Hands
-from hud_mcp.worlds.browser.idle import TRACKER, wait_until_idle
+from hud_mcp.worlds.browser.idle import wait_until_idle
 from hud_mcp.worlds.browser.proxy import SessionProxy
 from hud_mcp.worlds.browser.refs import Refs
 from hud_mcp.worlds.browser.snapshot_format import (
@@ -30,6 +30,7 @@ from hud_mcp.worlds.browser.tab import Tab, origin_of
 from hud_mcp.worlds.browser.tabs import DialogRule, Tabs
 from hud_mcp.worlds.browser.target import focused_element
 from hud_mcp.worlds.browser.text import Reading, read_page
+from hud_mcp.worlds.browser.tracker import TRACKER
 
 if TYPE_CHECKING:
     from playwright.async_api import BrowserContext, Frame, Route, StorageState
@@ -69,7 +70,7 @@ class Restoration:
             Error: Playwright's.
         """
         saved = self.saved
-        self.tabs.rule = DialogRule(accept=saved.accept_dialogs, text=saved.dialog_text)
+        self.tabs.answer_dialogs(DialogRule(accept=saved.accept_dialogs, text=saved.dialog_text))
         tabs = await self.tabs.arrange(len(saved.tabs))
         visited = [set(tab.origins) for tab in tabs]
         for tab in tabs:
@@ -83,7 +84,7 @@ class Restoration:
         shown = tabs[saved.shown] if saved.shown is not None else None
         await self._resume(tabs, shown)
         for tab in tabs:
-            tab.refs = Refs(saved.refs, (), ())
+            tab.call_refs(Refs(saved.refs, (), ()))
         await self._undo_loading(tabs)
         become(self.state, json.loads(saved.state))
         news = [text for problem in problems for text in problem]
@@ -141,7 +142,7 @@ class Restoration:
         if shown is not None and not shown.closed and look.here and not failed:
             now = await _read(shown, look)
             if now is not None:
-                shown.refs = Refs(self.saved.refs, look.lines, now.lines)
+                shown.call_refs(Refs(self.saved.refs, look.lines, now.lines))
                 born = now.document
         return Reading(**look.model_dump(exclude={"here"}), document=born)
 

@@ -12,9 +12,9 @@ from hud_mcp.worlds.browser import libraries
 from hud_mcp.worlds.browser.clipboard import Clipboard
 from hud_mcp.worlds.browser.crashes import Crashes
 from hud_mcp.worlds.browser.devtools import attach, send, target_of
-from hud_mcp.worlds.browser.idle import TRACKER_SCRIPT
 from hud_mcp.worlds.browser.options import SlotOptions
 from hud_mcp.worlds.browser.proxy import SessionProxy
+from hud_mcp.worlds.browser.tracker import TRACKER_SCRIPT
 
 if TYPE_CHECKING:
     from playwright.async_api import Browser, BrowserContext, CDPSession, Page
@@ -48,6 +48,8 @@ class Slot:
         page: "Page",
         cdp: "CDPSession",
         options: SlotOptions,
+        *,
+        crashes: "Crashes | None" = None,
     ) -> None:
         self.proxy = proxy
         self.options = options
@@ -55,7 +57,7 @@ class Slot:
         self.page = page
         self.cdp = cdp
         self.target_id: str | None = None
-        self.crashes: Crashes | None = None
+        self.crashes = crashes
         self.clipboard = Clipboard()
         self.crashed = False
         self._scripts: dict[str, AsyncExitStack] = {}
@@ -72,8 +74,15 @@ class Slot:
         self.crashed = True
 
     @classmethod
-    async def open(cls, browser: "Browser", options: SlotOptions) -> "Slot":
+    async def open(
+        cls, browser: "Browser", options: SlotOptions, *, crashes: "Crashes | None" = None
+    ) -> "Slot":
         """Open a proxy, a context that has it as its proxy, and a page.
+
+        Args:
+            browser: Where.
+            options: What the context is opened with.
+            crashes: What tells whose doing a crash of a page is.
 
         If this call fails or is cancelled, nothing stays open.
         """
@@ -93,7 +102,7 @@ class Slot:
             with anyio.CancelScope(shield=True):
                 await _release(proxy, context)
             raise
-        slot = cls(proxy, context, page, cdp, options)
+        slot = cls(proxy, context, page, cdp, options, crashes=crashes)
         slot.target_id = target_id
         slot.clipboard = clipboard
         return slot

@@ -19,7 +19,6 @@ from hud_mcp.worlds.browser import libraries
 from hud_mcp.worlds.browser.devtools import send
 from hud_mcp.worlds.browser.gather import gather
 from hud_mcp.worlds.browser.hands import Hands
-from hud_mcp.worlds.browser.idle import TRACKER
 from hud_mcp.worlds.browser.proxy import SessionProxy
 from hud_mcp.worlds.browser.refs import highest_refs
 from hud_mcp.worlds.browser.snapshot_format import (
@@ -36,6 +35,7 @@ from hud_mcp.worlds.browser.snapshot_format import (
 from hud_mcp.worlds.browser.tab import Tab, origin_of
 from hud_mcp.worlds.browser.tabs import Tabs
 from hud_mcp.worlds.browser.text import Reading
+from hud_mcp.worlds.browser.tracker import TRACKER
 
 if TYPE_CHECKING:
     from playwright.async_api import BrowserContext, Frame, StorageState
@@ -164,8 +164,8 @@ class Snapshots:
         """The highest ref that the agent was told, by frame."""
         return dict(self._refs)
 
-    @refs.setter
-    def refs(self, refs: Mapping[str, int]) -> None:
+    def resume_refs(self, refs: Mapping[str, int]) -> None:
+        """Take up what the agent was told by another process."""
         self._refs = dict(refs)
 
     def saw(self, reading: Reading) -> None:
@@ -181,8 +181,8 @@ class Snapshots:
         self._tabs.closed_origins()
         self._touched = set()
         for tab, was in zip(self._tabs.all, saved.tabs, strict=False):
-            tab.sessions = dict(was.sessions)
-            tab.origins = {o for o in [origin_of(tab.page.url)] if o}
+            tab.take_storage(was.sessions)
+            tab.count_origins_anew(o for o in [origin_of(tab.page.url)] if o)
 
     async def _learn_storage(self, pages: list[_Page]) -> None:
         """Bring what is known of each origin up to date."""
@@ -190,7 +190,7 @@ class Snapshots:
         now: set[str] = set()
         wanted: set[str] = set()
         for page in pages:
-            page.tab.origins = set()
+            page.tab.count_origins_anew()
             if (origin := page.origin) is None:
                 continue
             now.add(origin)

@@ -144,6 +144,7 @@ class Browser(WorldSpec):
         self._replays_always = replayable is not None
         self._tasks_open_hosts = tasks_open_hosts
         self._reuses_contexts = reuses_contexts
+        self.open_world = bool(self._allow.patterns) or tasks_open_hosts or not self._has_site
         if reuses_contexts and (self._allow.patterns or tasks_open_hosts):
             raise InvalidEnvironment(
                 "Browser: `reuses_contexts` is for a site alone: leave out `allow` and "
@@ -183,10 +184,8 @@ class Browser(WorldSpec):
 
             async def furnish(slot: Slot) -> None:
                 """Give a context its site, its hosts and its ways, and nothing that it has done."""
-                slot.proxy.site = site
-                slot.proxy.latency_s = latency_s
-                slot.proxy.patience = opening.shared.contention.patience
-                slot.proxy.bound = opening.shared.contention.bound
+                slot.proxy.serve(site, latency_s=latency_s)
+                slot.proxy.keep_time_by(opening.shared.contention)
                 slot.proxy.open_hosts(allow)
                 if latency_s and allow.patterns:
                     await slow_down(slot.context, latency_s)

@@ -11,6 +11,7 @@ from hud_mcp.worlds.browser import libraries
 from hud_mcp.worlds.browser.devtools import Listeners, attach, target_of
 from hud_mcp.worlds.browser.options import SlotOptions
 from hud_mcp.worlds.browser.refs import Refs
+from hud_mcp.worlds.browser.slot import Slot
 
 if TYPE_CHECKING:
     from playwright.async_api import CDPSession, Frame, Page, Request, Response
@@ -37,6 +38,7 @@ class Tab:
         latency_s: What each of its requests takes longer.
         cdp: Its CDP session, where there is one already.
         patience: How many times longer it may take for what it does, as the machine is busy.
+        target_id: The id under which the browser knows it, where that is known.
 
     Attributes:
         latency_s: What each of its requests takes longer.
@@ -61,6 +63,7 @@ class Tab:
         cdp: "CDPSession | None" = None,
         *,
         patience: Callable[[], float] = lambda: 1.0,
+        target_id: str | None = None,
     ) -> None:
         self.patience = patience
         self.listeners = Listeners()
@@ -74,7 +77,7 @@ class Tab:
         self.links: Mapping[str, str] = {}
         self.status: int | None = None
         self._answered: int | None = None
-        self.target_id: str | None = None
+        self.target_id = target_id
         self.crashed = False
         self.came_to_nothing = False
         self._cdp: CDPSession | None = None
@@ -96,6 +99,19 @@ class Tab:
         heard.on(page, "framenavigated", self._on_navigated)
         heard.on(page, "close", lambda _page: self.stir())
 
+    @classmethod
+    def of(cls, slot: Slot) -> "Tab":
+        """The first page of a context."""
+        proxy = slot.proxy
+        return cls(
+            slot.page,
+            slot.options,
+            proxy.latency_s,
+            slot.cdp,
+            patience=proxy.patience,
+            target_id=slot.target_id,
+        )
+
     @property
     def closed(self) -> bool:
         """Whether the page is gone."""
@@ -105,6 +121,30 @@ class Tab:
     def attached(self) -> "CDPSession | None":
         """The page's CDP session, where it has been asked for."""
         return self._cdp
+
+    def call_refs(self, refs: "Refs | None") -> None:
+        """Say by which refs the agent knows its elements from now on."""
+        self.refs = refs
+
+    def call_links(self, links: Mapping[str, str]) -> None:
+        """Say which selectors some of the agent's refs stand for."""
+        self.links = links
+
+    def take_storage(self, sessions: Mapping[str, str]) -> None:
+        """Take up what its sessionStorage held when a snapshot was taken."""
+        self.sessions = dict(sessions)
+
+    def count_origins_anew(self, shown: Iterable[str] = ()) -> None:
+        """Empty the set of origins, but for those whose pages are shown."""
+        self.origins = set(shown)
+
+    def expect_popup(self, *, expects: bool) -> None:
+        """Say whether a page that it opens is still to come."""
+        self.expects_popup = expects
+
+    def crash(self) -> None:
+        """Note that its process has died, or is being ended."""
+        self.crashed = True
 
     def begin_action(self) -> None:
         """Count documents anew: those until now came of the last action, or by themselves."""

@@ -90,11 +90,10 @@ class Tabs:
         self._crashed = anyio.Event()
         self._crashed_at = float("-inf")
         self._closing = False
-        first = Tab(slot.page, self._options, self._latency_s, slot.cdp, patience=self._patience)
-        first.target_id = slot.target_id
+        first = Tab.of(slot)
         self._tabs: list[Tab] = []
         self._show(first)
-        slot.proxy.on_refused = self._on_refused
+        slot.proxy.tell_refused(self._on_refused)
         self._listeners = Listeners()
         self._listeners.on(slot.context, "page", self._on_page)
         for page in slot.context.pages:  # a browser that others have started may have several
@@ -126,6 +125,10 @@ class Tabs:
                 self._current = self._tabs[-1]
         await self._current.cdp()  # a page that another one opened is not watched until here
         return self._current
+
+    def answer_dialogs(self, rule: DialogRule) -> None:
+        """Say how the dialogs to come are answered."""
+        self.rule = rule
 
     async def until_crash(self, bound_s: float) -> bool:
         """Wait for the news that the page that is shown crashed; True where it did."""
@@ -181,7 +184,7 @@ class Tabs:
         with anyio.move_on_after(POPUP_BOUND_S * self._patience()):
             if opener.expects_popup:
                 await came.wait()
-        opener.expects_popup = False
+        opener.expect_popup(expects=False)
         return self._current is not before
 
     def note(self, text: str) -> None:
@@ -261,7 +264,7 @@ class Tabs:
             return
         opener = self._current
         self._show(Tab(page, self._options, self._latency_s, patience=self._patience))
-        opener.expects_popup = False
+        opener.expect_popup(expects=False)
         opener.stir()
         self._came.set()
         self._came = anyio.Event()
@@ -305,7 +308,8 @@ class Tabs:
         self.note(text)
 
     def _on_crash(self, tab: Tab) -> None:
-        ended, tab.crashed = tab.crashed, True
+        ended = tab.crashed
+        tab.crash()
         self._crashed_at = anyio.current_time()
         self._crashed.set()
         self._crashed = anyio.Event()
@@ -353,7 +357,7 @@ class Tabs:
         """
         self._storm = True
         for tab in list(self._tabs):
-            tab.crashed = True
+            tab.crash()
             self._tabs.remove(tab)
             self._closed_origins |= tab.origins
             self._spawn(end_page(tab.page, self._patience(), tab.attached))

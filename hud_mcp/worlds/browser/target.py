@@ -19,8 +19,8 @@ from hud_mcp.errors import ActionFailed
 from hud_mcp.worlds.browser import libraries
 from hud_mcp.worlds.browser.devtools import is_elsewhere, is_end
 from hud_mcp.worlds.browser.engines import TARGET
-from hud_mcp.worlds.browser.idle import TRACKER
 from hud_mcp.worlds.browser.tab import Tab
+from hud_mcp.worlds.browser.tracker import TRACKER
 
 if TYPE_CHECKING:
     from playwright.async_api import ElementHandle, Frame, Page

@@ -16,7 +16,7 @@ import anyio
 from hud_mcp.clipping import clip_text
 from hud_mcp.worlds.browser.engines import NEAR
 from hud_mcp.worlds.browser.fields import FIELDS, name_links, tell_fields
-from hud_mcp.worlds.browser.idle import TRACKER
+from hud_mcp.worlds.browser.tracker import TRACKER
 
 if TYPE_CHECKING:
     from playwright.async_api import Page

@@ -40,6 +40,14 @@ class View:
         self._tabs = tabs
         self._snapshots = snapshots
 
+    def tell_refs(self, *, refused: bool) -> None:
+        """Say whether the last action was refused, so that the agent should learn of new refs."""
+        self.refused = refused
+
+    def resume(self, last: Reading | None) -> None:
+        """Take up what the agent read last."""
+        self.last = last
+
     async def look(self, tab: Tab, look: Look) -> Observation:
         """Read a page and take its picture, at once.
 
@@ -71,12 +79,12 @@ class View:
         if tab.status is not None and tab.status >= FIRST_ERROR:
             reading = replace(reading, status=tab.status)
         if self._renumbers and tab.refs is None and highest_refs(reading.lines):
-            tab.refs = Renumbered(reading.lines)
+            tab.call_refs(Renumbered(reading.lines))
         if (refs := tab.refs) is not None:
             lines = tuple(refs.translate(line) for line in reading.lines)
             reading = replace(reading, lines=lines)
         self._snapshots.saw(reading)
-        tab.links = reading.links
+        tab.call_links(reading.links)
         notes = self._tabs.notes()
         if self.refused and (told := new_refs(self.last, reading)):
             notes.append(f"Note: {told}")

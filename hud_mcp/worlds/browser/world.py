@@ -19,7 +19,6 @@ from hud_mcp.worlds.browser.idle import wait_until_idle
 from hud_mcp.worlds.browser.input import Input
 from hud_mcp.worlds.browser.options import SlotOptions
 from hud_mcp.worlds.browser.page import PageReader, complete_cookie
-from hud_mcp.worlds.browser.proxy import SITE_URL
 from hud_mcp.worlds.browser.reserve import Owner, Reserve
 from hud_mcp.worlds.browser.restore import Restoration
 from hud_mcp.worlds.browser.slot import Slot
@@ -81,6 +80,10 @@ class BrowserWorld(PageReader):
         self._snapshots = Snapshots(*self._parts)
         self._view = View(self._tabs, self._snapshots, renumbers=owner is not None)
 
+    def use_directly(self) -> None:
+        """Note that a DevTools client is connected: its context is given to no other session."""
+        self.used_directly = True
+
     @property
     def died(self) -> str | None:
         """Why its browser or its page is gone; None while they are there."""
@@ -99,16 +102,6 @@ class BrowserWorld(PageReader):
     async def urls(self) -> dict[str, str]:
         """The address of the page that is shown, for whoever asks where the world is."""
         return {"url": self.url}
-
-    @property
-    def site_url(self) -> str:
-        """The origin of the task's site in this browser, the same in every session."""
-        return SITE_URL
-
-    @property
-    def site_address(self) -> str:
-        """`http://127.0.0.1:PORT`: the same site for programs other than this browser."""
-        return self._slot.proxy.address
 
     @property
     def options(self) -> SlotOptions:
@@ -267,18 +260,18 @@ class BrowserWorld(PageReader):
 
         If this call is cancelled, keys and buttons that it held are let go.
         """
-        self._view.refused = True
+        self._view.tell_refs(refused=True)
         async with self._calls.working(self._calls.act_bound_s + own_pauses_s(action)):
             tab = await self._agent_tab()
             self._tabs.forget_shown_notes()
             tab.begin_action()
             mark = tab.mark()
             if (effect := await self._input.perform_still(action)) is not None:
-                self._view.refused = False
+                self._view.tell_refs(refused=False)
                 return effect
             await self._input.perform(tab, action)
             await self._wait_until_idle(tab, mark, late=isinstance(action, ScrollAction))
-        self._view.refused = False
+        self._view.tell_refs(refused=False)
         return self._input.effect
 
     async def observe(self, look: Look) -> Observation:
@@ -333,9 +326,9 @@ class BrowserWorld(PageReader):
             saved = unpack(data)
             async with self._calls.working(RESTORE_BOUND_S):
                 await self._tabs.set_offline(offline=False)  # pages are loaded again
-                self._view.last = await Restoration(saved, *self._parts).run()
+                self._view.resume(await Restoration(saved, *self._parts).run())
                 self._snapshots.resume(saved)
-                self._slot.clipboard.items = dict(saved.clipboard)
+                self._slot.clipboard.fill(saved.clipboard)
                 await self._tabs.set_offline(offline=saved.offline)
                 self._goes_offline = False
         except BaseException as exc:
@@ -349,18 +342,24 @@ class BrowserWorld(PageReader):
         """Close this session's pages and its site; others stay. Closing twice is no error."""
         if self._calls.closed:
             return
-        self._calls.closed = True
+        self._calls.close()
         with anyio.CancelScope(shield=True):
-            left_clear = await self._leave_clear()
-            self._tabs.detach()
-            if left_clear and self._owner is not None and await self._slot.clear():
-                await self._calls.reserve.keep(self._slot, self._owner)
-            else:
+            if self._owner is None or not await self._pass_on(self._owner):
+                self._tabs.detach()
                 await self._slot.close()
+
+    async def _pass_on(self, owner: Owner) -> bool:
+        """Leave the context, cleared, to the next session of an owner; False where that failed."""
+        with self._calls.reserve.clearing(self._slot.options, owner):
+            passes = await self._leave_clear()
+            self._tabs.detach()
+            if passes := passes and await self._slot.clear():
+                await self._calls.reserve.keep(self._slot, owner)
+        return passes
 
     async def _leave_clear(self) -> bool:
         """Let go of what outlives a page; False where another session cannot have the context."""
-        if self._owner is None or self._calls.broken or self.used_directly:
+        if self._calls.broken or self.used_directly:
             return False
         try:
             with anyio.fail_after(LEAVE_BOUND_S):
@@ -372,7 +371,7 @@ class BrowserWorld(PageReader):
 
     async def _agent_tab(self) -> Tab:
         """The page that the agent sees or acts on; from here on offline, where that is so."""
-        self._calls.agent_began = True
+        self._calls.begin_agent()
         if self._goes_offline:
             await self._tabs.set_offline(offline=True)
             self._goes_offline = False

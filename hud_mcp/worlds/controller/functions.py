@@ -33,9 +33,8 @@ def controller_functions(found: Mapping[str, Any]) -> tuple[Function, ...]:
     made: list[Function] = []
     for path, takes in found.items():
         if path not in _OWN:
-            function = Function(_function(path, takes), name=path)
-            function.where = f"hud_controller.{path}"
-            made.append(function)
+            where = f"hud_controller.{path}"
+            made.append(Function(_function(path, takes), name=path, where=where))
     return tuple(made)
 
 

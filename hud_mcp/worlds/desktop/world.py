@@ -65,6 +65,10 @@ class DesktopWorld:
         """Whether the connection is there."""
         return self._vnc.is_open
 
+    def screen_size(self) -> tuple[int, int]:
+        """Width and height of the screen, in pixels."""
+        return self._vnc.size
+
     async def act(self, action: Action) -> ActionEffect:
         """Perform one action, and return when the screen has settled.
 

@@ -15,9 +15,10 @@ from hud_mcp.world import Opening, WorldSpec
 from hud_mcp.worlds.gymnasium import libraries
 from hud_mcp.worlds.gymnasium.actions import ActionForm
 from hud_mcp.worlds.gymnasium.episode import Episode
+from hud_mcp.worlds.gymnasium.frames import close_env, drawing
 from hud_mcp.worlds.gymnasium.known import Known, known, most_steps
 from hud_mcp.worlds.gymnasium.thread import OwnThread
-from hud_mcp.worlds.gymnasium.world import GymnasiumWorld, close_env, drawing
+from hud_mcp.worlds.gymnasium.world import GymnasiumWorld
 
 __all__ = ["Gymnasium"]
 
@@ -73,6 +74,8 @@ class Gymnasium(WorldSpec):
     name = "gymnasium"
     world_type = GymnasiumWorld
     actions = frozenset({"custom", "screenshot"})
+    is_destructive = False
+    open_world = False
     endpoints = ("hud_mcp.channel.endpoints.openpi:publish",)
 
     def __init__(
@@ -167,6 +170,7 @@ class Gymnasium(WorldSpec):
                     "actions": {
                         "type": "array",
                         "items": {k: v for k, v in one.items() if k != "description"},
+                        "minItems": 1,
                         "description": "Several, in order, in one call.",
                     },
                     "repeat": repeat,
@@ -220,6 +224,7 @@ class Gymnasium(WorldSpec):
             probe.known,
             episode,
             draws_steps=probe.draws_steps,
+            draws=probe.draws,
             draws_asked=self._draws_asked,
             is_quick=self.is_quick and not probe.draws_steps,
         )

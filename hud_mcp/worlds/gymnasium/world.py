@@ -1,6 +1,5 @@
 """The live environment of one session: what may block is done on a thread of its own."""
 
-import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -10,10 +9,11 @@ import anyio
 from hud_mcp.action import Action, ActionEffect, CustomAction, ScreenshotFetch
 from hud_mcp.clipping import clip_text
 from hud_mcp.errors import ActionFailed, EnvironmentFailed, did_you_mean
-from hud_mcp.observation import DEFAULT_FORMAT, Look, Observation, Screenshot, encode_picture
+from hud_mcp.observation import Look, Observation
 from hud_mcp.worlds.gymnasium import libraries
 from hud_mcp.worlds.gymnasium.actions import ActionForm
 from hud_mcp.worlds.gymnasium.episode import Episode
+from hud_mcp.worlds.gymnasium.frames import Frames, close_env, drawing, encode
 from hud_mcp.worlds.gymnasium.known import Known, most_steps
 from hud_mcp.worlds.gymnasium.pace import Pace
 from hud_mcp.worlds.gymnasium.thread import OwnThread
@@ -22,7 +22,7 @@ from hud_mcp.worlds.gymnasium.words import in_words, plain
 if TYPE_CHECKING:
     import gymnasium
 
-__all__ = ["MOST_ACTIONS", "GymnasiumWorld", "drawing"]
+__all__ = ["MOST_ACTIONS", "GymnasiumWorld"]
 
 T = TypeVar("T")
 
@@ -31,10 +31,6 @@ MOST_ACTIONS = 100_000
 
 _CLOSE_BOUND_S = 5.0
 """How long a step that is under way may take to end before the world is left to itself."""
-
-drawing = threading.RLock()
-"""Held while an environment draws or closes: pygame has one state for the whole process, and
-Gymnasium's environments end it when one of them closes."""
 
 
 class _Halt:
@@ -68,6 +64,7 @@ class GymnasiumWorld:
         episode: Episode,
         *,
         draws_steps: bool,
+        draws: bool = False,
         draws_asked: bool = False,
         is_quick: bool = False,
     ) -> None:
@@ -79,7 +76,9 @@ class GymnasiumWorld:
         self._step: Callable[[Any], tuple[Any, Any, bool, bool, dict[str, Any]]] = env.step
         if draws_steps:
             self._step = self._drawn_step
+        self._draws = draws
         self._draws_asked = draws_asked
+        self._frames = Frames(env)
         self._pace = Pace(is_quick=is_quick)
         self._broken: str | None = None
         self._closed = False
@@ -129,6 +128,24 @@ class GymnasiumWorld:
             return Episode(seen, info)
 
         self.episode = await self._guarded(begin)
+
+    def screen_size(self) -> tuple[int, int] | None:
+        """Width and height of the last frame that was drawn, in pixels; None before any."""
+        return self._frames.size
+
+    async def measure_screen(self) -> None:
+        """Draw a frame for nobody; where frames are drawn only when asked for, draw none.
+
+        Raises:
+            EnvironmentFailed: The world is closed or broken, or drawing failed.
+        """
+        self._check_open()
+        if not self._draws or self._draws_asked:
+            return
+        try:
+            await self._thread.do(self._frames.draw)
+        except Exception as exc:
+            raise EnvironmentFailed(f"Drawing raised {type(exc).__name__}: {exc}.") from exc
 
     def acts_now(self, actions: Sequence[Action], look: Look) -> bool:
         """Whether actions and a look after them wait for nothing, and are short."""
@@ -299,8 +316,7 @@ class GymnasiumWorld:
                 if terminated or truncated or halt.asked:
                     break
         finally:
-            episode.seen, episode.info = seen, info
-            episode.terminated, episode.truncated = bool(terminated), bool(truncated)
+            episode.show(seen, info, terminated=bool(terminated), truncated=bool(truncated))
         rewards = episode.rewards[first:]
         self._pace.note(len(rewards), time.perf_counter() - began_s, on_loop=halt.on_loop)
         left = len(plan) - len(rewards)
@@ -319,8 +335,7 @@ class GymnasiumWorld:
     def _look(self, look: Look) -> Observation:
         image = None
         if look.image is not None:
-            with drawing:
-                frame = self._env.render()
+            frame = self._frames.draw()
             image = None if frame is None else encode(frame, look)
         text = clip_text(self._words(look), look.max_text_chars) if look.text else None
         values = _values(self.episode.seen) if look.values else None
@@ -381,16 +396,3 @@ def _count(action: Action) -> int:
 
 def _values(seen: Any) -> Any:
     return libraries.value_to_json(seen)
-
-
-def close_env(env: "gymnasium.Env[Any, Any]") -> None:
-    """Close an environment, while no other one draws."""
-    with drawing:
-        env.close()
-
-
-def encode(frame: Any, look: Look) -> Screenshot:
-    """Encode a frame of height, width and colours."""
-    return encode_picture(
-        libraries.Image.fromarray(frame), look.image or DEFAULT_FORMAT, quality=look.quality
-    )

@@ -11,11 +11,14 @@ __all__ = [
     "ACTIONS",
     "SCHEMAS",
     "Workbench",
+    "edit_shown",
     "one_line",
     "read_part",
     "replace_text",
     "run_action",
+    "run_shown",
     "shorten",
+    "write_shown",
 ]
 
 _LINES = 2000
@@ -122,16 +125,21 @@ def shorten(text: str) -> str:
     return f"{text[:half]}\n{note}\n{text[-half:]}"
 
 
-async def _run(world: Workbench, command: str, timeout_s: float | None = None) -> str:
+async def run_shown(world: Workbench, command: str, timeout_s: float | None = None) -> str:
+    """Run a command line, and return what it writes, shortened, and how it ended."""
     return shorten(str(await world.run_for_agent(command, timeout_s=timeout_s)))
 
 
-async def _write(world: Workbench, path: str, content: str) -> str:
+async def write_shown(world: Workbench, path: str, content: str) -> str:
+    """Write a whole text file, and say so."""
     await world.write(path, content)
     return f"Wrote {len(content.encode())} bytes to {path}."
 
 
-async def _edit(world: Workbench, path: str, old: str, new: str, every: bool = False) -> str:  # noqa: FBT001, FBT002  # an agent's arguments come by name
+async def edit_shown(
+    world: Workbench, path: str, old: str, new: str, *, every: bool = False
+) -> str:
+    """Replace a text in a file, and say how often."""
     count = await world.edit(path, old, new, every=every)
     return f"Replaced it in {path}." if count == 1 else f"Replaced it {count} times in {path}."
 
@@ -151,11 +159,11 @@ _KINDS: Mapping[type, str] = {
 _Fields = Mapping[str, tuple[type, bool]]
 
 ACTIONS: Mapping[str, tuple[Callable[..., Awaitable[str]], _Fields]] = {
-    "run": (_run, {"command": (str, True), "timeout_s": (float, False)}),
+    "run": (run_shown, {"command": (str, True), "timeout_s": (float, False)}),
     "read": (read_part, {"path": (str, True), "start": (int, False), "lines": (int, False)}),
-    "write": (_write, {"path": (str, True), "content": (str, True)}),
+    "write": (write_shown, {"path": (str, True), "content": (str, True)}),
     "edit": (
-        _edit,
+        edit_shown,
         {"path": (str, True), "old": (str, True), "new": (str, True), "every": (bool, False)},
     ),
     "list": (_list, {"path": (str, False)}),

@@ -59,6 +59,7 @@ class Shell(WorldSpec):
     actions = frozenset({"wait", "custom"})
     runs_commands = True
     custom_actions = SCHEMAS
+    tools_suffice = True
     tools: tuple[Tool, ...] = SHELL_TOOLS
     functions: tuple[Function, ...] = SHELL_FUNCTIONS
 
@@ -85,6 +86,7 @@ class Shell(WorldSpec):
             parts=tuple(parts),
             limits=limits or SandboxLimits(),
         )
+        self.open_world = bool(self.options.hosts.patterns) or isolation == "none"
 
     async def open(self, opening: Opening) -> ShellWorld:
         """Open a session's shell.

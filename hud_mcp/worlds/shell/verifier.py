@@ -230,7 +230,7 @@ async def open_verifier(
         sifted = await anyio.to_thread.run_sync(work)
         options = _options(agents.options, stage, network=network)
         sandbox = await Sandbox.open(options)
-        sandbox.files.also = (*agents.files.also, *map(str, agents.options.places))
+        sandbox.files.call_also(*agents.files.also, *map(str, agents.options.places))
         await sandbox.folder.unpack(sifted.archive, clear=False)
         env, renamed = {**_CLEAN, "PYTHONPATH": _SITE}, ()
         if options.isolation == "none":

@@ -99,7 +99,7 @@ class Workspace(Shell):
         self._hud = hud
         self._folder = folder or Path.cwd()
         self._cwd = Path.cwd()
-        self._falls_back = isolation is None and not hud.require_isolation
+        self.falls_back = isolation is None and not hud.require_isolation
         self._follow_links = follow_links
         self.env = dict(env or {})
         self.mounts: tuple[Mount, ...] = tuple(options.get("mounts") or ())
@@ -114,6 +114,10 @@ class Workspace(Shell):
         )
         if root is not None:
             self._check_root(guest_path)
+
+    def publish(self, name: str) -> None:
+        """Say under which name a control channel publishes it."""
+        self.published_as = name
 
     @property
     def root(self) -> Path:
@@ -175,7 +179,7 @@ class Workspace(Shell):
             with anyio.CancelScope(shield=True):
                 await sandbox.close()
             raise
-        sandbox.files.also = tuple(map(str, _names_of(root, self._folder, self._cwd, self._root)))
+        sandbox.files.call_also(*map(str, _names_of(root, self._folder, self._cwd, self._root)))
         world = WorkspaceWorld(
             sandbox,
             most_snapshot_bytes=self._snapshot_bytes,
@@ -212,7 +216,7 @@ class Workspace(Shell):
                     "ShellWorld, or declare isolation='none' where the agent is trusted."
                 )
             return False
-        if not self._falls_back or self._hud.needs_other_user:
+        if not self.falls_back or self._hud.needs_other_user:
             raise EnvironmentFailed(why)
         opening.log(f"not isolated, as this machine has no sandboxes: {why}")
         return True
@@ -230,7 +234,7 @@ class Workspace(Shell):
             with anyio.CancelScope(shield=True):
                 await folder.put_back()
             raise
-        sandbox.files.also = tuple(map(str, _names_of(root, self._folder, self._cwd, self._root)))
+        sandbox.files.call_also(*map(str, _names_of(root, self._folder, self._cwd, self._root)))
         world = WorkspaceWorld(
             sandbox,
             most_snapshot_bytes=self._snapshot_bytes,

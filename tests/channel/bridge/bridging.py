@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
-from waiting import until, wait_until
+from waiting import PATIENCE_S, until, wait_until
 
 from hud_mcp.channel.bridge import bridge
 from hud_mcp.channel.bridge.environment import BridgedEnvironment
@@ -31,7 +31,6 @@ PAGES = HERE / "environments" / "pages.py"
 DESKTOP = HERE / "environments" / "desktop.py"
 ROBOTS = HERE / "environments" / "robots.py"
 SILENT = HERE / "environments" / "silent.py"
-PATIENCE_S = 60.0
 ME = Caller(connection="test")
 
 

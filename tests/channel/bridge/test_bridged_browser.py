@@ -11,6 +11,7 @@ import anyio
 import psutil
 import pytest
 from bridging import PAGES, HudServer, bridged, ending, graded, written
+from waiting import PATIENCE_S
 
 from hud_mcp.action import parse_actions
 from hud_mcp.errors import EnvironmentFailed, InvalidAction
@@ -45,11 +46,14 @@ async def test_a_page_is_read_and_acted_on(pages: HudServer, tmp_path: Path) -> 
         assert "custom" in bridge.environment.world.actions
         assert any("'second'" in n and "one screen only" in n for n in bridge.environment.notes)
         session = await bridge.start("remember", what="milk")
+        await session.measure_screen()
+        size = session.screen_size
         seen = await do(session, image=True)
         assert "Notes" in text_of(seen)
         picture = seen.result.observation.image
         assert picture is not None
         assert picture.width_px > 600
+        assert size == (picture.width_px, picture.height_px), "before any look"
         note, save = ref_of(text_of(seen), "textbox"), ref_of(text_of(seen), 'button "Save"')
         stepped = await do(
             session,
@@ -126,7 +130,7 @@ async def test_the_hud_server_killed_in_the_middle_of_a_step_is_no_reward(
             stepping = asyncio.ensure_future(do(session, *actions))
             await written(hud.notes / "saved")
             hud.kill()
-            with anyio.fail_after(60), pytest.raises(EnvironmentFailed):
+            with anyio.fail_after(PATIENCE_S), pytest.raises(EnvironmentFailed):
                 await stepping
             receipt = await ending(session)
             assert (receipt.outcome, receipt.reward) == (Outcome.ENVIRONMENT_FAILED, None)

@@ -14,7 +14,7 @@ import pytest
 from bridging import DESKTOP, HudServer, bridged, graded, hud_server
 from PIL import Image
 from skips import skip_here
-from waiting import until
+from waiting import PATIENCE_S, until
 
 from hud_mcp.action import parse_actions
 from hud_mcp.channel.bridge.control import Control
@@ -73,6 +73,8 @@ async def test_a_desktop_is_seen_and_acted_on(desktop: HudServer, tmp_path: Path
         assert any("'locked'" in note for note in bridge.environment.notes)
         assert "click" in bridge.environment.world.actions
         session = await bridge.start("write", what="Grüße, 5% (tea)")
+        await session.measure_screen()
+        assert session.screen_size == (800, 600), "before any look"
         seen = await do(session, image=True)
         assert "800 x 600" in (seen.result.observation.text or "")
         assert colour_at(seen, 700, 500) == (0x20, 0x40, 0x60)
@@ -127,9 +129,12 @@ async def test_a_wrong_password_and_a_dead_port_are_errors(desktop: HudServer) -
     control = await Control.open(Address(desktop.url))
     try:
         async with control.forward("screen") as (host, port):
-            with anyio.fail_after(30), pytest.raises(EnvironmentFailed, match="cannot be reached"):
+            with (
+                anyio.fail_after(PATIENCE_S),
+                pytest.raises(EnvironmentFailed, match="cannot be reached"),
+            ):
                 await Vnc.connect(host, port, password="coffee")
     finally:
         await control.leave()
-    with anyio.fail_after(30), pytest.raises(EnvironmentFailed, match="cannot be reached"):
+    with anyio.fail_after(PATIENCE_S), pytest.raises(EnvironmentFailed, match="cannot be reached"):
         await Vnc.connect("127.0.0.1", 9)

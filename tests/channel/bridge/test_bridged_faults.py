@@ -20,7 +20,7 @@ from bridging import (
     relay,
     written,
 )
-from waiting import until
+from waiting import PATIENCE_S, until
 from wire import TALK, Gate, served
 
 from hud_mcp.channel.bridge import bridge, control
@@ -43,7 +43,7 @@ async def test_a_dropped_connection_is_made_again(questions: HudServer, tmp_path
         session = await asked.start("add", a=1, tag="-dropped")
         before = way.count
         way.drop()
-        with anyio.fail_after(30):
+        with anyio.fail_after(PATIENCE_S):
             while way.count == before:
                 await session.step((), Look())
         assert way.count == before + 1
@@ -239,7 +239,10 @@ async def test_a_server_that_says_nothing_does_not_hang_us(
     monkeypatch.setattr(control, "REPLY_S", 0.5)
     async with relay(questions.port) as way:
         way.freeze()
-        with anyio.fail_after(20), pytest.raises(EnvironmentFailed, match="cannot be reached"):
+        with (
+            anyio.fail_after(PATIENCE_S),
+            pytest.raises(EnvironmentFailed, match="cannot be reached"),
+        ):
             await bridge(way.url)
     async with (
         relay(questions.port) as way,
@@ -252,7 +255,7 @@ async def test_a_server_that_says_nothing_does_not_hang_us(
             await graded(session, "3")
         assert (await ending(session)).outcome is Outcome.GRADING_FAILED
         way.drop()
-        with anyio.fail_after(30):
+        with anyio.fail_after(PATIENCE_S):
             while not mute.is_over:  # it has nothing to look at: when it notices is not fixed
                 with contextlib.suppress(EnvironmentFailed, SessionEnded):
                     await mute.step((), Look())

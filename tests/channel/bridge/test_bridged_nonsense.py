@@ -12,6 +12,7 @@ import pytest
 from bridging import bridged, ending, graded
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from waiting import PATIENCE_S
 
 from hud_mcp.channel.bridge import bridge
 from hud_mcp.errors import EnvironmentFailed, HudMcpError, SessionEnded
@@ -92,7 +93,7 @@ async def saying(replies: Mapping[str, Any]) -> AsyncIterator[str]:
 async def described(replies: Mapping[str, Any]) -> tuple[str, ...]:
     """The notes of a bridge; what it raises must be one of our errors."""
     async with saying({**SOUND, **replies}) as url:
-        with anyio.fail_after(30):
+        with anyio.fail_after(PATIENCE_S):
             try:
                 environment = await bridge(url)
             except HudMcpError:

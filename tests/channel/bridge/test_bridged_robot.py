@@ -13,7 +13,7 @@ import psutil
 import pytest
 from bridging import ROBOTS, Bridged, HudServer, bridged, ending, graded, hud_server
 from PIL import Image
-from waiting import until
+from waiting import PATIENCE_S, until
 from websockets.asyncio.server import ServerConnection, serve
 
 from hud_mcp.action import parse_actions
@@ -44,7 +44,7 @@ async def driven(robots: HudServer, tmp_path: Path) -> AsyncIterator[Bridged]:
 async def step(session: Session, *, image: bool = False, **args: Any) -> Stepped:
     """One step, of one action with arguments where there are any."""
     actions = parse_actions([{"type": "custom", "action": "step", "args": args}] if args else [])
-    with anyio.fail_after(60):
+    with anyio.fail_after(PATIENCE_S):
         return await session.step(actions, Look(image="png" if image else None))
 
 
@@ -244,7 +244,7 @@ def number(dtype: str, data: int) -> bytes:
 async def test_frames_that_are_none_are_refused(frames: tuple[bytes | str, ...], said: str) -> None:
     """Nothing of them is run, and no memory is taken for what they promise."""
     async with saying(*frames) as url:
-        with anyio.fail_after(20), pytest.raises(EnvironmentFailed, match=said):
+        with anyio.fail_after(PATIENCE_S), pytest.raises(EnvironmentFailed, match=said):
             async with claim(url, None):
                 pass
 
@@ -263,7 +263,7 @@ async def test_a_robot_whose_last_connection_ends_late_is_claimed() -> None:
 
     async with serve(talk, "127.0.0.1", 0) as server:
         port = server.sockets[0].getsockname()[1]
-        with anyio.fail_after(20):
+        with anyio.fail_after(PATIENCE_S):
             async with claim(f"ws://127.0.0.1:{port}", "t") as wire:
                 assert wire.seen.is_over
     assert len(tries) == 3

@@ -8,7 +8,7 @@ from pathlib import Path
 import anyio
 import pytest
 from bridging import Bridged, HudServer, bridged, ending, graded, written
-from waiting import until
+from waiting import PATIENCE_S, until
 
 from hud_mcp.errors import EnvironmentFailed, InvalidTask, SessionEnded
 from hud_mcp.grade import Outcome
@@ -190,5 +190,5 @@ async def test_a_source_without_a_server_is_an_error(anyio_backend: str) -> None
     from hud_mcp.channel.bridge import bridge  # noqa: PLC0415
 
     assert anyio_backend == "asyncio"
-    with anyio.fail_after(30), pytest.raises(EnvironmentFailed, match="cannot be reached"):
+    with anyio.fail_after(PATIENCE_S), pytest.raises(EnvironmentFailed, match="cannot be reached"):
         await bridge("tcp://127.0.0.1:9")

@@ -7,6 +7,7 @@ import anyio
 import orjson
 import pytest
 from dataset_place import DatasetPlace, dataset_place
+from waiting import PATIENCE_S
 
 from hud_mcp import load_taskset
 from hud_mcp.errors import SourceNotFound
@@ -51,7 +52,7 @@ async def test_a_set_is_fetched_once_and_then_read_from_the_cache(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The second load asks nobody, and a refresh asks for each file again."""
-    with anyio.fail_after(60):
+    with anyio.fail_after(PATIENCE_S):
         async with dataset_place() as place:
             filled(place, monkeypatch)
             first = await load_taskset("WebVoyager")
@@ -67,7 +68,7 @@ async def test_a_set_is_fetched_once_and_then_read_from_the_cache(
 async def test_what_broke_off_goes_on_from_there(monkeypatch: pytest.MonkeyPatch) -> None:
     """Within a call, and in the next one: what came is asked for no more."""
     lines: list[str] = []
-    with anyio.fail_after(60):
+    with anyio.fail_after(PATIENCE_S):
         async with dataset_place() as place:
             filled(place, monkeypatch)
             place.breaks = [20, 30]
@@ -82,7 +83,7 @@ async def test_a_call_that_ended_is_gone_on_with_by_the_next(
 ) -> None:
     """A place that hangs up each time is an error that names the file; its bytes stay."""
     monkeypatch.setattr(download, "_TRIES", 1)
-    with anyio.fail_after(60):
+    with anyio.fail_after(PATIENCE_S):
         async with dataset_place() as place:
             filled(place, monkeypatch)
             place.breaks = [25]
@@ -96,7 +97,7 @@ async def test_a_file_that_changed_upstream_is_named_and_not_swapped(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Against the digest that is known; `refresh` takes the new one, and says so."""
-    with anyio.fail_after(60):
+    with anyio.fail_after(PATIENCE_S):
         async with dataset_place() as place:
             filled(place, monkeypatch)
             place.files[TASKS] = ROWS.replace(b"lamp", b"sofa")
@@ -111,7 +112,7 @@ async def test_a_file_that_changed_upstream_is_named_and_not_swapped(
 async def test_a_set_of_tasks_is_loaded_by_its_address(monkeypatch: pytest.MonkeyPatch) -> None:
     """A change there is named too, though no digest of it was known before."""
     row = {"id": "one", "prompt": "Which?", "evaluate": [["response_is", "x"]]}
-    with anyio.fail_after(60):
+    with anyio.fail_after(PATIENCE_S):
         async with dataset_place() as place:
             place.files["sets/mine.jsonl"] = orjson.dumps(row)
             address = f"{place.url}/sets/mine.jsonl"
@@ -128,7 +129,7 @@ async def test_a_place_that_refuses_says_which_token_it_wants(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """And the token is sent once it is there, and stands in no error."""
-    with anyio.fail_after(60):
+    with anyio.fail_after(PATIENCE_S):
         async with dataset_place() as place:
             filled(place, monkeypatch)
             place.token = "s3cret"
@@ -147,7 +148,7 @@ async def test_without_a_network_one_error_says_where_to_put_the_file(
 ) -> None:
     """It names the file, where it comes from, and the folder that is read in its place."""
     monkeypatch.setenv("HUD_MCP_DATASETS", "http://127.0.0.1:9")
-    with anyio.fail_after(60), pytest.raises(SourceNotFound) as caught:
+    with anyio.fail_after(PATIENCE_S), pytest.raises(SourceNotFound) as caught:
         await load_taskset("WebVoyager")
     said = str(caught.value)
     assert "WebVoyager needs data/" in said
@@ -175,7 +176,7 @@ async def test_a_folder_stands_for_the_published_place(
 
 async def test_a_part_of_another_version_is_not_gone_on_with(apart: Path) -> None:
     """What came of an older file is dropped, so that no file is half of each."""
-    with anyio.fail_after(60):
+    with anyio.fail_after(PATIENCE_S):
         async with dataset_place() as place:
             place.files["a"] = b"old " * 100
             place.breaks = [40]

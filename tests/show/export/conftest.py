@@ -6,10 +6,9 @@ from pathlib import Path
 import anyio
 import pytest
 from recording import Recorded
+from waiting import PATIENCE_S
 
 from hud_mcp.store import Store
-
-BOUND_S = 30
 
 
 @pytest.fixture
@@ -19,5 +18,5 @@ async def record(tmp_path: Path) -> AsyncIterator[Recorded]:
     folder.mkdir()
     store = Store(folder / "store.sqlite3")
     yield Recorded(store, folder)
-    with anyio.fail_after(BOUND_S):
+    with anyio.fail_after(PATIENCE_S):
         await store.close()

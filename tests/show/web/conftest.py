@@ -7,7 +7,7 @@ from pathlib import Path
 import anyio
 import pytest
 from playwright.async_api import Browser, async_playwright
-from recorded import BOUND_S, CHROMIUM, Run
+from recorded import CHROMIUM, PATIENCE_S, Run
 
 from hud_mcp.store import Store
 
@@ -17,7 +17,7 @@ async def run(tmp_path: Path) -> AsyncIterator[Run]:
     """An empty job."""
     store = Store(tmp_path / "store.sqlite3")
     yield Run(store, tmp_path)
-    with anyio.fail_after(BOUND_S):
+    with anyio.fail_after(PATIENCE_S):
         await store.close()
 
 

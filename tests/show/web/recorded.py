@@ -13,6 +13,7 @@ import anyio
 import pytest
 from PIL import Image
 from playwright.async_api import Browser, Page
+from waiting import PATIENCE_S
 
 from hud_mcp.grade import Outcome, SubScore
 from hud_mcp.observation import Screenshot
@@ -24,7 +25,6 @@ from hud_mcp.show.web.report import write_report
 from hud_mcp.store import Store
 from hud_mcp.task import Task
 
-BOUND_S = 20
 START = datetime(2026, 3, 1, 9, tzinfo=UTC)
 BROWSER = pytest.mark.browser
 CHROMIUM = shutil.which("chromium-headless-shell") or shutil.which("chromium")
@@ -170,9 +170,9 @@ async def opened(
 
     A report's page is its path and asks for nothing; a server's is its address.
     """
-    with anyio.fail_after(BOUND_S):
+    with anyio.fail_after(PATIENCE_S):
         context = await browser.new_context(**options)
-        context.set_default_timeout(BOUND_S * 1000 / 2)
+        context.set_default_timeout(PATIENCE_S * 1000 / 2)
         url = path.as_uri() if isinstance(path, Path) else path
         own = url if isinstance(path, Path) else url[: url.index("/", 8)]
         seen = Seen(await context.new_page(), url)

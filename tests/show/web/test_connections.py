@@ -12,6 +12,7 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
+from waiting import PATIENCE_S
 
 from hud_mcp.serving.listening import listen
 from hud_mcp.show.web.connections import Connections
@@ -19,7 +20,6 @@ from hud_mcp.show.web.listener import serving
 
 pytestmark = pytest.mark.anyio
 
-PATIENCE_S = 20.0
 ASK = b"GET / HTTP/1.1\r\nhost: x\r\n\r\n"
 
 

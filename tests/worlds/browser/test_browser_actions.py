@@ -1,20 +1,15 @@
-"""Every action on real pages: what the page notices of it."""
+"""Actions of the browser world: clicks, scrolls, drags, and its own actions."""
 
 # ruff: noqa: E501  # pages are easier to read unbroken
 
-from collections.abc import Awaitable, Callable
-from typing import Any
-
 import anyio
 import pytest
+from acting import LOGGING, Browse, act, refusal, seen
 
 from hud_mcp.action import (
-    Action,
     ClickAction,
     CustomAction,
     DragAction,
-    KeyDownAction,
-    KeyUpAction,
     MoveAction,
     Point,
     PositionFetch,
@@ -24,54 +19,9 @@ from hud_mcp.action import (
     TypeAction,
     WaitAction,
 )
-from hud_mcp.errors import ActionFailed
 from hud_mcp.observation import Look
-from hud_mcp.worlds.browser import BrowserWorld
-from hud_mcp.worlds.browser.keys import playwright_keys
 
 pytestmark = [pytest.mark.anyio, pytest.mark.browser]
-
-Browse = Callable[..., Awaitable[BrowserWorld]]
-
-LOGGING = """<script>
-  window.seen = [];
-  for (const kind of ['click', 'dblclick', 'auxclick', 'contextmenu', 'keydown', 'keyup',
-                      'mousedown', 'mouseup', 'input', 'wheel', 'mousemove']) {
-    addEventListener(kind, e => seen.push([kind, e.target.id || e.target.tagName,
-      e.key || e.detail || 0, e.shiftKey || false, e.ctrlKey || false]), true);
-  }
-</script>"""
-
-CLA_KEYS = """
-backspace tab enter shift shiftleft shiftright ctrl ctrlleft ctrlright alt altleft altright
-pause capslock esc escape space pageup pagedown end home left up right down select print
-execute printscreen prtsc insert delete help sleep numlock scrolllock clear separator
-modechange apps browserback browserfavorites browserforward browserhome browserrefresh
-browsersearch browserstop launchapp1 launchapp2 launchmail launchmediaselect playpause
-start stop prevtrack nexttrack volumemute volumeup volumedown zoom win winleft winright
-command option optionleft optionright fn multiply add subtract decimal divide hanguel
-hangul hanja kana kanji junja convert nonconvert yen
-""".split()  # noqa: SIM905  # a hundred names read better so
-
-
-async def seen(world: BrowserWorld, kind: str) -> list[list[Any]]:
-    """What the page noticed of one kind of event: target, key or count, shift, ctrl."""
-    found: list[list[Any]] = await world.page.evaluate("() => window.seen")
-    return [entry[1:] for entry in found if entry[0] == kind]
-
-
-async def act(world: BrowserWorld, *actions: Action) -> None:
-    """Perform actions, each within a bound."""
-    for action in actions:
-        with anyio.fail_after(15):
-            await world.act(action)
-
-
-async def refusal(world: BrowserWorld, action: Action) -> str:
-    """Perform an action that must be refused, and return why."""
-    with anyio.fail_after(15), pytest.raises(ActionFailed) as caught:
-        await world.act(action)
-    return str(caught.value)
 
 
 async def test_a_click_reaches_its_target_by_point_ref_and_selector(browse: Browse) -> None:
@@ -148,158 +98,6 @@ async def test_a_cancelled_click_lets_its_keys_go(browse: Browse) -> None:
     assert len(await seen(world, "mousedown")) == len(await seen(world, "mouseup"))
 
 
-async def test_a_chord_goes_down_in_order_and_up_in_reverse(browse: Browse) -> None:
-    """ctrl, shift, k: three keys down, then up the other way round."""
-    world = await browse(LOGGING + "<p>x</p>")
-    await act(world, PressAction(keys=("ctrl", "shift", "k")))
-    assert [entry[1] for entry in await seen(world, "keydown")] == ["Control", "Shift", "K"]
-    assert [entry[1] for entry in await seen(world, "keyup")] == ["K", "Shift", "Control"]
-
-
-async def test_a_key_stays_down_until_it_is_let_go(browse: Browse) -> None:
-    """`keydown` holds across actions, `keyup` ends it."""
-    world = await browse(LOGGING + "<p id=p>x</p>")
-    await act(world, KeyDownAction(keys=("shift",)), ClickAction(selector="#p"))
-    await act(world, KeyUpAction(keys=("shift",)), ClickAction(selector="#p"))
-    assert [entry[2] for entry in await seen(world, "click")] == [True, False]
-
-
-@pytest.mark.parametrize("name", [*CLA_KEYS, "num7", "f12", "f24", "a", "+", "é", "ArrowDown"])
-def test_every_key_of_the_common_language_is_known(name: str) -> None:
-    """Each of the HUD SDK's key names is one of Playwright's or the UI Events specification's."""
-    if name == "start":
-        with pytest.raises(ActionFailed):
-            playwright_keys([name])
-    else:
-        assert playwright_keys([name])
-
-
-@pytest.mark.parametrize(
-    ("names", "keys"),
-    [
-        (["ctrl+a"], ["Control", "a"]),
-        (["ctrl++"], ["Control", "+"]),
-        (["+"], ["+"]),
-        (["ctrl + shift+k"], ["Control", "Shift", "K"]),
-        (["ctrl", "+"], ["Control", "+"]),
-    ],
-)
-def test_a_chord_may_be_written_with_plus_signs(names: list[str], keys: list[str]) -> None:
-    """A plus sign joins keys, except where it is the key."""
-    assert playwright_keys(names) == keys
-
-
-async def test_a_chord_with_a_plus_sign_is_pressed_held_and_let_go(browse: Browse) -> None:
-    """`keydown`, `keyup`, `press` and `hold_keys` read it alike."""
-    world = await browse(LOGGING + "<p id=p>x</p>")
-    await act(world, KeyDownAction(keys=("ctrl+shift",)), ClickAction(selector="#p"))
-    await act(world, KeyUpAction(keys=("ctrl+shift",)), ClickAction(selector="#p"))
-    await act(world, ClickAction(selector="#p", hold_keys=("ctrl+shift",)))
-    held = [entry[2:] for entry in await seen(world, "click")]
-    assert held == [[True, True], [False, False], [True, True]]
-    await act(world, PressAction(keys=("ctrl+k",)))
-    assert (await seen(world, "keydown"))[-1][1:] == ["k", False, True]
-
-
-async def test_keys_outside_of_a_us_keyboard_arrive_too(browse: Browse) -> None:
-    """F13 is a key event, and é a character."""
-    world = await browse(LOGGING + "<input id=i autofocus>")
-    await act(
-        world, ClickAction(selector="#i"), PressAction(keys=("f13",)), PressAction(keys=("é",))
-    )
-    assert ["i", "F13", False, False] in await seen(world, "keydown")
-    assert await world.page.input_value("#i") == "é"
-
-
-async def test_an_unknown_key_gets_the_closest_name(browse: Browse) -> None:
-    """A misspelt key is refused with what was probably meant, and nothing is pressed."""
-    world = await browse(LOGGING)
-    assert "Did you mean 'pagedown'?" in await refusal(world, PressAction(keys=("ctrl", "pagedwn")))
-    assert await seen(world, "keydown") == []
-
-
-async def test_typing_into_a_field_replaces_what_it_held(browse: Browse) -> None:
-    """With a target, the text takes the place of the old one, however the target is named."""
-    world = await browse(
-        LOGGING + "<input id=i value=old style='width:200px'><div id=e contenteditable>x</div>"
-    )
-    await act(world, TypeAction(selector="#i", text="new"))
-    assert await world.page.input_value("#i") == "new"
-    await act(world, TypeAction(point=Point(x=50, y=20), text="newer"))
-    assert await world.page.input_value("#i") == "newer"
-    await act(world, TypeAction(selector="#e", text="words"))
-    assert await world.page.inner_text("#e") == "words"
-
-
-async def test_a_line_typed_into_a_field_comes_by_keys(browse: Browse) -> None:
-    """A page hears a key for each character, whatever the field held, and may react to each."""
-    world = await browse(
-        LOGGING + "<input id=i value=old><div id=e contenteditable>x</div><input id=n type=number>"
-        "<textarea id=t>was</textarea>"
-    )
-    for target, text in (("#i", "Ann é"), ("#e", "rich"), ("#n", "-2.5"), ("#t", "one line")):
-        before = len(await seen(world, "keydown"))
-        await act(world, TypeAction(selector=target, text=text))
-        keys = [entry[1] for entry in (await seen(world, "keydown"))[before:]]
-        assert keys == [c for c in text if c.isascii()]
-        held = await world.page.locator(target).evaluate("e => e.value ?? e.textContent")
-        assert held == text
-
-
-async def test_a_code_is_typed_on_into_the_next_fields(browse: Browse) -> None:
-    """Where a page moves the focus at each key, the characters follow it, as from a person."""
-    world = await browse(
-        "<input maxlength=1><input maxlength=1><input maxlength=1><script>"
-        "addEventListener('keyup', e => e.target.nextElementSibling?.focus?.())</script>"
-    )
-    await act(world, TypeAction(selector="input >> nth=0", text="123"))
-    held = await world.page.locator("input").evaluate_all("all => all.map(e => e.value)")
-    assert held == ["1", "2", "3"]
-
-
-async def test_lines_and_long_texts_are_put_in_at_once(browse: Browse) -> None:
-    """A chat that sends at Enter gets both lines, and 2,000 characters take under a second."""
-    world = await browse(
-        LOGGING + "<textarea id=t onkeydown=\"if (event.key === 'Enter') o.textContent = 'sent'\">"
-        "</textarea><p id=o></p>"
-    )
-    await act(world, TypeAction(selector="#t", text="two\nlines"))
-    assert await world.page.input_value("#t") == "two\nlines"
-    assert await world.page.inner_text("#o") == ""
-    with anyio.fail_after(1):
-        await world.act(TypeAction(selector="#t", text="x" * 2000))
-    assert await world.page.input_value("#t") == "x" * 2000
-    await act(world, TypeAction(selector="#t", text="", enter_after=True))
-    assert await world.page.inner_text("#o") == "sent"
-
-
-async def test_typing_without_a_target_goes_where_the_focus_is(browse: Browse) -> None:
-    """Key events for a short text, one insertion for a long one; Enter submits."""
-    world = await browse(
-        LOGGING + "<form onsubmit='event.preventDefault(); done.textContent=i.value.length'>"
-        "<input id=i></form><p id=done></p>"
-    )
-    await act(world, ClickAction(selector="#i"), TypeAction(text="abc"))
-    assert len(await seen(world, "keydown")) == 3
-    await act(world, TypeAction(text="x" * 2000, enter_after=True))
-    assert await world.page.inner_text("#done") == "2003"
-
-
-@pytest.mark.long
-async def test_typing_where_it_makes_no_sense_says_what_would(browse: Browse) -> None:
-    """A date in words, a checkbox and a disabled field are refused with the reason."""
-    world = await browse(
-        "<input id=d type=date><input id=c type=checkbox><input id=x disabled>"
-        "<select id=s><option>a</select><input id=n type=number><input id=o readonly>"
-    )
-    assert "Write a number" in await refusal(world, TypeAction(selector="#n", text="seven"))
-    assert "not editable" in await refusal(world, TypeAction(selector="#o", text="a"))
-    assert "2026-01-31" in await refusal(world, TypeAction(selector="#d", text="tomorrow"))
-    assert "Click it instead" in await refusal(world, TypeAction(selector="#c", text="yes"))
-    assert "select_option" in await refusal(world, TypeAction(selector="#s", text="a"))
-    assert "not enabled" in await refusal(world, TypeAction(selector="#x", text="a"))
-
-
 async def test_scrolling_moves_the_page_or_what_is_under_the_target(browse: Browse) -> None:
     """The wheel turns by CSS pixels, at a target or where the pointer is."""
     world = await browse(
@@ -351,109 +149,6 @@ async def test_waiting_and_looking_do_nothing_to_the_page(browse: Browse) -> Non
     await act(world, WaitAction(time=80), ScreenshotFetch())
     assert 0.07 < anyio.current_time() - began < 1
     assert [await seen(world, kind) for kind in ("click", "keydown", "wheel")] == [[], [], []]
-
-
-async def test_a_place_outside_of_the_page_is_refused_with_the_edge(browse: Browse) -> None:
-    """The error names the edge, and no CSS pixels, for clicks and for drags."""
-    world = await browse(context={"viewport_width": 640, "viewport_height": 480})
-    told = await refusal(world, ClickAction(point=Point(x=640, y=10)))
-    assert "x is beyond the right edge of the page" in told
-    assert "640" not in told
-    path = (Point(x=1, y=1), Point(x=-1, y=5))
-    assert "x is beyond the left edge" in await refusal(world, DragAction(path=path))
-
-
-async def test_a_target_that_is_not_there_says_how_many_are(browse: Browse) -> None:
-    """No match, several matches, a stale ref and a broken selector are told apart."""
-    world = await browse("<p>a</p><p>b</p>")
-    await world.observe(Look())
-    assert "matches nothing" in await refusal(world, ClickAction(selector="#none"))
-    assert "matches 2 elements" in await refusal(world, ClickAction(selector="p"))
-    assert "Look again" in await refusal(world, ClickAction(ref="e99"))
-    assert "not a selector" in await refusal(world, ClickAction(selector="p[["))
-
-
-async def test_a_ref_of_a_page_that_is_gone_is_refused(browse: Browse) -> None:
-    """After the element was replaced, its ref does not click whatever came instead."""
-    world = await browse(
-        "<button onclick=\"this.outerHTML='<button id=n>New</button>'\">Old</button>"
-    )
-    text = (await world.observe(Look())).text or ""
-    ref = text.partition('button "Old" [ref=')[2].partition("]")[0]
-    await act(world, ClickAction(ref=ref))
-    assert "Look again" in await refusal(world, ClickAction(ref=ref))
-
-
-async def test_an_unreachable_target_is_refused_within_seconds(browse: Browse) -> None:
-    """Covered, disabled and invisible elements are named as such, soon."""
-    reasons = {
-        "<button id=b>x</button><div style='position:fixed;inset:0' id=veil></div>": "<div#veil>",
-        "<button id=b disabled>x</button>": "is disabled",
-        "<div aria-disabled=true><button id=b>x</button></div>": "is disabled",
-        "<button id=b style='visibility:hidden'>x</button>": "not visible",
-    }
-    worlds = [(await browse(html), reason) for html, reason in reasons.items()]
-
-    async def try_it(world: BrowserWorld, reason: str) -> None:
-        assert reason in await refusal(world, ClickAction(selector="#b"))
-
-    with anyio.fail_after(4):
-        async with anyio.create_task_group() as group:
-            for world, reason in worlds:
-                group.start_soon(try_it, world, reason)
-
-
-async def test_a_target_that_becomes_reachable_is_clicked(browse: Browse) -> None:
-    """A veil that goes away after half a second only delays the click."""
-    world = await browse(
-        LOGGING + "<button id=b>x</button><div style='position:fixed;inset:0' id=veil></div>"
-        "<script>setInterval(() => document.getElementById('veil')?.remove(), 600)</script>"
-    )
-    await act(world, ClickAction(selector="#b"))
-    assert [entry[0] for entry in await seen(world, "click")] == ["b"]
-
-
-async def test_a_target_covered_in_its_middle_is_clicked_beside_it(browse: Browse) -> None:
-    """An element of which only the edge shows is clicked at the edge."""
-    world = await browse(
-        LOGGING + "<style>body{margin:0} button{position:absolute}</style>"
-        "<button id=one style='left:0;top:0;width:100px;height:60px'>ONE</button>"
-        "<button id=two style='left:40px;top:10px;width:100px;height:40px'>TWO</button>"
-    )
-    await act(world, ClickAction(selector="#one"))
-    assert [entry[0] for entry in await seen(world, "click")] == ["one"]
-
-
-async def test_a_hidden_checkbox_is_clicked_at_its_label(browse: Browse) -> None:
-    """Sites hide checkboxes behind styled labels; naming the checkbox is enough."""
-    world = await browse(
-        "<input type=checkbox id=c style='display:none'><label for=c>Agree</label>"
-    )
-    await act(world, ClickAction(selector="#c"))
-    assert await world.page.is_checked("#c")
-
-
-async def test_a_target_far_down_is_scrolled_to(browse: Browse) -> None:
-    """A click on an element out of view brings it into view first."""
-    world = await browse(LOGGING + "<p style='height:4000px'></p><button id=b>x</button>")
-    await act(world, ClickAction(selector="#b"))
-    assert [entry[0] for entry in await seen(world, "click")] == ["b"]
-
-
-async def test_targets_in_frames_and_shadow_roots_are_reached(browse: Browse) -> None:
-    """A ref works inside an iframe, and inside a shadow root."""
-    world = await browse(
-        "<iframe style='margin:30px' srcdoc=\"<button onclick=&quot;this.textContent='in'&quot;>F</button>\">"
-        "</iframe><div id=h></div><script>h.attachShadow({mode:'open'}).innerHTML="
-        "'<button>S</button>'; h.shadowRoot.firstChild.onclick = e => e.target.textContent='deep'</script>"
-    )
-    for name in ("F", "S"):
-        text = (await world.observe(Look())).text or ""
-        ref = text.partition(f'button "{name}" [ref=')[2].partition("]")[0]
-        await act(world, ClickAction(ref=ref))
-    text = (await world.observe(Look())).text or ""
-    assert 'button "in"' in text
-    assert 'button "deep"' in text
 
 
 async def test_history_goes_back_and_forth_by_button_and_by_name(browse: Browse) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import anyio
 import pytest
+from waiting import PATIENCE_S
 
 from hud_mcp.action import Action, ClickAction, MoveAction, Point, TypeAction
 from hud_mcp.errors import ActionFailed
@@ -39,13 +40,13 @@ async def hits(world: BrowserWorld) -> Sequence[Any]:
 
 async def act(world: BrowserWorld, action: Action) -> None:
     """Perform an action within a bound."""
-    with anyio.fail_after(20):
+    with anyio.fail_after(PATIENCE_S):
         await world.act(action)
 
 
 async def refusal(world: BrowserWorld, action: Action) -> str:
     """Perform an action that must be refused, and return why."""
-    with anyio.fail_after(20), pytest.raises(ActionFailed) as caught:
+    with anyio.fail_after(PATIENCE_S), pytest.raises(ActionFailed) as caught:
         await world.act(action)
     return str(caught.value)
 

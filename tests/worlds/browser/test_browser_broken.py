@@ -9,6 +9,7 @@ import anyio
 import psutil
 import pytest
 from playwright.async_api import Error
+from waiting import PATIENCE_S
 
 from hud_mcp.action import Action, ClickAction, CustomAction, WaitAction
 from hud_mcp.errors import ActionFailed, BrokenByAgent, EnvironmentFailed
@@ -30,7 +31,7 @@ def page(handler: str) -> dict[str, str]:
 
 async def act(world: BrowserWorld, action: Action) -> str:
     """Perform an action that may be refused, and return why."""
-    with anyio.fail_after(40):
+    with anyio.fail_after(PATIENCE_S):
         try:
             await world.act(action)
         except ActionFailed as exc:
@@ -40,7 +41,7 @@ async def act(world: BrowserWorld, action: Action) -> str:
 
 async def look(world: BrowserWorld) -> str:
     """What the agent is shown: always something, within seconds."""
-    with anyio.fail_after(15):
+    with anyio.fail_after(PATIENCE_S):
         return (await world.observe(Look(image="png"))).text or ""
 
 
@@ -67,7 +68,7 @@ async def test_a_page_in_an_endless_loop_is_the_agents_doing(
     await look(world)
     assert "did not respond within 8 s" in await act(world, ClickAction(selector="button"))
     assert "does not respond" in await look(world)
-    with anyio.fail_after(20), pytest.raises(BrokenByAgent, match="did not respond"):
+    with anyio.fail_after(PATIENCE_S), pytest.raises(BrokenByAgent, match="did not respond"):
         await world.text()
     assert "Other" in await look(other)
     assert not await act(world, HOME)
@@ -83,7 +84,7 @@ async def test_before_the_agent_began_a_page_that_hangs_is_not_its_doing(
     monkeypatch.setattr(calls_module, "ACT_BOUND_S", 4.0)
     world = await browse("x")
     await world.page.evaluate("() => { setTimeout(() => { for (;;); }) }")
-    with anyio.fail_after(20), pytest.raises(ActionFailed) as caught:
+    with anyio.fail_after(PATIENCE_S), pytest.raises(ActionFailed) as caught:
         await world.text()
     assert not isinstance(caught.value, BrokenByAgent)
 
@@ -100,7 +101,7 @@ async def test_a_page_that_navigates_for_ever_can_be_looked_at_and_left(browse: 
     await look(world)
     await act(world, ClickAction(selector="button"))
     assert "for-ever" in await look(world)
-    with anyio.fail_after(30):
+    with anyio.fail_after(PATIENCE_S):
         try:
             assert await world.text() in ("", "x")  # it was caught between two documents
         except BrokenByAgent as exc:
@@ -161,7 +162,7 @@ async def test_what_took_without_end_is_gone_with_its_process(
     while note not in shown[-1] and len(shown) < 4:  # on a busy machine, tabs open slowly
         shown.append(await look(world))
     assert note in shown[-1], shown
-    with anyio.fail_after(10):
+    with anyio.fail_after(PATIENCE_S):
         while pid in [each.pid for each in renderers()]:
             await world.page.title()  # the empty page answers meanwhile
     assert world.page.context.pages == [world.page]
@@ -172,7 +173,7 @@ async def test_a_page_that_is_crashed_over_devtools_is_the_agents_doing(browse: 
     """`Page.crash` closes the page, an action under way ends, and the session goes on."""
     world, other = await browse(page("")), await browse("<h1>Two</h1>")
     cdp = await world.page.context.new_cdp_session(world.page)
-    with anyio.fail_after(15):
+    with anyio.fail_after(PATIENCE_S):
         async with anyio.create_task_group() as group:
             group.start_soon(act, world, WaitAction(time=1000))
             with anyio.move_on_after(3), suppress(Error):
@@ -189,7 +190,7 @@ async def test_a_page_whose_process_was_killed_is_the_machines_doing(browse: Bro
     await look(world)
     pid = await _renderer_of(world)
     psutil.Process(pid).kill()
-    with anyio.fail_after(15), pytest.raises(EnvironmentFailed, match="crashed"):
+    with anyio.fail_after(PATIENCE_S), pytest.raises(EnvironmentFailed, match="crashed"):
         await until_broken(world)
     assert "Other" in await look(other)
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import anyio
 import pytest
+from waiting import PATIENCE_S
 
 from hud_mcp.action import CustomAction, TypeAction
 from hud_mcp.errors import ActionFailed
@@ -53,7 +54,7 @@ async def be_busy(times: int) -> None:
 
 async def open_slow(world: BrowserWorld) -> None:
     """Open the page whose script comes late."""
-    with anyio.fail_after(40):
+    with anyio.fail_after(PATIENCE_S):
         await world.act(CustomAction(action="goto", args={"url": "/slow.html"}))
 
 
@@ -86,7 +87,7 @@ async def test_a_field_has_longer_on_a_busy_machine(browse: Browse, services: Sh
     await be_busy(5)
     later_ms = hands.FILL_BOUND_MS * 1.5
     await world.page.evaluate("ms => { setTimeout(() => field.disabled = false, ms) }", later_ms)
-    with anyio.fail_after(40):
+    with anyio.fail_after(PATIENCE_S):
         await world.act(TypeAction(selector="#field", text="hello"))
     assert await world.page.input_value("#field") == "hello"
 

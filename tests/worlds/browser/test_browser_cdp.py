@@ -16,6 +16,7 @@ import httpx
 import pytest
 from cdp_client import CdpClient, cdp_client
 from PIL import Image
+from waiting import PATIENCE_S
 
 from hud_mcp.action import ClickAction, TypeAction
 from hud_mcp.channel.tunnel import dial, splice
@@ -117,7 +118,7 @@ def admit(server: CdpServer) -> Admit:
 
 async def run(program: str, url: str, python: str = sys.executable) -> object:
     """What a program that is given an address prints, as JSON."""
-    with anyio.fail_after(60):
+    with anyio.fail_after(PATIENCE_S):
         process = await anyio.run_process(
             [python, "-c", program, url], stderr=subprocess.STDOUT, check=False
         )

@@ -11,6 +11,7 @@ import httpx
 import pytest
 from cdp_client import CdpClient, cdp_client
 from playwright.async_api import Error
+from waiting import PATIENCE_S
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
@@ -29,7 +30,7 @@ async def server(anyio_backend: str) -> AsyncIterator[CdpServer]:
     before = asyncio.all_tasks()
     opened = await CdpServer.open()
     yield opened
-    with anyio.fail_after(20):
+    with anyio.fail_after(PATIENCE_S):
         await opened.close()
         left = [
             t for t in asyncio.all_tasks() - before if "cdp" in repr(t) or "websockets" in repr(t)
@@ -62,7 +63,7 @@ async def sessions_on(world: BrowserWorld) -> int:
 
 async def until(true: Callable[[], Awaitable[bool]]) -> None:
     """Wait for what a fault leads to."""
-    with anyio.fail_after(60):
+    with anyio.fail_after(PATIENCE_S):
         while not await true():
             await anyio.lowlevel.checkpoint()
 
@@ -72,6 +73,7 @@ async def works(client: CdpClient) -> bool:
     return await client.evaluate("6 * 7") == 42
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "raw", ["", "nonsense", "[]", "1", "null", b"\xff", '{"id":NaN}', '{"id":1e999}', "[" * 100_000]
 )
@@ -88,6 +90,7 @@ async def test_what_is_no_message_ends_its_connection_and_no_other(
         assert await works(good)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "message",
     [
@@ -112,6 +115,7 @@ async def test_a_message_of_the_wrong_form_is_answered_with_an_error(
 ODD: tuple[object, ...] = (None, 0, -1.5, True, "", "x", [], [1], {}, {"a": []}, "\ud800")
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(
     ("method", "names"),
     [
@@ -219,7 +223,7 @@ async def test_a_client_that_vanishes_leaves_nothing_behind(
         return await sessions_on(world) == before and not access.clients
 
     await until(left)
-    with anyio.fail_after(20):
+    with anyio.fail_after(PATIENCE_S):
         assert await world.page.evaluate("() => fetch('/').then(r => r.status)") == 200
 
 
@@ -331,7 +335,7 @@ async def test_an_admission_that_closes_drops_its_clients_and_no_others(
         cdp_client(second.capability.url) as stays,
     ):
         assert await works(client)
-        with anyio.fail_after(10):
+        with anyio.fail_after(PATIENCE_S):
             await first.close()
             await first.close()
         assert not first.clients
@@ -349,7 +353,7 @@ async def test_a_server_that_closes_leaves_the_sessions_as_they_are(browse: Brow
     before = await sessions_on(world)
     async with cdp_client(admit(server, world).capability.url) as client:
         assert await works(client)
-        with anyio.fail_after(10):
+        with anyio.fail_after(PATIENCE_S):
             await server.close()
             await server.close()
         await client.closed()
@@ -369,7 +373,7 @@ async def test_strangers_at_the_port_are_answered_or_left(
     rude = await anyio.connect_tcp("127.0.0.1", server.port)
     async with silent, rude:
         await rude.send(b"PUT /json/new HTTP/1.1\r\n\r\n")
-        with anyio.fail_after(20), contextlib.suppress(anyio.EndOfStream):
+        with anyio.fail_after(PATIENCE_S), contextlib.suppress(anyio.EndOfStream):
             assert b"HTTP" in await rude.receive()
         async with cdp_client(access.capability.url) as client:
             assert await works(client)
@@ -436,7 +440,7 @@ async def test_clients_that_leave_while_they_are_let_in_leave_nothing_behind(
     async def left() -> bool:
         return not access.clients and await sessions_on(world) == before
 
-    with anyio.fail_after(30):
+    with anyio.fail_after(PATIENCE_S):
         while access.clients:
             await anyio.lowlevel.checkpoint()
     await until(left)

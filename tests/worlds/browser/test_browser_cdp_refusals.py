@@ -8,6 +8,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 from cdp_client import cdp_client
+from waiting import PATIENCE_S
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
@@ -83,7 +84,7 @@ async def test_other_sessions_are_neither_seen_nor_reached(
             "Target.setAutoAttach", autoAttach=True, flatten=True, filter=everything
         )
         await theirs.page.evaluate("() => void window.open('/')")
-        with anyio.fail_after(20):
+        with anyio.fail_after(PATIENCE_S):
             while len(await other.pages()) < 2:
                 await anyio.lowlevel.checkpoint()
         unknown = await client.refusal("Target.attachToTarget", targetId="X", flatten=True)
@@ -186,6 +187,7 @@ async def test_what_clients_ask_of_every_browser_changes_nothing(
         assert "pixels" in await client.refusal("Page.captureScreenshot", clip=clip)
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(
     "url",
     [

@@ -7,6 +7,7 @@ from typing import Any
 
 import anyio
 import pytest
+from waiting import PATIENCE_S
 
 from hud_mcp.action import (
     Action,
@@ -31,7 +32,7 @@ addEventListener('drop', e => got.push(e.dataTransfer.getData('text/plain')));</
 async def act(world: BrowserWorld, *actions: Action) -> None:
     """Perform actions, each within a bound."""
     for action in actions:
-        with anyio.fail_after(15):
+        with anyio.fail_after(PATIENCE_S):
             await world.act(action)
 
 

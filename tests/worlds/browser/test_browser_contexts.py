@@ -6,6 +6,7 @@ from typing import Any
 import anyio
 import anyio.abc
 import pytest
+from waiting import PATIENCE_S
 
 from hud_mcp.action import ClickAction, CustomAction
 from hud_mcp.errors import ActionFailed, InvalidContext
@@ -61,7 +62,7 @@ async def outside_port() -> AsyncIterator[int]:
 
 async def test_each_request_of_a_slow_network_takes_longer(browse: Browse) -> None:
     """A page measures the latency on its document, its files, its calls and those of a worker."""
-    with anyio.fail_after(20):
+    with anyio.fail_after(PATIENCE_S):
         world = await browse(FILES, backend=answer, context={"latency_ms": 150})
         await world.act(ClickAction(selector="#ask"))
         waited = dict(await world.page.evaluate(WAITED))
@@ -75,7 +76,7 @@ async def test_each_request_of_a_slow_network_takes_longer(browse: Browse) -> No
 @pytest.mark.long
 async def test_a_slow_answer_is_waited_for(browse: Browse) -> None:
     """What an action brings is there when it returns, beyond the bound of a quick network."""
-    with anyio.fail_after(30):
+    with anyio.fail_after(PATIENCE_S):
         world = await browse(
             {"index.html": PAGE.replace("j.now", "(await (await fetch('/api/then')).json()).now")
              .replace("j => o", "async j => o")},
@@ -93,7 +94,7 @@ async def test_an_allowed_host_is_as_far_away_as_the_site(
     host = f"127.0.0.1:{outside_port}"
     probe = f"""async () => {{ const t = performance.now();
       await fetch('http://{host}/a').then(r => r.text()); return performance.now() - t; }}"""
-    with anyio.fail_after(20):
+    with anyio.fail_after(PATIENCE_S):
         world = await browse(FILES, allow=[host], context={"latency_ms": 200})
         assert await world.page.evaluate(probe) >= 200
         quick = await browse(FILES, allow=[host])
@@ -102,7 +103,7 @@ async def test_an_allowed_host_is_as_far_away_as_the_site(
 
 async def test_offline_begins_with_the_agent(browse: Browse) -> None:
     """Setup reads the site; what the agent does finds no network, and pages know it."""
-    with anyio.fail_after(20):
+    with anyio.fail_after(PATIENCE_S):
         world = await browse(
             {**FILES, "a.html": "<h1>A</h1>"}, backend=answer, context={"offline": True}
         )
@@ -119,7 +120,7 @@ async def test_offline_begins_with_the_agent(browse: Browse) -> None:
 
 async def test_the_network_can_be_switched(browse: Browse) -> None:
     """A template or a tool gives it back and takes it away; new tabs are in the same state."""
-    with anyio.fail_after(20):
+    with anyio.fail_after(PATIENCE_S):
         world = await browse(FILES, backend=answer, context={"offline": True})
         await world.set_offline(offline=False)
         await world.observe(Look())
@@ -142,7 +143,7 @@ INNER = """() => { const d = document.querySelector('iframe').contentDocument;
 
 async def test_text_is_larger_on_every_page(browse: Browse) -> None:
     """The document, its frame, the next document and a tab that it opens all have larger text."""
-    with anyio.fail_after(20):
+    with anyio.fail_after(PATIENCE_S):
         plain = await browse(TEXT)
         assert await plain.page.evaluate(SIZES) == [16, 12, 12, 13]
         world = await browse({"index.html": TEXT, "b.html": TEXT}, context={"font_scale": 1.5})
@@ -162,7 +163,7 @@ async def test_a_page_in_reserve_serves_any_network(shared: Shared) -> None:
     quick = {"viewport_width": 777}
     slow = {**quick, "latency_ms": 5, "offline": True}
     spec = Browser()
-    with anyio.fail_after(20):
+    with anyio.fail_after(PATIENCE_S):
         first = await spec.open(Opening(shared=shared, context=quick))
         await first._calls.reserve.until_filled()
         ready = first._calls.reserve.ready[-1]
@@ -178,7 +179,7 @@ async def test_a_page_in_reserve_serves_any_network(shared: Shared) -> None:
 async def test_a_snapshot_comes_back_under_its_context(browse: Browse) -> None:
     """A page that was read without a network is there again, still without one, its text large."""
     context = {"offline": True, "font_scale": 1.5, "latency_ms": 20}
-    with anyio.fail_after(30):
+    with anyio.fail_after(PATIENCE_S):
         first = await browse({"index.html": TEXT + "<input aria-label=Name>"}, context=context)
         await first.act(ClickAction(selector="input"))
         await first.page.fill("input", "Ada")

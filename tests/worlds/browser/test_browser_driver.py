@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from skips import skip_here
+from waiting import PATIENCE_S
 
 pytestmark = pytest.mark.browser
 
@@ -65,7 +66,9 @@ def without_libatomic(tmp_path: Path) -> Script:
 
     def run(script: str) -> subprocess.CompletedProcess[str]:
         command = [*namespace, f'{hide} && exec "$@"', "sh", sys.executable, "-c", script]
-        return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        return subprocess.run(
+            command, capture_output=True, text=True, timeout=PATIENCE_S, check=False
+        )
 
     return run
 
@@ -92,7 +95,7 @@ def test_a_driver_that_is_not_there_is_told(tmp_path: Path) -> None:
     named = {**os.environ, "PLAYWRIGHT_NODEJS_PATH": str(tmp_path / "node")}
     done = subprocess.run(
         [sys.executable, "-c", BROWSER],
-        capture_output=True, text=True, timeout=60, check=False, env=named,
+        capture_output=True, text=True, timeout=PATIENCE_S, check=False, env=named,
     )  # fmt: skip
     told, tasks = done.stdout.splitlines()
     assert told.startswith("Playwright's driver does not start. It said: Cannot launch Node.js")

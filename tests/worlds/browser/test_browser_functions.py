@@ -6,6 +6,7 @@ from typing import Any
 
 import anyio
 import pytest
+from waiting import PATIENCE_S
 
 from hud_mcp.action import (
     ClickAction,
@@ -51,7 +52,7 @@ class Played:
         """Call a function."""
         history = History(self.done, self.targets)
         situation = Situation(world=self.world, history=history, phase=phase)
-        with anyio.fail_after(30):
+        with anyio.fail_after(PATIENCE_S):
             return await FUNCTIONS[name].call(args, situation)
 
 

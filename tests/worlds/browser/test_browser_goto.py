@@ -5,6 +5,7 @@ from typing import Any
 
 import anyio
 import pytest
+from waiting import PATIENCE_S
 
 from hud_mcp.action import ClickAction, CustomAction
 from hud_mcp.call import FunctionConfig
@@ -14,11 +15,23 @@ from hud_mcp.function import Situation
 from hud_mcp.observation import Look
 from hud_mcp.worlds.browser import BrowserWorld, SiteRequest, SiteResponse, commands
 from hud_mcp.worlds.browser.functions import BROWSER_FUNCTIONS
+from hud_mcp.worlds.browser.options import SlotOptions
+from hud_mcp.worlds.browser.proxy import SITE_URL
+from hud_mcp.worlds.browser.tab import Tab
 
 pytestmark = [pytest.mark.anyio, pytest.mark.browser]
 
 Browse = Callable[..., Awaitable[BrowserWorld]]
 
+OPTIONS = SlotOptions(
+    width=800,
+    height=600,
+    scale=1.0,
+    locale="en-US",
+    timezone="UTC",
+    color_scheme="light",
+    reduced_motion="no-preference",
+)
 SLOW = "<script src=/api/{0}></script><h1 id=end>The end</h1>"
 
 
@@ -49,7 +62,7 @@ async def test_a_document_that_comes_slowly_is_there_when_goto_returns(
     """One whose parsing waits four seconds for a script is whole, for setup and for the agent."""
     pages = {"index.html": "x", "slow.html": SLOW.format("late")}
     world = await browse(pages, backend=backend)
-    with anyio.fail_after(30):
+    with anyio.fail_after(PATIENCE_S):
         if way == "author":
             await world.goto("/slow.html")
         else:
@@ -66,12 +79,25 @@ async def test_a_document_that_does_not_arrive_whole_is_said_to_be_loading(
     """The error says so, for setup and for the agent, and the session goes on."""
     monkeypatch.setattr(commands, "NAVIGATION_BOUND_MS", 2500)
     world = await browse({"index.html": "x", "slow.html": SLOW.format("never")}, backend=backend)
-    with anyio.fail_after(30):
+    with anyio.fail_after(PATIENCE_S):
         with pytest.raises(ActionFailed, match=r"slow.html is still loading after 2.5 s"):
             await world.goto("/slow.html")
         with pytest.raises(ActionFailed, match="is still loading"):
             await world.act(CustomAction(action="goto", args={"url": "/slow.html"}))
         await world.act(CustomAction(action="goto", args={"url": "/"}))
+
+
+async def test_what_is_still_loading_names_the_time_that_it_was_given(browse: Browse) -> None:
+    """Another bound than that of a navigation is told as it is, also where a part of it is over."""
+    world = await browse({"index.html": "x", "slow.html": SLOW.format("never")}, backend=backend)
+    with anyio.fail_after(PATIENCE_S):
+        await world.page.goto(f"{SITE_URL}/slow.html", wait_until="commit")
+        tab = Tab(world.page, OPTIONS)
+        with pytest.raises(ActionFailed, match=r"slow.html is still loading after 0.6 s:"):
+            await commands.whole(tab, 600)
+        began_s = anyio.current_time() - 0.5
+        with pytest.raises(ActionFailed, match=r"slow.html is still loading after 0.7 s:"):
+            await commands.whole(tab, 700, began_s=began_s)
 
 
 @pytest.mark.sampled(1)
@@ -80,7 +106,7 @@ async def test_a_document_that_was_stopped_is_not_waited_for(browse: Browse, scr
     """One that its own script keeps from being read on is opened as it is, and not refused."""
     half = f"<h1>Half</h1><script>{script}</script>{'<p>x</p>' * 20_000}"
     world = await browse({"index.html": "x", "half.html": half, "a.zip": "x"}, backend=backend)
-    with anyio.fail_after(12):
+    with anyio.fail_after(PATIENCE_S):
         await world.goto("/half.html")
         assert await world.page.inner_text("h1") == "Half"
         await world.act(CustomAction(action="reload"))

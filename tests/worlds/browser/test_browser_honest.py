@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 
 import anyio
 import pytest
+from waiting import PATIENCE_S
 
 from hud_mcp.action import ClickAction, CustomAction, TypeAction
 from hud_mcp.errors import ActionFailed
@@ -19,7 +20,7 @@ Browse = Callable[..., Awaitable[BrowserWorld]]
 
 async def look(world: BrowserWorld, *, changes: bool = False) -> str:
     """The text of a look."""
-    with anyio.fail_after(15):
+    with anyio.fail_after(PATIENCE_S):
         return (await world.observe(Look(changes=changes))).text or ""
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import anyio
 import pytest
+from waiting import PATIENCE_S
 
 from hud_mcp.action import ClickAction, CustomAction, WaitAction
 from hud_mcp.environment.calls import task_hosts
@@ -199,7 +200,7 @@ async def test_a_session_with_opened_hosts_comes_back_from_a_snapshot(
     world = await open_row(host)
     await world.goto(f"http://{host}/kept")
     again = await open_row(host)
-    with anyio.fail_after(60):
+    with anyio.fail_after(PATIENCE_S):
         await again.restore(await world.snapshot())
     assert again.url == f"http://{host}/kept"
 

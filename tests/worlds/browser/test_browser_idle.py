@@ -7,6 +7,7 @@ from typing import Any
 
 import anyio
 import pytest
+from waiting import PATIENCE_S
 
 from hud_mcp.action import ClickAction, CustomAction, TypeAction
 from hud_mcp.observation import Look
@@ -35,7 +36,7 @@ async def slow(request: SiteRequest, state: dict[str, Any]) -> SiteResponse | di
 async def click(world: BrowserWorld, selector: str = "button") -> float:
     """Click, and return how long that took, in seconds."""
     began = anyio.current_time()
-    with anyio.fail_after(15):
+    with anyio.fail_after(PATIENCE_S):
         await world.act(ClickAction(selector=selector))
     return anyio.current_time() - began
 
@@ -96,7 +97,7 @@ async def test_a_page_whose_modules_ask_in_a_chain_is_there_when_goto_returns(
         backend=slow,
     )
     for _ in range(5):
-        with anyio.fail_after(15):
+        with anyio.fail_after(PATIENCE_S):
             await world.act(CustomAction(action="goto", args={"url": "/app/"}))
         assert await shown(world) == "done 42"
 
@@ -127,7 +128,7 @@ async def test_typing_waits_for_what_it_triggers(browse: Browse) -> None:
         '.then(r => r.json()).then(j => o.textContent = j.answer), 200)"><p id=o>-</p>',
         backend=slow,
     )
-    with anyio.fail_after(10):
+    with anyio.fail_after(PATIENCE_S):
         await world.act(TypeAction(selector="#i", text="shoes"))
     assert await shown(world) == "42"
 
@@ -201,7 +202,7 @@ async def test_going_somewhere_returns_with_the_page_complete(browse: Browse) ->
          "p.svg": "<svg xmlns='http://www.w3.org/2000/svg' width='7' height='7'/>",
          "m.js": "o.textContent = 'module'"},
     )  # fmt: skip
-    with anyio.fail_after(10):
+    with anyio.fail_after(PATIENCE_S):
         await world.act(CustomAction(action="goto", args={"url": "two.html"}))
     assert await shown(world) == "module"
     assert await world.page.evaluate("() => p.naturalWidth") == 7

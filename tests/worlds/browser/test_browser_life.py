@@ -11,7 +11,7 @@ from pathlib import Path
 import anyio
 import psutil
 import pytest
-from waiting import until
+from waiting import PATIENCE_S, until
 
 from hud_mcp.action import ClickAction, WaitAction
 from hud_mcp.errors import EnvironmentFailed
@@ -66,7 +66,7 @@ async def main():
 asyncio.run(main())
 """
     command = [sys.executable, "-W", "error", "-c", script]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert done.stdout == "0 True\n[]\n", done.stderr
     assert "Warning" not in done.stderr
 
@@ -77,7 +77,7 @@ async def test_the_next_session_finds_a_page_ready(shared: Shared) -> None:
     """A context is prepared while nobody waits, and opening takes it."""
     spec = Browser(viewport=(901, 701))
     world = await spec.open(Opening(shared=shared))
-    with anyio.fail_after(10):
+    with anyio.fail_after(PATIENCE_S):
         await world._calls.reserve.until_filled()
     ready = world._calls.reserve.ready[-1]
     second = await spec.open(Opening(shared=shared))
@@ -99,7 +99,7 @@ async def test_a_cancelled_opening_leaves_nothing_open(shared: Shared, tmp_path:
             world = await Browser(tmp_path).open(Opening(shared=shared))
             await world.close()
     await first.close()
-    with anyio.fail_after(15):
+    with anyio.fail_after(PATIENCE_S):
         await first._calls.reserve.until_filled()
     assert set(browser.contexts) <= {slot.context for slot in first._calls.reserve.ready}
 
@@ -136,7 +136,7 @@ async def test_a_killed_browser_ends_its_sessions_and_not_the_next_one(tmp_path:
                     process.kill()
 
         failures: list[str] = []
-        with anyio.fail_after(5):
+        with anyio.fail_after(PATIENCE_S):
             async with anyio.create_task_group() as group:
                 group.start_soon(kill)
                 try:
@@ -144,18 +144,21 @@ async def test_a_killed_browser_ends_its_sessions_and_not_the_next_one(tmp_path:
                 except EnvironmentFailed as exc:
                     failures.append(str(exc))
         assert "browser ended" in failures[0]
-        with anyio.fail_after(5), pytest.raises(EnvironmentFailed, match="start a new task"):
+        with (
+            anyio.fail_after(PATIENCE_S),
+            pytest.raises(EnvironmentFailed, match="start a new task"),
+        ):
             await other.observe(Look())
-        with anyio.fail_after(5):
+        with anyio.fail_after(PATIENCE_S):
             await world.close()
             await world.close()
-        with anyio.fail_after(20):
+        with anyio.fail_after(PATIENCE_S):
             fresh = await spec.open(Opening(shared=shared))
             assert "Alive" in await fresh.text()
             await fresh.close()
             await other.close()
     finally:
-        with anyio.fail_after(15):
+        with anyio.fail_after(PATIENCE_S):
             await shared.close()
 
 
@@ -189,7 +192,7 @@ async def main():
 anyio.run(main)
 """
     command = [sys.executable, "-c", script]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=40, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert "start a new task" in done.stdout, done.stderr
     assert done.stdout.endswith("Alive\n"), done.stderr
 
@@ -243,7 +246,7 @@ def test_a_named_chromium_that_is_not_there_says_how_to_get_one(
 ) -> None:
     """The error names what was asked for and the commands that install one."""
     monkeypatch.setenv("HUD_MCP_CHROMIUM", "/nowhere/chromium")
-    with pytest.raises(EnvironmentFailed, match=r"/nowhere/chromium.*apt-get install"):
+    with pytest.raises(EnvironmentFailed, match=r"/nowhere/chromium.*browser install"):
         find_chromium()
 
 
@@ -254,7 +257,10 @@ async def test_a_program_that_is_no_browser_fails_to_open_with_advice(tmp_path: 
     fake.write_text("#!/bin/sh\nexit 3\n")
     fake.chmod(0o755)
     shared = Shared()
-    with anyio.fail_after(20), pytest.raises(EnvironmentFailed, match="could not be started"):
+    with (
+        anyio.fail_after(PATIENCE_S),
+        pytest.raises(EnvironmentFailed, match="could not be started"),
+    ):
         await Browser(executable=fake).open(Opening(shared=shared))
     await shared.close()
 
@@ -271,7 +277,7 @@ async def test_an_authors_features_are_disabled_beside_playwrights_and_ours(tmp_
     """The one list that Chromium heeds, the last, has all that those before it have."""
     shared = Shared()
     old = {each.pid for each in browsers()}
-    with anyio.fail_after(60):
+    with anyio.fail_after(PATIENCE_S):
         spec = Browser(
             tmp_path, start=None, arguments=["--disable-features=DialMediaRouteProvider"]
         )

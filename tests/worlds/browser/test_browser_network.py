@@ -11,6 +11,7 @@ import anyio
 import anyio.abc
 import pytest
 from reaching import own_address
+from waiting import PATIENCE_S
 
 from hud_mcp.action import ClickAction, CustomAction
 from hud_mcp.observation import Look
@@ -125,7 +126,7 @@ async def provoke(browse: Browse, outside: Outside, **options: object) -> Browse
 
     udp = f"{outside.address}:{outside.udp.getsockname()[1]}"
     world = await browse(attempts(outside.host, udp), backend=hop, **options)
-    with anyio.fail_after(60):
+    with anyio.fail_after(PATIENCE_S):
         for link in ("#link", "#hop", "form button", "#open", "#tab", "#ping", "#download"):
             await world.goto("/links.html")
             await world.act(ClickAction(selector=link))
@@ -136,6 +137,7 @@ async def provoke(browse: Browse, outside: Outside, **options: object) -> Browse
     return world
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.anyio
 @pytest.mark.browser
 @pytest.mark.parametrize("allow", [(), ("*",)], ids=str)
@@ -220,7 +222,7 @@ async def test_sessions_do_not_reach_each_others_sites(browse: Browse) -> None:
 async def test_permissions_are_denied_without_asking(browse: Browse) -> None:
     """Camera, notifications, place and clipboard are refused, and nothing waits for an answer."""
     world = await browse("<button>x</button>")
-    with anyio.fail_after(10):
+    with anyio.fail_after(PATIENCE_S):
         answers = await world.page.evaluate(
             """async () => [
               await navigator.mediaDevices.getUserMedia({ video: true }).catch(e => e.name),

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 import anyio
 import pytest
 from PIL import Image
+from waiting import PATIENCE_S
 
 from hud_mcp.action import ClickAction, CustomAction, Point, ScrollAction, TypeAction
 from hud_mcp.observation import Look
@@ -25,7 +26,7 @@ FORM = """<title>Form</title><h1>Order</h1><input id=n placeholder=Name value=An
 
 async def read(world: BrowserWorld, **options: object) -> str:
     """The text of an observation."""
-    with anyio.fail_after(15):
+    with anyio.fail_after(PATIENCE_S):
         return (await world.observe(Look(**options))).text or ""  # type: ignore[arg-type]
 
 
@@ -211,7 +212,7 @@ async def test_a_page_that_hangs_is_told_and_can_be_left(browse: Browse) -> None
     world = await browse("<h1>x</h1>")
     await world.page.evaluate("() => void setTimeout(() => { for (;;); }, 0)")
     assert "does not respond" in await read(world)
-    with anyio.fail_after(8):
+    with anyio.fail_after(PATIENCE_S):
         await world.close()
 
 
@@ -230,7 +231,7 @@ def rows(count: int) -> str:
 async def test_a_page_of_5000_rows_is_read_near_the_view(browse: Browse) -> None:
     """Each look is bounded, says what it leaves out, and its refs stand for what is there."""
     world = await browse(rows(5000))
-    with anyio.fail_after(60):
+    with anyio.fail_after(PATIENCE_S):
         top = (await world.observe(Look())).text or ""
         assert "Item 0" in top
         assert "only what is near the view was read" in top
@@ -256,7 +257,7 @@ async def test_a_page_notices_nothing_of_a_look_near_its_view(browse: Browse) ->
     count = """() => { let n = 0;
       for (let row = document.querySelector('tr'); row; row = row.nextSibling) n++;
       return n; }"""
-    with anyio.fail_after(60):
+    with anyio.fail_after(PATIENCE_S):
         assert "were left out" in ((await world.observe(Look())).text or "")
         assert await world.page.evaluate(count) == 1500
         assert len(await world.page.query_selector_all("tr")) == 1500

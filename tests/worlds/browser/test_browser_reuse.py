@@ -5,7 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import pytest
+from waiting import PATIENCE_S
 
 from hud_mcp.action import ClickAction, KeyDownAction, PressAction, TypeAction
 from hud_mcp.errors import InvalidEnvironment
@@ -95,7 +97,7 @@ async def test_a_reused_context_is_as_good_as_new(site: Path, fresh: Shared) -> 
     """The second session has the first one's page, and finds what a session on a new one finds."""
     spec = Browser(site, reuses_contexts=True)
     opening = Opening(shared=fresh, principal="ada", seed=3)
-    with anyio.fail_after(60):
+    with anyio.fail_after(PATIENCE_S):
         first = await spec.open(opening)
         expected: Any = await first.page.evaluate(FOUND)
         assert expected["local"] == "{}"
@@ -114,10 +116,34 @@ async def test_a_reused_context_is_as_good_as_new(site: Path, fresh: Shared) -> 
 
 
 @pytest.mark.long
+async def test_a_session_waits_for_the_page_that_is_being_cleared(
+    site: Path, fresh: Shared
+) -> None:
+    """Of two that begin while the first one's page is cleared, one takes it, and one a new one."""
+    spec = Browser(site, reuses_contexts=True)
+    opening = Opening(shared=fresh, principal="ada")
+    opened: list[BrowserWorld] = []
+
+    async def begin() -> None:
+        opened.append(await spec.open(opening))
+
+    with anyio.fail_after(PATIENCE_S):
+        first = await spec.open(opening)
+        context = first.page.context
+        async with anyio.create_task_group() as group:
+            group.start_soon(first.close)
+            await anyio.lowlevel.checkpoint()
+            group.start_soon(begin)
+            group.start_soon(begin)
+        assert [world.page.context is context for world in opened].count(True) == 1
+        for world in opened:
+            await world.close()
+
+
 async def test_a_reused_page_reads_as_a_new_one(site: Path, fresh: Shared) -> None:
     """Text and refs are the same, of frames too, so that a recorded session fits either."""
     spec = Browser(site, reuses_contexts=True)
-    with anyio.fail_after(60):
+    with anyio.fail_after(PATIENCE_S):
         texts: list[str | None] = []
         for _ in range(3):
             world = await spec.open(Opening(shared=fresh))
@@ -135,7 +161,7 @@ async def test_a_reused_page_reads_as_a_new_one(site: Path, fresh: Shared) -> No
 async def test_no_other_principal_or_environment_gets_a_context(site: Path, fresh: Shared) -> None:
     """One that an ended session had is for its own kind alone."""
     spec, other = Browser(site, reuses_contexts=True), Browser(site, reuses_contexts=True)
-    with anyio.fail_after(60):
+    with anyio.fail_after(PATIENCE_S):
         first = await spec.open(Opening(shared=fresh, principal="ada"))
         mine = first.page
         await first.close()
@@ -152,7 +178,7 @@ async def test_no_other_principal_or_environment_gets_a_context(site: Path, fres
 async def test_a_page_that_cannot_be_left_is_closed(site: Path, fresh: Shared) -> None:
     """A session that crashed its page, or was entered over DevTools, leaves nothing to reuse."""
     spec = Browser(site, reuses_contexts=True)
-    with anyio.fail_after(60):
+    with anyio.fail_after(PATIENCE_S):
         world = await spec.open(Opening(shared=fresh))
         world.used_directly = True
         await world.close()
@@ -174,7 +200,7 @@ async def test_a_reused_page_keeps_the_sites_files_alone(site: Path, fresh: Shar
         return SiteResponse(json=state["asked"], headers={"cache-control": "max-age=1000"})
 
     ask = "async () => (await fetch('/api/count')).json()"
-    with anyio.fail_after(60):
+    with anyio.fail_after(PATIENCE_S):
         for spec, fetched in (
             (Browser(site, reuses_contexts=True), [True, False]),
             (Browser(site, reuses_contexts=True, backend=backend), [True, True]),

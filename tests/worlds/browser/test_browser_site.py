@@ -9,6 +9,7 @@ from typing import Any
 import anyio
 import httpx
 import pytest
+from waiting import PATIENCE_S
 
 from hud_mcp.errors import EnvironmentFailed, InvalidEnvironment
 from hud_mcp.world import Opening, Shared
@@ -213,9 +214,9 @@ async def test_closing_while_the_backend_works_is_silent(
     world = await browse("<script>fetch('/api/x')</script>", backend=endless, start=None)
     async with anyio.create_task_group() as group:
         group.start_soon(world.page.goto, world.site_url + "/")
-        with anyio.fail_after(10):
+        with anyio.fail_after(PATIENCE_S):
             await entered.wait()
-    with anyio.fail_after(10):
+    with anyio.fail_after(PATIENCE_S):
         await world.close()
 
     assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == []

@@ -9,6 +9,7 @@ from typing import Any
 
 import anyio
 import pytest
+from waiting import PATIENCE_S
 
 from hud_mcp.action import ClickAction
 from hud_mcp.errors import ActionFailed, InvalidEnvironment
@@ -49,7 +50,7 @@ async def test_a_grader_has_a_page_where_the_agent_has_not_been(browse: Browse) 
         """() => { document.body.innerHTML = '<h1>99 orders</h1>'; localStorage.x = 1;
         document.cookie = 'who=ann'; Element.prototype.__defineGetter__('innerText', () => 'forged') }"""
     )
-    with anyio.fail_after(40):
+    with anyio.fail_after(PATIENCE_S):
         async with world.verifier("/api/orders") as page:
             assert await page.inner_text("h1") == "1 orders"
             assert await page.evaluate("() => [localStorage.length, innerWidth]") == [0, 700]
@@ -69,7 +70,7 @@ async def test_a_page_of_a_graders_own_keeps_to_the_sessions_hosts(browse: Brows
     assert browser is not None
     before = set(browser.contexts)
     for address in ("http://example.com/", "/gone.html"):
-        with anyio.fail_after(40), pytest.raises(ActionFailed):
+        with anyio.fail_after(PATIENCE_S), pytest.raises(ActionFailed):
             async with world.verifier(address):
                 pytest.fail("it was opened")
     async with world.verifier("/") as page:
@@ -90,7 +91,10 @@ async def test_a_get_that_changes_the_state_is_reported_and_fails_a_graders_look
     world = await browse(SITE, backend=backend, state={"orders": 0}, log=lines.append)
     await world.act(ClickAction(selector="button"))
     assert world.changed_by_get == ()
-    with anyio.fail_after(40), pytest.raises(InvalidEnvironment, match="GET /api/counting changed"):
+    with (
+        anyio.fail_after(PATIENCE_S),
+        pytest.raises(InvalidEnvironment, match="GET /api/counting changed"),
+    ):
         async with world.verifier("/api/counting") as page:
             assert "orders" in await page.inner_text("h1")
     await world.goto("/api/counting")
@@ -112,17 +116,23 @@ async def test_a_get_that_changes_the_state_is_told_of_who_asked(browse: Browse)
 
     world = await browse(SITE, backend=careless, state={})
     await world.goto("/api/counting")
-    with anyio.fail_after(40), pytest.raises(InvalidEnvironment, match="GET /api/counting changed"):
+    with (
+        anyio.fail_after(PATIENCE_S),
+        pytest.raises(InvalidEnvironment, match="GET /api/counting changed"),
+    ):
         async with world.verifier("/api/counting"):
             pass
     await world.goto("/")
-    with anyio.fail_after(40), pytest.raises(InvalidEnvironment, match="/api/counting/badly"):
+    with (
+        anyio.fail_after(PATIENCE_S),
+        pytest.raises(InvalidEnvironment, match="/api/counting/badly"),
+    ):
         async with world.verifier("/api/counting/badly", allow_status={500}):
             pass
     await world.page.evaluate("""() => {
         let n = 0; const ask = () => fetch(`/api/counting/${n++}`).finally(() => setTimeout(ask, 5));
         ask(); return fetch('/api/counting/first') }""")
-    with anyio.fail_after(40):
+    with anyio.fail_after(PATIENCE_S):
         async with world.verifier("/api/orders") as page:
             seen = int(await page.inner_text("h1"))
             while int(await page.inner_text("h1")) == seen:
@@ -158,7 +168,7 @@ async def test_nothing_that_an_agents_page_leaves_reaches_a_graders(browse: Brow
         setInterval(() => channel.postMessage('forged'), 5);
         const cache = await caches.open('x'); await cache.put('/', new Response('forged')); }"""
     )
-    with anyio.fail_after(40):
+    with anyio.fail_after(PATIENCE_S):
         await world.goto("/api/page")
         assert await world.text() == "forged", "it works where the agent is"
         for cookies in (False, True):
@@ -205,7 +215,7 @@ async def test_the_pages_program_grades_the_order_and_not_the_page(shared: Share
         playing = names["order"].run({}, world)
         assert await anext(playing) == "Order one."
         await world.page.evaluate(script)
-        with anyio.fail_after(40):
+        with anyio.fail_after(PATIENCE_S):
             assert await playing.asend("done") == reward
         await playing.aclose()
         await world.close()

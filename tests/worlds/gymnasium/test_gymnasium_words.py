@@ -6,6 +6,7 @@ import anyio
 import gymnasium
 import numpy as np
 import pytest
+from waiting import PATIENCE_S
 
 from hud_mcp import Gymnasium
 from hud_mcp.action import CustomAction
@@ -20,7 +21,7 @@ pytestmark = pytest.mark.anyio
 async def text_of(env_id: str, *actions: Any, **options: Any) -> str:
     """What an agent reads of an environment, after some actions."""
     spec = Gymnasium(env_id, screen=False, **options)
-    with anyio.fail_after(30):
+    with anyio.fail_after(PATIENCE_S):
         world = await spec.open(Opening(seed=2, context=spec.context_space.default))
         for action in actions:
             await world.act(CustomAction(action="step", args={"action": action}))

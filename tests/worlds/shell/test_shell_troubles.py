@@ -10,7 +10,7 @@ from typing import Any
 
 import anyio
 import pytest
-from waiting import until
+from waiting import PATIENCE_S, until
 
 from hud_mcp.action import CustomAction
 from hud_mcp.errors import ActionFailed, BrokenByAgent, EnvironmentFailed, SnapshotFailed
@@ -22,7 +22,6 @@ from hud_mcp.worlds.shell import Shell, ShellWorld
 pytestmark = [pytest.mark.anyio, pytest.mark.sandbox]
 
 OpenShell = Callable[..., Awaitable[ShellWorld]]
-BOUND_S = 60.0
 SMALL = SandboxLimits(
     processes=24,
     memory_bytes=64 * 2**20,
@@ -86,7 +85,7 @@ async def test_a_shell_answers_whatever_its_agent_has_done(
 ) -> None:
     """It is looked at and kept, the next command runs, and nothing says that it is dead."""
     shell = await open_shell(limits=SMALL)
-    with anyio.fail_after(BOUND_S):
+    with anyio.fail_after(PATIENCE_S):
         await agent(shell, trouble)
         assert "Folder /workspace" in await text(shell)
         try:

@@ -2,6 +2,7 @@
 
 import { $, facts, isTyping, say } from './dom.js';
 import { Player } from './player.js';
+import { turnItem } from './turns.js';
 import { badge, clip, hasHash, moment, rewardText } from './words.js';
 
 const base = location.pathname.replace(/\/$/, '');
@@ -101,6 +102,7 @@ function listen() {
     showState(head);
   });
   on('step', addStep);
+  on('turns', ({ turns }) => $('turns-left').replaceChildren(...turns.map(turnItem)));
   on('log', addLines);
   on('end', end => {
     events.close();

@@ -1,6 +1,7 @@
 // What one step did, and what the agent read then, in words.
 
 import { el, facts, say } from './dom.js';
+import { turnItem } from './turns.js';
 import { rewardText, secondsText } from './words.js';
 
 /** named: whether its elements have ids; one panel of a page may. */
@@ -13,6 +14,7 @@ export class Panel {
         part('step-title', 'h2'),
         part('step-link', 'a', { class: 'quiet' }, 'Link to this step')),
       part('step-facts', 'p', { class: 'facts' }),
+      part('turns', 'div'),
       part('actions', 'ol', { class: 'actions' }),
       part('step-error', 'p', { class: 'error', hidden: true }),
       part('seen-title', 'h3', {}, 'What it read then'),
@@ -34,6 +36,7 @@ export class Panel {
       step.terminated && 'the task reached its end',
       step.truncated && 'cut off by a limit',
     ]);
+    this.turns.replaceChildren(...(step.turns ?? []).map(turnItem));
     this.actions.replaceChildren(...step.actions.map(actionItem));
     say(this['step-error'], step.error);
     say(this.seen, step.text);

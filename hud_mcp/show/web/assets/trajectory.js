@@ -3,6 +3,7 @@
 import { $, el, facts, say } from './dom.js';
 import { gradeOf } from './grade.js';
 import { Player } from './player.js';
+import { turnItem } from './turns.js';
 import { linkTo, linkToPair, moment, momentText, plural, rewardText, secondsText, titleOf, verdict, wordsOf } from './words.js';
 
 export class TrajectoryPage {
@@ -23,6 +24,7 @@ export class TrajectoryPage {
     drawTask(trajectory);
     $('grade').replaceChildren(...gradeOf(trajectory));
     say($('log'), trajectory.logs ?? 'Nothing was logged.');
+    $('turns-left').replaceChildren(...(trajectory.turns ?? []).map(turnItem));
     this.player.open(steps, step);
   }
 
@@ -82,6 +84,7 @@ function drawTask(trajectory) {
     moment(trajectory.started_at),
     secondsText(trajectory.seconds),
     `record ${trajectory.id}`,
+    trajectory.use && `model: ${trajectory.use}`,
   ]);
   $('verdict').replaceChildren(...verdict(trajectory));
   $('prompt').textContent = trajectory.prompt ?? 'None was recorded.';

@@ -65,4 +65,5 @@ def where(exc: BaseException) -> str:
     return f"{frames[-1].filename}:{frames[-1].lineno}" if frames else ""
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -53,4 +53,5 @@ def parameters(args: ast.arguments) -> dict[str, Any]:
     }
 
 
-main()
+if __name__ == "__main__":
+    main()

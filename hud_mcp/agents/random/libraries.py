@@ -1,0 +1,12 @@
+"""Gymnasium's spaces, which load when a space is first drawn from."""
+
+from typing import TYPE_CHECKING
+
+from hud_mcp.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from hud_mcp.worlds.gymnasium.spaces import space_from_json
+else:
+    __getattr__ = lazy_names(__name__, "hud_mcp.worlds.gymnasium.spaces:space_from_json")
+
+__all__ = ["space_from_json"]

@@ -1,0 +1,37 @@
+"""`hud-mcp browser`: the Chromium that browser environments need."""
+
+import logging
+
+import click
+
+from hud_mcp.cli.first_browser import ask_for_browser, bring_browser
+from hud_mcp.cli.output import asks_here
+from hud_mcp.errors import HudMcpError
+from hud_mcp.machine.need import find_browser_needs
+from hud_mcp.serving.own_command import shown_command
+
+__all__ = ["command"]
+
+
+@click.group("browser")
+def command() -> None:
+    """Bring the Chromium that browser environments need."""
+    logging.basicConfig(level=logging.ERROR)  # how it runs is told when it is used
+
+
+@command.command("install")
+@click.option("--yes", is_flag=True, help="Ask nothing; needed where no terminal is. Default: ask.")
+def install_command(*, yes: bool) -> None:
+    """Install a Chromium, and start it once.
+
+    The system's package manager (apt-get or dnf) brings it where this user may install, else
+    Playwright downloads its own. Nothing is done where one works. Exit status: 0 if a Chromium
+    works afterwards, else 1.
+    """
+    if not yes and not asks_here() and any(True for _ in find_browser_needs()):
+        again = shown_command("browser", "install", "--yes")
+        raise HudMcpError(f"Nobody can be asked here, so nothing is installed. Run `{again}`.")
+    if not yes and asks_here() and not ask_for_browser():
+        raise HudMcpError("Nothing was installed. HUD_MCP_CHROMIUM may name a Chromium.")
+    bring_browser()
+    click.echo("A Chromium is there, and starts.", err=True)

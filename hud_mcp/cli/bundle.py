@@ -1,0 +1,55 @@
+"""`hud-mcp bundle`: one file that a client installs, with this package in it."""
+
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from hud_mcp.cli.clients import name_option
+from hud_mcp.clients.bundle import Bundle
+from hud_mcp.clients.entry import serve_arguments
+from hud_mcp.clients.wheel import own_wheel
+from hud_mcp.loading.source import load_environments
+
+__all__ = ["command"]
+
+
+@click.command()
+@click.argument("sources", nargs=-1, metavar="[SOURCE]...")
+@click.option(
+    "-o",
+    "--output",
+    metavar="FILE",
+    default="hud-mcp.mcpb",
+    show_default=True,
+    help="Where the bundle goes.",
+)
+@click.option("--taskset", "tasksets", multiple=True, metavar="FILE", help="Tasks to offer by id.")
+@name_option
+@click.option(
+    "--extra", "extras", multiple=True, metavar="NAME", help="An extra that the sources need."
+)
+@click.option("--wheel", metavar="FILE", help="The wheel; by default, of what is installed here.")
+@click.option("--force", is_flag=True, help="Replace a file that is there.")
+def command(sources: Sequence[str], output: str, wheel: str | None, **options: Any) -> None:
+    """Make an MCP bundle (.mcpb) that serves SOURCE, for clients such as Claude Desktop.
+
+    It carries the wheel of this package, and the folders of sources that are files. The client
+    brings Python through uv, and installs the packages that the wheel requires.
+    """
+    load_environments(serve_arguments(sources)[1:])
+    with tempfile.TemporaryDirectory() as folder:
+        built = own_wheel(Path(folder)) if wheel is None else Path(wheel)
+        bundle = Bundle(
+            options["name"],
+            built,
+            sources or serve_arguments(())[1:],
+            options["tasksets"],
+            options["extras"],
+        )
+        names = bundle.write(Path(output), force=options["force"])
+    size = Path(output).stat().st_size / 2**20
+    click.echo(f"Written: {output} ({len(names)} files, {size:.1f} MB)")
+    click.echo("Open it with a client that takes bundles, such as Claude Desktop.")

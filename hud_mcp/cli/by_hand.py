@@ -1,0 +1,196 @@
+"""How the commands of `hud-mcp task` reach sessions that a server in the background holds."""
+
+import base64
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, cast
+
+import anyio
+import click
+import orjson
+
+from hud_mcp.cli import surfaces
+from hud_mcp.errors import HudMcpError
+from hud_mcp.record.place import check_place
+from hud_mcp.session.log import configure_logging
+from hud_mcp.show.transcript import visible_line
+
+__all__ = ["call", "error_of", "own_tools", "read_fields", "read_text", "save_image", "text_of"]
+
+
+def call(
+    options: Mapping[str, Any],
+    name: str,
+    arguments: Mapping[str, Any],
+    *,
+    starts: bool = False,
+    sources: Sequence[str] = (),
+    tasksets: Sequence[str] = (),
+    meta: Mapping[str, Any] | None = None,
+) -> Any:
+    """Call a tool of the server of a store.
+
+    Args:
+        options: The command's: `store`, and `session` where it has one.
+        name: The tool.
+        arguments: Its arguments. With `session` among the options, that is added: the only one
+            that is held where none is named.
+        starts: Whether a server is started where none has held anything.
+        sources: What that serves.
+        tasksets: What it offers by id beside that.
+        meta: Goes with the call.
+
+    Raises:
+        NothingOpen: Nothing is held, and nothing was started.
+        Asked: The server refused, or the tool failed.
+    """
+    configure_logging("warning")
+    check_place(options["store"])
+    place = surfaces.place_of(options["store"])
+    report = _report()
+    with surfaces.reached(
+        place,
+        starts=starts,
+        is_named=options.get("session") is not None,
+        sources=sources,
+        tasksets=tasksets,
+        report=report,
+    ):
+        given = dict(arguments)
+        if "session" in options:
+            given["session"] = _chosen(place, options["session"], report)
+        result = anyio.run(partial(surfaces.ask, place, name, given, meta=meta, report=report))
+    if name != "tools/list" and result.is_error:
+        raise surfaces.Asked(text_of(result))
+    return result
+
+
+def _report() -> Callable[[str], None]:
+    """Tells on standard error how long something takes: one line that changes, on a terminal."""
+    if sys.stderr.isatty():
+        return lambda text: click.echo(f"\r\x1b[K{text}", nl=False, err=True)
+    told: set[str] = set()
+
+    def tell(text: str) -> None:
+        if text not in told:
+            told.add(text)
+            click.echo(text, err=True)
+
+    return tell
+
+
+def _list_own(place: Any, report: Callable[[str], None]) -> list[dict[str, Any]]:
+    """The sessions that commands of this user have started in a store, newest first."""
+    result = anyio.run(partial(surfaces.ask, place, "task_status", {"list": True}, report=report))
+    return cast("dict[str, Any]", result.structured_content or {}).get("sessions", [])
+
+
+def _chosen(place: Any, given: str | None, report: Callable[[str], None]) -> str:
+    """The session that is meant: by its id, by how only its id begins, or the only one.
+
+    Raises:
+        NothingOpen: None is held.
+        HudMcpError: Several are meant.
+    """
+    rows = _list_own(place, report)
+    if given is None:
+        found = [row["session"] for row in rows if row["state"] != "ended"]
+        if not found:
+            raise surfaces.NothingOpen(surfaces.NOTHING)
+    else:
+        found = [row["session"] for row in rows if row["session"] == given]
+        found = found or [row["session"] for row in rows if row["session"].startswith(given)]
+        if not found:
+            raise HudMcpError(
+                f"unknown session {visible_line(given)!r}: `hud-mcp task ps --all` lists those of "
+                "this store."
+            )
+    if len(found) > 1:
+        raise HudMcpError(
+            f"{len(found)} sessions are open: {', '.join(found)}. Say which with --session."
+        )
+    return found[0]
+
+
+def text_of(result: Any) -> str:
+    """What a reply says in words."""
+    return "\n".join(part.text for part in result.content if part.type == "text")
+
+
+def save_image(result: Any, out: str) -> Path | None:
+    """Write the picture of a reply; `-` is standard output. None where it has none.
+
+    Raises:
+        HudMcpError: It cannot be written.
+    """
+    parts = [part for part in result.content if part.type == "image"]
+    if not parts:
+        return None
+    data = base64.b64decode(parts[0].data)
+    if out == "-":
+        sys.stdout.buffer.write(data)
+        return Path(out)
+    path = Path(out)
+    try:
+        path.write_bytes(data)
+    except OSError as exc:
+        raise HudMcpError(f"{path} cannot be written: {exc.strerror}.") from None
+    return path.absolute()
+
+
+def read_fields(given: Sequence[str]) -> dict[str, Any]:
+    """Read `NAME=VALUE` fields, or one JSON object: a value is JSON where it can be, else a text.
+
+    Raises:
+        UsageError: One is neither.
+    """
+    if len(given) == 1 and given[0].lstrip().startswith("{"):
+        return _object(given[0])
+    fields: dict[str, Any] = {}
+    for each in given:
+        name, equals, value = each.partition("=")
+        if not equals or not name:
+            raise click.UsageError(f"{each!r}: write NAME=VALUE, such as x=10, or one JSON object.")
+        try:
+            fields[name] = orjson.loads(value)
+        except orjson.JSONDecodeError:
+            fields[name] = value
+    return fields
+
+
+def _object(text: str) -> dict[str, Any]:
+    try:
+        value: Any = orjson.loads(text)
+    except orjson.JSONDecodeError as exc:
+        raise click.UsageError(f"{text!r:.60} is not JSON: {exc}.") from None
+    if not isinstance(value, dict):
+        raise click.UsageError(f"{text!r:.60} is no JSON object.")
+    return cast("dict[str, Any]", value)
+
+
+def own_tools(tools: Sequence[Any], core: frozenset[str]) -> list[Any]:
+    """The tools that environments offer beside the core ones."""
+    return [tool for tool in tools if tool.name not in core]
+
+
+def error_of(exc: HudMcpError) -> bytes:
+    """A failure as JSON, for programs."""
+    error = {"message": str(getattr(exc, "message", exc)), "code": getattr(exc, "code", None)}
+    return orjson.dumps({"error": error})
+
+
+def read_text(name: str) -> str:
+    """The text of a file; `-` is standard input.
+
+    Raises:
+        HudMcpError: It cannot be read, or is no text.
+    """
+    try:
+        data = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+        return data.decode()
+    except OSError as exc:
+        raise HudMcpError(f"{name} cannot be read: {exc.strerror}.") from None
+    except UnicodeDecodeError as exc:
+        raise HudMcpError(f"{name} is not UTF-8: {exc}.") from None

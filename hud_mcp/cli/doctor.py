@@ -1,0 +1,102 @@
+"""`hud-mcp doctor`: what this machine has of what environments need, and what to do."""
+
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import anyio
+import click
+import orjson
+
+from hud_mcp.cli import surfaces
+from hud_mcp.cli.first_browser import shown_progress
+from hud_mcp.cli.output import cell, make_console, make_table
+from hud_mcp.loading.bridged import is_bridged
+from hud_mcp.machine.examination import examine
+from hud_mcp.machine.finding import Finding
+from hud_mcp.machine.installing import install, still_missing
+from hud_mcp.machine.need import BUBBLEWRAP, FONTS, Need, find_browser_needs
+from hud_mcp.machine.packages import PackageManager
+from hud_mcp.machine.places import look_at_fonts
+from hud_mcp.session.log import configure_logging
+
+__all__ = ["command"]
+
+_STYLES = {"ok": "green", "failed": "red", "absent": "dim"}
+_STATE_CHARS = max(map(len, _STYLES))
+_OF_BROWSERS = {"Playwright's driver", "Chromium"}
+
+
+@click.command(
+    "doctor",
+    epilog="Exit status: 0 if everything that is needed works, 1 if something does not, 2 for a "
+    "mistake in the options.",
+)
+@click.argument("sources", nargs=-1, metavar="[SOURCE]...")
+@click.option("--fix", is_flag=True, help="Install what is needed and missing. Default: look only.")
+@click.option("--store", metavar="URL", help="The record to look at. Default: the usual one.")
+@click.option("--json", "as_json", is_flag=True, help="Print one object; see docs/install.md.")
+def command(*, sources: Sequence[str], fix: bool, store: str | None, as_json: bool) -> None:
+    """Look at what this machine has: programs are started, a page and a sandbox are opened.
+
+    What the environments of SOURCE need is needed; what is absent is what only others use.
+    Default: ./env.py if it is there, else the quickstart environments.
+    """
+    configure_logging("error")
+    plain = [each for each in sources or surfaces.default_sources() if not is_bridged(each)]
+    look = partial(_look, surfaces.load_environments(plain), store)
+    findings = anyio.run(look)
+    failed = {each.name for each in findings if each.state == "failed"}
+    told = None
+    if fix and failed:
+        told = _fix(failed)
+        findings = anyio.run(look)
+    if as_json:
+        click.echo(orjson.dumps(_as_json(findings), option=orjson.OPT_INDENT_2))
+    else:
+        _print(findings)
+    if told is not None:
+        click.echo(told, err=True)
+    sys.exit(any(each.state == "failed" for each in findings))
+
+
+async def _look(environments: Sequence[Any], store: str | None) -> list[Finding]:
+    return [each async for each in examine(environments, store)]
+
+
+def _fix(failed: set[str]) -> str | None:
+    """Install what has failed for want of it; what is left to do, or None."""
+
+    def find() -> Iterator[Need]:
+        if failed & _OF_BROWSERS:
+            yield from find_browser_needs()
+        if "bubblewrap" in failed and shutil.which("bwrap") is None:
+            yield BUBBLEWRAP
+        if "fonts" in failed and look_at_fonts(needed=True).state != "ok":
+            yield FONTS
+
+    manager = PackageManager.find()
+    console = make_console(stderr=True)
+    with shown_progress(console) as progress:
+        needs = install(find, manager, tell=console.print, progress=progress)
+    return still_missing("This machine", needs, manager) if needs else None
+
+
+def _as_json(findings: Sequence[Finding]) -> dict[str, Any]:
+    return {
+        "ok": all(each.state != "failed" for each in findings),
+        "findings": [each.model_dump(mode="json") for each in findings],
+    }
+
+
+def _print(findings: Sequence[Finding]) -> None:
+    table = make_table("", "", "")
+    table.show_header = False
+    for each in findings:
+        said = f"{each.said.rstrip('.')}. {each.do}" if each.do else each.said
+        table.add_row(
+            cell(each.state.ljust(_STATE_CHARS), _STYLES[each.state]), cell(each.name), cell(said)
+        )
+    make_console().print(table)

@@ -1,0 +1,181 @@
+"""`hud-mcp install`: a client starts what is installed here, and it is tried at once."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import anyio
+import click
+
+from hud_mcp.cli import surfaces
+from hud_mcp.cli.clients import (
+    config_option,
+    configuration,
+    dry_run_option,
+    name_option,
+    show,
+    write,
+)
+from hud_mcp.clients.change import Change, Configuration
+from hud_mcp.clients.client import CLIENTS, Client, Machine
+from hud_mcp.clients.entry import Entry, kept_variables, serve_arguments
+from hud_mcp.clients.links import LINKED, install_link
+from hud_mcp.errors import EnvironmentFailed, HudMcpError, InvalidConfiguration
+from hud_mcp.loading.bridged import is_bridged
+from hud_mcp.serving.own_command import own_command, shown_command
+
+__all__ = ["command"]
+
+
+def _variables(
+    _ctx: click.Context, _param: click.Parameter, value: Sequence[str]
+) -> dict[str, str]:
+    pairs = [each.partition("=") for each in value]
+    for name, equals, _ in pairs:
+        if not name or not equals:
+            raise click.BadParameter(f"{name!r} is not like NAME=VALUE.")
+    return {name: text for name, _, text in pairs}
+
+
+@click.command(epilog=f"CLIENT is one of: {', '.join(CLIENTS)}. Without one, they are listed.")
+@click.argument("client", required=False)
+@click.argument("sources", nargs=-1, metavar="[SOURCE]... [-- OPTION...]")
+@click.option("--taskset", "tasksets", multiple=True, metavar="FILE", help="Tasks to offer by id.")
+@name_option
+@click.option(
+    "--env",
+    "variables",
+    multiple=True,
+    metavar="NAME=VALUE",
+    callback=_variables,
+    help="A variable for the server; clients hand on few of their own.",
+)
+@config_option
+@dry_run_option
+@click.option("--force", is_flag=True, help="Change an entry of that name that starts another.")
+@click.option("--yes", is_flag=True, help="Install a Chromium where one is needed; ask nothing.")
+@click.option("--no-start", is_flag=True, help="Write only; do not start what was written.")
+@click.option(
+    "--link",
+    is_flag=True,
+    help=f"Print a link that adds the server instead; for {' and '.join(LINKED)}.",
+)
+def command(
+    client: str | None,
+    sources: Sequence[str],
+    tasksets: Sequence[str],
+    **options: Any,
+) -> None:
+    """Let a CLIENT start hud-mcp over stdio, and try that at once.
+
+    SOURCE is what `serve` takes; paths become absolute. What follows `--` are more options of
+    `serve`. The change is shown, the former file is kept beside the new one, and then the
+    server is started with the command that was written: one task is graded with it.
+    """
+    if client is None:
+        _list()
+        return
+    name: str = options["name"]
+    own = own_command()
+    arguments = serve_arguments(sources, tasksets)
+    variables = {**kept_variables(own), **options["variables"]}
+    entry = Entry(own[0], [*own[1:], *arguments], variables)
+    chosen, held = configuration(client, options["config"])
+    if options["link"]:
+        click.echo(install_link(chosen, name, entry))
+        return
+    change = _change(chosen, held, name, entry, force=options["force"])
+    if options["dry_run"]:
+        click.echo("Nothing was written: --dry-run.")
+        return
+    _bring_browser(_environments(arguments), is_wanted=options["yes"])
+    backup = None if change.is_empty else write(change)
+    if not options["no_start"]:
+        try:
+            _try(chosen, change, name)
+        except BaseException:  # Ctrl-C too: what was not seen to work does not stay
+            change.undo(backup)
+            raise
+    click.echo(chosen.then)
+
+
+def _change(client: Client, held: Configuration, name: str, entry: Entry, *, force: bool) -> Change:
+    """The change to make, shown.
+
+    Raises:
+        HudMcpError: The name is taken by another server, and nobody has forced it.
+    """
+    if held.content is None and not client.is_on(Machine.here()):
+        click.echo(f"{client.title} has left nothing here yet; its configuration is made.")
+    change = held.with_entry(name, entry)
+    if change.is_empty:
+        click.echo(f"{client.title} has this server already: {held.path}")
+        return change
+    show(change)
+    former = held.find(name)
+    if former is not None and not force:
+        raise HudMcpError(
+            f"{held.path} has a server {name!r} that is not this one, as shown above. Choose "
+            "another --name, or change that one with --force. Nothing was written."
+        )
+    return change
+
+
+def _environments(arguments: Sequence[str]) -> list[Any]:
+    """Load what is to be served: a mistake in it is told before anything is written."""
+    sources = list(arguments[1:])
+    first = next((n for n, each in enumerate(sources) if each.startswith("-")), len(sources))
+    plain = [each for each in sources[:first] if not is_bridged(each)]
+    return surfaces.load_environments(plain) if plain else []
+
+
+def _bring_browser(environments: Sequence[Any], *, is_wanted: bool) -> None:
+    """See that there is a Chromium where one is needed: a client would wait for it in vain.
+
+    Raises:
+        HudMcpError: There is none, and none was wanted or could be had.
+    """
+    if not surfaces.lacks_browser(environments):
+        return
+    if is_wanted:
+        surfaces.bring_browser()
+        return
+    surfaces.offer_browser_for(environments)
+    if surfaces.lacks_browser(environments):
+        raise HudMcpError(
+            "This needs a Chromium, and none starts here. Call again with --yes, or run "
+            f"`{shown_command('browser', 'install', '--yes')}` first. Nothing was written."
+        )
+
+
+def _try(client: Client, change: Change, name: str) -> None:
+    """Start what the file says now, and tell what was graded.
+
+    Raises:
+        HudMcpError: It does not start, or a task is not graded.
+    """
+    entry = Entry.read(Configuration(client, change.path).find(name))
+    shown = " ".join([entry.command, *entry.args])
+    click.echo(f"Starting: {shown}")
+    try:
+        trials = anyio.run(surfaces.try_entry, entry)
+    except (EnvironmentFailed, InvalidConfiguration) as exc:
+        what = "What is there" if change.is_empty else "What was written"
+        raise HudMcpError(f"{what} does not work. {change.path} is as it was. {exc}") from exc
+    for trial in trials:
+        if trial.task is None:
+            click.echo(f"Started: {trial.environment} lists tasks, and each needs arguments.")
+            continue
+        reward = "hidden" if trial.reward is None else f"{trial.reward:g}"
+        click.echo(
+            f"Graded: {trial.task} of {trial.environment}, reward {reward} for a worthless answer"
+            f" ({trial.trajectory})."
+        )
+
+
+def _list() -> None:
+    """Show the clients, whether each is here, and where it is configured."""
+    machine = Machine.here()
+    click.echo(f"{'client':16}{'here':6}configuration")
+    for client in CLIENTS.values():
+        found = "yes" if client.is_on(machine) else "no"
+        click.echo(f"{client.name:16}{found:6}{client.file(machine)}")

@@ -1,0 +1,72 @@
+"""`hud-mcp redact`: the model's side of a job or a trajectory, removed for good."""
+
+from typing import Any
+
+import anyio
+import click
+
+from hud_mcp.cli.completion import complete_records
+from hud_mcp.cli.recording import store_option
+from hud_mcp.errors import SourceNotFound
+from hud_mcp.record.place import check_place
+from hud_mcp.record.recorded_turn import REDACTABLE, RedactedField
+from hud_mcp.session.log import configure_logging
+from hud_mcp.show.export.selection import find_trajectories
+from hud_mcp.store import Store
+
+__all__ = ["command"]
+
+
+class _Fields(click.ParamType[tuple[RedactedField, ...]]):
+    """Names with commas between them."""
+
+    name = "fields"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[RedactedField, ...]:
+        """Read them; each once, in the order of the record."""
+        if not isinstance(value, str):
+            return value
+        names = [name.strip() for name in value.split(",") if name.strip()]
+        unknown = [name for name in names if name not in REDACTABLE]
+        if unknown or not names:
+            what = repr(unknown[0]) if unknown else "nothing"
+            self.fail(f"{what} is none of {', '.join(REDACTABLE)}.", param, ctx)
+        return tuple(name for name in REDACTABLE if name in names)
+
+
+@click.command(
+    "redact",
+    epilog="Actions, observations, answers and figures stay: replay and grading read them. Files "
+    "that were exported before stay as they are.",
+)
+@click.argument("job", shell_complete=complete_records)
+@click.option(
+    "--fields",
+    type=_Fields(),
+    required=True,
+    help=f"What to remove, with commas between: of {', '.join(REDACTABLE)}.",
+)
+@store_option
+def command(job: str, fields: tuple[RedactedField, ...], store: str | None) -> None:
+    """Remove what a model said or thought in a JOB, or in one trajectory, for good.
+
+    Each turn keeps a marker: what was removed, and when. Nothing brings it back.
+    """
+    configure_logging("warning")
+    anyio.run(_run, job, fields, store)
+
+
+async def _run(source_id: str, fields: tuple[RedactedField, ...], url: str | None) -> None:
+    check_place(url)
+    store = Store(url)
+    try:
+        ids = await find_trajectories(store, source_id)
+        count, changed = await store.redact(ids, fields)
+    finally:
+        await store.close()
+    if not count:
+        raise SourceNotFound(f"{source_id} has no turns of a model; nothing was removed.")
+    turns = "1 turn" if count == 1 else f"{count} turns"
+    click.echo(f"Removed {', '.join(fields)} of {changed} of {turns}; the others had none.")

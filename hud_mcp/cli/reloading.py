@@ -1,0 +1,105 @@
+"""`hud-mcp serve --reload`: new sessions get what the files say now."""
+
+import logging
+import tempfile
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import anyio.to_thread
+
+from hud_mcp.cli import surfaces
+from hud_mcp.cli.sources import load
+from hud_mcp.errors import HudMcpError
+from hud_mcp.loading.reloading import Stamps, forgotten, inputs_of, python_files, stamps_of
+
+__all__ = ["Reloading"]
+
+logger = logging.getLogger(__name__)
+
+_LOOK_S = 0.5
+"""Between two looks at the files."""
+
+
+class Reloading:
+    """Follows the files of what is served.
+
+    Args:
+        options: The command's, by name.
+        stack: Keeps the copies of files for as long as something is served.
+    """
+
+    def __init__(self, options: dict[str, Any], stack: AsyncExitStack) -> None:
+        self._options = options
+        self._stack = stack
+        self._environments: list[Any] = []
+        self._tasks = [surfaces.find_taskset(name) for name in options["tasksets"]]
+
+    def freeze(self, environments: Sequence[Any]) -> None:
+        """Have worlds read copies of their files from now on: held sessions keep their version."""
+        for environment in environments:
+            files = environment.file.is_file() and environment.world.files(environment.folder)
+            if any(True for _ in files or ()):
+                folder = tempfile.TemporaryDirectory(prefix="hud-mcp-version-")
+                environment.freeze(Path(self._stack.enter_context(folder)).resolve())
+        self._environments = list(environments)
+
+    @asynccontextmanager
+    async def following(self, sessions: Any) -> AsyncGenerator[None]:
+        """Load again what was edited, while the body runs."""
+        async with anyio.create_task_group() as group:
+            group.start_soon(self._follow, sessions)
+            try:
+                yield
+            finally:
+                group.cancel_scope.cancel()
+
+    async def _follow(self, sessions: Any) -> None:
+        loaded = await anyio.to_thread.run_sync(self._stamps)
+        while True:
+            await anyio.sleep(_LOOK_S)
+            now = await anyio.to_thread.run_sync(self._stamps)
+            if now == loaded:
+                continue
+            await anyio.sleep(_LOOK_S)
+            if await anyio.to_thread.run_sync(self._stamps) != now:
+                continue  # somebody is still writing
+            self._load(sessions)
+            loaded = await anyio.to_thread.run_sync(self._stamps)
+            if any(loaded.get(path) != stamp for path, stamp in now.items() if path in loaded):
+                loaded = now  # written once more while it was loaded
+
+    def _stamps(self) -> Stamps:
+        return stamps_of(inputs_of(self._environments, self._tasks))
+
+    def _load(self, sessions: Any) -> None:
+        """Serve what the files say; what they say wrongly is told, and changes nothing."""
+        options = self._options
+        try:
+            with forgotten(python_files(self._environments)):
+                found, tasksets = load(
+                    options["sources"], options["tasksets"], split=options["split"]
+                )
+                changed, served = self._told_apart(found, sessions)
+                sessions.replace(served, tasksets)
+        except (HudMcpError, SystemExit) as exc:
+            logger.warning("not loaded, so the version before is served: %s", exc)
+            return
+        self._environments = served
+        names = ", ".join(each.name for each in changed) or "the tasks"
+        logger.info("loaded again: %s; sessions that are held keep their version", names)
+
+    def _told_apart(self, found: Sequence[Any], sessions: Any) -> tuple[list[Any], list[Any]]:
+        """The environments that differ from those that are served; and all, the others as is."""
+        before = sessions.environments
+        changed = [
+            each
+            for each in found
+            if each.name not in before or before[each.name].digest != each.digest
+        ]
+        former = self._environments
+        self.freeze(changed)
+        self._environments = former
+        return changed, [each if each in changed else before[each.name] for each in found]

@@ -1,0 +1,301 @@
+"""What `hud-mcp serve` does: one server, on stdio or over HTTP, from its start to its end."""
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+import threading
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import TYPE_CHECKING, Any, TextIO
+from urllib.parse import urlsplit
+
+import anyio
+import click
+from anyio import lowlevel
+
+from hud_mcp.cli import surfaces
+from hud_mcp.cli.bridges import listed_by, offer_published, open_bridges
+from hud_mcp.cli.greeting import greet_over_http, greet_over_stdio
+from hud_mcp.cli.limits import read_limits
+from hud_mcp.cli.operator import read_operator_token
+from hud_mcp.cli.process import raise_file_limit
+from hud_mcp.cli.reloading import Reloading
+from hud_mcp.cli.sources import load, only_environment
+from hud_mcp.cli.startup import without_collecting
+from hud_mcp.cli.tokens import read_tokens, with_operator
+from hud_mcp.egress.hosts import read_hosts
+from hud_mcp.errors import HudMcpError
+from hud_mcp.lazy import libraries
+from hud_mcp.machine.platforms import refusal
+from hud_mcp.record.place import check_place
+from hud_mcp.serving.deadline import Deadline
+from hud_mcp.serving.listening import LOOPBACK, base_url, listen, port_of, read_address
+from hud_mcp.serving.signals import interruptible, stop_signals
+from hud_mcp.session.log import LineStream, configure_logging
+
+if TYPE_CHECKING:
+    from hud_mcp.server.stdio.serve import StopReason
+
+__all__ = ["leave", "private_stdout", "run"]
+
+logger = logging.getLogger(__name__)
+
+_SIGNALLED = {"sigint": 130, "sigterm": 143}
+_LEAVE_S = 0.3
+"""How long tasks that are left over may take to end. Everything is recorded by then."""
+
+
+def run(options: dict[str, Any], streams: Any) -> int:
+    """Serve until it is told to end.
+
+    Args:
+        options: The command's, by name; `greeted` where somebody reads what a terminal is told.
+        streams: What the protocol speaks on; None over HTTP.
+
+    Returns:
+        The status that the process ends with.
+    """
+    configure_logging(options["log_level"])
+    raise_file_limit()
+    # Over HTTP too, nothing but the address is on standard output: whoever started the
+    # server may read that line and no more, and a full pipe would stop a template's child.
+    printed = private_stdout() if streams is None else sys.stdout
+    sys.stdout = LineStream(sys.stderr)
+    try:
+        return anyio.run(_serve, options, streams, printed)
+    except HudMcpError as exc:
+        click.echo(f"Error: {exc}", err=True)
+        return 1
+    finally:
+        sys.stdout = sys.__stdout__
+
+
+def private_stdout() -> TextIO:
+    """Keep standard output for ourselves; what children and libraries write goes to stderr."""
+    private = os.dup(1)  # not inherited by children
+    os.dup2(2, 1)
+    return os.fdopen(private, "w")
+
+
+async def _serve(options: dict[str, Any], streams: Any, printed: Any) -> int:
+    """Serve; a signal that comes before anything is served ends it as quietly as a later one."""
+    came: list[int] = []
+
+    def stop(number: signal.Signals) -> None:
+        came.append(number)
+        scope.cancel()
+
+    with anyio.CancelScope() as scope, stop_signals(stop, patience=1):
+        return await _serve_sessions(options, streams, printed)
+    return 128 + came[0]
+
+
+async def _serve_sessions(options: dict[str, Any], streams: Any, printed: Any) -> int:
+    bridges = AsyncExitStack()
+    try:
+        sessions = await _open_sessions(options, bridges)
+        deadline = Deadline(sessions.kill)
+        try:
+            server = await _build(sessions, options)
+            async with _channel(options, sessions) as port, _following(options, sessions):
+                if options["http"]:
+                    code = await _serve_http(server, options, sessions, printed, port, deadline)
+                else:
+                    code = await _serve_stdio(server, options, sessions, streams, deadline)
+        finally:
+            with anyio.CancelScope(shield=True):  # bounded in itself
+                await sessions.close()
+    finally:
+        with anyio.CancelScope(shield=True):
+            await bridges.aclose()
+    await leave(code)
+    deadline.finish()
+    return code
+
+
+async def _open_sessions(options: dict[str, Any], bridges: AsyncExitStack) -> Any:
+    """The registry of what is served; what it bridges to is left with the stack."""
+    check_place(options["store"])
+    options["operator_token"] = read_operator_token(options["operator_token_file"])
+    options["tokens"] = read_tokens(options["tokens"], options["token_file"])
+    with interruptible(), without_collecting():
+        _ = surfaces.build_server, surfaces.serve_stdio
+        environments, tasksets = load(
+            options["sources"], options["tasksets"], split=options["split"]
+        )
+    _refuse_impossible(environments)
+    if options["reload"]:
+        options["reloading"] = Reloading(options, bridges)
+        options["reloading"].freeze(environments)
+    bridged = await bridges.enter_async_context(
+        open_bridges(options["sources"], options["python"], [e.name for e in environments])
+    )
+    environments += bridged
+    if not options["tasksets"]:
+        tasksets += listed_by(bridged)
+    return surfaces.Sessions(
+        environments,
+        store=surfaces.Store(options["store"]),
+        tasksets=tasksets,
+        limits=read_limits(options["limits"]),
+        reward_policy=options["reward"],
+        job_id=options["job"],
+        tries=options["tries"],
+        local_hosts=read_hosts(options["allow"]),
+        record=options["record"],
+        reloads=options["reload"],
+    )
+
+
+def _refuse_impossible(environments: Sequence[Any]) -> None:
+    """Refuse at once what this operating system can never open.
+
+    Raises:
+        HudMcpError: Naming the environment, and what to do.
+    """
+    for environment in environments:
+        if (why := refusal(environment.world)) is not None:
+            raise HudMcpError(f"{environment.name} cannot run here. {why}")
+
+
+async def _build(sessions: Any, options: dict[str, Any]) -> Any:
+    """The server of these sessions."""
+    sessions.begin()
+    await offer_published(sessions)
+    token = options["operator_token"]
+    return surfaces.build_server(
+        sessions,
+        image=options["image"],
+        operations=surfaces.Operations(sessions, token=token) if token else None,
+    )
+
+
+@asynccontextmanager
+async def _following(options: dict[str, Any], sessions: Any) -> AsyncGenerator[None]:
+    """Follow edits while the body runs, if that is asked for."""
+    if not options["reload"]:
+        yield
+        return
+    async with options["reloading"].following(sessions):
+        yield
+
+
+async def _serve_stdio(
+    server: Any, options: dict[str, Any], sessions: Any, streams: Any, deadline: Deadline
+) -> int:
+    async with _live_pages(options, sessions):
+        await lowlevel.checkpoint()  # whoever was told to stop by now has nobody to greet
+        if options["greeted"] is not None:
+            click.echo(greet_over_stdio(sessions, options["greeted"]), err=True)
+        reason = await surfaces.serve_stdio(
+            server, streams, on_stop=lambda reason: deadline.begin(_status(reason))
+        )
+    return _status(reason)
+
+
+def _status(reason: "StopReason") -> int:
+    """What the process ends with, by why serving on stdio ended."""
+    return _SIGNALLED.get(reason.value, 0)
+
+
+async def leave(code: int) -> None:
+    """End the process here if a task listens to no cancellation: its loop would wait for ever."""
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    stuck = (await asyncio.wait(others, timeout=_LEAVE_S))[1] if others else set[Any]()
+    if stuck:
+        logger.warning("the process ends, although %d tasks do not", len(stuck))
+        sys.stderr.flush()
+        os._exit(code)
+
+
+@asynccontextmanager
+async def _channel(options: dict[str, Any], sessions: Any) -> AsyncGenerator[int | None]:
+    """Serve the control channel while the body runs, if it is asked for; yields its port."""
+    if options["channel"] is None:
+        yield None
+        return
+    host, port = read_address(options["channel"], option="--channel")
+    environment = only_environment(list(sessions.environments.values()), "--channel")
+    channel = surfaces.Channel(
+        environment,
+        sessions=sessions,
+        token=options["channel_token"],
+        operator_token=options["operator_token"],
+    )
+    server = await channel.listen(host, port)
+    bound = port_of(server)
+    logger.info("the control channel is at tcp://%s:%d", host, bound)
+    try:
+        yield bound
+    finally:
+        await sessions.close()  # what is under way is answered before its connection ends
+        await channel.close()
+
+
+@asynccontextmanager
+async def _live_pages(options: dict[str, Any], sessions: Any) -> AsyncGenerator[None]:
+    """Serve live pages on a loopback port while the body runs, if they are asked for."""
+    if options["live"] is None:
+        yield
+        return
+    listener = listen(LOOPBACK, options["live"])
+    sessions.serve_live_at(base_url(LOOPBACK, port_of(listener)))
+    logger.info("live pages are at %s/live/", sessions.live_base)
+    routes = surfaces.live_routes(
+        sessions.store, hosts=surfaces.Hosts(LOOPBACK), log=options["live_log"]
+    )
+    async with surfaces.serving(libraries.Router(routes), listener):
+        yield
+
+
+def _end_with_stdin() -> None:
+    """End in order once the process that holds the other end of stdin has gone, however it went."""
+    while os.read(0, 4096):
+        pass
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+async def _serve_http(  # noqa: PLR0917  # what one command has
+    server: Any,
+    options: dict[str, Any],
+    sessions: Any,
+    printed: Any,
+    channel: int | None,
+    deadline: Deadline,
+) -> int:
+    host, port = read_address(options["http"], option="--http")
+    hosts = surfaces.Hosts(host, options["hosts"])
+    public = options["public_url"]
+
+    def announce(url: str) -> None:
+        sessions.serve_live_at(public or base_url(host, urlsplit(url).port or 0))
+        click.echo(f"HUD_MCP_URL={url}", file=printed)
+        if channel is not None:
+            click.echo(f"HUD_SERVE_PORT={channel}", file=printed)
+        printed.flush()
+        if options["greeted"] is not None:
+            click.echo(greet_over_http(sessions, url, has_tokens=bool(tokens)), err=True)
+
+    async def stop(number: signal.Signals | None) -> None:
+        deadline.begin(0 if number is None else 128 + number)
+        await sessions.close()
+
+    if options["end_with_stdin"]:
+        threading.Thread(target=_end_with_stdin, name="stdin", daemon=True).start()
+    tokens = with_operator(options["tokens"], options["operator_token"])
+    ended_by = await surfaces.serve_http(
+        server,
+        host=host,
+        port=port,
+        tokens=tokens,
+        allowed_hosts=options["hosts"],
+        announce=announce,
+        on_stop=stop,
+        max_body_bytes=4 * sessions.limits.argument_bytes,
+        beside=surfaces.live_routes(sessions.store, hosts=hosts, log=options["live_log"]),
+    )
+    return 0 if ended_by is None else 128 + ended_by

@@ -1,0 +1,294 @@
+"""The commands of `hud-mcp task` that are about sessions in the background."""
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from functools import partial
+from importlib.resources import files
+from typing import Any, TypeVar
+
+import anyio
+import click
+import orjson
+
+from hud_mcp.cli import by_hand, surfaces
+from hud_mcp.cli.output import cell, make_console, make_table, print_table
+from hud_mcp.cli.process import raise_file_limit
+from hud_mcp.cli.recording import store_option
+from hud_mcp.cli.sources import load
+from hud_mcp.core_tools import CORE_TOOLS
+from hud_mcp.errors import HudMcpError
+from hud_mcp.session.limits import Limits
+from hud_mcp.session.log import LineStream, configure_logging
+
+__all__ = [
+    "act_command",
+    "answer_command",
+    "call_command",
+    "hold_command",
+    "ps_command",
+    "screenshot_command",
+    "skill_command",
+    "step_command",
+    "stop_command",
+    "tools_command",
+]
+
+FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
+
+_LIMITS = Limits(idle_s=14_400, total_s=86_400)
+"""Of a server with one user, who thinks as long as it likes."""
+
+
+def _of_session(function: FunctionT) -> FunctionT:
+    """Add the options that say which session is meant."""
+    options = (
+        click.option(
+            "--session",
+            metavar="ID",
+            show_default="the only one",
+            help="The session, by its id or by how only its id begins.",
+        ),
+        store_option,
+        click.option("--json", "as_json", is_flag=True, help="Print the whole reply, as JSON."),
+    )
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+_image_option = click.option(
+    "--image", metavar="FILE", help="Write the picture that follows to a file, too."
+)
+
+
+@click.command("act")
+@click.argument("action")
+@click.argument("fields", nargs=-1, metavar="[NAME=VALUE]...")
+@_image_option
+@_of_session
+def act_command(action: str, fields: tuple[str, ...], image: str | None, **options: Any) -> None:
+    """Perform one ACTION with its fields, and print the text that follows.
+
+    As in `act click ref=e12`, `act type text=lamp`, `act press keys='["Enter"]'`, or one JSON
+    object. `hud-mcp task tools` lists actions and fields.
+    """
+    if action.lstrip().startswith("{"):
+        given = by_hand.read_fields((action, *fields))
+    else:
+        given = {"type": action, **by_hand.read_fields(fields)}
+    _step(options, [given], image)
+
+
+@click.command("step")
+@click.argument("actions", default="[]", metavar="[JSON]")
+@_image_option
+@_of_session
+def step_command(actions: str, image: str | None, **options: Any) -> None:
+    """Perform a JSON list of actions in order, and print the text that follows.
+
+    Without actions, only look. `-` reads them from standard input.
+    """
+    text = by_hand.read_text("-") if actions == "-" else actions
+    try:
+        given = orjson.loads(text)
+    except orjson.JSONDecodeError as exc:
+        raise click.UsageError(
+            f'The actions are not JSON: {exc}. Write a list: \'[{{"type": "wait"}}]\'.'
+        ) from None
+    _step(options, given, image)
+
+
+def _step(options: dict[str, Any], actions: Any, image: str | None) -> None:
+    meta = {} if image is not None else {"hud-mcp/look": "text"}
+    result = _call(options, "step", {"actions": actions}, meta=meta)
+    saved = None if image is None else by_hand.save_image(result, image)
+    _print(options, result, by_hand.text_of(result))
+    if image is not None and saved is None:
+        raise HudMcpError("This environment has no screen; its text is all there is to see.")
+
+
+@click.command("call")
+@click.argument("tool")
+@click.argument("fields", nargs=-1, metavar="[NAME=VALUE]...")
+@_of_session
+def call_command(tool: str, fields: tuple[str, ...], **options: Any) -> None:
+    """Call a TOOL of the environment's own, as in `call run_command command='ls -l'`."""
+    result = _call(options, tool, by_hand.read_fields(fields))
+    _print(options, result, by_hand.text_of(result))
+
+
+@click.command("screenshot")
+@click.option(
+    "--out", metavar="FILE", default="screenshot.png", help="Where to; - is standard output."
+)
+@_of_session
+def screenshot_command(out: str, **options: Any) -> None:
+    """Write a picture of the screen, as PNG, and print where."""
+    result = _call(options, "screenshot", {"format": "png"})
+    saved = by_hand.save_image(result, out)
+    if saved is None:
+        raise HudMcpError(by_hand.text_of(result) or "The screen gave no picture.")
+    if options["as_json"]:
+        click.echo(orjson.dumps({"file": str(saved), **(result.meta or {})}))
+    elif out != "-":
+        click.echo(str(saved))
+
+
+@click.command("tools")
+@_of_session
+def tools_command(**options: Any) -> None:
+    """List what can be done: actions with their fields, and the environment's own tools."""
+    tools: Sequence[Any] = _call({**options, "session": None}, "tools/list", {})
+    if options["as_json"]:
+        click.echo(orjson.dumps([tool.model_dump(mode="json", by_alias=True) for tool in tools]))
+        return
+    act = next((tool for tool in tools if tool.name == "act"), None)
+    if act is not None:
+        _print_tool("hud-mcp task act ACTION", act, skipped=("session", "observe", "after_step"))
+    for tool in by_hand.own_tools(tools, CORE_TOOLS):
+        _print_tool(f"hud-mcp task call {tool.name}", tool, skipped=("session",))
+
+
+def _print_tool(usage: str, tool: Any, *, skipped: Sequence[str]) -> None:
+    fields: dict[str, Any] = tool.input_schema.get("properties", {})
+    console = make_console()
+    console.print(cell(usage, "bold"), cell((tool.description or "").split("\n")[0]), sep="  ",
+                  soft_wrap=True)  # fmt: skip
+    for name, field in fields.items():
+        if name in skipped:
+            continue
+        told = str(field.get("description", ""))
+        values = ", ".join(map(str, field.get("enum", ())))
+        shown = f"  {name}={field.get('type', 'JSON')}  {told}{' ' if values else ''}{values}"
+        console.print(cell(shown.rstrip()), soft_wrap=True)
+
+
+@click.command("answer")
+@click.argument("answer", required=False)
+@click.option("--file", metavar="FILE", help="A file with the answer; - is standard input.")
+@_of_session
+def answer_command(answer: str | None, file: str | None, **options: Any) -> None:
+    """Submit the ANSWER: the task is graded, once, and is over. It may be empty: ''.
+
+    The same answer again prints the same grade.
+    """
+    if (answer is None) == (file is None):
+        raise click.UsageError("Give either ANSWER or --file.")
+    text = answer if file is None else by_hand.read_text(file)
+    result = _call(options, "response", {"answer": text})
+    _print(options, result, by_hand.text_of(result))
+
+
+@click.command("ps")
+@click.option("--all", "ended", is_flag=True, help="Those that have ended, too.")
+@store_option
+@click.option("--json", "as_json", is_flag=True, help="Print JSON Lines.")
+def ps_command(*, ended: bool, store: str | None, as_json: bool) -> None:
+    """List the sessions that are open, and their server."""
+    configure_logging("warning")
+    place = surfaces.place_of(store)
+    rows, running = anyio.run(partial(surfaces.list_open, place))
+    shown = [row for row in rows if ended or row["state"] != "ended"]
+    if as_json:
+        for row in shown:
+            click.echo(orjson.dumps(row))
+        return
+    console = make_console()
+    if shown:
+        table = make_table("session", "state", "since (UTC)", "task")
+        for row in shown:
+            table.add_row(*(cell(row[name]) for name in ("session", "state", "since", "task")))
+        print_table(console, table, whole="session")
+    else:
+        console.print("No session is open.")
+    console.print(cell(running, "dim"), soft_wrap=True)
+
+
+@click.command("stop")
+@store_option
+def stop_command(store: str | None) -> None:
+    """End the server in the background. Its sessions go on with the next command for one."""
+    configure_logging("warning")
+    place = surfaces.place_of(store)
+    if not surfaces.stop_server(place):
+        click.echo("No server is running.")
+        return
+    rows, _ = anyio.run(partial(surfaces.list_open, place))
+    left = sum(row["state"] != "ended" for row in rows)
+    waiting = f"{left} session waits" if left == 1 else f"{left} sessions wait"
+    click.echo(f"Stopped. {waiting}: the next command for it goes on." if left else "Stopped.")
+
+
+@click.command("skill")
+@click.option("--path", "shows_path", is_flag=True, help="Print where the file is.")
+def skill_command(*, shows_path: bool) -> None:
+    """Print SKILL.md: how an agent that has a shell uses these commands."""
+    path = files("hud_mcp.hand") / "SKILL.md"
+    click.echo(str(path) if shows_path else path.read_text(encoding="utf-8"), nl=shows_path)
+
+
+@click.command("hold", hidden=True)
+@click.argument("sources", nargs=-1)
+@click.option("--taskset", "tasksets", multiple=True)
+@click.option("--store", required=True)
+@click.option("--ready", type=int, required=True, help="Where to say that commands are answered.")
+def hold_command(sources: tuple[str, ...], tasksets: tuple[str, ...], **options: Any) -> None:
+    """Be the server in the background."""
+    configure_logging("info")
+    raise_file_limit()
+    ready: int = options["ready"]
+    sys.stdout = LineStream(sys.stderr)
+    try:
+        sys.exit(anyio.run(_hold, sources, tasksets, options["store"], ready))
+    except HudMcpError as exc:
+        os.write(ready, str(exc).encode())
+        sys.exit(1)
+
+
+async def _hold(sources: tuple[str, ...], tasksets: tuple[str, ...], store: str, ready: int) -> int:
+    served = sources or surfaces.default_sources()
+    environments, offered = load(served, tasksets)
+    sessions = surfaces.Sessions(
+        environments, store=surfaces.Store(store), tasksets=offered, limits=_LIMITS
+    )
+    sessions.begin()
+
+    def on_ready() -> None:
+        os.write(ready, b"ready\n")
+        os.close(ready)
+
+    lasting = tuple(surfaces.lasting_source(each) for each in served)
+    return await surfaces.serve_by_hand(
+        sessions,
+        surfaces.place_of(store),
+        surfaces.notes_of(lasting, tasksets),
+        on_ready=on_ready,
+    )
+
+
+def _call(
+    options: dict[str, Any],
+    name: str,
+    arguments: dict[str, Any],
+    *,
+    meta: dict[str, Any] | None = None,
+) -> Any:
+    """Call a tool; with --json, a refusal is told as JSON too."""
+    try:
+        return by_hand.call(options, name, arguments, meta=meta)
+    except HudMcpError as exc:
+        if not options["as_json"]:
+            raise
+        click.echo(by_hand.error_of(exc))
+        sys.exit(1)
+
+
+def _print(options: dict[str, Any], result: Any, text: str) -> None:
+    if not options["as_json"]:
+        click.echo(text)
+        return
+    parts = [part.model_dump(mode="json", by_alias=True) for part in result.content
+             if part.type != "image"]  # fmt: skip
+    told = {"content": parts, "structured": result.structured_content, "meta": result.meta}
+    click.echo(orjson.dumps({name: value for name, value in told.items() if value}))

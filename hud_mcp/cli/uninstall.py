@@ -1,0 +1,45 @@
+"""`hud-mcp uninstall`: take its own entry out of a client's configuration, and nothing else."""
+
+import json
+
+import click
+
+from hud_mcp.cli.clients import (
+    config_option,
+    configuration,
+    dry_run_option,
+    name_option,
+    show,
+    write,
+)
+from hud_mcp.clients.client import CLIENTS
+from hud_mcp.clients.entry import is_own
+from hud_mcp.errors import HudMcpError
+
+__all__ = ["command"]
+
+
+@click.command(epilog=f"CLIENT is one of: {', '.join(CLIENTS)}.")
+@click.argument("client")
+@name_option
+@config_option
+@dry_run_option
+@click.option("--force", is_flag=True, help="Take an entry of that name away, whatever it starts.")
+def command(client: str, name: str, config: str | None, *, dry_run: bool, force: bool) -> None:
+    """Take hud-mcp out of a CLIENT's configuration; everything else in it stays as it is."""
+    chosen, held = configuration(client, config)
+    former = held.find(name)
+    if former is None:
+        click.echo(f"{chosen.title} has no server {name!r}: {held.path}")
+        return
+    if not is_own(former) and not force:
+        raise HudMcpError(
+            f"The server {name!r} of {held.path} is not hud-mcp: "
+            f"{json.dumps(former, default=str)}. Take it away with --force. Nothing was written."
+        )
+    change = held.without_entry(name)
+    show(change)
+    if dry_run:
+        click.echo("Nothing was written: --dry-run.")
+        return
+    write(change)

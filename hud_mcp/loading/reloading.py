@@ -1,0 +1,86 @@
+"""Loading sources again in a process that has loaded them before."""
+
+import importlib
+import importlib.util
+import linecache
+import sys
+from collections.abc import Generator, Iterable, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from hud_mcp.environment.environment import Environment
+from hud_mcp.loading.digest_inputs import imported_files
+
+__all__ = ["Stamps", "forgotten", "inputs_of", "python_files", "stamps_of"]
+
+Stamps = Mapping[Path, tuple[int, int] | None]
+"""When each file was written and how large it is; None of one that is not there."""
+
+
+def python_files(environments: Iterable[Environment]) -> set[Path]:
+    """The files whose code makes these environments: their own, and what those import beside them.
+
+    Args:
+        environments: As they were loaded.
+    """
+    found: set[Path] = set()
+    for environment in environments:
+        for file in {environment.file, environment.source or environment.file}:
+            if file.is_file():
+                found |= imported_files(file.resolve())
+    return found
+
+
+def inputs_of(environments: Iterable[Environment], tasks: Iterable[Path]) -> set[Path]:
+    """Every file that these environments and their tasks are made of.
+
+    Args:
+        environments: As they were loaded.
+        tasks: Files of tasks.
+    """
+    served = [each for each in environments if each.file.is_file()]
+    found = python_files(served) | set(tasks)
+    for environment in served:
+        found |= set(environment.world.files(environment.file.resolve().parent))
+    return found
+
+
+def stamps_of(files: Iterable[Path]) -> Stamps:
+    """What shows that a file was written again."""
+    found: dict[Path, tuple[int, int] | None] = {}
+    for file in files:
+        try:
+            stat = file.stat()
+        except OSError:
+            found[file] = None
+        else:
+            found[file] = (stat.st_mtime_ns, stat.st_size)
+    return found
+
+
+@contextmanager
+def forgotten(files: Iterable[Path]) -> Generator[None]:
+    """Forget the modules of these files, so that the body loads them again.
+
+    Where the body fails, the modules are there again as they were.
+
+    Args:
+        files: Python files.
+    """
+    wanted = {str(file) for file in files}
+    gone = {
+        name: module
+        for name, module in sys.modules.items()
+        if (place := getattr(module, "__file__", None)) and str(Path(place).resolve()) in wanted
+    }
+    for name in gone:
+        del sys.modules[name]
+    for file in wanted:  # a second edit within a second, of the same size, has the same bytecode
+        Path(importlib.util.cache_from_source(file)).unlink(missing_ok=True)
+    importlib.invalidate_caches()
+    linecache.checkcache()
+    try:
+        yield
+    except BaseException:
+        sys.modules.update(gone)
+        raise

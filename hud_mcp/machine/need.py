@@ -1,0 +1,70 @@
+"""What the machine lacks, and the packages that bring it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import anyio
+
+from hud_mcp.errors import EnvironmentFailed
+from hud_mcp.worlds.browser.chromium import Chromium, find_chromium
+from hud_mcp.worlds.browser.driver import driver_complaint, missing_library, package_of
+
+__all__ = ["BUBBLEWRAP", "CHROMIUM", "FONTS", "Need", "browser_fault", "find_browser_needs"]
+
+
+@dataclass(frozen=True)
+class Need:
+    """One thing that the machine must have.
+
+    Attributes:
+        what: How people call it.
+        packages: By package manager, what brings it; `a|b` is the first of both that is known.
+    """
+
+    what: str
+    packages: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+
+
+CHROMIUM = Need(
+    "a Chromium",
+    {
+        # The headless shell opens pages twice as fast; not every distribution has it apart.
+        "apt-get": ("chromium-headless-shell|chromium", "fonts-dejavu-core"),
+        "dnf": ("chromium-headless|chromium", "dejavu-sans-fonts"),
+    },
+)
+
+FONTS = Need("a font", {"apt-get": ("fonts-dejavu-core",), "dnf": ("dejavu-sans-fonts",)})
+
+BUBBLEWRAP = Need("bubblewrap", {"apt-get": ("bubblewrap",), "dnf": ("bubblewrap",)})
+
+
+def browser_fault() -> str | None:
+    """Why no browser can be driven; None where one was, to its first breath and its last."""
+
+    async def launch() -> None:
+        browser = await Chromium.launch(find_chromium())
+        await browser.close()
+
+    try:
+        anyio.run(launch)
+    except EnvironmentFailed as exc:
+        return str(exc)
+    return None
+
+
+def find_browser_needs() -> Iterator[Need]:
+    """What is missing for a browser.
+
+    Raises:
+        EnvironmentFailed: A Chromium was named that is not there.
+    """
+    complaint = anyio.run(driver_complaint)
+    if complaint is not None:
+        library = missing_library(complaint)
+        if library is not None:
+            manager, package = package_of(library)
+            known = {manager: (package,)} if manager and package else {}
+            yield Need(f"{library} for Playwright's driver", known)
+    if find_chromium() is None and (complaint is not None or browser_fault() is not None):
+        yield CHROMIUM  # Playwright's own was not there either

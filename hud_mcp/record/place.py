@@ -1,0 +1,106 @@
+"""Where a record is: in a SQLite file, or in a database by its URL."""
+
+import os
+import re
+from pathlib import Path
+
+from platformdirs import user_data_path
+
+from hud_mcp.errors import StoreFailed
+
+__all__ = [
+    "STORE_VARIABLE",
+    "check_place",
+    "default_store_file",
+    "default_store_url",
+    "is_store_named",
+    "kind_problem",
+    "read_place",
+]
+
+STORE_VARIABLE = "HUD_MCP_STORE"
+
+_SQLITE_FILE = re.compile(
+    r"sqlite(\+pysqlite)?:///(?!:memory:|file:)(?P<path>[^?]+)(?P<query>\?.*)?"
+)
+_POSTGRESQL = re.compile(r"^postgres(ql)?://")
+_KINDS = frozenset({"sqlite", "postgresql"})
+_HEAD = b"SQLite format 3\0"
+"""What a SQLite file begins with."""
+
+
+def default_store_file() -> Path:
+    """The file that is used where nothing names a store: in the user's data folder."""
+    return user_data_path("hud-mcp") / "store.sqlite3"
+
+
+def default_store_url() -> str:
+    """The store that is used where none is given: `HUD_MCP_STORE`, else the user's own."""
+    return os.environ.get(STORE_VARIABLE) or str(default_store_file())
+
+
+def is_store_named(given: str | None) -> bool:
+    """Whether somebody has named the store; the user's own may not be there yet."""
+    return bool(given or os.environ.get(STORE_VARIABLE))
+
+
+def read_place(given: str) -> tuple[str, Path | None]:
+    """A store's URL in its usual form, and its file where it is SQLite's."""
+    if "://" not in given:
+        path = Path(given).expanduser().absolute()
+        return f"sqlite:///{path}", path
+    match = _SQLITE_FILE.fullmatch(given)
+    if match is not None:
+        path = Path(match["path"]).absolute()
+        return f"sqlite:///{path}{match['query'] or ''}", path
+    return _POSTGRESQL.sub("postgresql+psycopg://", given), None
+
+
+def kind_problem(url: str) -> str | None:
+    """Say that a URL is of no kind of database that holds stores; else None."""
+    kind = url.partition(":")[0].partition("+")[0]
+    if kind in _KINDS:
+        return None
+    return (
+        f"a store is a SQLite file, or in PostgreSQL, and not in {kind!r}. Give a file's path, or "
+        "a URL such as postgresql://user@host/database"
+    )
+
+
+def check_place(given: str | None) -> None:
+    """Refuse what cannot be a store, before anything of it is touched.
+
+    Args:
+        given: What a user has named; the default one where it is None.
+
+    Raises:
+        StoreFailed: It is a folder, a file of another kind, or a database of another kind. The
+            text names the place, which is for who has named it and for no agent.
+    """
+    url, path = read_place(given or default_store_url())
+    if path is None:
+        if (problem := kind_problem(url)) is not None:
+            raise StoreFailed(f"The store cannot be opened: {problem}.")
+        return
+    if path.is_dir():
+        raise StoreFailed(
+            f"The store cannot be opened: {path} is a folder. Name a file in it, such as "
+            f"{path / default_store_file().name}."
+        )
+    if path.exists() and not path.is_file():
+        raise StoreFailed(f"The store cannot be opened: {path} is no file. Name another one.")
+    if path.is_file() and _is_foreign(path):
+        raise StoreFailed(
+            f"The store cannot be opened: {path} is no SQLite file, and stays as it is. Name "
+            "another file."
+        )
+
+
+def _is_foreign(path: Path) -> bool:
+    """Whether a file begins as no SQLite file does; what is empty may become one."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(len(_HEAD))
+    except OSError:  # whoever opens it says why
+        return False
+    return bool(head) and head != _HEAD

@@ -1,0 +1,156 @@
+"""A model's turn as the record has it: masked, cut to its bound, and perhaps redacted since."""
+
+import json
+import math
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from pydantic import Field
+
+from hud_mcp.action import Value
+from hud_mcp.record.masking import masked
+from hud_mcp.record.model_turn import ModelCall, ModelTurn
+
+__all__ = [
+    "REDACTABLE",
+    "TURNS",
+    "TURN_BYTES",
+    "TURN_BYTES_IN_ALL",
+    "RecordedTurn",
+    "RedactedField",
+    "Redaction",
+    "bounded",
+]
+
+TURN_BYTES = 262_144
+"""Of one turn; longer texts are cut."""
+
+TURNS = 10_000
+"""Of one session; later ones are not recorded."""
+
+TURN_BYTES_IN_ALL = 67_108_864
+"""Of all turns of one session; later ones are not recorded."""
+
+_MOST_TOKENS, _MOST_USD = 10**12, 10**6
+"""What no reply uses: more is not believed, so that no sum is spoilt by it."""
+
+_CUT = "… [cut: {} more characters]"
+
+RedactedField = Literal["reasoning", "text", "calls", "settings", "error"]
+
+REDACTABLE: tuple[RedactedField, ...] = ("reasoning", "text", "calls", "settings", "error")
+"""What of a turn can be removed; its tokens, cost and times stay."""
+
+
+class Redaction(Value):
+    """What was removed of a turn, and when."""
+
+    fields: tuple[RedactedField, ...]
+    at: datetime
+
+
+class RecordedTurn(ModelTurn):
+    """A turn, and where in its session it was."""
+
+    number: int = Field(default=0, ge=0, description="From 0, in the order of their reports.")
+    before_step: int = Field(
+        default=0, ge=0, description="How many steps there were when it was reported."
+    )
+    until_step: int = Field(
+        default=0,
+        ge=0,
+        description="How many there were at the next turn: it led to the steps from "
+        "`before_step` up to but not including this one.",
+    )
+    redactions: tuple[Redaction, ...] = ()
+
+    @property
+    def steps(self) -> range:
+        """The steps that it led to."""
+        return range(self.before_step, max(self.before_step, self.until_step))
+
+    @property
+    def removed(self) -> tuple[tuple[str, datetime], ...]:
+        """Each field that was removed, and when."""
+        return tuple((name, each.at) for each in self.redactions for name in each.fields)
+
+    def redacted(self, fields: Sequence[RedactedField], at: datetime) -> "RecordedTurn":
+        """The same turn without some fields, and with a marker for those that it had."""
+        had: tuple[RedactedField, ...] = ()
+        for name in fields:
+            had = (*had, name) if getattr(self, name) else had
+        if not had:
+            return self
+        empty: dict[str, Any] = {"calls": (), "settings": {}}
+        changes: dict[str, Any] = {name: empty.get(name) for name in had}
+        marker = Redaction(fields=had, at=at)
+        return self.model_copy(update={**changes, "redactions": (*self.redactions, marker)})
+
+
+def bounded(turn: ModelTurn, *, most_bytes: int = TURN_BYTES) -> ModelTurn:
+    """A turn as it is written: keys masked, and its texts cut where it is too large.
+
+    Args:
+        turn: As it was reported.
+        most_bytes: How large it may be as JSON, in ASCII. Numbers and times stay, but for
+            those that cannot be true.
+    """
+    told: dict[str, Any] = masked(turn.model_dump(mode="json"))
+    for name in ("started_at", "ended_at"):
+        told[name] = _aware(getattr(turn, name))
+    if not (math.isfinite(turn.cost_usd or 0) and (turn.cost_usd or 0) <= _MOST_USD):
+        told["cost_usd"] = None
+    told["usage"] = {k: v for k, v in told["usage"].items() if v is None or v <= _MOST_TOKENS}
+    if _size(told) > most_bytes:
+        told = _fitted(told, most_bytes)
+    return ModelTurn.model_validate(told)
+
+
+def _fitted(told: dict[str, Any], most_bytes: int) -> dict[str, Any]:
+    """The same row with its long fields cut to as much as there is room for."""
+    room, kept = most_bytes, told
+    while room and _size(kept) > most_bytes:
+        room //= 2
+        names = ("model", "text", "reasoning", "stop_reason", "error")
+        kept = {**told, **{name: _cut(told[name], room) for name in names}}
+        kept["settings"] = _cut_settings(told["settings"], room)
+        kept["calls"] = _cut_calls(told["calls"], room)
+    return kept
+
+
+def _size(told: dict[str, Any]) -> int:
+    return len(json.dumps(told, default=str))
+
+
+def _aware(at: datetime) -> datetime:
+    """A time; one without a zone is taken to be in UTC."""
+    return at if at.tzinfo is not None else at.replace(tzinfo=UTC)
+
+
+def _cut(text: str | None, most_chars: int) -> str | None:
+    if text is None or len(text) <= most_chars:
+        return text
+    return text[:most_chars] + _CUT.format(len(text) - most_chars)
+
+
+def _cut_settings(settings: dict[str, Any], most_chars: int) -> dict[str, Any]:
+    text = json.dumps(settings)
+    return settings if len(text) <= most_chars else {"cut": f"{len(text)} characters"}
+
+
+def _cut_calls(calls: Sequence[dict[str, Any]], most_chars: int) -> list[dict[str, Any]]:
+    """The first calls, as far as there is room; arguments that are too long become cut text."""
+    kept: list[dict[str, Any]] = []
+    for call in calls:
+        given = call["arguments"]
+        text = given if isinstance(given, str) else json.dumps(given)
+        small = len(text) <= most_chars
+        arguments = given if small else _cut(text, most_chars)
+        made = {"name": _cut(call["name"], 200), "id": _cut(call["id"], 200)}
+        kept.append({**made, "arguments": arguments})
+        most_chars -= min(len(text), most_chars) + 100
+        if most_chars <= 0 and len(kept) < len(calls):
+            more = ModelCall(name="…", arguments=f"[cut: {len(calls) - len(kept)} more calls]")
+            return [*kept, more.model_dump(mode="json")]
+    return kept

@@ -1,0 +1,53 @@
+"""`register_job`, which is HUD's: what a function makes belongs to a job of its own."""
+
+import inspect
+from collections.abc import Awaitable, Callable, Mapping
+from functools import wraps
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+from hud_mcp.errors import InvalidEnvironment
+from hud_mcp.record.job import Job, current_job
+
+if TYPE_CHECKING:
+    from hud_mcp.record.job import Place
+
+__all__ = ["register_job"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def register_job(
+    name: str, metadata: Mapping[str, Any] | None = None, *, store: "Place" = None
+) -> Callable[[Callable[P, Awaitable[T]]], Callable[P, Awaitable[T]]]:
+    """Decorate an async function: what it makes with `gym.make` belongs to a job of its own.
+
+    Each call of the function records a new job, which is `current_job` inside.
+
+    Args:
+        name: What to call the jobs.
+        metadata: Anything that is JSON.
+        store: As for `Job.create`.
+
+    Raises:
+        InvalidEnvironment: The function is not async.
+    """
+
+    def register(function: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
+        if not inspect.iscoroutinefunction(function):
+            raise InvalidEnvironment(
+                f"register_job({name!r}) decorates an async function; {function!r} is none. Write "
+                "`async def`."
+            )
+
+        @wraps(function)
+        async def run(*args: P.args, **kwargs: P.kwargs) -> T:
+            token = current_job.set(await Job.create(name, metadata=metadata, store=store))
+            try:
+                return await function(*args, **kwargs)
+            finally:
+                current_job.reset(token)
+
+        return run
+
+    return register

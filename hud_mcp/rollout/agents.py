@@ -1,0 +1,101 @@
+"""Which agent a name means: one that is built in, one in Python, or what to use in its place."""
+
+from typing import Any
+
+from pydantic import ValidationError
+
+from hud_mcp.agents.given import GivenAgent, read_agent
+from hud_mcp.agents.model.options import PROVIDERS, ModelOptions
+from hud_mcp.agents.ready import READY, check_ready, is_ready
+from hud_mcp.agents.reference import (
+    is_reference,
+    lasting_reference,
+    reference_of,
+)
+from hud_mcp.errors import InvalidAgent, did_you_mean
+from hud_mcp.rollout.agent_check import check_reference
+from hud_mcp.rollout.plan import RunOptions
+
+__all__ = ["BUILT_IN", "agent_options", "options_of_agent"]
+
+BUILT_IN = ("oracle", "nop", "random", "human")
+"""Agents that have a name."""
+
+_PROGRAMS = {"claude": "claude-code", "gpt": "codex", "chatgpt": "codex", "openai": "codex"}
+"""What people call a model, and the program of its maker that works on tasks."""
+
+
+async def agent_options(name: str) -> RunOptions:
+    """How a job is run by an agent that is named.
+
+    Args:
+        name: One of `BUILT_IN`; a program of `READY`, with a model after a colon or without; or
+            where one in Python is written, which is looked at in a
+            process of its own.
+
+    Raises:
+        InvalidAgent: There is no such agent; the text says what to write.
+    """
+    if name in BUILT_IN:
+        return RunOptions(agent=name)
+    if is_ready(name):
+        check_ready(name)
+        return RunOptions(agent=name)
+    provider = name.partition(":")[0]
+    if ":" in name and provider in PROVIDERS:
+        raise InvalidAgent(f"{name} is a model; write --model {name}.")
+    if is_reference(name):
+        await check_reference(name)
+        return RunOptions(agent_python=lasting_reference(name))
+    raise InvalidAgent(_unknown(name))
+
+
+async def options_of_agent(given: Any, *, isolated: bool) -> tuple[RunOptions, GivenAgent | None]:
+    """How a job is run by what a program gives as its agent; and the agent, where it works here.
+
+    Args:
+        given: An agent's name, a model's as `provider:name`, a model's options, or an agent in
+            Python.
+        isolated: Whether that has a process of its own.
+
+    Raises:
+        InvalidAgent: It cannot work; the text says what to write.
+    """
+    if isinstance(given, str) and given.partition(":")[0] in PROVIDERS:
+        given = _model_options(given)
+    if isinstance(given, ModelOptions):
+        return RunOptions(model=given), None
+    if isinstance(given, str):
+        return await agent_options(given), None
+    if not isolated or given is None:
+        agent = read_agent(given)
+        return RunOptions(agent_object=agent.name), agent
+    read_agent(given)
+    reference = reference_of(given)
+    await check_reference(reference)
+    return RunOptions(agent_python=reference), None
+
+
+def _model_options(name: str) -> ModelOptions:
+    try:
+        return ModelOptions(name=name)
+    except ValidationError as exc:
+        said = exc.errors(include_url=False)[0]
+        raise InvalidAgent(f"{said['ctx']['error'] if 'ctx' in said else said['msg']}.") from None
+
+
+def _unknown(name: str) -> str:
+    """What to say of a name that is no agent's."""
+    model = f"A model is an agent by --model PROVIDER:NAME, where PROVIDER is {_listed(PROVIDERS)}"
+    if (program := _PROGRAMS.get(name.lower())) is not None:
+        return f"There is no agent {name!r}. {model}. {program}, the program, is --agent {program}."
+    return (
+        f"There is no agent {name!r}.{did_you_mean(name, (*BUILT_IN, *READY))} There are "
+        f"{_listed((*BUILT_IN, *READY))}; "
+        f"one of yours in Python, as path/to/agent.py:NAME or package.module:NAME; and any "
+        f"program, by --agent-command. {model}."
+    )
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    return f"{', '.join(names[:-1])} or {names[-1]}"

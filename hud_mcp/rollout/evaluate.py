@@ -1,0 +1,284 @@
+"""`evaluate`: an agent through a taskset from Python, as `hud-mcp eval` does it."""
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import anyio.to_thread
+
+from hud_mcp.egress.hosts import read_hosts
+from hud_mcp.errors import HudMcpError, JobStopped, sole_cause
+from hud_mcp.loading.author_files import file_being_loaded
+from hud_mcp.loading.source import find_taskset
+from hud_mcp.observation import DEFAULT_FORMAT, ImageFormat
+from hud_mcp.record.job import Job
+from hud_mcp.rollout.agents import options_of_agent
+from hud_mcp.rollout.attempt import Rollout
+from hud_mcp.rollout.evaluation import Evaluation, report_folder
+from hud_mcp.rollout.plan import PlannedRun, RunOptions
+from hud_mcp.rollout.prepared import JobRequest, Prepared, agent_name, begin_job, resume_job
+from hud_mcp.rollout.recorded import recorded_runs
+from hud_mcp.rollout.run import Watch
+from hud_mcp.serving.secrecy import keep_to_itself
+from hud_mcp.store import opened_store
+from hud_mcp.store.opening import Place
+from hud_mcp.store.permissions import make_private_file, make_private_folder
+from hud_mcp.task import RecordMode, Task
+from hud_mcp.taskset import Taskset
+
+__all__ = ["JobProgress", "evaluate"]
+
+logger = logging.getLogger(__name__)
+
+Tasks = Taskset | Sequence[Task] | Task | str | Path
+
+
+@dataclass(frozen=True)
+class JobProgress:
+    """Something has happened in a job: a run began, ended or is tried again, or the server died.
+
+    A `note` is what a person has to know, such as the address of the page of `human`.
+
+    Attributes:
+        event: What has happened.
+        ended: How many runs have come to their end, of those that this call runs.
+        total: How many it runs.
+        run: Which run it was; None where the server died.
+        rollout: What became of it; None as long as it goes on.
+        text: One line for people.
+    """
+
+    event: Literal["began", "ended", "retried", "server_died", "note"]
+    ended: int
+    total: int
+    run: PlannedRun | None
+    rollout: Rollout | None
+    text: str
+
+
+async def evaluate(
+    taskset: Tasks | None = None,
+    agent: Any = None,
+    *,
+    group: int = 1,
+    max_concurrent: int | None = None,
+    store: Place = None,
+    on_progress: Callable[[JobProgress], None] | None = None,
+    resume: Job | str | None = None,
+    env: str | Path | Sequence[str | Path] = (),
+    name: str | None = None,
+    seed: int | None = None,
+    max_steps: int | None = None,
+    timeout_s: float | None = None,
+    retries: int | None = None,
+    contexts: str | None = None,
+    context_selector: str | None = None,
+    protocol: str | None = None,
+    allow: Sequence[str] = (),
+    image: ImageFormat = DEFAULT_FORMAT,
+    record: RecordMode | None = None,
+    isolated: bool = False,
+) -> Job:
+    """Run an agent through a taskset. A run that fails is data of the job, and no exception.
+
+    The environments run in a server process of their own, as with `hud-mcp eval`.
+
+    Args:
+        taskset: What is worked on: a taskset, tasks, or the name or the path of a set; nothing
+            where a job is resumed.
+        agent: What `--agent` names; a model, as `provider:name` or its `ModelOptions`; or an
+            agent in Python: an async function of `(agent)` or `(agent, task)`, an object with
+            such a method `solve`, or a class of such objects, of which each run has one of its
+            own. It works in this process, and is trusted. What it returns is submitted as its
+            answer, if it has submitted none.
+        group: Runs of each task.
+        max_concurrent: Runs at once, 4 by default.
+        store: Where it is recorded: an open store, which stays open, its path or its URL; the
+            default store by default.
+        on_progress: Called as a run begins or ends, or the server dies. What it raises ends the
+            job, which can be resumed.
+        resume: A job of this function or of `hud-mcp eval`, or its id: what is missing of it, or
+            failed for infrastructure, is run. Its record says all but the agent, where that was an
+            object.
+        env: Where the environments are, as for `hud-mcp serve`; by default they are found as the
+            command finds them, and those that this program declares by their files.
+        name: What to call the job.
+        seed: From which each run's seed is derived; a task with a seed in its row keeps it.
+        max_steps: Steps after which the agent is stopped; what it has answered counts.
+        timeout_s: Seconds for the agent on one run, 600 by default.
+        retries: How often a run is tried again that failed for infrastructure; never by default.
+        contexts: Other contexts for the tasks: a file, or `sample:N`.
+        context_selector: Which of them a task gets: `round-robin`, `random`, `static`, `every`.
+        protocol: The benchmark whose authors' protocol the runs follow.
+        allow: Hosts of this machine or of a private network that rows may open.
+        image: The format of pictures.
+        record: How steps are written: `durable` or `batched`.
+        isolated: Whether an agent in Python, a function or a class of a module, has a process of
+            its own for each run, with the credential of its session and nothing else.
+
+    Returns:
+        The job, as it is recorded: `statistics()`, `load_trajectories()`; `runs`, `reward` and
+        `results` have every run of it that counts.
+
+    Raises:
+        InvalidAgent: The agent cannot work. Nothing ran.
+        InvalidTask, InvalidContext, SourceNotFound: A task does not fit its environment, or there
+            is no such set, environment or context. Nothing ran.
+        HudMcpError: An option cannot work, or a job cannot be resumed as it is. Nothing ran.
+        EnvironmentFailed: The server does not start. The job is recorded, and can be resumed.
+        JobStopped: There is no server any more. What was recorded stands; `job` is the job.
+
+    If this call is cancelled, answers that are being graded have a moment to get their grade, and
+    every other run under way is recorded as lost. The job can be resumed.
+    """
+    _check_place()
+    options, solver = None, None
+    if agent is not None or resume is None:
+        options, solver = await options_of_agent(agent, isolated=isolated)
+    async with opened_store(store) as opened:
+        if resume is not None:
+            _check_resumed(taskset, group=group)
+            prepared = await resume_job(
+                opened,
+                resume.id if isinstance(resume, Job) else resume,
+                sources=_sources(env),
+                max_concurrent=max_concurrent,
+                retries=retries,
+                agent=None if options is None else agent_name(options),
+            )
+        else:
+            given = {
+                "sources": _sources(env),
+                "folder": str(Path.cwd()),
+                "timeout_s": _positive("timeout_s", timeout_s, 600.0),
+                "max_steps": _positive("max_steps", max_steps, None),
+                "max_concurrent": _positive("max_concurrent", max_concurrent, 4),
+                "retries": retries or 0,
+                "seed": seed,
+                "image": image,
+                "contexts": contexts,
+                "context_selector": context_selector if contexts else None,
+                "protocol": protocol,
+                "allow": read_hosts(allow),
+            }
+            how = RunOptions.model_validate({**(options or RunOptions()).model_dump(), **given})
+            tasks, file = await _tasks_of(taskset)
+            request = JobRequest(
+                tasks, how, file, _positive("group", group, 1), own_timeout_s=timeout_s, name=name
+            )
+            prepared = await begin_job(opened, request)
+        await _run(
+            Evaluation(opened, prepared, agent=solver, record=record),
+            report_folder(opened) / f"{prepared.job.id}.log",
+            on_progress,
+        )
+        job = prepared.job.kept_in(store)
+        job.runs[:] = await recorded_runs(opened, job.id)
+        return job
+
+
+async def _run(
+    evaluation: Evaluation, log_path: Path, on_progress: Callable[[JobProgress], None] | None
+) -> None:
+    prepared = evaluation.prepared
+    if not prepared.planned:
+        return
+    if prepared.how.is_remote or prepared.how.model is not None:
+        keep_to_itself()  # it holds the token of which those of its agents are made, or a key
+    watch = _watch(prepared, on_progress)
+    await anyio.to_thread.run_sync(make_private_folder, log_path.parent)
+    await anyio.to_thread.run_sync(make_private_file, log_path)
+    with log_path.open("a", encoding="utf-8") as log:  # a local file, for a child
+        try:
+            await evaluation.run(log, watch)
+        except BaseExceptionGroup as found:
+            raise sole_cause(found) from None
+    if evaluation.lost is not None:
+        raise JobStopped(
+            f"{evaluation.lost} Its log is {log_path}. To go on: evaluate(agent=…, "
+            f"resume={prepared.job.id!r}).",
+            prepared.job,
+        )
+
+
+def _watch(prepared: Prepared, on_progress: Callable[[JobProgress], None] | None) -> Watch:
+    """Tell somebody of what happens; or log it, where nobody asked."""
+    total, ended = len(prepared.planned), 0
+
+    def tell(event: JobProgress) -> None:
+        logger.debug("%s: %s", prepared.job.id, event.text)
+        if on_progress is not None:
+            on_progress(event)
+
+    def on_start(run: PlannedRun) -> None:
+        tell(JobProgress("began", ended, total, run, None, f"{_named(run, prepared)} began"))
+
+    def on_end(done: Rollout, again: bool) -> None:  # noqa: FBT001  # as the runs call it
+        nonlocal ended
+        ended += not again
+        reward = "" if done.reward is None else f" {done.reward:g}"
+        text = f"[{ended}/{total}] {_named(done.planned, prepared)}: {done.outcome}{reward}"
+        event: Literal["retried", "ended"] = "retried" if again else "ended"
+        tell(JobProgress(event, ended, total, done.planned, done, text))
+
+    def on_death(text: str) -> None:
+        tell(JobProgress("server_died", ended, total, None, None, text))
+
+    def on_note(text: str) -> None:
+        tell(JobProgress("note", ended, total, None, None, text))
+
+    return Watch(on_start, on_end, on_death, on_note)
+
+
+def _named(run: PlannedRun, prepared: Prepared) -> str:
+    """A run's task, and which of the group it is."""
+    group = prepared.job.group
+    return run.task.id if group == 1 else f"{run.task.id} {run.place + 1}/{group}"
+
+
+async def _tasks_of(given: Tasks | None) -> tuple[Taskset, Path | None]:
+    """The tasks, and the file that holds them."""
+    if given is None:
+        raise HudMcpError("Give a taskset, or resume=JOB to go on with a job.")
+    if isinstance(given, str | Path):
+        file = await anyio.to_thread.run_sync(find_taskset, str(given))
+        return Taskset.from_file(file), file
+    if isinstance(given, Task):
+        return Taskset([given], given.id), None
+    return (given if isinstance(given, Taskset) else Taskset(given, "tasks")), None
+
+
+def _sources(given: str | Path | Sequence[str | Path]) -> tuple[str, ...]:
+    listed = (given,) if isinstance(given, str | Path) else given
+    return tuple(str(each) for each in listed)
+
+
+def _check_place() -> None:
+    """Check that this is not called by a file that is only being loaded.
+
+    Raises:
+        HudMcpError: It is: the server of the evaluation would evaluate in its turn.
+    """
+    if (file := file_being_loaded()) is not None:
+        raise HudMcpError(
+            f"{file} calls evaluate() while it is loaded as an environment. Write that call under "
+            "`if __name__ == '__main__':`."
+        )
+
+
+def _check_resumed(taskset: Any, *, group: int) -> None:
+    if taskset is not None or group != 1:
+        raise HudMcpError(
+            "A resumed job has its tasks and its group in its record; leave `taskset` and `group` "
+            "out, or begin another job."
+        )
+
+
+def _positive(name: str, given: Any, default: Any) -> Any:
+    if given is None:
+        return default
+    if given <= 0:
+        raise HudMcpError(f"{name} is {given}; give more than 0.")
+    return given

@@ -1,0 +1,343 @@
+"""A job before it runs: a new one, or one that is taken up again."""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from hud_mcp.agents.command import command_name
+from hud_mcp.agents.reference import reference_name
+from hud_mcp.environment import declared_environment
+from hud_mcp.errors import HudMcpError, InvalidAgent, did_you_mean
+from hud_mcp.loading.bridged import is_bridged
+from hud_mcp.loading.contexts import SELECTORS, contexts_for, spread
+from hud_mcp.loading.importers.rows import count
+from hud_mcp.loading.places import declared_source, find_sources, lasting_source
+from hud_mcp.loading.protocols import (
+    PROTOCOL,
+    PROTOCOLS,
+    TIMEOUT_S,
+    Conduct,
+    Protocol,
+    ProtocolRecord,
+)
+from hud_mcp.loading.provenance import (
+    LEFT_OUT,
+    UNUSED,
+    LeftOut,
+    UnusedContexts,
+    leave_out,
+    unused_contexts,
+    why_not_runnable,
+)
+from hud_mcp.loading.source import load_environments, shipped_name
+from hud_mcp.record.job import IN_PROCESS, Job
+from hud_mcp.rollout.models import check_model, with_limits
+from hud_mcp.rollout.plan import PlannedRun, RunOptions, plan_runs
+from hud_mcp.rollout.resumption import end_left_runs, load_resumable
+from hud_mcp.rollout.solvable import solvable
+from hud_mcp.session.catalogue import Catalogue
+from hud_mcp.store import Store
+from hud_mcp.task import Task
+from hud_mcp.taskset import Taskset
+
+__all__ = ["JobRequest", "Prepared", "agent_name", "begin_job", "resume_job"]
+
+_SHOWN_REASONS = 3
+
+
+@dataclass(frozen=True)
+class JobRequest:
+    """What a new job is to be.
+
+    Attributes:
+        tasks: What it is chosen from.
+        how: How it is run; without sources, the environments of its tasks are found.
+        file: The file or folder of the tasks; None where a program made them.
+        group: Runs of each task.
+        pattern: Only tasks whose id, environment or template is like it; None for all.
+        split: Only tasks of it; None for all.
+        own_timeout_s: The bound of a run, where somebody has set one: no protocol changes it.
+        name: What to call the job; by its tasks and its agent by default.
+    """
+
+    tasks: Taskset
+    how: RunOptions
+    file: Path | None = None
+    group: int = 1
+    pattern: str | None = None
+    split: str | None = None
+    own_timeout_s: float | None = None
+    name: str | None = None
+
+    @property
+    def place(self) -> str:
+        """Where its tasks are, for people."""
+        return self.tasks.name if self.file is None else str(self.file)
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A job that is ready to run.
+
+    Attributes:
+        job: The job; it is recorded.
+        tasks: Everything that it runs.
+        planned: What is still to be run of it.
+        how: How it is run.
+        spent_usd: What its model has cost so far.
+    """
+
+    job: Job
+    tasks: Sequence[Task]
+    planned: Sequence[PlannedRun]
+    how: RunOptions
+    spent_usd: float = 0.0
+
+
+async def begin_job(store: Store, request: JobRequest) -> Prepared:
+    """Begin a job; it is recorded, with what it needs to be resumed.
+
+    Raises:
+        SourceNotFound: There is no such environment or file of contexts.
+        InvalidContext: A context does not fit an environment of the tasks.
+        HudMcpError: No task is meant.
+    """
+    tasks, how = request.tasks, request.how
+    check_model(how)
+    chosen, left_out = _runnable(_chosen(request))
+    chosen, conduct, protocol = _as_published(chosen, request)
+    sources = how.sources or _find_sources(chosen, request)
+    how = how.model_copy(
+        update={
+            "sources": tuple(lasting_source(source) for source in sources),
+            "timeout_s": conduct.timeout_s or (TIMEOUT_S if protocol else how.timeout_s),
+            "max_steps": conduct.max_steps,
+        }
+    )
+    if how.agent == "human":  # a person does one thing at a time, and takes their time
+        more_s = request.own_timeout_s or TIMEOUT_S
+        how = how.model_copy(update={"max_concurrent": 1, "timeout_s": more_s})
+    chosen, unsolved = solvable(how, chosen)
+    left_out = [*left_out, *unsolved]
+    chosen = _bound(chosen, how)
+    unused: UnusedContexts | None = None
+    if how.contexts is not None:
+        chosen, unused = _spread(chosen, how, how.contexts)
+    metadata: dict[str, Any] = {"options": how.model_dump(mode="json", exclude_none=True)}
+    if how.agent_object is not None:
+        metadata[IN_PROCESS] = True
+    if unused is not None:
+        metadata[UNUSED] = unused.model_dump(mode="json")
+    if left_out:
+        metadata[LEFT_OUT] = [each.model_dump(mode="json") for each in left_out]
+    if protocol is not None:
+        metadata[PROTOCOL] = protocol.model_dump(mode="json")
+    agent = agent_name(how)
+    job = Job(
+        name=request.name or f"{tasks.name} {agent}",
+        taskset=tasks.name,
+        agent=agent,
+        group=request.group,
+        planned=True,
+        metadata=metadata,
+    )
+    await store.add_job(job, list(chosen))
+    planned = plan_runs(list(chosen), [], group=job.group, seed=how.seed)
+    return Prepared(job, list(chosen), planned, how)
+
+
+def agent_name(how: RunOptions) -> str:
+    """What the agent of a job is called, wherever its runs are shown."""
+    if how.agent is not None:
+        return how.agent
+    if how.agent_object is not None:
+        return how.agent_object
+    if how.model is not None:
+        return how.model.name
+    if how.agent_python is not None:
+        return reference_name(how.agent_python)
+    return command_name(how.agent_command or "", Path(how.folder))
+
+
+async def resume_job(
+    store: Store,
+    job_id: str,
+    *,
+    sources: Sequence[str] = (),
+    max_concurrent: int | None = None,
+    retries: int | None = None,
+    agent: str | None = None,
+    model_limits: Mapping[str, Any] | None = None,
+) -> Prepared:
+    """Take a job up again from its record; what an earlier run left without an end is lost.
+
+    Args:
+        store: Where it is recorded.
+        job_id: Its id, or how no other one begins.
+        sources: Where its environments are now; where its record says by default.
+        max_concurrent: Runs at once; as its record says by default.
+        retries: Of a run that failed for infrastructure; the same.
+        agent: What the agent is called that is given again; None where none is given.
+        model_limits: Limits of its model, as for `with_limits`; as its record says by default.
+
+    Raises:
+        HudMcpError: It is no such job, or it is still run by another process.
+    """
+    job, tasks, runs = await load_resumable(store, job_id)
+    if job.is_proof:
+        raise HudMcpError(
+            f"Job {job.id} proves tasks, and no agent runs it: `hud-mcp check --resume {job.id}` "
+            "goes on with it."
+        )
+    how = RunOptions.of(job)
+    _check_agent(job, how, agent)
+    how = with_limits(how, model_limits or {})
+    check_model(how)
+    if sources:
+        how = how.model_copy(update={"sources": tuple(lasting_source(s) for s in sources)})
+    await end_left_runs(store, job, runs)
+    solvable(how, Taskset(tasks), every=True)
+    planned = plan_runs(tasks, runs, group=job.group, seed=how.seed)
+    given = {"max_concurrent": max_concurrent, "retries": retries}
+    how = how.model_copy(update={name: n for name, n in given.items() if n is not None})
+    spent_usd = sum(run.use.cost_usd or 0.0 for run in runs if run.use is not None)
+    return Prepared(job, tasks, planned, how, spent_usd)
+
+
+def _check_agent(job: Job, how: RunOptions, given: str | None) -> None:
+    """Check that a job goes on with the agent that it began with.
+
+    Raises:
+        InvalidAgent: It was another one, or its program has to give it again.
+    """
+    if given is None and how.agent_object is None:
+        return
+    if given is None:
+        raise InvalidAgent(
+            f"{how.agent_object}, which is an agent in Python, runs job {job.id} inside its own "
+            f"program. Resume it there: evaluate(agent={how.agent_object}, resume={job.id!r})."
+        )
+    if given == agent_name(how):
+        return
+    raise InvalidAgent(
+        f"{agent_name(how)} runs job {job.id}, and {given} was given. Give the same agent, or "
+        "begin another job."
+    )
+
+
+def _chosen(request: JobRequest) -> Taskset:
+    """The tasks that are meant.
+
+    Raises:
+        InvalidTask: There is no such split.
+        HudMcpError: None is like the pattern.
+    """
+    tasks, pattern = request.tasks, request.pattern
+    if not len(tasks):
+        raise HudMcpError(f"{request.place} holds no tasks. Write one as JSON on each line.")
+    chosen = tasks.split(request.split) if request.split else tasks
+    if pattern:
+        chosen = chosen.filter(pattern)
+    if not len(chosen):
+        raise HudMcpError(
+            f"No task of {request.place} is like {pattern!r}; `hud-mcp tasks` lists them, and * "
+            "matches anything."
+        )
+    return chosen
+
+
+def _find_sources(tasks: Taskset, request: JobRequest) -> list[str]:
+    """Where the environments of tasks are that a program made, or a file holds."""
+    if request.file is not None:
+        return find_sources((), tasks, request.file)
+    here: dict[str, str] = {}
+    for name in tasks.environment_names:
+        declared = declared_environment(name)
+        if declared is not None and shipped_name(name) is None:
+            here[name] = declared_source(declared)
+    others = tasks.filter(lambda task: task.env not in here)
+    return [*here.values(), *find_sources((), others, Path.cwd())]
+
+
+def _runnable(tasks: Taskset) -> tuple[Taskset, list[LeftOut]]:
+    """The rows that run here, and why the others do not.
+
+    Raises:
+        HudMcpError: None runs here.
+    """
+    counted = count(tasks)
+    if counted.rows and not counted.runnable:
+        why = "; ".join(list(counted.reasons)[:_SHOWN_REASONS])
+        raise HudMcpError(f"None of {counted.rows} tasks of {tasks.name} runs here: {why}.")
+    without = ((task, why) for task in tasks if (why := why_not_runnable(task)) is not None)
+    return tasks.filter(lambda task: why_not_runnable(task) is None), leave_out(without)
+
+
+def _as_published(
+    chosen: Taskset, request: JobRequest
+) -> tuple[Taskset, Conduct, ProtocolRecord | None]:
+    """The rows as the protocol that is wanted has them, how they are run, and what differs.
+
+    Raises:
+        InvalidTask: A row is none of that benchmark.
+    """
+    how = request.how
+    conduct = Conduct(
+        max_steps=how.max_steps,
+        timeout_s=request.own_timeout_s,
+        contexts=how.contexts,
+        judge=os.environ.get("HUD_MCP_JUDGE_MODEL", ""),
+        judge_url=os.environ.get("HUD_MCP_JUDGE_URL", ""),
+    )
+    if how.protocol is None:
+        return chosen, conduct, None
+    protocol = _protocol(how.protocol)
+    if conduct.max_steps is None:
+        conduct = replace(conduct, max_steps=protocol.max_steps)
+    rows = [protocol.published(task, conduct) for task in chosen]
+    made = Taskset(rows, name=chosen.name, id=chosen.id, description=chosen.description)
+    return made, conduct, protocol.record(rows, conduct, whole=count(request.tasks).runnable)
+
+
+def _protocol(name: str) -> Protocol:
+    if name not in PROTOCOLS:
+        known = ", ".join(sorted(PROTOCOLS))
+        raise HudMcpError(
+            f"There is no protocol {name!r}.{did_you_mean(name, PROTOCOLS)} There are: {known}."
+        )
+    return PROTOCOLS[name]
+
+
+def _spread(
+    tasks: Taskset, how: RunOptions, contexts: str
+) -> tuple[Taskset, UnusedContexts | None]:
+    """Give each task a context, or every one; tell which contexts no task got.
+
+    Raises:
+        SourceNotFound: There is no such file.
+        InvalidContext: A context does not fit an environment, or an environment has none to draw.
+        InvalidTask: The id of a row would be too long, or there twice.
+    """
+    spaces = {e.name: e.context_space for e in load_environments(how.sources)}
+    wanted = {name: spaces[name] for name in tasks.environment_names if name in spaces}
+    found = contexts_for(contexts, wanted, seed=how.seed or 0)
+    selector = how.context_selector or SELECTORS[0]
+    rows = spread(tasks, found, selector=selector, seed=how.seed or 0)
+    names = {env: [named.name for named in given] for env, given in found.items()}
+    return rows, unused_contexts(names, rows)
+
+
+def _bound(tasks: Taskset, how: RunOptions) -> Taskset:
+    """The tasks as their environments read them, before anything is recorded or runs.
+
+    Those of a server that is bridged are checked there.
+
+    Raises:
+        InvalidTask: Naming the file, the line and the field of the first that cannot be run.
+    """
+    if any(is_bridged(source) for source in how.sources):
+        return tasks
+    found = Catalogue(load_environments(how.sources), [tasks]).tasks
+    return Taskset(found, name=tasks.name, id=tasks.id, description=tasks.description)

@@ -1,0 +1,174 @@
+"""One session's calls from an agent's own process, over HTTP, with its credential alone.
+
+A server that dies is started again in the same place. A call whose reply was lost is made again:
+a step says how many steps its caller has seen, and is not done twice.
+"""
+
+import re
+import time
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any
+
+import anyio
+from anyio.abc import TaskStatus
+
+from hud_mcp.core_tools import ACT, STEP, TASK_STATUS
+from hud_mcp.errors import EnvironmentFailed, HudMcpError, SessionResuming, WorldDied, sole_cause
+from hud_mcp.rollout.link import ConnectionLost, CurrentLink, Link, Reply, web_link
+from hud_mcp.server.tools import CORE
+from hud_mcp.session.receipts import NOTHING_DONE
+
+__all__ = ["RemoteConversation", "remote_conversation"]
+
+_PATIENCE_S = 90.0
+"""How long a server may take to come back."""
+_PAUSES_S = (0.05, 0.2, 0.5, 1.0)
+_DEATHS = 3
+_TAIL = re.compile(r"\s*Pass after_step=\d+ with your next call\.\s*\Z")
+
+
+class RemoteConversation:
+    """Calls tools for one session.
+
+    Args:
+        url: Where the server answers.
+        token: The session's credential.
+        session: Its id.
+    """
+
+    def __init__(self, url: str, token: str, session: str) -> None:
+        self._url = url
+        self._token = token
+        self._session = session
+        self._current = CurrentLink()
+        self._turn = anyio.Lock()
+        self._steps: int | None = 0
+
+    async def __call__(
+        self, name: str, arguments: dict[str, Any], meta: Mapping[str, Any] | None = None
+    ) -> Reply:
+        """Call a tool, as an agent does.
+
+        Raises:
+            EnvironmentFailed: No server has answered in all the time that one may take, or the
+                reply of a call was lost that cannot be made twice.
+        """
+        tool = CORE.get(name)
+        if name in (STEP, ACT):
+            async with self._turn:
+                return await self._step(name, arguments, meta)
+        if tool is not None and tool.idempotent:
+            return await self._repeat(name, arguments, meta)
+        async with self._turn:
+            self._steps = None
+            try:
+                return await self._once(name, arguments, meta)
+            except ConnectionLost as exc:
+                raise EnvironmentFailed(
+                    f"The reply to {name} was lost with its server, and it may have been done. "
+                    "Look with step."
+                ) from exc
+
+    async def keep(self, *, task_status: TaskStatus[None]) -> None:
+        """Have a connection, one after the other, until this is cancelled.
+
+        Raises:
+            EnvironmentFailed: Nothing answers there at first.
+        """
+        begun = False
+        failures = 0
+        while True:
+            try:
+                async with web_link(self._url, self._token) as link:
+                    self._current.change(link)
+                    if not begun:
+                        task_status.started()
+                    begun, failures = True, 0
+                    await link.died.wait()
+            except Exception as exc:
+                if not begun:
+                    raise EnvironmentFailed(
+                        f"The server of this run does not answer: {sole_cause(exc)}."
+                    ) from exc
+            self._current.change(None)
+            await anyio.sleep(_PAUSES_S[min(failures, len(_PAUSES_S) - 1)])
+            failures += 1
+
+    async def _step(
+        self, name: str, arguments: dict[str, Any], meta: Mapping[str, Any] | None
+    ) -> Reply:
+        seen = self._steps if self._steps is not None else await self._count()
+        self._steps = None
+        reply = await self._repeat(name, {**arguments, "after_step": seen}, meta)
+        for _ in range(_DEATHS):
+            known = reply.meta.get("hud-mcp/error") == WorldDied.__name__
+            if not (reply.is_error and known and NOTHING_DONE in reply.text):
+                break
+            seen = await self._count()  # the world is back, and nothing was done
+            reply = await self._repeat(name, {**arguments, "after_step": seen}, meta)
+        if not reply.is_error:
+            self._steps = seen + 1
+        return replace(reply, text=_TAIL.sub("", reply.text))
+
+    async def _count(self) -> int:
+        status = await self._repeat(TASK_STATUS, {"session": self._session}, None)
+        return int(status.structured.get("steps", 0))
+
+    async def _repeat(
+        self, name: str, arguments: dict[str, Any], meta: Mapping[str, Any] | None
+    ) -> Reply:
+        until_s = time.monotonic() + _PATIENCE_S
+        while True:
+            try:
+                return await self._once(name, arguments, meta)
+            except ConnectionLost as exc:
+                if time.monotonic() > until_s:
+                    raise EnvironmentFailed(f"No server answers any more: {exc}") from exc
+
+    async def _once(
+        self, name: str, arguments: dict[str, Any], meta: Mapping[str, Any] | None
+    ) -> Reply:
+        """Call a tool; again where the session is still being resumed, which takes a while."""
+        while True:
+            link = await self._ready()
+            try:
+                reply = await link.call(name, arguments, meta)
+            except ConnectionLost:
+                link.die()
+                raise
+            if reply.meta.get("hud-mcp/error") != SessionResuming.__name__:
+                return reply
+            await anyio.sleep(_PAUSES_S[0])
+
+    async def _ready(self) -> Link:
+        with anyio.move_on_after(_PATIENCE_S):
+            while (link := self._current.link) is None or link.died.is_set():
+                await self._current.changed()
+            return link
+        raise EnvironmentFailed(f"No server answers at {self._url} any more.")
+
+
+@asynccontextmanager
+async def remote_conversation(
+    url: str, token: str, session: str
+) -> AsyncGenerator[RemoteConversation]:
+    """Be connected to a session while the block runs.
+
+    Raises:
+        EnvironmentFailed: Nothing answers there.
+    """
+    conversation = RemoteConversation(url, token, session)
+    try:
+        async with anyio.create_task_group() as group:
+            await group.start(conversation.keep)
+            try:
+                yield conversation
+            finally:
+                group.cancel_scope.cancel()
+    except BaseExceptionGroup as found:
+        cause = sole_cause(found)
+        if isinstance(cause, HudMcpError):
+            raise cause from None
+        raise cause from cause.__cause__

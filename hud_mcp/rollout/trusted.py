@@ -1,0 +1,150 @@
+"""A job whose agent works in its program's own process: begun, or taken up again, and run.
+
+`Taskset.run` and `run_job` are this. Their runs are planned, tried again, counted and recorded by
+what `evaluate` uses; only the way to an environment is another one.
+"""
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from hud_mcp.errors import HudMcpError, InvalidAgent, InvalidTask, sole_cause
+from hud_mcp.record.job import IN_PROCESS, Job
+from hud_mcp.rollout.plan import PlannedRun, RunOptions, plan_runs
+from hud_mcp.rollout.resumption import end_left_runs, load_resumable
+from hud_mcp.rollout.run import Begin, Runs
+from hud_mcp.store import Store, opened_store
+from hud_mcp.store.opening import Place
+from hud_mcp.taskset import Taskset
+
+__all__ = ["TrustedJob", "called", "plan_trusted", "resume_trusted"]
+
+_INTERRUPTED = "The program that ran it was interrupted."
+
+
+@dataclass(frozen=True)
+class TrustedJob:
+    """Such a job, before it runs.
+
+    Attributes:
+        job: The job.
+        tasks: What it runs.
+        planned: What is still to be run of it.
+        is_new: Whether it is not recorded yet.
+    """
+
+    job: Job
+    tasks: Taskset
+    planned: Sequence[PlannedRun]
+    is_new: bool = False
+
+    @asynccontextmanager
+    async def recorded(self) -> AsyncGenerator[tuple[Store, list[Runs]]]:
+        """Have its store while the block runs; what its runs leave is recorded as lost afterwards.
+
+        Yields:
+            The store, and a list for the runs.
+        """
+        begun: list[Runs] = []
+        async with opened_store(self.job.place) as store:
+            try:
+                yield store, begun
+            except BaseExceptionGroup as found:
+                raise sole_cause(found) from None
+            finally:
+                for runs in begun:
+                    await runs.record_lost(_INTERRUPTED)
+
+    async def run(
+        self, begin: Begin, begun: list[Runs], *, max_concurrent: int | None, retries: int
+    ) -> None:
+        """Record it where it is new, and run what is planned. A run that fails is data.
+
+        Args:
+            begin: Makes each try.
+            begun: Takes the runs, for their end.
+            max_concurrent: How many at once; None for all.
+            retries: How often a run is tried again that failed for infrastructure.
+        """
+        if self.is_new:
+            await self.job.begin(self.tasks)
+        runs = Runs(begin, max_concurrent=max_concurrent, retries=retries)
+        begun.append(runs)
+        await runs.run(self.planned)
+
+
+def plan_trusted(
+    tasks: Taskset,
+    agent: Any,
+    *,
+    name: str,
+    group: int = 1,
+    metadata: Mapping[str, Any] | None = None,
+    store: Place = None,
+) -> TrustedJob:
+    """Plan a new job; nothing is recorded yet.
+
+    Args:
+        tasks: What it runs.
+        agent: Who runs it.
+        name: What to call it.
+        group: Runs of each task.
+        metadata: What goes with it.
+        store: Where it will be recorded.
+    """
+    job = Job(
+        name=name,
+        taskset=tasks.name,
+        agent=called(agent),
+        group=group,
+        planned=True,
+        metadata={**(metadata or {}), IN_PROCESS: True},
+    ).kept_in(store)
+    return TrustedJob(job, tasks, plan_runs(list(tasks), [], group=group, seed=None), is_new=True)
+
+
+async def resume_trusted(
+    tasks: Taskset, agent: Any, resume: Job | str, *, store: Place = None
+) -> TrustedJob:
+    """Take such a job up again; what an earlier run left without an end is lost.
+
+    Args:
+        tasks: What it runs; the same as when it began.
+        agent: Who runs it; the same.
+        resume: The job, or its id, or how no other one begins.
+        store: Where it is recorded.
+
+    Raises:
+        SourceNotFound: There is no such job.
+        InvalidTask, InvalidAgent: Its tasks or its agent were others.
+        HudMcpError: It is no job of a program's own agent, or another process still runs it.
+    """
+    job_id = resume.id if isinstance(resume, Job) else resume
+    place = resume.place if isinstance(resume, Job) and store is None else store
+    async with opened_store(place) as opened:
+        job, known, runs = await load_resumable(opened, job_id)
+        if RunOptions.are_in(job) or not job.trusts_agent:
+            raise HudMcpError(
+                f"Job {job.id} is of `evaluate` or of `hud-mcp eval`: resume it with "
+                f"evaluate(resume={job.id!r}, agent=…) or `hud-mcp eval --resume {job.id}`."
+            )
+        if job.agent != called(agent):
+            raise InvalidAgent(
+                f"{job.agent} runs job {job.id}, and {called(agent)} was given. Give the same "
+                "agent, or begin another job."
+            )
+        if [task.digest for task in known] != [task.digest for task in tasks]:
+            raise InvalidTask(
+                f"Job {job.id} has other tasks than {tasks.name}. Give those that it began with, "
+                "or begin another job."
+            )
+        await end_left_runs(opened, job, runs)
+    planned = plan_runs(list(tasks), runs, group=job.group, seed=None)
+    return TrustedJob(job.kept_in(place), tasks, planned)
+
+
+def called(agent: Any) -> str:
+    """What an agent is called in the record: a function or a class by its own name."""
+    name = getattr(agent, "__name__", None)
+    return name if isinstance(name, str) else type(agent).__name__

@@ -1,0 +1,216 @@
+"""Models' turns as the tables hold them. Each function takes an open connection."""
+
+import secrets
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Row, func, select
+
+from hud_mcp.errors import StoreFailed
+from hud_mcp.record.model_use import ModelUse
+from hud_mcp.record.recorded_turn import (
+    TURN_BYTES_IN_ALL,
+    TURNS,
+    RecordedTurn,
+    RedactedField,
+)
+from hud_mcp.store.new_turn import NewTurn
+from hud_mcp.store.sql.damage import read_value, sound_json
+from hud_mcp.store.sql.schema import sessions, steps, turns
+
+__all__ = ["add_turns", "empty_log", "load_turns", "load_uses", "redact"]
+
+
+def add_turns(
+    connection: Connection, trajectory_id: str, new: Sequence[NewTurn], before_step: int | None
+) -> int:
+    """Add turns to a session, in order, each of them once.
+
+    Args:
+        connection: Of a writing transaction.
+        trajectory_id: The session's record. It may have ended.
+        new: What is added.
+        before_step: How many steps there are; None to count those that are recorded.
+
+    Returns:
+        How many were left out, as there is no room for them.
+
+    Raises:
+        StoreFailed: There is no such session.
+    """
+    held = select(sessions.c.id).where(sessions.c.id == trajectory_id)
+    if connection.execute(held.with_for_update(key_share=True)).first() is None:
+        raise StoreFailed(f"The store has no session {trajectory_id!r}; nothing was recorded.")
+    if before_step is None:
+        before_step = _count_steps(connection, trajectory_id)
+    mine = turns.c.session_id == trajectory_id
+    last = connection.execute(
+        select(turns.c.turn, turns.c.bytes).where(mine).order_by(turns.c.turn.desc()).limit(1)
+    ).first()
+    number, size = (0, 0) if last is None else (last.turn + 1, last.bytes)
+    given = {each.digest: each for each in new}
+    query = select(turns.c.digest).where(mine, turns.c.digest.in_(list(given)))
+    there = set(connection.execute(query).scalars())
+    fresh = [each for digest, each in given.items() if digest not in there]
+    rows: list[dict[str, Any]] = []
+    for each in fresh:
+        size += each.size
+        if number >= TURNS or size > TURN_BYTES_IN_ALL:
+            break
+        place = {"session_id": trajectory_id, "turn": number, "before_step": before_step}
+        rows.append(
+            {**place, "digest": each.digest, "bytes": size, "row": each.row, **each.figures}
+        )
+        number += 1
+    if rows:
+        connection.execute(turns.insert(), rows)
+    return len(fresh) - len(rows)
+
+
+def load_turns(
+    connection: Connection, trajectory_ids: Sequence[str], *, after: int = -1
+) -> dict[str, list[RecordedTurn]]:
+    """The turns of some sessions, in order, by the session's record.
+
+    Args:
+        connection: An open one.
+        trajectory_ids: The sessions.
+        after: Only those with a higher number.
+
+    Raises:
+        DamagedRecord: A row is damaged.
+    """
+    found: dict[str, list[RecordedTurn]] = {each: [] for each in trajectory_ids}
+    query = select(turns).where(turns.c.session_id.in_(list(found)), turns.c.turn > after)
+    for row in connection.execute(query.order_by(turns.c.session_id, turns.c.turn)):
+        found[row.session_id].append(_read(row))
+    for trajectory_id, read in found.items():
+        if read:
+            count = _count_steps(connection, trajectory_id)
+            ends = [*(turn.before_step for turn in read[1:]), count]
+            found[trajectory_id] = [
+                turn.model_copy(update={"until_step": max(turn.before_step, end)})
+                for turn, end in zip(read, ends, strict=True)
+            ]
+    return found
+
+
+def load_uses(connection: Connection, of: ColumnElement[bool]) -> dict[str, ModelUse]:
+    """What the models of some sessions used, by the session's record; none where nothing is told.
+
+    Args:
+        connection: An open one.
+        of: Which sessions, as a condition on their table.
+    """
+    chosen = select(sessions.c.id).where(of)
+    mine = turns.c.session_id.in_(chosen)
+    query = select(
+        turns.c.session_id,
+        func.count().label("turns"),
+        func.sum(turns.c.input_tokens).label("input"),
+        func.sum(turns.c.output_tokens).label("output"),
+        func.sum(turns.c.cached_tokens).label("cached"),
+        func.sum(turns.c.cost_usd).label("cost_usd"),
+        func.count(turns.c.cost_usd).label("priced"),
+        func.sum(turns.c.model_s).label("model_s"),
+    ).where(mine)
+    rows = connection.execute(query.group_by(turns.c.session_id)).all()
+    if not rows:
+        return {}
+    spent = _environment_s(connection, [row.session_id for row in rows])
+    return {
+        row.session_id: ModelUse(
+            turns=row.turns,
+            input=None if row.input is None else int(row.input),
+            output=None if row.output is None else int(row.output),
+            cached=None if row.cached is None else int(row.cached),
+            cost_usd=row.cost_usd,
+            priced=row.priced,
+            model_s=row.model_s,
+            environment_s=spent.get(row.session_id, 0.0),
+        )
+        for row in rows
+    }
+
+
+def redact(
+    connection: Connection,
+    trajectory_ids: Sequence[str],
+    fields: Sequence[RedactedField],
+    at: datetime,
+) -> tuple[int, int]:
+    """Remove fields of all turns of some sessions, for good, and leave a marker in each.
+
+    Returns:
+        How many turns there are, and how many of them had something to remove.
+
+    Raises:
+        DamagedRecord: A row is damaged. Nothing was removed.
+    """
+    count = changed = 0
+    for trajectory_id in trajectory_ids:
+        for turn in load_turns(connection, [trajectory_id])[trajectory_id]:
+            count += 1
+            kept = turn.redacted(fields, at)
+            if kept is turn:
+                continue
+            changed += 1
+            row = kept.model_dump(mode="json", exclude_defaults=True, exclude=_PLACE)
+            here = (turns.c.session_id == trajectory_id, turns.c.turn == turn.number)
+            # The digest is of what is gone: whoever guesses that could prove it.
+            values = {"row": row, "digest": secrets.token_hex(32)}
+            connection.execute(turns.update().where(*here).values(**values))
+    return count, changed
+
+
+def empty_log(connection: Connection) -> None:
+    """Move what SQLite still has in its log into the file, which has nothing of what was removed.
+
+    Raises:
+        StoreFailed: Others read for so long that it stays.
+    """
+    if connection.dialect.name != "sqlite":
+        return
+    stays, *_ = connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").one()
+    if stays:
+        raise StoreFailed(
+            "The fields are removed, but SQLite's log still has them, as another process reads "
+            "the store. Let it finish, then redact again."
+        )
+
+
+_PLACE = {"number", "before_step", "until_step"}
+"""What of a turn is in columns of their own."""
+
+
+def _read(row: Row[Any]) -> RecordedTurn:
+    turn = read_value(RecordedTurn, row.row, f"turn {row.turn} of {row.session_id}")
+    return turn.model_copy(update={"number": row.turn, "before_step": row.before_step})
+
+
+def _count_steps(connection: Connection, trajectory_id: str) -> int:
+    last = select(func.max(steps.c.step)).where(steps.c.session_id == trajectory_id)
+    found = connection.execute(last).scalar_one()
+    return 0 if found is None else found + 1
+
+
+def _environment_s(connection: Connection, trajectory_ids: Sequence[str]) -> dict[str, float]:
+    """How long all steps of each session took together."""
+    row = sound_json(connection, steps.c.row)
+    began, ended = (row[name].as_string() for name in ("started_at", "ended_at"))
+    spent: dict[str, float] = {}
+    for start in range(0, len(trajectory_ids), 500):
+        some = list(trajectory_ids[start : start + 500])
+        query = select(steps.c.session_id, began, ended).where(steps.c.session_id.in_(some))
+        for trajectory_id, first, last in connection.execute(query):
+            spent[trajectory_id] = spent.get(trajectory_id, 0.0) + _seconds(first, last)
+    return spent
+
+
+def _seconds(first: str | None, last: str | None) -> float:
+    try:
+        took = datetime.fromisoformat(last or "") - datetime.fromisoformat(first or "")
+    except (ValueError, TypeError):  # a hand has damaged it
+        return 0.0
+    return max(0.0, took.total_seconds())

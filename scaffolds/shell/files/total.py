@@ -1,0 +1,3 @@
+def total(prices):
+    """Add prices up."""
+    return sum(prices) - 1

@@ -47,7 +47,7 @@ peers: $(TESTED)
 lanes: $(TESTED)
 	@$(BIN)/python scripts/install.py test
 	$(PYTEST) -m "long or peers or prove or stress" --ignore tests/interaction/test_admitted_sdks.py \
-	  --deselect tests/environments/test_reasoning_gym.py::test_every_generator_is_as_the_tables_say
+	  --deselect tests/environments/test_reasoning_gym.py::test_every_generator_is_as_the_tables_say $(TESTS)
 
 # Both, on a machine that has nothing: a new minimal Debian. STEP is all, demo, test or shell.
 fresh:

@@ -9,6 +9,7 @@ from pathlib import Path
 import anyio
 import pytest
 from snapshots import Make, act, go, read, restore, shop, snapshot
+from waiting import PATIENCE_S
 
 from hud_mcp.action import (
     ClickAction,
@@ -25,8 +26,9 @@ STORED = """<p id=o></p><script>
   localStorage.visits = 1 + +(localStorage.visits || 0);
   const asked = indexedDB.open('notes', 1);
   asked.onupgradeneeded = () => asked.result.createObjectStore('n');
-  window.put = value => new Promise(done => {
-    const t = asked.result.transaction('n', 'readwrite'); t.objectStore('n').put(value, 'k'); t.oncomplete = () => done(); });
+  const opened = new Promise(done => asked.addEventListener('success', done));
+  window.put = value => new Promise(async done => {
+    await opened; const t = asked.result.transaction('n', 'readwrite'); t.objectStore('n').put(value, 'k'); t.oncomplete = () => done(); });
   asked.onsuccess = () => { asked.result.transaction('n').objectStore('n').get('k').onsuccess =
     e => { o.textContent = JSON.stringify([...seen, e.target.result && e.target.result.deep[0]]); } };
 </script>"""
@@ -45,6 +47,7 @@ async def test_cookies_and_every_storage_are_there_when_pages_start(make: Make) 
         " await put({ deep: [7] }); }"
     )
     other = await restore(await make(), await snapshot(world))
+    await other.page.wait_for_function("o.textContent", timeout=PATIENCE_S * 1000)
     seen = json.loads(await other.text())
     assert seen == ["c=2", "ä\ud800", "S", "1", 7]
     assert await other.page.evaluate("localStorage.visits") == "1"

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from hud_mcp.grade import Grade, SubScore
     from hud_mcp.graders.answers import gaia_match
     from hud_mcp.graders.bash import BashGrader
+    from hud_mcp.graders.changes import Before, grade_checks
     from hud_mcp.graders.combination import combine, combine_all, combine_any
     from hud_mcp.graders.grader import Grader
     from hud_mcp.graders.judge import LLMJudgeGrader
@@ -116,6 +117,7 @@ _HOMES = {
     "grade": "Grade SubScore",
     "graders.answers": "gaia_match",
     "graders.bash": "BashGrader",
+    "graders.changes": "Before grade_checks",
     "graders.combination": "combine combine_all combine_any",
     "graders.grader": "Grader",
     "graders.judge": "LLMJudgeGrader",
@@ -164,6 +166,7 @@ __all__ = [
     "Agent",
     "Answer",
     "BashGrader",
+    "Before",
     "BrokenByAgent",
     "Browser",
     "BrowserWorld",
@@ -270,6 +273,7 @@ __all__ = [
     "export_parquet",
     "f1_score",
     "gaia_match",
+    "grade_checks",
     "load_environments",
     "load_job",
     "load_taskset",

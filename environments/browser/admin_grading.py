@@ -3,9 +3,9 @@
 from datetime import date, timedelta
 from typing import Any
 
-from site_grading import Before, grade
+from site_grading import Before
 
-from hud_mcp import Grade
+from hud_mcp import Grade, grade_checks
 
 __all__ = [
     "differing",
@@ -57,7 +57,7 @@ def differing(row: dict[str, Any], wanted: dict[str, Any]) -> dict[str, Any]:
 def grade_fields(before: Before, path: str, row: dict[str, Any], wanted: dict[str, Any]) -> Grade:
     """Grade the fields of one row or of the settings; nothing else may differ."""
     checks = {name: row.get(name) == value for name, value in wanted.items()}
-    return grade(checks, before.changes(beside=[f"{path}.{name}" for name in wanted]))
+    return grade_checks(checks, before.changes(beside=[f"{path}.{name}" for name in wanted]))
 
 
 def grade_rows(
@@ -67,7 +67,7 @@ def grade_rows(
     rows = [find_row(tickets, key) for key in ids]
     share = sum(row[field] == value for row in rows) / len(rows)
     effects = before.changes(beside=[f"admin.tickets.{key}.{field}" for key in ids])
-    return grade({f"{field} of {len(ids)} tickets": share}, effects)
+    return grade_checks({f"{field} of {len(ids)} tickets": share}, effects)
 
 
 def unassigned(tickets: list[dict[str, Any]], topic: str) -> list[str]:

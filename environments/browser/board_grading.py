@@ -4,9 +4,9 @@ from datetime import date
 from typing import Any
 
 from board_data import COLUMNS
-from site_grading import Before, grade
+from site_grading import Before
 
-from hud_mcp import Grade
+from hud_mcp import Grade, grade_checks
 
 __all__ = [
     "advance",
@@ -51,7 +51,7 @@ def grade_move(
         "column": key in in_column,
         f"{place} of the column": key in in_column and in_column[end] == key,
     }
-    return grade(checks, before.changes(beside=[f"board.cards.{key}.column"]))
+    return grade_checks(checks, before.changes(beside=[f"board.cards.{key}.column"]))
 
 
 def grade_new_card(
@@ -62,7 +62,7 @@ def grade_new_card(
     card = next((c for c in added if c["title"] == wanted["title"]), added[0] if added else {})
     checks = {name: card.get(name) == value for name, value in wanted.items()}
     own = [f"board.cards.{card['id']}"] if card else []
-    return grade(checks, before.changes(beside=[*own, "board.next"]))
+    return grade_checks(checks, before.changes(beside=[*own, "board.next"]))
 
 
 def grade_archive(board: dict[str, Any], before: Before, ids: list[str]) -> Grade:
@@ -70,7 +70,7 @@ def grade_archive(board: dict[str, Any], before: Before, ids: list[str]) -> Grad
     left = {c["id"] for c in board["cards"]}
     share = sum(key not in left for key in ids) / len(ids)
     effects = before.changes(beside=[f"board.cards.{key}" for key in ids])
-    return grade({f"{len(ids)} cards archived": share}, effects)
+    return grade_checks({f"{len(ids)} cards archived": share}, effects)
 
 
 def grade_columns(board: dict[str, Any], before: Before, wanted: dict[str, str]) -> Grade:
@@ -78,7 +78,9 @@ def grade_columns(board: dict[str, Any], before: Before, wanted: dict[str, str])
     now = {c["id"]: c["column"] for c in board["cards"]}
     titles = {c["id"]: c["title"] for c in board["cards"]}
     checks = {titles.get(key, key): now.get(key) == column for key, column in wanted.items()}
-    return grade(checks, before.changes(beside=[f"board.cards.{key}.column" for key in wanted]))
+    return grade_checks(
+        checks, before.changes(beside=[f"board.cards.{key}.column" for key in wanted])
+    )
 
 
 def advance(board: dict[str, Any], label: str) -> dict[str, str]:

@@ -41,10 +41,10 @@ from site_choices import (
     Rating,
     Topic,
 )
-from site_grading import Before, grade
+from site_grading import Before
 from site_opening import open_board, open_desk, open_page, open_shop
 
-from hud_mcp import Browser, BrowserWorld, Environment, exact_match, numeric_match
+from hud_mcp import Browser, BrowserWorld, Environment, exact_match, grade_checks, numeric_match
 
 env = Environment(
     "browser",
@@ -71,7 +71,7 @@ async def shop_price(
         "Answer with the price in euros, and change nothing."
     )
     right = numeric_match(answer, shop.price_of(chosen, option)) == 1
-    yield grade({"price": right}, before.changes())
+    yield grade_checks({"price": right}, before.changes())
 
 
 @env.template(description="Find the cheapest product that is good enough")
@@ -86,7 +86,7 @@ async def shop_best(browser: BrowserWorld, category: Category = "Lighting", rati
         "change nothing."
     )
     right = any(exact_match(answer, name) for name in best)
-    yield grade({"name": right}, before.changes())
+    yield grade_checks({"name": right}, before.changes())
 
 
 @env.template(description="Add up the orders of a month")
@@ -99,7 +99,9 @@ async def shop_spent(browser: BrowserWorld, month: Month = "March"):
         "sum, and change nothing."
     )
     total = shop.spent_in(browser.state["shop"]["orders"], month)
-    yield grade({"sum": numeric_match(answer, total, tolerance=0.001) == 1}, before.changes())
+    yield grade_checks(
+        {"sum": numeric_match(answer, total, tolerance=0.001) == 1}, before.changes()
+    )
 
 
 @env.template(description="Put one product into the cart")
@@ -229,7 +231,7 @@ async def desk_count(
         f"How many tickets of the topic {topic} have the priority {priority}, whatever their "
         "status? Answer with the number, and change nothing."
     )
-    yield grade({"number": numeric_match(answer, number) == 1}, before.changes())
+    yield grade_checks({"number": numeric_match(answer, number) == 1}, before.changes())
 
 
 @env.template(description="Find who has spent most")
@@ -244,7 +246,7 @@ async def desk_top_customer(browser: BrowserWorld, plan: Plan = "Plus", rank: Ra
         f"Which customer on the {plan} plan has spent the {place}? Answer with the name, and "
         "change nothing."
     )
-    yield grade({"name": exact_match(answer, name) == 1}, before.changes())
+    yield grade_checks({"name": exact_match(answer, name) == 1}, before.changes())
 
 
 @env.template(description="Write down that a customer has moved")
@@ -293,7 +295,7 @@ async def desk_delete_customer(browser: BrowserWorld, customer: Customer = "Iris
     await open_desk(browser)
     yield f"Delete the customer {customer} for good. Leave all others."
     gone = all(row["id"] != key for row in customers)
-    yield grade({"deleted": gone}, before.changes(beside=[f"admin.customers.{key}"]))
+    yield grade_checks({"deleted": gone}, before.changes(beside=[f"admin.customers.{key}"]))
 
 
 @env.template(description="Learn from an error whose address it is")
@@ -310,7 +312,7 @@ async def desk_email_owner(
         f"{customer} says that its new e-mail address is {email}, but the desk does not take it. "
         "Which customer has this address? Answer with the name, and change nothing."
     )
-    yield grade({"name": exact_match(answer, owner) == 1}, before.changes())
+    yield grade_checks({"name": exact_match(answer, owner) == 1}, before.changes())
 
 
 @env.template(description="Change the desk's settings")
@@ -415,7 +417,7 @@ async def board_archivist(browser: BrowserWorld, card: ArchivedCard = "Newslette
         f"Who archived the card {card!r}? The board's log of activity tells. Answer with the name, "
         "and change nothing."
     )
-    yield grade({"name": exact_match(answer, who) == 1}, before.changes())
+    yield grade_checks({"name": exact_match(answer, who) == 1}, before.changes())
 
 
 ORACLES = (

@@ -5,9 +5,9 @@ from typing import Any
 from shop_backend import cart_totals
 from shop_data import CATALOGUE, DELIVERY, VOUCHERS, Product, Variant, order_line
 from site_day import TODAY
-from site_grading import Before, grade
+from site_grading import Before
 
-from hud_mcp import Grade, contains
+from hud_mcp import Grade, contains, grade_checks
 
 __all__ = [
     "CART",
@@ -144,7 +144,7 @@ def grade_cart(
     if others != (kept or {}):
         effects.append("shop.cart: other lines")
     lines_hold = all(checks.values())
-    return grade({**checks, **{k: v and lines_hold for k, v in more.items()}}, effects)
+    return grade_checks({**checks, **{k: v and lines_hold for k, v in more.items()}}, effects)
 
 
 def grade_order(
@@ -184,7 +184,7 @@ def grade_order(
         checks["voucher"] = order.get("discount") == discount
     own = [f"shop.orders.{order['number']}"] if order else []
     effects = before.changes(beside=[*own, f"shop.stock.{product}.{variant}"])
-    return grade(
+    return grade_checks(
         checks, [*effects, *(f"order: {x['name']}" for x in lines if x["product"] != product)]
     )
 

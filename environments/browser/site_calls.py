@@ -38,10 +38,18 @@ from site_choices import (
     Rating,
     Topic,
 )
-from site_grading import Before, grade
+from site_grading import Before
 from site_opening import open_board, open_desk, open_page, open_shop
 
-from hud_mcp import Answer, BrowserWorld, Environment, Grade, exact_match, numeric_match
+from hud_mcp import (
+    Answer,
+    BrowserWorld,
+    Environment,
+    Grade,
+    exact_match,
+    grade_checks,
+    numeric_match,
+)
 
 __all__ = ["register"]
 
@@ -126,7 +134,7 @@ async def price_is(
     """How right the answer is about a variant's price, with nothing changed."""
     price = shop.price_of(*shop.find_variant(product, variant))
     right = numeric_match(answer.raw, price) == 1
-    return grade({"price": right}, began(browser).before.changes())
+    return grade_checks({"price": right}, began(browser).before.changes())
 
 
 async def best_is(
@@ -135,7 +143,7 @@ async def best_is(
     """How right the answer is about the cheapest product rated so, with nothing changed."""
     best = shop.best_products(category, rating)
     right = any(exact_match(answer.raw, name) for name in best)
-    return grade({"name": right}, began(browser).before.changes())
+    return grade_checks({"name": right}, began(browser).before.changes())
 
 
 async def spent_is(browser: BrowserWorld, answer: Answer[str], month: Month) -> Grade:
@@ -143,7 +151,7 @@ async def spent_is(browser: BrowserWorld, answer: Answer[str], month: Month) -> 
     start = began(browser)
     total = shop.spent_in(start.state["shop"]["orders"], month)
     right = numeric_match(answer.raw, total, tolerance=0.001) == 1
-    return grade({"sum": right}, start.before.changes())
+    return grade_checks({"sum": right}, start.before.changes())
 
 
 async def cart_holds(
@@ -223,7 +231,7 @@ async def ticket_count_is(
     tickets = start.state["admin"]["tickets"]
     number = sum((t["topic"], t["priority"]) == (topic, priority) for t in tickets)
     right = numeric_match(answer.raw, number) == 1
-    return grade({"number": right}, start.before.changes())
+    return grade_checks({"number": right}, start.before.changes())
 
 
 async def top_customer_is(
@@ -234,7 +242,7 @@ async def top_customer_is(
     rows = [c for c in start.state["admin"]["customers"] if c["plan"] == plan]
     name = sorted(rows, key=lambda c: -c["spent"])[rank - 1]["name"]
     right = exact_match(answer.raw, name) == 1
-    return grade({"name": right}, start.before.changes())
+    return grade_checks({"name": right}, start.before.changes())
 
 
 async def customer_moved(
@@ -259,7 +267,7 @@ async def customer_deleted(browser: BrowserWorld, customer: Customer) -> Grade:
     start = began(browser)
     key = desk.find_row(start.state["admin"]["customers"], customer)["id"]
     gone = all(row["id"] != key for row in browser.state["admin"]["customers"])
-    return grade({"deleted": gone}, start.before.changes(beside=[f"admin.customers.{key}"]))
+    return grade_checks({"deleted": gone}, start.before.changes(beside=[f"admin.customers.{key}"]))
 
 
 async def email_owner_is(
@@ -269,7 +277,7 @@ async def email_owner_is(
     start = began(browser)
     owner = desk.owner_of(start.state["admin"]["customers"], email, beside=customer)
     right = exact_match(answer.raw, owner) == 1
-    return grade({"name": right}, start.before.changes())
+    return grade_checks({"name": right}, start.before.changes())
 
 
 async def settings_are(
@@ -334,7 +342,7 @@ async def archivist_is(browser: BrowserWorld, answer: Answer[str], card: Archive
     start = began(browser)
     who = cards.archivist(start.state["board"], card)
     right = exact_match(answer.raw, who) == 1
-    return grade({"name": right}, start.before.changes())
+    return grade_checks({"name": right}, start.before.changes())
 
 
 def _row_grade(browser: BrowserWorld, table: str, name: str, wanted: dict[str, Any]) -> Grade:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         response_match,
     )
     from hud_mcp.graders.bash import BashGrader
+    from hud_mcp.graders.changes import Before, grade_checks
     from hud_mcp.graders.combination import combine, combine_all, combine_any
     from hud_mcp.graders.grader import Grader
     from hud_mcp.graders.judge import LLMJudgeGrader
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "answers": "gaia_match response_includes response_is response_match",
     "bash": "BashGrader",
+    "changes": "Before grade_checks",
     "combination": "combine combine_all combine_any",
     "grader": "Grader",
     "judge": "LLMJudgeGrader",
@@ -51,6 +53,7 @@ _HOME = {name: module for module, names in _HOMES.items() for name in names.spli
 
 __all__ = [
     "BashGrader",
+    "Before",
     "EvaluationResult",
     "Grader",
     "LLMJudgeGrader",
@@ -65,6 +68,7 @@ __all__ = [
     "exact_match",
     "f1_score",
     "gaia_match",
+    "grade_checks",
     "match_all",
     "match_diff",
     "match_fuzzy",

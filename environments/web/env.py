@@ -1,0 +1,15 @@
+"""Three sites of some size, with tasks on each: a wiki, a mail client and a booking site.
+
+Each site's content is drawn from the task's seed. A task is graded on the state in which it leaves
+its site, and on the answer. A site's pages are in `sites/`, its modules begin with its name.
+"""
+
+from web_backend import backend
+
+from hud_mcp import Browser, Environment
+
+env = Environment(
+    "web",
+    version="0.1.0",
+    world=Browser(site="sites/", backend=backend, state=dict, start=None),
+)

@@ -1,5 +1,6 @@
 """An agent's tools straight on a world, without a server between."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -8,7 +9,9 @@ from waiting import PATIENCE_S
 
 from hud_mcp import Look
 from hud_mcp.action import parse_action, parse_actions
-from hud_mcp.errors import ActionFailed, NoScreen
+from hud_mcp.errors import ActionFailed, HudMcpError, NoScreen
+from hud_mcp.session.stepped import tool_observation
+from hud_mcp.tool import Tool
 
 __all__ = ["Reply", "Tools"]
 
@@ -29,22 +32,29 @@ class Tools:
     Attributes:
         world: What is acted on.
         answer: What was submitted; None until then.
+        steps: How many calls were done: looks and calls of tools too, and no answer.
         waits: How many steps did nothing but wait.
+        replies: What the agent has read, in order.
     """
 
-    def __init__(self, world: Any) -> None:
+    def __init__(self, world: Any, own: Mapping[str, Tool] | None = None) -> None:
         self.world = world
         self.answer: str | None = None
+        self.steps = 0
         self.waits = 0
+        self.replies: list[str] = []
+        self._own = own or {}
 
     async def __call__(self, name: str, arguments: dict[str, Any]) -> Reply:
         """Call a tool as a server would: a refusal is a reply and no exception."""
         given = {k: v for k, v in arguments.items() if k != "session"}
         try:
             with anyio.fail_after(PATIENCE_S):
-                return await self._do(name, given)
+                reply = await self._do(name, given)
         except ActionFailed as exc:
-            return Reply(text=str(exc), is_error=True)
+            reply = Reply(text=str(exc), is_error=True)
+        self.replies.append(reply.text)
+        return reply
 
     async def _do(self, name: str, given: dict[str, Any]) -> Reply:
         if name == "response":
@@ -52,9 +62,23 @@ class Tools:
             return Reply()
         if name == "screenshot":
             raise NoScreen("These tests look at the text alone.")
+        if name in self._own:
+            return await self._call_own(self._own[name], given)
         actions = parse_actions(given["actions"]) if name == "step" else (parse_action(given),)
         self.waits += [action.type for action in actions] == ["wait"]
         effects = [await self.world.act(action) for action in actions]
+        self.steps += 1
         notes = [effect.text for effect in effects if effect and effect.text]
         observation = await self.world.observe(Look())
         return Reply(text="\n".join([*notes, observation.text or ""]))
+
+    async def _call_own(self, tool: Tool, given: dict[str, Any]) -> Reply:
+        """Call a tool of the environment's own; one that raises has failed, as in a session."""
+        try:
+            value = await tool.call(given, self.world)
+        except HudMcpError:
+            raise
+        except Exception as exc:
+            raise ActionFailed(f"{tool.name} failed: {type(exc).__name__}: {exc}") from exc
+        self.steps += 1
+        return Reply(text=tool_observation(value, Look()).text or "")

@@ -1,16 +1,13 @@
 """The quickstart set: every row is solved by its solution, and by nothing less.
 
-Tasks are played on real worlds, without a server: the template's generator is driven
-here, and the agent's tools act on the world directly.
+Tasks are played on real worlds, without a server, as `plays` does it.
 """
 
-import inspect
 import json
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from copy import deepcopy
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,14 +15,12 @@ from typing import Any
 import anyio
 import httpx
 import pytest
-from direct import Tools
+from plays import Play, playing
 from waiting import PATIENCE_S
 
-from hud_mcp import Agent, Environment, Grade, Opening, Task, Taskset
-from hud_mcp.grade import read_grade
+from hud_mcp import Grade, Opening, Task, Taskset
 from hud_mcp.loading.source import find_taskset, load_environments
 from hud_mcp.task import FROM_JSON
-from hud_mcp.template import read_prompt
 from hud_mcp.world import Shared
 
 pytestmark = [pytest.mark.anyio, pytest.mark.browser]
@@ -134,56 +129,6 @@ def cases_of(*tables: Mapping[str, tuple[Any, ...]]) -> list[Any]:
 def twin_of(row: Task) -> Task:
     """The row of a template that asks the same."""
     return ROWS[row.metadata["twin"]]
-
-
-@dataclass
-class Play:
-    """A task that is being worked on.
-
-    Attributes:
-        agent: Who works on it.
-        tools: The agent's; they hold the world and the answer.
-        grade: None until the task was graded.
-    """
-
-    agent: Agent
-    tools: Tools
-    environment: Environment
-    grade: Grade | None = None
-
-    async def solve(self, task: Task) -> None:
-        """Do what the solution of a task does, of this one or of another; answer, if it did."""
-        template = self.environment.find_template(task.template)
-        assert template.oracle_function is not None
-        arguments = template.arguments.parse(task.args)
-        wanted = list(inspect.signature(template.oracle_function).parameters)[1:]
-        answer = await template.oracle_function(self.agent, **{n: arguments[n] for n in wanted})
-        if not self.agent.answered:
-            await self.agent.respond("" if answer is None else answer)
-
-
-@asynccontextmanager
-async def playing(task: Task, shared: Shared) -> AsyncIterator[Play]:
-    """Start a task; it is graded at the end of the body, on what was answered in it."""
-    environment = ENVIRONMENTS[task.env]
-    template = environment.template_of(task)
-    context = environment.split_context(task.context)
-    opening = Opening(context=context, seed=task.seed, folder=environment.folder, shared=shared)
-    world = await environment.world.open(opening)
-    try:
-        tools = Tools(world)
-        generator = template.run(task.args, world)
-        prompt = read_prompt(await anext(generator), where=template.where)
-        play = Play(Agent(tools, session="here", prompt=prompt.text), tools, environment)
-        yield play
-        assert tools.answer is not None
-        yielded = await generator.asend(template.read_answer(tools.answer))
-        play.grade = read_grade(yielded, where=template.where)
-        with pytest.raises(StopAsyncIteration):
-            await anext(generator)
-    finally:
-        with anyio.CancelScope(shield=True), anyio.move_on_after(10):
-            await world.close()
 
 
 @pytest.fixture(scope="module")

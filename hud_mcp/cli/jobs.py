@@ -1,6 +1,6 @@
 """`hud-mcp jobs`: what was run, and what the runs of one job amount to."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import anyio
@@ -9,12 +9,14 @@ from pydantic_core import to_json
 from rich.console import Console
 from rich.text import Text
 
+from hud_mcp.analysis.groups import DIMENSIONS, Grouping, group_runs
 from hud_mcp.analysis.pass_rates import PASS_REWARD
 from hud_mcp.analysis.statistics import JobStatistics, job_statistics
 from hud_mcp.analysis.task_statistics import TaskStatistics
 from hud_mcp.analysis.tries import counting, outcome_class
 from hud_mcp.cli.completion import complete_jobs
 from hud_mcp.cli.finite import FiniteFloat
+from hud_mcp.cli.job_groups import print_groupings
 from hud_mcp.cli.output import cell, make_console, make_table, number, print_table, tone_style, when
 from hud_mcp.cli.recording import is_there, store_option
 from hud_mcp.loading.protocols import PROTOCOL, recorded_protocol
@@ -43,6 +45,12 @@ _PROOF = (
     default=PASS_REWARD,
     help="The reward from which on a run passes.",
 )
+@click.option(
+    "--by",
+    type=click.Choice(DIMENSIONS),
+    multiple=True,
+    help="Show the figures of JOB by groups of its tasks, in place of its tasks.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON; a line for each job of a list.")
 @store_option
 def command(job: str | None, **options: Any) -> None:
@@ -52,6 +60,8 @@ def command(job: str | None, **options: Any) -> None:
     shown beside the mean and the pass rates, and is in neither.
     """
     configure_logging("warning")
+    if options["by"] and job is None:
+        raise click.UsageError("--by is about one job: name it, as in `hud-mcp jobs JOB --by set`.")
     anyio.run(_run, job, options)
 
 
@@ -165,6 +175,14 @@ async def _show(store: Store, job_id: str, options: dict[str, Any]) -> None:
         clusters=clusters_of([*tasks, *(run.task for run in counting(runs))]),
     )
     by_id = {run.id: run for run in runs}
+    groupings = group_runs(
+        tasks,
+        runs,
+        dict.fromkeys(options["by"]) if not job.is_proof else (),
+        group=job.group,
+        threshold=options["threshold"],
+        taskset=job.taskset,
+    )
     if options["as_json"]:
         rows = [_task(row, by_id) for row in figures.tasks]
         whole = {
@@ -174,10 +192,11 @@ async def _show(store: Store, job_id: str, options: dict[str, Any]) -> None:
             else figures.model_dump(mode="json", exclude={"tasks"}),
             "tasks": rows,
             "foreign": [{"task": run.task_id, **_run_fields(run)} for run in runs if run.foreign],
+            **({"by": [each.model_dump(mode="json") for each in groupings]} if groupings else {}),
         }
         click.echo(_json(whole))
         return
-    _print_job(job, figures, by_id)
+    _print_job(job, figures, by_id, groupings)
 
 
 def _task(row: TaskStatistics, by_id: dict[str, TrajectorySummary]) -> dict[str, Any]:
@@ -203,7 +222,12 @@ def _run_fields(run: TrajectorySummary) -> dict[str, Any]:
     }
 
 
-def _print_job(job: Job, figures: JobStatistics, by_id: dict[str, TrajectorySummary]) -> None:
+def _print_job(
+    job: Job,
+    figures: JobStatistics,
+    by_id: dict[str, TrajectorySummary],
+    groupings: Sequence[Grouping],
+) -> None:
     console = make_console()
     console.print(cell(job.name, "bold"))
     trusted = ", trusted: it ran in the evaluation's own process" if job.trusts_agent else ""
@@ -215,6 +239,18 @@ def _print_job(job: Job, figures: JobStatistics, by_id: dict[str, TrajectorySumm
     else:
         _print_metadata(console, job)
         console.print(f"\n{figures}\n", markup=False)
+    if groupings:
+        print_groupings(console, groupings)
+    else:
+        _print_tasks(console, figures, by_id)
+    for damage in (job.damage, *(run.damage for run in by_id.values())):
+        if damage:
+            console.print(cell(damage, "red"))
+
+
+def _print_tasks(
+    console: Console, figures: JobStatistics, by_id: dict[str, TrajectorySummary]
+) -> None:
     table = make_table("task", "reward", "outcome", "steps", "seconds", "trajectory",
                        right=("reward", "steps", "seconds"))  # fmt: skip
     for row in figures.tasks:
@@ -225,9 +261,6 @@ def _print_job(job: Job, figures: JobStatistics, by_id: dict[str, TrajectorySumm
             table.add_row(cell(run.task_id, "dim"), *_line(run, label="foreign, not counted"))
     print_table(console, table, whole="trajectory")
     console.print("`hud-mcp trace TRAJECTORY` shows one.", style="dim")
-    for damage in (job.damage, *(run.damage for run in by_id.values())):
-        if damage:
-            console.print(cell(damage, "red"))
 
 
 def _print_metadata(console: Console, job: Job) -> None:

@@ -14,6 +14,7 @@ import anyio.to_thread
 from pydantic import Field, PrivateAttr
 
 from hud_mcp.action import Value
+from hud_mcp.analysis.groups import Dimension, Grouping, group_runs
 from hud_mcp.analysis.pass_rates import PASS_REWARD
 from hud_mcp.analysis.statistics import JobStatistics, job_statistics
 from hud_mcp.analysis.tries import counting
@@ -222,6 +223,24 @@ class Job(Value):
             clusters=clusters,
         )
         return await anyio.to_thread.run_sync(compute, [task.id for task in tasks], runs)
+
+    async def statistics_by(self, by: Dimension, *, threshold: float = PASS_REWARD) -> Grouping:
+        """Compute what its runs amount to by groups of its tasks; printing it shows a line each.
+
+        Args:
+            by: What to group by: `set`, `difficulty`, `skill`, `environment`, `template`, `split`.
+            threshold: The reward from which on a run passes.
+
+        Raises:
+            SourceNotFound: The store does not have this job.
+            StoreFailed: The store cannot be read, or a row of the job is damaged.
+        """
+        async with _opened(self._place) as store:
+            job, tasks, runs = await store.load_job_summary(self.id)
+        compute = partial(
+            group_runs, by=(by,), group=job.group, threshold=threshold, taskset=job.taskset
+        )
+        return (await anyio.to_thread.run_sync(compute, tasks, runs))[0]
 
     async def dataframe(self, library: Literal["pandas", "polars"] | None = None) -> Any:
         """Read its runs as a data frame: a row each, in the order in which they began.

@@ -295,5 +295,5 @@ def test_a_store_without_jobs_says_so(tmp_path: Path) -> None:
 def test_the_command_says_what_it_does() -> None:
     """`--help` names the argument and every option."""
     shown = CliRunner().invoke(main, ["jobs", "--help"]).output
-    for word in ("[JOB]", "--limit", "--threshold", "--json", "--store", "List jobs"):
+    for word in ("[JOB]", "--limit", "--threshold", "--by", "--json", "--store", "List jobs"):
         assert word in shown

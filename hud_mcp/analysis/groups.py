@@ -1,0 +1,292 @@
+"""What a job's runs amount to by what its rows say of themselves: set, difficulty, skill.
+
+A group is some tasks of a job. Its figures are those of the job over these tasks: the same runs
+count, and its intervals are over the same clusters. Nothing here does I/O.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal, Protocol, cast, get_args
+
+from pydantic import Field
+
+from hud_mcp.action import Value
+from hud_mcp.analysis.context_table import TRAIN
+from hud_mcp.analysis.estimate import Estimate, mean_over_tasks
+from hud_mcp.analysis.intervals import CONFIDENCE, interval_text, is_in_range
+from hud_mcp.analysis.pass_rates import PASS_REWARD, Scored, pass_rate
+from hud_mcp.analysis.task_statistics import TaskStatistics, task_statistics
+from hud_mcp.analysis.tries import Try, choose_runs, counting, outcome_class
+from hud_mcp.loading.provenance import clusters_of, split_of
+from hud_mcp.outcome import NOT_BEGUN, outcome_classes
+from hud_mcp.record.model_use import ModelUse
+from hud_mcp.task import Task
+
+__all__ = ["DIMENSIONS", "Dimension", "Grouping", "RunGroup", "TimedRun", "group_runs"]
+
+Dimension = Literal["set", "difficulty", "skill", "environment", "template", "split"]
+"""What runs are grouped by: something that their rows say."""
+
+DIMENSIONS: tuple[Dimension, ...] = get_args(Dimension)
+
+WITHOUT = ""
+"""The name of the group of rows that say nothing."""
+
+_FIRST: dict[Dimension, Sequence[str]] = {
+    "difficulty": ("easy", "medium", "hard"),
+    "split": (TRAIN,),
+}
+"""What comes before the other names, in this order."""
+
+_MOST_CHARS = 80
+
+
+class TimedRun(Try, Protocol):
+    """A run with its row and its end; a `TrajectorySummary` is one."""
+
+    @property
+    def task(self) -> Task:
+        """The row."""
+        ...
+
+    @property
+    def ended_at(self) -> datetime | None:
+        """None while it goes on."""
+        ...
+
+
+class RunGroup(Value):
+    """The runs of some tasks of a job."""
+
+    name: str = Field(description="Such as `easy`; empty for rows that say nothing.")
+    tasks: tuple[str, ...] = Field(description="Ids, in the job's order.")
+    wanted: int = Field(description="How many runs they are to have.")
+    graded: int
+    passed: int = Field(description="Graded runs whose reward reaches the threshold.")
+    unrewarded: int = Field(description="Graded runs with a reward of 0, or below, that fail.")
+    mean: Estimate | None = Field(description="The mean reward; None where nothing is graded.")
+    pass_rate: Estimate | None = Field(description="pass@1; None where no run is scored.")
+    outcomes: dict[str, int] = Field(description="How many of the wanted runs, by class.")
+    seconds: float = Field(description="What its runs took together, as far as they have ended.")
+    use: ModelUse | None = Field(
+        default=None,
+        description="What the model used for them, earlier tries too; None where not told.",
+    )
+
+    @property
+    def runs(self) -> int:
+        """How many runs that count have begun."""
+        return self.wanted - self.outcomes[NOT_BEGUN]
+
+    @property
+    def ends(self) -> str:
+        """How its runs ended, in words."""
+        words = {each.value: each.words for each in outcome_classes()}
+        return ", ".join(f"{n} {words[name]}" for name, n in self.outcomes.items() if n)
+
+
+class Grouping(Value):
+    """All tasks of a job in groups.
+
+    Where a task is in several groups, as it has several skills, its runs count in each of them.
+    The groups' numbers then add up to more than the job's.
+    """
+
+    by: Dimension
+    confidence: float
+    overlapping: bool = Field(description="Whether some task is in more than one group.")
+    groups: tuple[RunGroup, ...]
+
+    @property
+    def is_told(self) -> bool:
+        """Whether any row says something."""
+        return any(group.name != WITHOUT for group in self.groups)
+
+    def title_of(self, group: RunGroup) -> str:
+        """What a group is called; it says what rows do not say."""
+        return group.name or f"no {self.by}"
+
+    def __str__(self) -> str:
+        """A line for each group."""
+        width = max((len(self.title_of(group)) for group in self.groups), default=0)
+        lines = [
+            f"{self.title_of(group):<{width}}  {estimate_text(group.mean)}"
+            f" over {group.graded} graded of {group.wanted}; {group.ends}"
+            for group in self.groups
+        ]
+        if self.overlapping:
+            lines.append(f"A run counts in each {self.by} that its task has.")
+        return "\n".join(lines)
+
+
+def estimate_text(estimate: Estimate | None) -> str:
+    """A figure with its interval, as a line of text has it."""
+    if estimate is None:
+        return "none"
+    if estimate.low is None or estimate.high is None:
+        return f"{estimate.value:.3f} (no interval: {estimate.reason})"
+    return f"{estimate.value:.3f} ({interval_text(estimate.low, estimate.high)})"
+
+
+def group_runs(
+    tasks: Iterable[Task],
+    runs: Iterable[TimedRun],
+    by: Iterable[Dimension] = DIMENSIONS,
+    *,
+    group: int = 1,
+    threshold: float = PASS_REWARD,
+    taskset: str | None = None,
+) -> tuple[Grouping, ...]:
+    """Compute what the runs of a job amount to, by groups of its tasks.
+
+    Args:
+        tasks: The rows that the job is to run, in order; those that only have runs are added.
+        runs: What has begun of it, in any order.
+        by: What to group by.
+        group: How many runs of each task count, as in `job_statistics`.
+        threshold: The reward from which on a run passes.
+        taskset: The name of the job's set, which is that of rows that name none.
+
+    Returns:
+        One grouping for each dimension, in order; one that no row says anything of has a single
+        group without a name.
+    """
+    table = _tabulate(tasks, counting(runs), group, threshold)
+    return tuple(_grouping(table, one, taskset) for one in by)
+
+
+@dataclass(frozen=True)
+class _Row:
+    """A task with what its runs amount to."""
+
+    task: Task
+    cluster: str
+    counted: Sequence[TimedRun]
+    rewards: Sequence[float]
+    figures: TaskStatistics
+
+
+@dataclass(frozen=True)
+class _Table:
+    rows: Sequence[_Row]
+    group: int
+    threshold: float
+    in_range: bool
+
+
+def _tabulate(
+    tasks: Iterable[Task], runs: Sequence[TimedRun], group: int, threshold: float
+) -> _Table:
+    of_id = {task.id: task for task in tasks}
+    of_task: dict[str, list[TimedRun]] = {task_id: [] for task_id in of_id}
+    for run in runs:
+        of_id.setdefault(run.task_id, run.task)
+        of_task.setdefault(run.task_id, []).append(run)
+    clusters = clusters_of([*of_id.values(), *(run.task for run in runs)])
+    rows: list[_Row] = []
+    for task_id, all_runs in of_task.items():
+        counted, earlier = choose_runs(all_runs, group)
+        figures, rewards = task_statistics(task_id, counted, earlier, group, threshold)
+        cluster = clusters.get(task_id, task_id)
+        rows.append(_Row(of_id[task_id], cluster, counted, rewards, figures))
+    # Where one reward lies outside, nothing bounds those of the other groups either.
+    in_range = all(is_in_range(reward) for row in rows for reward in row.rewards)
+    return _Table(rows, group, threshold, in_range)
+
+
+def _grouping(table: _Table, by: Dimension, taskset: str | None) -> Grouping:
+    members: dict[str, list[_Row]] = {}
+    overlapping = False
+    shared = len({row.task.env for row in table.rows}) > 1
+    for row in table.rows:
+        names = _names_of(row.task, by, taskset, shared=shared) or (WITHOUT,)
+        overlapping = overlapping or len(names) > 1
+        for name in names:
+            members.setdefault(name, []).append(row)
+    groups = (_run_group(table, name, members[name]) for name in _in_order(members, by))
+    return Grouping(by=by, confidence=CONFIDENCE, overlapping=overlapping, groups=tuple(groups))
+
+
+def _run_group(table: _Table, name: str, rows: Sequence[_Row]) -> RunGroup:
+    outcomes = dict.fromkeys((each.value for each in outcome_classes()), 0)
+    for row in rows:
+        outcomes[NOT_BEGUN] += row.figures.not_begun
+        for run in row.counted:
+            outcomes[outcome_class(run)] += 1
+    rewards = [reward for row in rows for reward in row.rewards]
+    parts = [(row.cluster, math.fsum(row.rewards), len(row.rewards)) for row in rows]
+    scored = [Scored(row.cluster, row.figures.scored, row.figures.passed) for row in rows]
+    return RunGroup(
+        name=name,
+        tasks=tuple(row.task.id for row in rows),
+        wanted=len(rows) * table.group,
+        graded=len(rewards),
+        passed=sum(row.figures.passed for row in rows),
+        unrewarded=sum(reward <= 0 and reward < table.threshold for reward in rewards),
+        mean=mean_over_tasks(parts, len(rewards), in_range=table.in_range, intervals=True),
+        pass_rate=pass_rate(scored, 1, intervals=True).pass_at_k,
+        outcomes=outcomes,
+        seconds=math.fsum(
+            (run.ended_at - run.started_at).total_seconds()
+            for row in rows
+            for run in row.counted
+            if run.ended_at is not None
+        ),
+        use=ModelUse.sum_of(row.figures.use for row in rows),
+    )
+
+
+def _names_of(task: Task, by: Dimension, taskset: str | None, *, shared: bool) -> tuple[str, ...]:
+    """The groups that a task is in; none where its row says nothing.
+
+    Args:
+        task: The row.
+        by: What is grouped by.
+        taskset: The name of the set of rows that name none.
+        shared: Whether the job has several environments, whose templates may share a name.
+    """
+    said: Any
+    match by:
+        case "set":
+            said = task.metadata.get("set") or taskset
+        case "difficulty":
+            said = task.metadata.get("difficulty")
+        case "skill":
+            said = task.metadata.get("skills")
+        case "environment":
+            said = task.env
+        case "template":
+            said = f"{task.env} {task.template}" if shared else task.template
+        case "split":
+            said = split_of(task)
+    listed = cast("list[Any]", said) if isinstance(said, list) else [said]
+    names = (_name(each) for each in listed)
+    return tuple(dict.fromkeys(name for name in names if name))
+
+
+def _name(said: Any) -> str:
+    """What a row says, as a name: a text in one line, or a number."""
+    if isinstance(said, bool) or not isinstance(said, str | int | float):
+        return WITHOUT
+    return " ".join(str(said).split())[:_MOST_CHARS]
+
+
+def _in_order(members: Mapping[str, Sequence[_Row]], by: Dimension) -> list[str]:
+    """Names as they are read: from easy to hard, training first, sets as the job has them.
+
+    Skills are many, and most have few tasks: those with the most come first.
+    """
+    if by in ("set", "environment", "template"):
+        return sorted(members, key=lambda name: name == WITHOUT)
+    if by == "skill":
+        return sorted(members, key=lambda name: (name == WITHOUT, -len(members[name]), name))
+    first = _FIRST.get(by, ())
+    places = {name: place for place, name in enumerate(first)}
+
+    def key(name: str) -> tuple[bool, int, float, str]:
+        number = float(name) if name.isdecimal() else math.inf
+        return (name == WITHOUT, places.get(name.lower(), len(first)), number, name)
+
+    return sorted(members, key=key)

@@ -1,0 +1,65 @@
+"""What `hud-mcp jobs JOB --by` prints: a table for each thing that runs are grouped by."""
+
+from collections.abc import Iterable
+
+from rich.console import Console
+
+from hud_mcp.analysis.estimate import Estimate
+from hud_mcp.analysis.groups import Grouping, RunGroup
+from hud_mcp.analysis.intervals import interval_text
+from hud_mcp.cli.output import cell, make_table, number, print_table
+from hud_mcp.outcome import Outcome
+
+__all__ = ["print_groupings"]
+
+_RIGHT = ("tasks", "graded", "mean", "pass@1")
+
+
+def print_groupings(console: Console, groupings: Iterable[Grouping]) -> None:
+    """Print a row for each group, with the figures that the job has of all its runs.
+
+    Args:
+        console: Where to.
+        groupings: What is printed, a table each.
+    """
+    for grouping in groupings:
+        if not grouping.is_told:
+            console.print(f"No row says its {grouping.by}.\n", style="dim")
+            continue
+        _print_table(console, grouping)
+        if grouping.overlapping:
+            console.print(f"A run counts in each {grouping.by} that its task has.", style="dim")
+        console.print()
+    console.print("mean: over graded runs, with its 95% interval over tasks.", style="dim")
+
+
+def _print_table(console: Console, grouping: Grouping) -> None:
+    columns = [grouping.by, "tasks", "graded", "mean", "interval", "pass@1", "others"]
+    has_use = any(group.use for group in grouping.groups)
+    table = make_table(*columns, *(["model"] if has_use else []), right=_RIGHT)
+    for group in grouping.groups:
+        table.add_row(
+            cell(grouping.title_of(group), "" if group.name else "dim"),
+            str(len(group.tasks)),
+            f"{group.graded}/{group.wanted}",
+            number(group.mean.value if group.mean else None),
+            _interval(group.mean),
+            number(group.pass_rate.value if group.pass_rate else None),
+            cell(_others(group)),
+            *([cell(str(group.use or ""))] if has_use else []),
+        )
+    print_table(console, table, whole=grouping.by)
+
+
+def _interval(estimate: Estimate | None) -> str:
+    if estimate is None:
+        return ""
+    if estimate.low is None or estimate.high is None:
+        return f"none: {estimate.reason}"
+    return interval_text(estimate.low, estimate.high)
+
+
+def _others(group: RunGroup) -> str:
+    """The runs that were not graded, by their outcome."""
+    names = (item for item in group.outcomes.items() if item[0] != Outcome.GRADED)
+    return ", ".join(f"{count} {name}" for name, count in names if count)

@@ -97,6 +97,7 @@ class Taskset(Sequence[Task]):
         self.description = description
         self._tasks: dict[str, Task] = {}
         self._places: Mapping[str, str] = {}
+        self._sets: Mapping[str, str] = {}
         for task in rows:
             if not isinstance(task, Task):
                 raise InvalidTask(
@@ -134,6 +135,39 @@ class Taskset(Sequence[Task]):
         return cls._of(read_file(Path(path), collections=(list, tuple, Taskset)))
 
     @classmethod
+    def joined(cls, tasksets: "Iterable[Taskset]", name: str | None = None) -> "Taskset":
+        """Make one set of several, in order; each task's own set is known by `set_of`.
+
+        Args:
+            tasksets: The sets.
+            name: What to call it; by default, by the names of all.
+
+        Raises:
+            InvalidTask: Two of them have a row of the same id, or have the same name.
+        """
+        parts = list(tasksets)
+        owners: dict[str, str] = {}
+        for part in parts:
+            if sum(part.name == other.name for other in parts) > 1:
+                raise InvalidTask(
+                    f"Two of the sets are called {part.name!r}, so their rows could not be told "
+                    "apart. Rename one, or run them one after the other."
+                )
+            for task_id in part.ids:
+                if (other := owners.setdefault(task_id, part.name)) != part.name:
+                    raise InvalidTask(
+                        f"{part.name} and {other} both have a task {task_id!r}, and ids are "
+                        "distinct. Run them one after the other."
+                    )
+        made = cls(
+            [task for part in parts for task in part], name or ", ".join(p.name for p in parts)
+        )
+        places = {task_id: part.place_of(task_id) for part in parts for task_id in part.ids}
+        made._places = {task_id: place for task_id, place in places.items() if place is not None}
+        made._sets = {task.id: part.set_of(task.id) for part in parts for task in part}
+        return made
+
+    @classmethod
     def _of(cls, rows: Rows) -> "Taskset":
         made = cls(rows.tasks, name=rows.name, id=rows.id, description=rows.description)
         made._places = dict(zip((t.id for t in rows.tasks), rows.places, strict=True))
@@ -163,6 +197,15 @@ class Taskset(Sequence[Task]):
     def place_of(self, task_id: str) -> str | None:
         """The file and the line on which a task was read; None for one that was made in code."""
         return self._places.get(task_id)
+
+    def set_of(self, task_id: str) -> str:
+        """The name of the set that a task was in before sets were joined; else this one's.
+
+        A row that was given a context, `task@context`, is of its task's set.
+        """
+        if task_id not in self._sets:
+            task_id = task_id.rpartition("@")[0]
+        return self._sets.get(task_id, self.name)
 
     @property
     def tasks(self) -> list[Task]:
@@ -256,19 +299,26 @@ class Taskset(Sequence[Task]):
     @property
     def splits(self) -> dict[str, int]:
         """How many tasks each split has, by its name in their metadata's `split`."""
-        return dict(Counter(s for task in self if (s := _split_of(task)) is not None))
+        return _counted(self, "split")
+
+    @property
+    def difficulties(self) -> dict[str, int]:
+        """How many tasks have each difficulty, by its name in their metadata's `difficulty`."""
+        return _counted(self, "difficulty")
 
     def split(self, name: str) -> "Taskset":
-        """The tasks of one split.
+        """The tasks of one split, or of one difficulty: `train`, `hard`.
 
         Raises:
-            InvalidTask: No task is in a split of that name; the text lists those that are.
+            InvalidTask: No task is of that split or difficulty; the text lists those that are.
         """
-        found = [task for task in self if _split_of(task) == name]
+        found = [t for t in self if name in (t.metadata.get("split"), t.metadata.get("difficulty"))]
         if not found:
-            known = f"It has: {', '.join(self.splits)}." if self.splits else "Its rows name none."
-            hint = did_you_mean(name, self.splits)
-            raise InvalidTask(f"{self.name} has no split {name!r}.{hint} {known}")
+            known = list(dict.fromkeys([*self.splits, *self.difficulties]))
+            there = f"It has: {', '.join(known)}." if known else "Its rows name none."
+            raise InvalidTask(
+                f"{self.name} has no split {name!r}.{did_you_mean(name, known)} {there}"
+            )
         return self._smaller(found)
 
     async def run(
@@ -301,6 +351,7 @@ class Taskset(Sequence[Task]):
     def _smaller(self, tasks: Iterable[Task]) -> "Taskset":
         made = Taskset(tasks, name=self.name, id=self.id, description=self.description)
         made._places = self._places
+        made._sets = self._sets
         return made
 
 
@@ -308,9 +359,10 @@ TaskSet = Taskset
 """HUD's earlier name."""
 
 
-def _split_of(task: Task) -> str | None:
-    name = task.metadata.get("split")
-    return name if isinstance(name, str) else None
+def _counted(tasks: Iterable[Task], key: str) -> dict[str, int]:
+    """How many tasks have each text under a key of their metadata, the first one first."""
+    found = (task.metadata.get(key) for task in tasks)
+    return dict(Counter(each for each in found if isinstance(each, str) and each))
 
 
 def _matcher(wanted: str | Iterable[str] | Callable[[Task], bool]) -> Callable[[Task], bool]:

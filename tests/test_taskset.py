@@ -493,3 +493,39 @@ def test_calls_of_hud_s_cloud_say_what_to_use(name: str) -> None:
     for owner in (TaskSet, SET):
         with pytest.raises(Replaced, match=rf"^Taskset\.{name} was of HUD's cloud"):
             getattr(owner, name)("name", api_key="x")
+
+
+def test_joined_sets_keep_where_each_task_is_from() -> None:
+    """Smaller sets of it and rows under a context know it too; a set alone is its own."""
+    town, land = (
+        Taskset([Task(id="Rome", prompt="?")], "towns"),
+        Taskset([Task(prompt="!")], "lands"),
+    )
+    joined = Taskset.joined([town, land])
+    assert (joined.name, list(joined)) == ("towns, lands", [*town, *land])
+    assert [joined.set_of(task_id) for task_id in joined.ids] == ["towns", "lands"]
+    assert joined.filter("Rome").set_of("Rome@tall") == "towns"
+    assert Taskset.joined([joined], "all").set_of("Rome") == "towns"
+    assert town.set_of("Rome") == "towns"
+
+
+def test_sets_that_cannot_be_told_apart_are_not_joined() -> None:
+    """Neither two of one name, nor two with a task of one id; the text names them."""
+    towns = Taskset([Task(id="Rome", prompt="?")], "towns")
+    with pytest.raises(InvalidTask, match="called 'towns'"):
+        Taskset.joined([towns, Taskset([], "towns")])
+    with pytest.raises(InvalidTask, match="books and towns both have a task 'Rome'"):
+        Taskset.joined([towns, Taskset(towns, "books")])
+
+
+def test_a_split_is_a_difficulty_too() -> None:
+    """Rows are taken by either key of their metadata, and a name of neither tells those of both."""
+    rows = [{"split": "train", "difficulty": "easy"}, {"difficulty": "hard"}, {"split": "hard"}]
+    tasks = Taskset([Task(id=str(n), prompt="?", metadata=m) for n, m in enumerate(rows)], "mine")
+    assert tasks.split("easy").ids == ("0",)
+    assert tasks.split("hard").ids == ("1", "2")
+    assert (tasks.splits, tasks.difficulties) == ({"train": 1, "hard": 1}, {"easy": 1, "hard": 1})
+    with pytest.raises(InvalidTask, match=r"Did you mean 'train'\? It has: train, hard, easy\."):
+        tasks.split("trian")
+    with pytest.raises(InvalidTask, match="Its rows name none"):
+        tasks[:0].split("hard")

@@ -22,6 +22,7 @@ from hud_mcp.cli.telling import Telling
 from hud_mcp.egress.hosts import read_hosts
 from hud_mcp.errors import HudMcpError
 from hud_mcp.loading.places import find_sources
+from hud_mcp.loading.provenance import told_sets
 from hud_mcp.loading.source import find_taskset, load_environments
 from hud_mcp.record.job import Job
 from hud_mcp.record.place import check_place
@@ -80,7 +81,7 @@ async def _run(options: dict[str, Any]) -> int:
             agent=old.agent,
             group=old.group,
             planned=True,
-            metadata={"regrade_of": old.id},
+            metadata={"regrade_of": old.id, **told_sets(tasks, old.set_of)},
         )
         sessions = Sessions(
             load_environments(_sources(options, old, tasks)),

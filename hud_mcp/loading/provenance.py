@@ -1,6 +1,6 @@
 """What a row's metadata says of where it comes from: its base task, its split, its context."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -13,16 +13,20 @@ __all__ = [
     "LEFT_OUT",
     "MOST_UNUSED",
     "NOT_RUNNABLE",
+    "SETS",
     "UNUSED",
     "LeftOut",
     "UnusedContexts",
     "base_task",
     "clusters_of",
     "context_name",
+    "difficulty_of",
     "leave_out",
     "recorded_left_out",
+    "recorded_sets",
     "recorded_unused",
     "split_of",
+    "told_sets",
     "unused_contexts",
     "why_not_runnable",
 ]
@@ -41,6 +45,9 @@ NOT_RUNNABLE = "not_runnable"
 
 LEFT_OUT = "left_out"
 """Where a job's metadata says which rows of its taskset are not in its plan, and why."""
+
+SETS = "tasksets"
+"""Where a job's metadata has the ids of its tasks by the set that they are from, if of several."""
 
 _SHOWN = 3
 
@@ -67,6 +74,7 @@ class UnusedContexts(Value):
 
 
 _LEFT_OUT: TypeAdapter[tuple[LeftOut, ...]] = TypeAdapter(tuple[LeftOut, ...])
+_SETS: TypeAdapter[dict[str, tuple[str, ...]]] = TypeAdapter(dict[str, tuple[str, ...]])
 
 
 def base_task(task: Task) -> str:
@@ -78,6 +86,12 @@ def base_task(task: Task) -> str:
 def split_of(task: Task) -> str | None:
     """The part of an experiment that a row belongs to, where its metadata says it."""
     found = task.metadata.get("split")
+    return found if isinstance(found, str) and found else None
+
+
+def difficulty_of(task: Task) -> str | None:
+    """How hard a row is said to be, where its metadata says it."""
+    found = task.metadata.get("difficulty")
     return found if isinstance(found, str) and found else None
 
 
@@ -109,6 +123,28 @@ def recorded_left_out(metadata: Mapping[str, Any]) -> tuple[LeftOut, ...]:
         return _LEFT_OUT.validate_python(metadata.get(LEFT_OUT, ()))
     except ValidationError:
         return ()
+
+
+def told_sets(tasks: Iterable[Task], set_of: Callable[[str], str | None]) -> dict[str, Any]:
+    """What a job's metadata says of the sets that its tasks are from; nothing of one alone.
+
+    Args:
+        tasks: Those of the job.
+        set_of: The name of the set that a task is from, by its id.
+    """
+    found: dict[str, list[str]] = {}
+    for task in tasks:
+        found.setdefault(set_of(task.id) or "", []).append(task.id)
+    return {SETS: found} if len(found) > 1 else {}
+
+
+def recorded_sets(metadata: Mapping[str, Any]) -> dict[str, str]:
+    """The set that each task of a job is from, by its id; nothing where all are from one."""
+    try:
+        found = _SETS.validate_python(metadata.get(SETS, {}))
+    except ValidationError:
+        return {}
+    return {task_id: name for name, ids in found.items() for task_id in ids}
 
 
 def context_name(task: Task) -> str | None:

@@ -19,7 +19,7 @@ from hud_mcp.analysis.pass_rates import PASS_REWARD
 from hud_mcp.analysis.statistics import JobStatistics, job_statistics
 from hud_mcp.analysis.tries import counting
 from hud_mcp.errors import DamagedRecord
-from hud_mcp.loading.provenance import clusters_of
+from hud_mcp.loading.provenance import clusters_of, recorded_sets
 from hud_mcp.record.trajectory import Trajectory, utc_now
 from hud_mcp.task import Task
 from hud_mcp.taskset import Taskset
@@ -66,6 +66,7 @@ class Job(Value):
         "that was begun in it does. None of a job that was recorded before there were plans.",
     )
     _place: "Place" = PrivateAttr(default=None)
+    _sets: dict[str, str] | None = PrivateAttr(default=None)
     _runs: "list[Run]" = PrivateAttr(default_factory=list["Run"])
 
     @classmethod
@@ -159,6 +160,15 @@ class Job(Value):
             "avg_reward": sum(rewards) / len(rewards) if rewards else None,
             "success_rate": 100.0 * passed / len(ended) if ended else 0.0,
         }
+
+    def set_of(self, task_id: str) -> str | None:
+        """The name of the set that a task is from; None where it was of no set.
+
+        A job may run the tasks of several sets. `taskset` names all of them.
+        """
+        if self._sets is None:
+            self._sets = recorded_sets(self.metadata)
+        return self._sets.get(task_id, self.taskset)
 
     @property
     def is_proof(self) -> bool:

@@ -28,6 +28,7 @@ from hud_mcp.loading.provenance import (
     LeftOut,
     UnusedContexts,
     leave_out,
+    told_sets,
     unused_contexts,
     why_not_runnable,
 )
@@ -132,6 +133,7 @@ async def begin_job(store: Store, request: JobRequest) -> Prepared:
         metadata[UNUSED] = unused.model_dump(mode="json")
     if left_out:
         metadata[LEFT_OUT] = [each.model_dump(mode="json") for each in left_out]
+    metadata |= told_sets(chosen, tasks.set_of)
     if protocol is not None:
         metadata[PROTOCOL] = protocol.model_dump(mode="json")
     agent = agent_name(how)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hud_mcp.errors import HudMcpError, InvalidAgent, InvalidTask, sole_cause
+from hud_mcp.loading.provenance import told_sets
 from hud_mcp.record.job import IN_PROCESS, Job
 from hud_mcp.rollout.plan import PlannedRun, RunOptions, plan_runs
 from hud_mcp.rollout.resumption import end_left_runs, load_resumable
@@ -99,7 +100,7 @@ def plan_trusted(
         agent=called(agent),
         group=group,
         planned=True,
-        metadata={**(metadata or {}), IN_PROCESS: True},
+        metadata={**(metadata or {}), **told_sets(tasks, tasks.set_of), IN_PROCESS: True},
     ).kept_in(store)
     return TrustedJob(job, tasks, plan_runs(list(tasks), [], group=group, seed=None), is_new=True)
 

@@ -279,3 +279,23 @@ async def test_a_file_that_evaluates_while_it_is_loaded_is_told_so(words: Path) 
             load_environments([str(words / "loop.py")])
 
     await anyio.to_thread.run_sync(load)
+
+
+@pytest.mark.parametrize("contexts", [None, "contexts.json"])
+async def test_a_job_of_several_sets_records_the_set_of_each_task(
+    words: Path, contexts: str | None
+) -> None:
+    """It is found again in the record, for a row under a context too; a set alone is its own."""
+    (words / "contexts.json").write_text('{"plain": {}}')
+    rows = Taskset.load(words / "rows.jsonl")
+    both = Taskset.joined([Taskset(rows[:1], "first"), Taskset(rows[1:], "second")], "both")
+
+    job = await load_job((await evaluate(both, backwards, env="env.py", contexts=contexts)).id)
+
+    tasks = await job.load_tasks()
+    assert [task.id == "lamp" for task in tasks] == [contexts is None, False, False]
+    assert [job.set_of(task.id) for task in tasks] == ["first", "second", "second"]
+    assert job.taskset == "both"
+    alone = await evaluate(rows[:1], backwards, env="env.py")
+    assert "tasksets" not in alone.metadata
+    assert alone.set_of("lamp") == "rows"

@@ -130,7 +130,7 @@ def trajectory_row(trajectory: Trajectory, job: Job | None) -> dict[str, Any]:
         "trajectory_id": trajectory.id,
         "job_id": trajectory.job_id,
         "job_name": clean_text(job.name) if job else None,
-        "taskset": clean_text(job.taskset) if job else None,
+        "taskset": clean_text(job.set_of(task.id)) if job else None,
         "agent": clean_text(job.agent) if job else None,
         "environment": trajectory.environment,
         "environment_version": trajectory.environment_version,

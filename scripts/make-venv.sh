@@ -55,9 +55,11 @@ if ! "$python" -m venv "$folder" >"$log" 2>&1; then
     fail "No virtual environment could be made in $folder; the lines above say why."
 fi
 what=.${extra:+[$extra]}
-if ! "$folder/bin/pip" install --disable-pip-version-check -q -e "$what" >"$log" 2>&1; then
+set -- -e "$what"
+if [ "$extra" = test ]; then set -- "$@" -e ./client; fi
+if ! "$folder/bin/pip" install --disable-pip-version-check -q "$@" >"$log" 2>&1; then
     grep '^ERROR' "$log" >&2 || tail -n 5 "$log" >&2
-    fail "These Python packages cannot be installed: \`$folder/bin/pip install -e '$what'\` says all of why."
+    fail "These Python packages cannot be installed: \`$folder/bin/pip install $*\` says all of why."
 fi
 if [ "$extra" != test ]; then exit; fi
 # Its pages are all that is needed of it; with what it depends on comes a second driver of browsers.

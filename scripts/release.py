@@ -66,14 +66,18 @@ def main() -> str | None:
     sdist, wheel = sorted(DIST.glob("hud_mcp-*"), key=lambda path: path.suffix)
     if __version__ not in wheel.name:
         return f"{wheel.name} is not of version {__version__}: run `make clean`, then try again."
-    run(sys.executable, "-m", "twine", "check", "--strict", sdist, wheel)
+    run(sys.executable, "-m", "hatchling", "build", "-d", DIST, folder=ROOT / "client")
+    built = [sdist, wheel, *sorted(DIST.glob("hud_mcp_client-*"))]
+    run(sys.executable, "-m", "twine", "check", "--strict", *built)
     if absent := list(missing(wheel)):
         return f"{wheel.name} lacks {', '.join(absent)}."
     try_wheel(wheel)
-    print(f"\n{sdist.name} and {wheel.name} can be published. First for a trial, then for all:\n")
+    names = ", ".join(each.name for each in built)
+    print(f"\nThese can be published: {names}. First for a trial, then for all:\n")
     python = os.path.relpath(sys.executable)
+    files = " ".join(f"dist/{each.name}" for each in built)
     for place in (" --repository testpypi", ""):
-        print(f"    {python} -m twine upload{place} dist/{sdist.name} dist/{wheel.name}")
+        print(f"    {python} -m twine upload{place} {files}")
     print(f"    git tag v{__version__} && git push origin v{__version__}")
     return None
 

@@ -24,8 +24,6 @@ from pydantic import BaseModel
 from hud_mcp import __version__
 from hud_mcp.errors import (
     HudMcpError,
-    SessionResuming,
-    WorldDied,
     clipped,
     sole_cause,
 )
@@ -251,16 +249,13 @@ class _Surface:
                 return await perform_reported(call, tool.run, begins=name in self._begins)
             return await tool.run(call)
         except HudMcpError as exc:
-            # A program may go on, or call again, by itself.
-            goes_on = isinstance(exc, WorldDied | SessionResuming)
-            return error_result(
-                told_to(caller, str(exc)), kind=type(exc).__name__ if goes_on else None
-            )
+            # A program goes by the class: it calls again, or raises it.
+            return error_result(told_to(caller, str(exc)), kind=type(exc).__name__)
         except BaseExceptionGroup as group:
             # A task group somewhere below wraps what its body raised.
             inner = sole_cause(group)
             if isinstance(inner, HudMcpError):
-                return error_result(told_to(caller, str(inner)))
+                return error_result(told_to(caller, str(inner)), kind=type(inner).__name__)
             logger.exception("tool %s failed", name)
             return error_result(f"{name} failed inside the server; its log says why.")
         except Exception:  # the boundary of a tool call: a model must be told something

@@ -14,12 +14,15 @@ from hud_mcp.session.receipts import ended_text, next_step
 from hud_mcp.session.registry import Sessions
 from hud_mcp.session.session import Session
 
-__all__ = ["VALUES", "Call", "Progress", "one_of"]
+__all__ = ["PLAIN", "VALUES", "Call", "Progress", "one_of"]
 
 logger = logging.getLogger(__name__)
 
 VALUES = "hud-mcp/values"
 """In the `_meta` of a step: the reply has numbers beside it, and no text and picture of them."""
+PLAIN = "hud-mcp/plain"
+"""In the `_meta` of a step: the reply's text is the observation's alone. What else is told, such as
+why an action was refused, stands in `_meta`."""
 _HEARTBEAT_S = 5.0
 """Hosts give up on a silent call after a minute or so, and wait on after a sign of life."""
 

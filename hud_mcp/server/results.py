@@ -83,12 +83,22 @@ class Seen(Protocol):
     def reward_policy(self) -> str: ...
 
 
-def step_result(stepped: Stepped, session: Seen, *, tail: str = "") -> dict[str, Any]:
-    """What a step showed, in words first."""
+def step_result(
+    stepped: Stepped, session: Seen, *, tail: str = "", is_plain: bool = False
+) -> dict[str, Any]:
+    """What a step showed, in words first.
+
+    Args:
+        stepped: The step.
+        session: Whose it is.
+        tail: What the text ends with.
+        is_plain: Whether the text is the observation's alone; the rest stands in `_meta`.
+    """
     result = stepped.result
     seen = result.observation
     lines = _step_lines(stepped, session, tail)
-    content: list[dict[str, Any]] = [{"type": "text", "text": "\n".join(lines) or "Done."}]
+    text = (seen.text or "") if is_plain else "\n".join(lines) or "Done."
+    content: list[dict[str, Any]] = [{"type": "text", "text": text}]
     meta: dict[str, Any] = {
         "session": session.id,
         "steps": session.steps,
@@ -98,6 +108,9 @@ def step_result(stepped: Stepped, session: Seen, *, tail: str = "") -> dict[str,
     }
     if stepped.is_repeat:
         meta["repeat"] = True
+    if is_plain:
+        said = {"error": stepped.error, "notes": list(stepped.notes)}
+        meta |= {name: value for name, value in said.items() if value}
     if result.reward is not None:
         meta["reward"] = result.reward
     if result.info and session.reward_policy == "per_step":

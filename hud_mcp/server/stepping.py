@@ -12,7 +12,7 @@ from hud_mcp.grade import Outcome
 from hud_mcp.observation import Look
 from hud_mcp.record.trajectory import Receipt
 from hud_mcp.server.arguments import Argument
-from hud_mcp.server.call import VALUES, Call, one_of
+from hud_mcp.server.call import PLAIN, VALUES, Call, one_of
 from hud_mcp.server.results import receipt_text, step_result
 from hud_mcp.server.schemas import string_schema
 from hud_mcp.server.texts import graded_text
@@ -71,6 +71,8 @@ async def take_step(
             after_step=after_step,
         )
         if not stepped.answered:
+            if call.meta.get(PLAIN):
+                return step_result(stepped, session, is_plain=True)
             if after_step is not None:
                 tail = f"{tail} Pass after_step={session.steps} with your next call.".strip()
             return step_result(stepped, session, tail=tail)
@@ -118,7 +120,7 @@ async def _repeat_ended(
     graded = receipt.outcome is Outcome.GRADED
     tail = receipt_text(receipt, policy, call.then) if graded else ended_text(receipt)
     session = _Ended(call.arguments["session"], after_step + 1, policy)
-    return step_result(stepped, session, tail=tail)
+    return step_result(stepped, session, tail=tail, is_plain=bool(call.meta.get(PLAIN)))
 
 
 def as_taken(

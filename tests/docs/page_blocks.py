@@ -104,6 +104,7 @@ PAGES = [
     for path in (
         ROOT / "README.md",
         *sorted((ROOT / "docs").glob("*.md")),
+        ROOT / "client" / "README.md",
         ROOT / "examples" / "README.md",
         ROOT / "taskset_data" / "README.md",
     )

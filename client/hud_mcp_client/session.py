@@ -1,0 +1,132 @@
+"""A held task, for programs with an event loop."""
+
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from typing_extensions import Self  # pydantic brings it
+
+from hud_mcp_client.held import HeldSession
+from hud_mcp_client.transport import AsyncTransport
+from hud_mcp_client.values import Observation, Row, Screenshot, Step, ToolReply
+from hud_mcp_client.wire import Wire
+
+if TYPE_CHECKING:
+    from typing import Literal
+
+__all__ = ["Session"]
+
+
+class Session(HeldSession):
+    """One task, driven step by step. Made by `Server.start` and `Server.resume`.
+
+    A call whose reply was lost is sent again, and is not done twice. What the session is, and how
+    far it has come, its attributes say.
+    """
+
+    def __init__(
+        self,
+        transport: AsyncTransport,
+        wire: Wire,
+        begun: Row,
+        *,
+        job: str | None,
+        asked: Row | None,
+    ) -> None:
+        super().__init__(wire, begun, job=job, asked=asked)
+        self._transport = transport
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        exc: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def step(
+        self,
+        actions: Any = None,
+        *,
+        look: "Literal['text', 'image'] | None" = None,
+        changes: bool = False,
+    ) -> Step:
+        """Perform actions in order, and look.
+
+        Args:
+            actions: Actions as dicts, one or several; None to look alone. A `response` ends them:
+                its text is `final_response` from then on, and it ends nothing.
+            look: The only one of text and picture that is wanted; both by default.
+            changes: Whether the text has only what is different since the last look.
+
+        Returns:
+            `(observation, reward, terminated, info)`, with `truncated` beside them. The reward is
+            the world's own of this step, 0.0 where it gives or tells none. Where an action was
+            refused, `info["error"]` says which and why, and what came before it stands.
+
+        Raises:
+            InvalidAction: An action is malformed. None was performed.
+            OutOfStep: Somebody else has stepped the session meanwhile. Nothing was done.
+            SessionEnded, EnvironmentFailed: The session is over.
+            ConnectionFailed: No reply came. `Server.resume` goes on, here or elsewhere.
+        """
+        return await self._transport.perform(self.work_step(actions, look, changes=changes))
+
+    async def answer(self, answer: Any) -> float | None:
+        """Submit the final answer, and wait for its grade.
+
+        Args:
+            answer: Text as it is; anything else as JSON.
+
+        Returns:
+            The reward; None where it is hidden. `receipt` has the rest.
+
+        Raises:
+            GradingFailed, EnvironmentFailed: There is no grade; the session has ended.
+            AlreadyAnswered: Another answer was given before. The first one counts.
+            SessionEnded: The session is over.
+            ConnectionFailed: As for `step`.
+        """
+        return await self._transport.perform(self.work_answer(answer))
+
+    async def reset(self) -> tuple[Observation, dict[str, Any]]:
+        """Begin the task anew in a session of its own; one that has not ended is given up.
+
+        Returns:
+            The observation, whose text begins with the prompt, and its info.
+
+        Raises:
+            SessionEnded: The session was resumed, so that its start is not known here.
+            InvalidTask, ConnectionFailed: As for `Server.start`.
+        """
+        return await self._transport.perform(self.work_reset())
+
+    async def screenshot(self, kind: "Literal['png', 'jpeg']" = "png") -> Screenshot:
+        """Take a picture. It is no step of the record.
+
+        Raises:
+            ActionFailed: The world has no screen.
+            SessionEnded, ConnectionFailed: As for `step`.
+        """
+        return await self._transport.perform(self.work_screenshot(kind))
+
+    async def tool(self, name: str, /, **arguments: Any) -> ToolReply:
+        """Call a tool of the environment's own.
+
+        It may do something twice if it is sent twice, so it is not sent again where its reply was
+        lost.
+
+        Raises:
+            ConnectionFailed: No reply came; the tool may have been called.
+        """
+        return await self._transport.perform(self.work_tool(name, arguments))
+
+    async def close(self) -> None:
+        """Give the session up, unless it was answered. Closing twice is no error.
+
+        Raises:
+            ConnectionFailed: No reply came. The session ends by its time.
+        """
+        await self._transport.perform(self.work_close())

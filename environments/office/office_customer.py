@@ -1,0 +1,331 @@
+"""A customer who follows a script: what they know, what they agree to, and how they react.
+
+What they answer depends on their script and on the conversation so far, on nothing else. They
+never know what the policy says, or what is right; they agree to whatever sounds like what they
+want, once they are told what they wish to know of it.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from office_speech import dates_in, money_in, sentences_of, times_in
+
+__all__ = ["GONE", "KNOWN", "Known", "Offer", "Persona", "Reply", "answer"]
+
+GONE = "[The customer has left the conversation.]"
+
+KNOWN = {
+    "email": r"e-?mails?\b",
+    "name": r"\byour (full |first |last |sur)?name\b|with whom|who (am i|are you)",
+    "postcode": r"post ?code|\bzip\b|postal",
+    "phone": r"\bphone\b|telephone|mobile",
+    "order": r"\border|purchase|reference",
+    "item": r"\bitems?\b|product|instrument|which one|\bmodel\b",
+    "opened": r"open|unused|\bused\b|seal|packag|condition|played|original",
+    "reason": r"\breason|\bwhy\b|what('s| is| was)? (wrong|the (problem|matter|issue))|what happened",
+    "photo": r"photo|picture|image|evidence",
+    "choice": r"prefer|\brather\b|which (would|do|of)|\bor (a |an |as |the )?(refund|replac|store|new|"
+    r"money|card|exchange|credit)|choose|options?\b|how would you like",
+    "address": r"new address|(?<!mail )(?<!mail-)\baddress|street|where .*(send|deliver|moved?)",
+    "when": r"\bwhen\b|what (time|day)|which (time|day)|availab|suit|\btimes?\b|\bdays?\b.*prefer",
+    "appointment": r"appointment|service|repair|workshop",
+    "card": r"gift card|card number|\bcode\b|number of (the|your) card",
+    "points": r"\bpoints\b|how many|how much",
+    "owner": r"\bowner\b|whose|relation|behalf|account holder|belongs?",
+    "wish": r"how (can|may) (i|we)|what (can|may) (i|we)|what would you like|what do you (want|need)|"
+    r"more (details|about)|your request|describe",
+}
+"""How questions about each topic sound."""
+
+_ASKS = re.compile(
+    r"\?|\b(please|could you|can you|kindly|tell me|let me know|provide|give me|i('ll| will)? need"
+    r"|we need|may i have|share|send me|reply with)\b",
+    re.IGNORECASE,
+)
+_STRONG = re.compile(
+    r"\b(shall|should|may|can) (i|we) (go|proceed|do|book|move|cancel|refund|change|send|issue|"
+    r"process|start|make|pay|charge|exchange|accept|put|block|redeem|update|arrange|also|now|then|"
+    r"please|offer you)|\bproceed\b|go(ing)? ahead|\bagree|\baccept\b|would you like (me|us|to|this|"
+    r"that|a|the)|do you want|want me to|\bis (this|that|it) (ok|okay|fine|right|correct|all ?right|"
+    r"acceptable)|are you (ok|okay|fine|happy|sure)|\b(ok|okay|all right|alright)( with (you|that|"
+    r"this))? ?\?|yes (or|/) ?no|\(yes|\byes\b|does (this|that|it) (suit|work|sound)|would (this|"
+    r"that|it) (suit|work|be)|do i have your|your (consent|approval|confirmation|ok)|approve",
+    re.IGNORECASE,
+)
+_WEAK = re.compile(r"\bconfirm", re.IGNORECASE)
+_CHOICE = re.compile(
+    r"\b(would you (prefer|rather)|do you prefer|which (would|do|of|option)|prefer\b)|choose|"
+    r"\bwould you like .*\bor\b|\bdo you want .*\bor\b",
+    re.IGNORECASE,
+)
+_NEGATIVE = re.compile(
+    r"\b(can ?not|can't|cannot|unable|not able|not possible|impossible|unfortunately|no longer|"
+    r"too late|must refuse|have to refuse|must decline|not allowed|not permitted|not eligible|"
+    r"won't be|will not be|isn't possible|not covered|(is|are|be) (lost|forfeit(ed)?)|not authori[sz]ed|expired|past the|"
+    r"isn't eligible|(not|out of|isn't in|n't in) (in )?stock|sold out|not available|not refundable|non-refundable|n't (be )?(paid|refunded|changed|cancelled))\b",
+    re.IGNORECASE,
+)
+_CLOSING = re.compile(
+    r"(any|some)thing (else|more|further)|any (other|further) (questions?|requests?|concerns?)|"
+    r"good ?bye|\bbye\b|have a (nice|good|great|lovely)|else (i|we) can",
+    re.IGNORECASE,
+)
+
+Suits = Callable[[str], str | None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Known:
+    """What a customer can tell.
+
+    Attributes:
+        says: What they say when they are asked.
+        words: How questions about it sound; those of `KNOWN` for its topic by default.
+    """
+
+    says: str
+    words: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Offer:
+    """Something that may be proposed to a customer.
+
+    Attributes:
+        words: How proposals of it sound.
+        needs: What the customer wants to hear of it first: `money`, `date`, `time`.
+        accepts: Whether they say yes.
+        says: What they say to it, where that is not the usual.
+        over: Offers that are not meant where this one is.
+        suits: Says of a proposal why it does not suit; None where it does.
+    """
+
+    words: str
+    needs: tuple[str, ...] = ()
+    accepts: bool = True
+    says: str = ""
+    over: tuple[str, ...] = ()
+    suits: Suits = lambda _message: None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Persona:
+    """One customer's script.
+
+    Attributes:
+        opening: Their first message.
+        wish: What they want, once more.
+        known: What they can tell, by topic.
+        offers: What they say to proposals, by name.
+        later: Requests that they make only once the first is dealt with.
+        ends_after: Marks of which each, or another of its group, stands before they leave.
+        on_refusal: What they say when they are refused.
+        patience: After how many messages they leave.
+    """
+
+    opening: str
+    wish: str
+    known: dict[str, Known]
+    offers: dict[str, Offer]
+    later: tuple[str, ...] = ()
+    ends_after: tuple[tuple[str, ...], ...] = ()
+    on_refusal: str = "That is a pity. Is there nothing that you can do instead?"
+    patience: int = 30
+
+
+@dataclass
+class Reply:
+    """What a customer answers.
+
+    Attributes:
+        parts: The sentences.
+        marks: What happened: `told:email`, `yes:refund`, `no:credit`, `refused`, `gone`, ….
+    """
+
+    parts: list[str] = field(default_factory=list)
+    marks: list[str] = field(default_factory=list)
+
+    def add(self, text: str, mark: str) -> None:
+        """Say something once, and mark it."""
+        if text and text not in self.parts:
+            self.parts.append(text)
+        self.marks.append(mark)
+
+    @property
+    def text(self) -> str:
+        """All that is said."""
+        return " ".join(self.parts)
+
+
+def answer(persona: Persona, before: Sequence[Sequence[str]], message: str) -> Reply:
+    """What a customer answers to a message.
+
+    Args:
+        persona: Their script.
+        before: The marks of each earlier answer.
+        message: What the desk says.
+    """
+    reply = Reply(marks=[f"heard:{kind}" for kind, read in _DETAILS.items() if read(message)])
+    sentences = sentences_of(message)
+    if not sentences:
+        reply.add("Your message is empty. What did you want to say?", "puzzled")
+        return reply
+    offered = _react_to_offers(persona, sentences, message, reply)
+    known = _tell(persona, sentences, reply)
+    negative = any(_NEGATIVE.search(each) for each in sentences)
+    if negative:
+        reply.marks.append("refused")
+    if not (offered or known):
+        _react_to_the_rest(persona, before, sentences, reply, negative=negative)
+    if "gone" not in reply.marks:
+        _lose_patience(persona, len(before) + 1, reply)
+    return reply
+
+
+_DETAILS: dict[str, Callable[[str], object]] = {
+    "money": money_in,
+    "date": dates_in,
+    "time": times_in,
+}
+_MISSING = {
+    "money": "How much money is it, exactly?",
+    "date": "On which day would that be?",
+    "time": "At what time would that be?",
+}
+
+
+def _react_to_offers(
+    persona: Persona, sentences: list[str], message: str, reply: Reply
+) -> bool:
+    """Say yes or no to what is proposed, or ask what is missing; whether anything was proposed."""
+    questions = [s for s in sentences if _is_proposal(persona, s)]
+    if not questions:
+        return False
+    if any(_CHOICE.search(s) for s in questions) and "choice" in persona.known:
+        reply.add(persona.known["choice"].says, "told:choice")
+        return True
+    names = _proposed(persona, sentences, questions)
+    if not names:
+        if any(_STRONG.search(s) and not _CLOSING.search(s) for s in questions):
+            reply.add(f"I do not know what I would say yes to. {persona.wish}", "puzzled")
+            return True
+        return False
+    for name in names:
+        _decide(persona.offers[name], name, message, reply)
+    return True
+
+
+def _is_proposal(persona: Persona, sentence: str) -> bool:
+    """Whether a sentence asks for a yes."""
+    if _CLOSING.search(sentence):
+        return False
+    if _STRONG.search(sentence) and _ASKS.search(sentence):
+        return True
+    weak = _WEAK.search(sentence) and _ASKS.search(sentence)
+    return bool(weak) and not _topics(persona, sentence, own=True)
+
+
+def _proposed(persona: Persona, sentences: list[str], questions: list[str]) -> list[str]:
+    """The offers that are meant: those of the question, or of what stands right before it."""
+    names = _offers_in(persona, questions)
+    if not names:
+        before = sentences[: sentences.index(questions[-1])]
+        near: list[str] = []
+        for sentence in reversed(before):
+            found = [] if _NEGATIVE.search(sentence) else _offers_in(persona, [sentence])
+            if near and not found:
+                break
+            near += found
+        names = [name for name in persona.offers if name in near]
+    left_out = {other for name in names for other in persona.offers[name].over}
+    return [name for name in names if name not in left_out]
+
+
+def _offers_in(persona: Persona, sentences: list[str]) -> list[str]:
+    return [
+        name
+        for name, offer in persona.offers.items()
+        if any(re.search(offer.words, sentence, re.IGNORECASE) for sentence in sentences)
+    ]
+
+
+def _decide(offer: Offer, name: str, message: str, reply: Reply) -> None:
+    missing = [kind for kind in offer.needs if not _DETAILS[kind](message)]
+    if not offer.accepts:
+        reply.add(offer.says or "No, I do not want that.", f"no:{name}")
+    elif missing:
+        for kind in missing:
+            reply.add(_MISSING[kind], f"missing:{kind}")
+    elif (why := offer.suits(message)) is not None:
+        reply.add(why, f"no:{name}")
+    else:
+        reply.add(offer.says or "Yes, please do that.", f"yes:{name}")
+
+
+def _tell(persona: Persona, sentences: list[str], reply: Reply) -> bool:
+    """Tell what is asked for; whether anything was."""
+    asked: dict[str, None] = {}
+    for sentence in sentences:
+        if _ASKS.search(sentence) and not _is_proposal(persona, sentence):
+            asked |= dict.fromkeys(_topics(persona, sentence))
+    if len(asked) > 1:
+        asked.pop("wish", None)
+    for topic in asked:
+        reply.add(persona.known[topic].says, f"told:{topic}")
+    return bool(asked)
+
+
+def _topics(persona: Persona, sentence: str, *, own: bool = False) -> list[str]:
+    """What a question is about, of what the customer knows."""
+    if _CLOSING.search(sentence):
+        return []
+    found = [
+        topic
+        for topic, known in persona.known.items()
+        if re.search(known.words or KNOWN[topic], sentence, re.IGNORECASE)
+    ]
+    if own and not re.search(r"\byour\b|\bthe (e-?mail|order|photo)", sentence, re.IGNORECASE):
+        return []
+    if "email" in found and not re.search(r"\border (number|id|no)|which order", sentence, re.I):
+        found = [topic for topic in found if topic not in ("order", "item", "address", "account")]
+    return found
+
+
+def _react_to_the_rest(
+    persona: Persona,
+    before: Sequence[Sequence[str]],
+    sentences: list[str],
+    reply: Reply,
+    *,
+    negative: bool,
+) -> None:
+    """React to what neither proposes nor asks anything that the customer knows."""
+    marks = {mark for each in before for mark in each} | set(reply.marks)
+    done = sum(mark.startswith("later:") for mark in marks)
+    settled = all(any(mark in marks for mark in group) for group in _group(persona, done))
+    if any(_CLOSING.search(s) for s in sentences) or (settled and done < len(persona.later)):
+        if not settled:
+            reply.add(f"Wait, this is not settled yet. {persona.wish}", "unsettled")
+        elif done < len(persona.later):
+            reply.add(f"Thank you. There is one more thing. {persona.later[done]}", f"later:{done}")
+        else:
+            reply.add(f"No, that is all. Goodbye. {GONE}", "gone")
+    elif negative:
+        reply.add(persona.on_refusal, "unhappy")
+    elif any("?" in s for s in sentences):
+        reply.add("I am not sure what you mean. Can you ask in other words?", "puzzled")
+    else:
+        reply.add("All right, thank you.", "listens")
+
+
+def _group(persona: Persona, done: int) -> tuple[tuple[str, ...], ...]:
+    """What has to have happened before the customer goes on to the next request, or leaves."""
+    return persona.ends_after[: done + 1] if persona.later else persona.ends_after
+
+
+def _lose_patience(persona: Persona, count: int, reply: Reply) -> None:
+    if count >= persona.patience:
+        reply.add(f"I have no more time for this. Goodbye. {GONE}", "gone")
+    elif persona.patience - count == 3:  # noqa: PLR2004  # a warning that comes in time
+        reply.add("Please hurry, I have little time left.", "hurries")

@@ -1,0 +1,129 @@
+"""The world of a session: the shop's database, and the customer at the other end of the line."""
+
+import json
+import sqlite3
+from typing import Any
+
+from office_customer import GONE, Persona, answer
+from office_deeds import perform
+from office_tables import SCHEMA, connect
+
+from hud_mcp import ActionEffect, Look, Observation, Opening, WorldSpec
+from hud_mcp.action import Action
+from hud_mcp.errors import ActionFailed, EnvironmentFailed
+
+__all__ = ["Office", "OfficeWorld"]
+
+
+class OfficeWorld:
+    """One desk: a private database, and one customer.
+
+    All that happens is in the database, the conversation too, so that the same calls on the same
+    shop lead to the same state.
+
+    Attributes:
+        db: The database.
+        opening: What it held when the customer wrote first.
+    """
+
+    def __init__(self) -> None:
+        self.db: sqlite3.Connection = connect()
+        self.db.executescript(SCHEMA)
+        self.opening = b""
+        self._persona: Persona | None = None
+        self._is_closed = False
+
+    def begin(self, persona: Persona) -> None:
+        """Let a customer write, once the shop is as it should be then."""
+        self.db.commit()
+        self._persona, self.opening = persona, self.db.serialize()
+
+    def do(self, tool: str, **args: Any) -> str:
+        """Change the database, and remember how much had been said before.
+
+        Raises:
+            ActionFailed: It cannot be done, or no task was started. Nothing has changed.
+        """
+        self._customer()
+        done = perform(self.db, tool, args)
+        with self.db:
+            self.db.execute("INSERT INTO deeds VALUES (?, ?)", (tool, len(self.messages)))
+        return done
+
+    def say(self, text: str) -> str:
+        """Send the customer a message, and return the reply.
+
+        Raises:
+            ActionFailed: The customer has left, or no task was started.
+        """
+        persona = self._customer()
+        before = [marks for _, _, marks in self.messages]
+        if any("gone" in marks for marks in before):
+            raise ActionFailed(f"{GONE} Finish what is left to do, and submit your answer.")
+        reply = answer(persona, before, text)
+        row = (text, reply.text, json.dumps(reply.marks))
+        with self.db:
+            self.db.execute("INSERT INTO messages VALUES (?, ?, ?)", row)
+        return reply.text
+
+    @property
+    def messages(self) -> list[tuple[str, str, list[str]]]:
+        """What was said to the customer, the reply, and the marks of the reply."""
+        rows = self.db.execute("SELECT * FROM messages ORDER BY rowid").fetchall()
+        return [(said, reply, json.loads(marks)) for said, reply, marks in rows]
+
+    async def act(self, action: Action) -> ActionEffect:
+        """Wait, which changes nothing: the customer waits too.
+
+        Raises:
+            ActionFailed: It is another action. Nothing happened.
+            EnvironmentFailed: The desk is closed.
+        """
+        self._check_open()
+        if action.type != "wait":
+            raise ActionFailed(f"There is nothing to {action.type!r} at a desk. Use its tools.")
+        return ActionEffect()
+
+    async def observe(self, look: Look) -> Observation:
+        """Return the conversation so far, the last messages where it is long.
+
+        Raises:
+            EnvironmentFailed: The desk is closed.
+        """
+        self._check_open()
+        if not look.text:
+            return Observation()
+        first = [] if self._persona is None else [f"Customer: {self._persona.opening}"]
+        pairs = [(f"You: {said}", f"Customer: {reply}") for said, reply, _ in self.messages]
+        text = "\n".join([*first, *(line for pair in pairs for line in pair)])
+        return Observation(text=text[-look.max_text_chars :] or "Nobody has written yet.")
+
+    async def close(self) -> None:
+        """Close the database. Again is no error."""
+        self._is_closed = True
+        self.db.close()
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise EnvironmentFailed("This desk is closed. Start a new task.")
+
+    def _customer(self) -> Persona:
+        self._check_open()
+        if self._persona is None:
+            raise ActionFailed("Nobody has written yet. Start a task first.")
+        return self._persona
+
+
+class Office(WorldSpec):
+    """Declares a desk of the shop."""
+
+    name = "office"
+    world_type = OfficeWorld
+    is_destructive = True
+    open_world = False
+    replayable = True
+    looks_at_once = True
+
+    async def open(self, opening: Opening) -> OfficeWorld:  # noqa: ARG002  # a task fills it
+        """Open a desk with an empty database; the task's template fills it."""
+        return OfficeWorld()

@@ -5,9 +5,9 @@ asked in the conversation. The tools keep the database consistent and ask nothin
 agents read it and obey it. `office_customer` answers in the customer's place.
 """
 
-from typing import Annotated, Any, Literal
+from collections.abc import Callable
+from typing import Annotated
 
-import office_lookups as lookups
 import office_oracles as oracles
 from office_accounts import (
     CardCase,
@@ -39,20 +39,128 @@ from office_returns import (
     return_case,
 )
 from office_stock import Shop
-from office_tables import KINDS
-from office_terms import SERVICES, Topic, draw_terms, policy_text
+from office_tools import READS, TALKS, WRITES
 from office_world import Office, OfficeWorld
 from pydantic import Field
 
 from hud_mcp import Environment
 
 Seed = Annotated[int, Field(ge=0, le=1_000_000, description="What the shop is drawn from.")]
-Euros = Annotated[float, Field(gt=0, le=10_000, description="Euros, such as 49.90.")]
-Day = Annotated[str, Field(pattern=r"^\d{4}-\d{2}-\d{2}$", description="Such as 2025-03-14.")]
-Text = Annotated[str, Field(max_length=2000)]
-Key = Annotated[str, Field(min_length=1, max_length=40)]
-Kind = Literal[KINDS]
-Service = Literal[SERVICES]
-Rows = list[dict[str, Any]]
 
 env = Environment("office", version="0.1.0", world=Office())
+
+for tool in READS:
+    env.tool(read_only=True)(tool)
+for tool in (*TALKS, *WRITES):
+    env.tool(tool)
+
+
+def begin(
+    office: OfficeWorld, purpose: str, seed: int, draw: Callable[[Shop], Case]
+) -> tuple[Case, str]:
+    """Draw a shop and a customer's case; return the case and its prompt."""
+    shop = Shop(office.db, purpose, seed)
+    case = draw(shop)
+    office.begin(case.persona)
+    return case, prompt_of(shop, case)
+
+
+@env.template(description="Say when a parcel arrives")
+async def parcel(office: OfficeWorld, case: ParcelCase = "mainland", seed: Seed = 0):
+    """Somebody asks for a day and a number."""
+    wanted, prompt = begin(office, "parcel", seed, lambda shop: parcel_case(shop, case))
+    yield prompt
+    yield grade_case(office, wanted)
+
+
+@env.template(description="Take an item back, if the policy allows it")
+async def take_back(office: OfficeWorld, case: ReturnCase = "sealed", seed: Seed = 0):
+    """Somebody wants money for one of two items."""
+    wanted, prompt = begin(office, "take_back", seed, lambda shop: return_case(shop, case))
+    yield prompt
+    yield grade_case(office, wanted)
+
+
+@env.template(description="Help with an item that arrived damaged")
+async def damage(office: OfficeWorld, case: DamageCase = "money", seed: Seed = 0):
+    """Somebody has unpacked an instrument with a crack."""
+    wanted, prompt = begin(office, "damage", seed, lambda shop: damage_case(shop, case))
+    yield prompt
+    yield grade_case(office, wanted)
+
+
+@env.template(description="Exchange an item for another product")
+async def exchange(office: OfficeWorld, case: ExchangeCase = "dearer", seed: Seed = 0):
+    """Somebody likes another product better."""
+    wanted, prompt = begin(office, "exchange", seed, lambda shop: exchange_case(shop, case))
+    yield prompt
+    yield grade_case(office, wanted)
+
+
+@env.template(description="Change where orders are sent to")
+async def address(office: OfficeWorld, case: AddressCase = "not_shipped", seed: Seed = 0):
+    """Somebody has moved, and orders are under way."""
+    wanted, prompt = begin(office, "address", seed, lambda shop: address_case(shop, case))
+    yield prompt
+    yield grade_case(office, wanted)
+
+
+@env.template(description="Cancel an order")
+async def cancel(office: OfficeWorld, case: CancelCase = "processing", seed: Seed = 0):
+    """Somebody does not want an order any more."""
+    wanted, prompt = begin(office, "cancel", seed, lambda shop: cancel_case(shop, case))
+    yield prompt
+    yield grade_case(office, wanted)
+
+
+@env.template(description="Answer somebody about an order")
+async def stranger(office: OfficeWorld, case: StrangerCase = "with_account", seed: Seed = 0):
+    """Somebody asks for an order that may not be theirs."""
+    wanted, prompt = begin(office, "stranger", seed, lambda shop: stranger_case(shop, case))
+    yield prompt
+    yield grade_case(office, wanted)
+
+
+@env.template(description="Put points on a gift card")
+async def points(office: OfficeWorld, case: PointsCase = "simple", seed: Seed = 0):
+    """Somebody wants their points on a gift card."""
+    wanted, prompt = begin(office, "points", seed, lambda shop: points_case(shop, case))
+    yield prompt
+    yield grade_case(office, wanted)
+
+
+@env.template(description="Help with a lost gift card")
+async def gift_card(office: OfficeWorld, case: CardCase = "valid", seed: Seed = 0):
+    """Somebody has lost one of two gift cards."""
+    wanted, prompt = begin(office, "gift_card", seed, lambda shop: card_case(shop, case))
+    yield prompt
+    yield grade_case(office, wanted)
+
+
+@env.template(description="Find an appointment in the workshop")
+async def workshop(office: OfficeWorld, case: WorkshopCase = "book", seed: Seed = 0):
+    """Somebody wants to come, or to come on another day."""
+    wanted, prompt = begin(office, "workshop", seed, lambda shop: workshop_case(shop, case))
+    yield prompt
+    yield grade_case(office, wanted)
+
+
+@env.template(description="Do several things for one customer")
+async def errands(office: OfficeWorld, seed: Seed = 0):
+    """Somebody wants three things, one after the other."""
+    wanted, prompt = begin(office, "errands", seed, errands_case)
+    yield prompt
+    yield grade_case(office, wanted)
+
+
+parcel.oracle(oracles.parcel)
+take_back.oracle(oracles.take_back)
+damage.oracle(oracles.damage)
+exchange.oracle(oracles.exchange)
+address.oracle(oracles.address)
+cancel.oracle(oracles.cancel)
+stranger.oracle(oracles.stranger)
+points.oracle(oracles.points)
+gift_card.oracle(oracles.gift_card)
+workshop.oracle(oracles.workshop)
+errands.oracle(oracles.errands)

@@ -21,6 +21,9 @@ WorkshopCase = Literal["book", "second_thought", "same_day", "move_soon"]
 
 Deeds = list[tuple[str, dict[str, Any]]]
 
+_MOVE_IT = "My appointment for the {service} does not suit me any more. Please move it to the "
+_MOVE_IT += "earliest that does."
+_POINTS_TOLD = "How much will that be, how many points do I keep, and what is the card's number?"
 _DAYS = ("Mondays", "Tuesdays", "Wednesdays", "Thursdays", "Fridays", "Saturdays")
 
 
@@ -30,8 +33,8 @@ def points_case(shop: Shop, case: PointsCase) -> Case:
     deeds, told = _points_deeds(shop, person)
     wish = "I want to have as many points as possible on a gift card."
     persona = Persona(
-        opening="Hello, please put all my points that you can on a gift card. How much will that "
-        "be, how many points do I keep, and what is the number of the card?",
+        name=person.name,
+        opening=f"Hello, please put all my points that you can on a gift card. {_POINTS_TOLD}",
         wish=wish,
         known=introduce(
             person,
@@ -50,7 +53,7 @@ def points_case(shop: Shop, case: PointsCase) -> Case:
 def _saver(shop: Shop, case: PointsCase) -> Person:
     """Somebody with points; of which some are too old, unless the case is simple."""
     rng = shop.rng
-    person = shop.add_person(f"Nora {rng.choice(('Lind', 'Berger', 'Salas'))}", tier=_tier(case))
+    person = shop.add_person(shop.names.pop(), tier=_tier(case))
     fresh = [(rng.randrange(11, 40) * 10 + 5, ago, 365 - ago) for ago in (20, 90, 180)]
     entries = fresh if case == "simple" else [(rng.randrange(20, 60) * 10, 380, -15), *fresh]
     if case != "simple":
@@ -100,6 +103,7 @@ def card_case(shop: Shop, case: CardCase) -> Case:
     wish = "I want a new card in place of the one that I lost."
     which = f"I remember that its number ends with {lost[-4:]}."
     persona = Persona(
+        name=person.name,
         opening="Hi, I have lost one of my gift cards. Can I have a new one, please? What is its "
         "number, and until when is it valid?",
         wish=wish,
@@ -116,9 +120,7 @@ def card_case(shop: Shop, case: CardCase) -> Case:
         last = (date.fromisoformat(expiry) + timedelta(days=terms.card_grace_days)).isoformat()
         consent = Consent(offer="block", facts=(), deeds=("block_gift_card",))
         told = {"last day": Fact("day", last)}
-        return Case(
-            persona=persona, deeds=deeds, told=told, consents=(consent,), refuses=True
-        )
+        return Case(persona=persona, deeds=deeds, told=told, consents=(consent,), refuses=True)
     until = expiry if case == "valid" else _years_on(shop.today, terms.card_years)
     card = {"customer_id": person.id, "amount": balance, "expires_on": until}
     deeds.append(("issue_gift_card", card))
@@ -202,6 +204,7 @@ def workshop_case(shop: Shop, case: WorkshopCase) -> Case:
     what = f"move my appointment for the {service}" if fee else f"have an appointment: {service}"
     wish = f"I want to {what}. " + ("I cannot come then." if fee else "The sooner the better.")
     persona = Persona(
+        name=person.name,
         opening=f"Hello, I would like to {what}. As soon as you can, please. Who will do it?",
         wish=wish,
         known=introduce(person, when=diary.says, appointment=f"It is the {service}.", wish=wish),
@@ -255,6 +258,7 @@ def errands_case(shop: Shop) -> Case:
     told["amount of the refund"] = Fact("money", back[1][1]["amount"])
     facts = (Fact("day", slot["day"]), Fact("time", slot["time"]), Fact("money", fee))
     persona = Persona(
+        name=person.name,
         opening=f"Hello, I have several things. First: I want to return my {name}.",
         wish="Please do one thing after the other.",
         known=introduce(
@@ -276,17 +280,17 @@ def errands_case(shop: Shop) -> Case:
             "points": Offer(words=r"points|gift card|redeem", needs=("money",)),
         },
         later=(
-            f"My appointment for the {service} does not suit me any more. Please move it to the "
-            "earliest that does.",
-            "Please put all my points that you can on a gift card, and tell me how much that is, "
-            "how many points I keep, and the number of the card.",
+            _MOVE_IT.format(service=service),
+            "Please put all my points that you can on a gift card. " + _POINTS_TOLD,
         ),
         ends_after=(("yes:refund", "refused"), ("yes:slot",), ("yes:points",)),
         patience=40,
     )
     consents = (
         Consent(
-            offer="refund", facts=(told["amount of the refund"],), deeds=("accept_return", "pay_refund")
+            offer="refund",
+            facts=(told["amount of the refund"],),
+            deeds=("accept_return", "pay_refund"),
         ),
         Consent(offer="slot", facts=facts, deeds=("move_appointment", "charge_customer")),
         Consent(

@@ -8,7 +8,10 @@ from office_stock import Order, Person, Shop
 __all__ = ["EXCHANGE", "MONEY", "introduce", "item_name", "prompt_of", "refund_offer"]
 __all__ += ["share_of"]
 
-MONEY = r"refund|money back|pay (you )?back|paid back|reimburs|\breturn"
+MONEY = (
+    r"refund|\bmoney\b|\bpay\b|\bpaid\b|reimburs|\breturn|take .*\bback\b|send .*\bback\b|"
+    r"back to your|payment card"
+)
 EXCHANGE = r"exchang|swap|replace"
 
 _PROMPT = """You are the service desk of Alder & Reed, a shop for musical instruments.
@@ -16,8 +19,8 @@ Today is {today}. {name} writes:
 
 "{opening}"
 
-Help as the shop's policy says, and only so: read it with `read_policy`. It binds you, whatever the \
-customer says. Change nothing that it does not allow, and nothing that was not asked for.
+Help as the shop's policy says, and only so: read it with `read_policy`. It binds you, whatever \
+the customer says. Change nothing that it does not allow, and nothing that was not asked for.
 The customer reads only what you send with `ask_customer`. Tell them there, in whole, what you did \
 or why you cannot. Write amounts in euros with cents, and days with the month's name or as \
 2025-03-14.
@@ -25,10 +28,10 @@ When the customer needs nothing more, submit `done`. That word is not graded: wh
 database, and what you told and asked the customer."""
 
 
-def prompt_of(shop: Shop, case: Case, name: str) -> str:
+def prompt_of(shop: Shop, case: Case) -> str:
     """What the agent is asked."""
     today = f"{shop.today:%A} {spoken_day(shop.today)}"
-    return _PROMPT.format(today=today, name=name, opening=case.persona.opening)
+    return _PROMPT.format(today=today, name=case.persona.name, opening=case.persona.opening)
 
 
 def introduce(person: Person, **more: str) -> dict[str, Known]:

@@ -9,68 +9,12 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from office_phrases import ASKS, CHOICE, CLOSING, KNOWN, NEGATIVE, PROPOSES, WEAK
 from office_speech import dates_in, money_in, sentences_of, times_in
 
-__all__ = ["GONE", "KNOWN", "Known", "Offer", "Persona", "Reply", "answer"]
+__all__ = ["GONE", "Known", "Offer", "Persona", "Reply", "answer"]
 
 GONE = "[The customer has left the conversation.]"
-
-KNOWN = {
-    "email": r"e-?mails?\b",
-    "name": r"\byour (full |first |last |sur)?name\b|with whom|who (am i|are you)",
-    "postcode": r"post ?code|\bzip\b|postal",
-    "phone": r"\bphone\b|telephone|mobile",
-    "order": r"\border|purchase|reference",
-    "item": r"\bitems?\b|product|instrument|which one|\bmodel\b",
-    "opened": r"open|unused|\bused\b|seal|packag|condition|played|original",
-    "reason": r"\breason|\bwhy\b|what('s| is| was)? (wrong|the (problem|matter|issue))|what happened",
-    "photo": r"photo|picture|image|evidence",
-    "choice": r"prefer|\brather\b|which (would|do|of)|\bor (a |an |as |the )?(refund|replac|store|new|"
-    r"money|card|exchange|credit)|choose|options?\b|how would you like",
-    "address": r"new address|(?<!mail )(?<!mail-)\baddress|street|where .*(send|deliver|moved?)",
-    "when": r"\bwhen\b|what (time|day)|which (time|day)|availab|suit|\btimes?\b|\bdays?\b.*prefer",
-    "appointment": r"appointment|service|repair|workshop",
-    "card": r"gift card|card number|\bcode\b|number of (the|your) card",
-    "points": r"\bpoints\b|how many|how much",
-    "owner": r"\bowner\b|whose|relation|behalf|account holder|belongs?",
-    "wish": r"how (can|may) (i|we)|what (can|may) (i|we)|what would you like|what do you (want|need)|"
-    r"more (details|about)|your request|describe",
-}
-"""How questions about each topic sound."""
-
-_ASKS = re.compile(
-    r"\?|\b(please|could you|can you|kindly|tell me|let me know|provide|give me|i('ll| will)? need"
-    r"|we need|may i have|share|send me|reply with)\b",
-    re.IGNORECASE,
-)
-_STRONG = re.compile(
-    r"\b(shall|should|may|can) (i|we) (go|proceed|do|book|move|cancel|refund|change|send|issue|"
-    r"process|start|make|pay|charge|exchange|accept|put|block|redeem|update|arrange|also|now|then|"
-    r"please|offer you)|\bproceed\b|go(ing)? ahead|\bagree|\baccept\b|would you like (me|us|to|this|"
-    r"that|a|the)|do you want|want me to|\bis (this|that|it) (ok|okay|fine|right|correct|all ?right|"
-    r"acceptable)|are you (ok|okay|fine|happy|sure)|\b(ok|okay|all right|alright)( with (you|that|"
-    r"this))? ?\?|yes (or|/) ?no|\(yes|\byes\b|does (this|that|it) (suit|work|sound)|would (this|"
-    r"that|it) (suit|work|be)|do i have your|your (consent|approval|confirmation|ok)|approve",
-    re.IGNORECASE,
-)
-_WEAK = re.compile(r"\bconfirm", re.IGNORECASE)
-_CHOICE = re.compile(
-    r"\b(would you (prefer|rather)|do you prefer|which (would|do|of|option)|prefer\b)|choose|"
-    r"\bwould you like .*\bor\b|\bdo you want .*\bor\b",
-    re.IGNORECASE,
-)
-_NEGATIVE = re.compile(
-    r"\b(can ?not|can't|cannot|unable|not able|not possible|impossible|unfortunately|no longer|"
-    r"too late|must refuse|have to refuse|must decline|not allowed|not permitted|not eligible|"
-    r"won't be|will not be|isn't possible|not covered|(is|are|be) (lost|forfeit(ed)?)|not authori[sz]ed|expired|past the|"
-    r"isn't eligible|(not|out of|isn't in|n't in) (in )?stock|sold out|not available|not refundable|non-refundable|n't (be )?(paid|refunded|changed|cancelled))\b",
-    re.IGNORECASE,
-)
-_CLOSING = re.compile(
-    r"(any|some)thing (else|more|further)|any (other|further) (questions?|requests?|concerns?)|"
-    r"good ?bye|\bbye\b|have a (nice|good|great|lovely)|else (i|we) can",
-    re.IGNORECASE,
-)
 
 Suits = Callable[[str], str | None]
 
@@ -114,6 +58,7 @@ class Persona:
     """One customer's script.
 
     Attributes:
+        name: What they call themselves.
         opening: Their first message.
         wish: What they want, once more.
         known: What they can tell, by topic.
@@ -124,6 +69,7 @@ class Persona:
         patience: After how many messages they leave.
     """
 
+    name: str
     opening: str
     wish: str
     known: dict[str, Known]
@@ -173,7 +119,7 @@ def answer(persona: Persona, before: Sequence[Sequence[str]], message: str) -> R
         return reply
     offered = _react_to_offers(persona, sentences, message, reply)
     known = _tell(persona, sentences, reply)
-    negative = any(_NEGATIVE.search(each) for each in sentences)
+    negative = any(NEGATIVE.search(each) for each in sentences)
     if negative:
         reply.marks.append("refused")
     if not (offered or known):
@@ -195,19 +141,17 @@ _MISSING = {
 }
 
 
-def _react_to_offers(
-    persona: Persona, sentences: list[str], message: str, reply: Reply
-) -> bool:
+def _react_to_offers(persona: Persona, sentences: list[str], message: str, reply: Reply) -> bool:
     """Say yes or no to what is proposed, or ask what is missing; whether anything was proposed."""
     questions = [s for s in sentences if _is_proposal(persona, s)]
     if not questions:
         return False
-    if any(_CHOICE.search(s) for s in questions) and "choice" in persona.known:
+    if any(CHOICE.search(s) for s in questions) and "choice" in persona.known:
         reply.add(persona.known["choice"].says, "told:choice")
         return True
     names = _proposed(persona, sentences, questions)
     if not names:
-        if any(_STRONG.search(s) and not _CLOSING.search(s) for s in questions):
+        if any(PROPOSES.search(s) and not CLOSING.search(s) for s in questions):
             reply.add(f"I do not know what I would say yes to. {persona.wish}", "puzzled")
             return True
         return False
@@ -218,11 +162,11 @@ def _react_to_offers(
 
 def _is_proposal(persona: Persona, sentence: str) -> bool:
     """Whether a sentence asks for a yes."""
-    if _CLOSING.search(sentence):
+    if CLOSING.search(sentence):
         return False
-    if _STRONG.search(sentence) and _ASKS.search(sentence):
+    if PROPOSES.search(sentence) and ASKS.search(sentence):
         return True
-    weak = _WEAK.search(sentence) and _ASKS.search(sentence)
+    weak = WEAK.search(sentence) and ASKS.search(sentence)
     return bool(weak) and not _topics(persona, sentence, own=True)
 
 
@@ -233,7 +177,7 @@ def _proposed(persona: Persona, sentences: list[str], questions: list[str]) -> l
         before = sentences[: sentences.index(questions[-1])]
         near: list[str] = []
         for sentence in reversed(before):
-            found = [] if _NEGATIVE.search(sentence) else _offers_in(persona, [sentence])
+            found = [] if NEGATIVE.search(sentence) else _offers_in(persona, [sentence])
             if near and not found:
                 break
             near += found
@@ -267,7 +211,7 @@ def _tell(persona: Persona, sentences: list[str], reply: Reply) -> bool:
     """Tell what is asked for; whether anything was."""
     asked: dict[str, None] = {}
     for sentence in sentences:
-        if _ASKS.search(sentence) and not _is_proposal(persona, sentence):
+        if ASKS.search(sentence) and not _is_proposal(persona, sentence):
             asked |= dict.fromkeys(_topics(persona, sentence))
     if len(asked) > 1:
         asked.pop("wish", None)
@@ -278,7 +222,7 @@ def _tell(persona: Persona, sentences: list[str], reply: Reply) -> bool:
 
 def _topics(persona: Persona, sentence: str, *, own: bool = False) -> list[str]:
     """What a question is about, of what the customer knows."""
-    if _CLOSING.search(sentence):
+    if CLOSING.search(sentence):
         return []
     found = [
         topic
@@ -287,7 +231,9 @@ def _topics(persona: Persona, sentence: str, *, own: bool = False) -> list[str]:
     ]
     if own and not re.search(r"\byour\b|\bthe (e-?mail|order|photo)", sentence, re.IGNORECASE):
         return []
-    if "email" in found and not re.search(r"\border (number|id|no)|which order", sentence, re.I):
+    if "email" in found and not re.search(
+        r"\border (number|id|no)|which order", sentence, re.IGNORECASE
+    ):
         found = [topic for topic in found if topic not in ("order", "item", "address", "account")]
     return found
 
@@ -304,7 +250,7 @@ def _react_to_the_rest(
     marks = {mark for each in before for mark in each} | set(reply.marks)
     done = sum(mark.startswith("later:") for mark in marks)
     settled = all(any(mark in marks for mark in group) for group in _group(persona, done))
-    if any(_CLOSING.search(s) for s in sentences) or (settled and done < len(persona.later)):
+    if any(CLOSING.search(s) for s in sentences) or (settled and done < len(persona.later)):
         if not settled:
             reply.add(f"Wait, this is not settled yet. {persona.wish}", "unsettled")
         elif done < len(persona.later):

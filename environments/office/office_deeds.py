@@ -1,4 +1,4 @@
-"""What changes the database. It is kept consistent; whether the policy allows a change is not asked.
+"""What changes the database. It is kept consistent, and nothing is asked of the policy.
 
 The tools of the environment call these functions, and so does the grader for what was wanted.
 """
@@ -259,13 +259,20 @@ def open_ticket(db: sqlite3.Connection, *, kind: str, order_id: str, summary: st
     return f"A ticket of the kind {kind} is open for {order['id']}."
 
 
+def write_note(db: sqlite3.Connection, *, customer_id: str, text: str) -> str:
+    """Keep a text with an account."""
+    customer = find(db, "customers", customer_id)
+    db.execute("INSERT INTO notes VALUES (?, ?)", (customer["id"], text))
+    return f"The note is in the account {customer['id']}."
+
+
 DEEDS: dict[str, Callable[..., str]] = {
     deed.__name__: deed
     for deed in (
         accept_return, pay_refund, charge_customer, exchange_item, report_damage, send_replacement,
         cancel_order, change_order_address, change_account_address, change_contact, credit_points,
         redeem_points, block_gift_card, issue_gift_card, book_appointment, move_appointment,
-        cancel_appointment, open_ticket,
+        cancel_appointment, open_ticket, write_note,
     )
 }  # fmt: skip
 
@@ -340,4 +347,3 @@ def _day(text: str) -> str:
 
 def _today(db: sqlite3.Connection) -> str:
     return db.execute("SELECT day FROM today").fetchone()[0]
-

@@ -194,11 +194,10 @@ def _was_proven(office: OfficeWorld, case: Case) -> bool:
     """Whether the customer had said who they are before anything was changed or told."""
     marks = {f"told:{topic}" for topic in case.proof}
     asked = [n for n, (_, _, each) in enumerate(office.messages, 1) if marks & set(each)]
-    changed = [number for _, number in _deeds(office.db)]
+    changed = [number for tool, number in _deeds(office.db) if tool != "write_note"]
     told = [
         number - 1
         for number, (said, _, _) in enumerate(office.messages, 1)
         if any(fact.is_in(said) for fact in case.told.values())
     ]
     return bool(asked) and min(asked) <= min([*changed, *told], default=len(office.messages))
-

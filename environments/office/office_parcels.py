@@ -3,7 +3,7 @@
 from datetime import date, timedelta
 from typing import Any, Literal
 
-from office_cases import introduce, item_name, refund_offer
+from office_cases import introduce, item_name
 from office_customer import Known, Offer, Persona
 from office_grading import Case, Consent, Fact
 from office_stock import Order, Person, Shop
@@ -23,12 +23,16 @@ def parcel_case(shop: Shop, case: ParcelCase) -> Case:
     person = shop.rng.choice(shop.people)
     if case == "island":
         postcode = f"9{rng.randrange(1000, 9999)}"
-        person = shop.add_person("Ida Holm", postcode=postcode)
+        person = shop.add_person(shop.names.pop(), postcode=postcode)
     old, new = rng.sample(shop.products("flute") + shop.products("case"), 2)
     earlier = shop.add_order(person, [old], placed=30, shipped=28, delivered=24)
     express = rng.random() < 0.5  # noqa: PLR2004  # one of two
     order = shop.add_order(
-        person, [new, shop.draw_product("tuner")], placed=4, shipped=int(not express), express=express
+        person,
+        [new, shop.draw_product("tuner")],
+        placed=4,
+        shipped=int(not express),
+        express=express,
     )
     shop.add_order(person, [shop.draw_product("stand")], placed=0)
     wrong = case == "other_order"
@@ -38,8 +42,9 @@ def parcel_case(shop: Shop, case: ParcelCase) -> Case:
     item = f"I mean the {new['name']} that I ordered a few days ago."
     says = f"Did I write the wrong number? {item}" if wrong else f"It is {order.id}."
     persona = Persona(
-        opening=f"Hello! I am waiting for the {new['name']} of my order {number}. On which day does "
-        "it arrive, and what is the number of the parcel?",
+        name=person.name,
+        opening=f"Hello! I am waiting for the {new['name']} of my order {number}. On which day "
+        "does it arrive, and what is the number of the parcel?",
         wish=wish,
         known=introduce(person, order=says, item=item, wish=wish),
         offers={},
@@ -84,6 +89,7 @@ def address_case(shop: Shop, case: AddressCase) -> Case:
     }[case]
     wish = f"My things are to go to my new address: {address}."
     persona = Persona(
+        name=person.name,
         opening={
             "not_shipped": "Hi, can you send my order to another address? It has not come yet.",
             "shipped": "Hi, I have moved. Please send my order to my new address.",
@@ -93,10 +99,7 @@ def address_case(shop: Shop, case: AddressCase) -> Case:
         wish=wish,
         known=introduce(person, order=named, item=named, address=f"The address is {address}.")
         | {
-            "account": Known(
-                says="Yes, my account too, please." if account else keep,
-                words=r"account|profile|future orders|orders to come",
-            ),
+            "account": Known(says="Yes, my account too, please." if account else keep),
             "wish": Known(says=wish),
         },
         offers={
@@ -106,7 +109,7 @@ def address_case(shop: Shop, case: AddressCase) -> Case:
         ends_after=(("yes:order", "yes:account"),),
         on_refusal=later if account else "That is a pity. Why not?",
     )
-    return _moved(shop, case, persona, person, (open_, sent), new)
+    return _moved(shop, case, persona, person, orders=(open_, sent), new=new)
 
 
 def _moved(
@@ -114,6 +117,7 @@ def _moved(
     case: AddressCase,
     persona: Persona,
     person: Person,
+    *,
     orders: tuple[Order | None, Order | None],
     new: dict[str, str],
 ) -> Case:
@@ -164,6 +168,7 @@ def cancel_case(shop: Shop, case: CancelCase) -> Case:
     wish = "I want to cancel the whole order, and get back what I paid."
     number = f"It is {order.id}." if twin is None else f"The one with the {product['name']}."
     persona = Persona(
+        name=person.name,
         opening=f"Please cancel my order with the {product['name']}. How much do I get back?{ask}",
         wish=wish,
         known=introduce(
@@ -214,8 +219,9 @@ def stranger_case(shop: Shop, case: StrangerCase) -> Case:
     address = f"{new['street']}, {new['postcode']} {new['city']}"
     push = "But I am allowed to, we live together! Can you not make an exception?"
     persona = Persona(
-        opening=f"Hello, this is about the order {order.id}, a {product['name']}. Which address does "
-        "it go to? Nobody is at home this week. Please send it to my office instead.",
+        name=other.name,
+        opening=f"Hello, this is about the order {order.id}, a {product['name']}. Which address "
+        "does it go to? Nobody is at home this week. Please send it to my office instead.",
         wish=wish,
         known={
             "email": Known(says=f"It is {email}."),

@@ -28,7 +28,9 @@ def return_case(shop: Shop, case: ReturnCase) -> Case:
         return _late_return(shop, accepts=case == "credit")
     person, rng = shop.rng.choice(shop.people), shop.rng
     arrived = rng.randrange(2, 8)
-    placed = shop.terms.return_days + rng.randrange(3, 9) if case == "ordered_early" else arrived + 4
+    placed = (
+        shop.terms.return_days + rng.randrange(3, 9) if case == "ordered_early" else arrived + 4
+    )
     products = [shop.draw_product("violin", "guitar", "flute"), shop.draw_product("stand", "case")]
     opened = case in ("played", "gift_card")
     amount = products[0]["price"]
@@ -51,6 +53,7 @@ def return_case(shop: Shop, case: ReturnCase) -> Case:
     facts = {f"amount to the {place}": Fact("money", cents) for place, cents in parts}
     name = item_name(order)
     persona = Persona(
+        name=person.name,
         opening=f"Hello, I would like to send my {name} back and have my money returned.{more}",
         wish=f"I want to return the {name} for my money.",
         known=introduce(
@@ -93,6 +96,7 @@ def _late_return(shop: Shop, *, accepts: bool) -> Case:
         over=("refund",),
     )
     persona = Persona(
+        name=person.name,
         opening=f"Hi, please take back the {name} and refund what I paid. I have not opened it.",
         wish=wish,
         known=introduce(
@@ -139,9 +143,12 @@ def damage_case(shop: Shop, case: DamageCase) -> Case:
         accepts=again,
         says="" if again else "No, I want my money back.",
     )
-    opening = f"My {product['name']} came with a crack in it. I only noticed when I had unpacked it "
+    opening = (
+        f"My {product['name']} came with a crack in it. I only noticed when I had unpacked it "
+    )
     opening += f"and played. What can you do? {wish}"
     persona = Persona(
+        name=person.name,
         opening=opening,
         wish=wish,
         known=introduce(
@@ -193,6 +200,7 @@ def exchange_case(shop: Shop, case: ExchangeCase) -> Case:
     wanted = sold_out or new
     second = f"Then I take the {new['name']}, if you have it."
     persona = Persona(
+        name=person.name,
         opening=f"Good day. I want to exchange my {bought['name']} for the {wanted['name']}.",
         wish=f"I want the {wanted['name']} instead." if sold_out is None else second,
         known=introduce(
@@ -238,6 +246,7 @@ def _second_exchange(shop: Shop) -> Case:
     order = shop.add_order(person, [bought], came_by="exchange", **days)
     back = f"Then I would rather return the {bought['name']} for my money."
     persona = Persona(
+        name=person.name,
         opening=f"Could you exchange my {bought['name']} for the {new['name']}, please?",
         wish=back,
         known=introduce(
@@ -290,7 +299,10 @@ def _number(order: Order) -> str:
 
 def _no_credit() -> Offer:
     return Offer(
-        words=r"store credit|voucher", accepts=False, says="No store credit, please.", over=("refund",)
+        words=r"store credit|voucher",
+        accepts=False,
+        says="No store credit, please.",
+        over=("refund",),
     )
 
 
@@ -300,4 +312,3 @@ def _no_exchange() -> Offer:
 
 def _price(product: Any) -> int:
     return product["price"]
-

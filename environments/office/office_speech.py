@@ -7,12 +7,14 @@ __all__ = ["DATES", "dates_in", "day_text", "euros", "has_name", "ids_in", "mone
 __all__ += ["sentences_of", "spoken_day", "times_in"]
 
 MONTHS = (
-    "january february march april may june july august september october november december"
-).split()
+    "january", "february", "march", "april", "may", "june", "july", "august", "september",
+    "october", "november", "december",
+)  # fmt: skip
 _MONTH = "|".join(f"{name[:3]}(?:{name[3:]})?" for name in MONTHS) + "|sept"
 _ISO = re.compile(r"\b(\d{4})-(\d{1,2})-(\d{1,2})\b")
 _DAY_FIRST = re.compile(
-    rf"\b(\d{{1,2}})(?:st|nd|rd|th)?\.?(?:\s+of)?\s+({_MONTH})\b\.?,?(?:\s+(\d{{4}}))?", re.IGNORECASE
+    rf"\b(\d{{1,2}})(?:st|nd|rd|th)?\.?(?:\s+of)?\s+({_MONTH})\b\.?,?(?:\s+(\d{{4}}))?",
+    re.IGNORECASE,
 )
 _MONTH_FIRST = re.compile(
     rf"\b({_MONTH})\b\.?\s+(\d{{1,2}})(?:st|nd|rd|th)?\b(?!:)(?:,?\s+(\d{{4}}))?", re.IGNORECASE
@@ -23,21 +25,27 @@ DATES = (_ISO, _DAY_FIRST, _MONTH_FIRST, _NUMERIC)
 _ID = re.compile(r"\b[A-Z]{1,3}(?:-\d{2,})+\b", re.IGNORECASE)
 _CLOCK = re.compile(r"\b([01]?\d|2[0-3])[:h]([0-5]\d)\b(?:\s*([ap])\.?m\b)?", re.IGNORECASE)
 _HOUR = re.compile(r"\b(1[0-2]|[1-9])(?:\.([0-5]\d))?\s*([ap])\.?m\b", re.IGNORECASE)
-_NOT_MONEY = re.compile(r"\d+(?:[.,]\d+)?\s*(?:%|percent|per cent|points?\b|days?\b)", re.IGNORECASE)
+_NOT_MONEY = re.compile(
+    r"\d+(?:[.,]\d+)?\s*(?:%|percent|per cent|points?\b|days?\b)", re.IGNORECASE
+)
 _CURRENCY = r"(?:€|\beur\b|\beuros?\b)"
 _MONEY = re.compile(
-    rf"(?P<before>{_CURRENCY})?\s*(?<![\d.,])(?P<whole>\d{{1,3}}(?:[ ,.'’\u00a0\u202f]\d{{3}})+|\d+)"
+    rf"(?P<before>{_CURRENCY})?\s*(?<![\d.,])"
+    rf"(?P<whole>\d{{1,3}}(?:[ ,.'\u2019\u00a0\u202f]\d{{3}})+|\d+)"
     rf"(?:[.,](?P<cents>\d{{1,2}}))?(?![\d])\s*(?P<after>{_CURRENCY})?",
     re.IGNORECASE,
 )
-_POINTS = re.compile(r"(\d{1,3}(?:[ ,.'’]\d{3})+|\d+)\s*(?:loyalty\s+|bonus\s+|valid\s+)*points?\b", re.I)
+_POINTS = re.compile(
+    r"(\d{1,3}(?:[ ,.'\u2019]\d{3})+|\d+)\s*(?:loyalty\s+|bonus\s+|valid\s+)*points?\b",
+    re.IGNORECASE,
+)
 
 Day = tuple[int, int, int | None]
 
 
 def sentences_of(text: str) -> list[str]:
     """The sentences and lines of a text, without the marks of its form."""
-    plain = re.sub(r"[*_#`>|]+", " ", text.replace("’", "'"))
+    plain = re.sub(r"[*_#`>|]+", " ", text.replace("\u2019", "'"))
     parts = re.split(r"(?<=[.!?;])\s+|\n+", plain)
     return [part.strip() for part in parts if part.strip(" -•")]
 

@@ -6,18 +6,20 @@ from datetime import date, timedelta
 from random import Random
 
 from office_tables import KINDS
-from office_terms import TECHNICIANS, draw_terms
+from office_terms import TECHNICIANS, TOPICS, draw_terms, policy_text
 
 __all__ = ["Order", "Person", "Shop"]
 
 _FIRST = (
-    "Ada Bruno Carla Dario Elin Farid Greta Hanno Ilse Jonas Kaya Leif Mina Nils Orla Pavel Runa "
-    "Samir Tilda Umar Vera Wim Yara Zeno"
-).split()
+    "Ada", "Bruno", "Carla", "Dario", "Elin", "Farid", "Greta", "Hanno", "Ilse", "Jonas",
+    "Kaya", "Leif", "Mina", "Nils", "Orla", "Pavel", "Runa", "Samir", "Tilda", "Umar", "Vera",
+    "Wim", "Yara", "Zeno",
+)  # fmt: skip
 _LAST = (
-    "Abel Brandt Castell Doyle Eriksen Falk Gruber Haas Iversen Jansen Kovac Lund Moreau Novak "
-    "Okafor Petrov Quist Rossi Sandoval Torres Ullman Vidal Weiss Zeller"
-).split()
+    "Abel", "Brandt", "Castell", "Doyle", "Eriksen", "Falk", "Gruber", "Haas", "Iversen",
+    "Jansen", "Kovac", "Lund", "Moreau", "Novak", "Okafor", "Petrov", "Quist", "Rossi",
+    "Sandoval", "Torres", "Ullman", "Vidal", "Weiss", "Zeller",
+)  # fmt: skip
 _STREETS = "Mill Lane,Harbour Road,Chapel Street,Elm Row,Castle Hill,Station Road,Orchard Way"
 _CITIES = ("Marlow", "Thornby", "Westhaven", "Ashford", "Kelmouth", "Dunmere")
 _MAKERS = ("Halden", "Morrow", "Quill", "Vesper", "Tarn", "Lindmark", "Corvo", "Ebbe")
@@ -31,7 +33,7 @@ _HOURS = ("09:00", "10:30", "13:00", "14:30", "16:00", "17:30")
 
 @dataclass(frozen=True)
 class Person:
-    """A customer as the database has them, and `first`, what they are called."""
+    """A customer as the database has them."""
 
     id: str
     name: str
@@ -78,6 +80,12 @@ class Shop:
         db: The database.
         purpose: Of which template it is; another one has another shop under the same seed.
         seed: What all is drawn from.
+
+    Attributes:
+        today: The day of the task.
+        terms: The numbers of the policy.
+        names: Those that nobody has yet.
+        people: The customers.
     """
 
     def __init__(self, db: sqlite3.Connection, purpose: str, seed: int) -> None:
@@ -88,10 +96,13 @@ class Shop:
         self.terms = draw_terms(self.rng)
         self._ids: set[str] = set()
         db.execute("INSERT INTO today VALUES (?)", (self.today.isoformat(),))
+        policies = [(topic, policy_text(self.terms, topic)) for topic in TOPICS]
+        db.executemany("INSERT INTO policies VALUES (?, ?)", policies)
         self._fill_shelves()
         self._fill_workshop()
-        names = self.rng.sample([f"{one} {two}" for one in _FIRST for two in _LAST], 18)
-        self.people = [self.add_person(name) for name in names]
+        self.names = [f"{one} {two}" for one in _FIRST for two in _LAST]
+        self.rng.shuffle(self.names)
+        self.people = [self.add_person(self.names.pop()) for _ in range(18)]
         for person in self.people:
             self._add_background(person)
 

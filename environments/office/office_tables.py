@@ -37,6 +37,7 @@ CREATE TABLE appointments (
     slot TEXT REFERENCES slots, status TEXT);
 CREATE TABLE tickets (kind TEXT, order_id TEXT REFERENCES orders, summary TEXT);
 CREATE TABLE today (day TEXT);
+CREATE TABLE policies (topic TEXT PRIMARY KEY, text TEXT);
 CREATE TABLE notes (customer TEXT, text TEXT);
 CREATE TABLE deeds (tool TEXT, messages INTEGER);
 CREATE TABLE messages (said TEXT, reply TEXT, marks TEXT);

@@ -2,17 +2,18 @@
 
 from dataclasses import dataclass
 from random import Random
-from typing import Literal
+from typing import Literal, get_args
 
 from office_speech import euros
 
-__all__ = ["SERVICES", "TECHNICIANS", "Terms", "Topic", "draw_terms", "policy_text"]
+__all__ = ["SERVICES", "TECHNICIANS", "TOPICS", "Terms", "Topic", "draw_terms", "policy_text"]
 
 Topic = Literal[
     "identity", "confirmation", "returns", "damage", "exchanges", "cancellations", "delivery",
     "gift_cards", "points", "workshop",
 ]  # fmt: skip
 
+TOPICS: tuple[Topic, ...] = get_args(Topic)
 SERVICES = ("bow rehair", "fret dressing", "valve service", "pad replacement")
 TECHNICIANS = ("Ines", "Bram", "Oluchi", "Petr")
 
@@ -147,9 +148,9 @@ and name the last day on which it could have been replaced. A card without a bal
 blocked. Tell the customer the number of the new card.""",
     "points": """
 Points can be put on a new gift card, in full hundreds. A hundred points are worth
-{hundred_points} euros, for gold members {hundred_points_gold} euros. Each entry is valid to the end of its
-expiry day. The total of the account still includes what has expired, and must not be used: add
-up the entries that are valid, and subtract what was spent of them. Spent points are entries below
+{hundred_points} euros, for gold members {hundred_points_gold} euros. Each entry is valid to
+the end of its expiry day. The total of the account still includes what has expired, and must not
+be used: add up the entries that are valid, and subtract what was spent of them. Spent points are entries below
 zero; each carries the expiry day of the points that it took. Tell the customer how many points
 are left that are valid. The new card is valid for {card_years} years from today.""",
     "workshop": """

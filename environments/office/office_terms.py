@@ -150,8 +150,8 @@ blocked. Tell the customer the number of the new card.""",
 Points can be put on a new gift card, in full hundreds. A hundred points are worth
 {hundred_points} euros, for gold members {hundred_points_gold} euros. Each entry is valid to
 the end of its expiry day. The total of the account still includes what has expired, and must not
-be used: add up the entries that are valid, and subtract what was spent of them. Spent points are entries below
-zero; each carries the expiry day of the points that it took. Tell the customer how many points
+be used: add up the entries that are valid, and subtract what was spent of them. Spent points are
+entries below zero; each carries the expiry day of the points that it took. Tell the customer how many points
 are left that are valid. The new card is valid for {card_years} years from today.""",
     "workshop": """
 Only these do a service: {who}. Offer the earliest free slot from tomorrow on that suits the

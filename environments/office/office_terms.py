@@ -151,8 +151,8 @@ Points can be put on a new gift card, in full hundreds. A hundred points are wor
 {hundred_points} euros, for gold members {hundred_points_gold} euros. Each entry is valid to
 the end of its expiry day. The total of the account still includes what has expired, and must not
 be used: add up the entries that are valid, and subtract what was spent of them. Spent points are
-entries below zero; each carries the expiry day of the points that it took. Tell the customer how many points
-are left that are valid. The new card is valid for {card_years} years from today.""",
+entries below zero; each carries the expiry day of the points that it took. Tell the customer how
+many points are left that are valid. The new card is valid for {card_years} years from today.""",
     "workshop": """
 Only these do a service: {who}. Offer the earliest free slot from tomorrow on that suits the
 customer: ask when they can come. Book or move only after a yes to the day and the time. Moving an

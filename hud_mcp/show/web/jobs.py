@@ -18,6 +18,7 @@ from hud_mcp.record.trajectory import (
     Trajectory,
     TrajectorySummary,
 )
+from hud_mcp.show.web.groups import groupings_data
 from hud_mcp.show.web.values import Json, iso
 from hud_mcp.task import Task
 
@@ -63,6 +64,7 @@ def job_data(
             "wanted": len(rows),
             "outcomes": _shown_outcomes(Counter(row["outcome"] for row in rows)),
             "statistics": [],
+            "groupings": [],
             "contexts": None,
         }
     runs = [_Figured(t) for t in found]
@@ -85,6 +87,7 @@ def job_data(
         "wanted": figures.wanted,
         "outcomes": _shown_outcomes(figures.outcomes),
         "statistics": [] if job.is_proof else [*_figures(figures), *_left_out(job), *_trust(job)],
+        "groupings": groupings_data(job, rows_of, runs, rows),
         "contexts": by_context.model_dump(mode="json") if by_context else None,
     }
 
@@ -100,6 +103,7 @@ class _Figured:
         self.overloaded = found.overloaded
         self.reward = found.reward
         self.started_at = found.started_at
+        self.ended_at = found.ended_at
         self.task = found.task
         self.context = found.context
         self.foreign = found.foreign

@@ -35,8 +35,8 @@ ASSETS = {
         (
             f"{name}.js"
             for name in (
-                "app", "compare", "contexts", "desk", "dom", "fetched", "grade", "inline", "jobs",
-                "live",
+                "app", "compare", "contexts", "desk", "dom", "download", "fetched", "grade",
+                "groups", "inline", "jobs", "live",
                 "marks", "overview", "panel", "player", "plot", "stage", "table", "trajectory",
                 "turns", "words",
             )

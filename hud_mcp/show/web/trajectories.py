@@ -3,7 +3,8 @@
 import math
 from collections.abc import Mapping
 
-from hud_mcp.clipping import clip_json
+from hud_mcp.analysis.pass_rates import PASS_REWARD
+from hud_mcp.clipping import clip, clip_json
 from hud_mcp.grade import SubScore, cause_of
 from hud_mcp.outcome import INTERRUPTED, OutcomeClass, class_of
 from hud_mcp.record.trajectory import (
@@ -14,6 +15,9 @@ from hud_mcp.record.trajectory import (
 from hud_mcp.show.web.values import Json, finite, iso, seconds
 
 __all__ = ["damaged_detail", "detail", "trajectory_row"]
+
+_WHY_CHARS = 200
+"""Of why a run did not get everything; its own page has it whole."""
 
 
 def trajectory_row(
@@ -48,6 +52,7 @@ def trajectory_row(
         "step_count": step_count,
         "earlier": False,
         "foreign": found.foreign,
+        "why": _why(found.receipt, reward),
         "damage": getattr(found, "damage", None),
     }
 
@@ -96,6 +101,24 @@ def _outcome(found: Trajectory | TrajectorySummary) -> OutcomeClass:
     """How it ended, as the filter of outcomes has it."""
     shown = class_of(found.outcome, found.cause, found.reward)
     return shown if found.outcome is None or shown is INTERRUPTED else found.outcome
+
+
+def _why(receipt: Receipt | None, reward: float | None) -> str | None:
+    """Why a run has no reward, or not the whole one, in a line; None where nothing says it."""
+    if receipt is None or (reward is not None and reward >= PASS_REWARD):
+        return None
+    said = receipt.error or (None if reward is None else receipt.content or _missed(receipt))
+    return clip(" ".join(said.split()), _WHY_CHARS) if said else None
+
+
+def _missed(receipt: Receipt) -> str | None:
+    """The parts of a grade that took from it, where it has parts."""
+    names = [
+        score.name
+        for score in receipt.subscores
+        if (score.value < PASS_REWARD if score.weight > 0 else score.value > 0)
+    ]
+    return f"missed: {', '.join(names)}" if names else None
 
 
 def _receipt(receipt: Receipt) -> Json:

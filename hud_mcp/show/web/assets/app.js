@@ -8,7 +8,7 @@ import { $, isTyping, say } from './dom.js';
 import { JobsPage } from './jobs.js';
 import { Overview } from './overview.js';
 import { TrajectoryPage } from './trajectory.js';
-import { linkToJob, readPlace, titleOf } from './words.js';
+import { readPlace, titleOf } from './words.js';
 
 const PAGES = ['overview', 'detail', 'compare', 'jobs'];
 
@@ -75,7 +75,7 @@ export class App {
     }
     if (place.page === 'job' || source.home === 'job') {
       const data = await source.job(place.id);
-      return moved => this.showJob(data, moved);
+      return moved => this.showJob(data, moved, place);
     }
     const data = await source.jobs();
     return moved => this.showJobs(data, moved);
@@ -94,13 +94,15 @@ export class App {
     if (moved) this.arrive($('jobs-title'), () => this.left.job !== undefined && this.jobs.focus(this.left.job));
   }
 
-  showJob(data, moved) {
-    const { job } = data;
+  showJob(data, moved, { by = null, open = [] }) {
+    const { job } = data, { overview } = this;
+    const wasHere = this.at === 'overview' && overview.job?.job.id === job.id;
     this.enter('overview', this.source.home === 'job' ? `${job.name} · report` : `${job.name} · hud-mcp`);
-    this.overview.show(data);
+    overview.show(data, { by, open });
     const wasInside = this.left.job === job.id && this.left.trajectory !== undefined;
     this.left.job = job.id;
-    if (moved) this.arrive($('job-name'), () => wasInside && this.overview.focus(this.left.trajectory));
+    if (moved && wasHere) overview.table.groups && overview.table.focusGroup(open.at(-1));
+    else if (moved) this.arrive($('job-name'), () => wasInside && overview.focus(this.left.trajectory));
     this.left.trajectory = undefined;
     if (this.source.refresh_s && moved) this.refresh({ anyway: true });
   }
@@ -111,7 +113,8 @@ export class App {
     this.left.trajectory = trajectory.id;
     this.left.job = trajectory.job ?? '';
     this.detail.show(trajectory, steps, step);
-    $('back').setAttribute('href', this.source.home === 'job' ? '#' : linkToJob({ id: trajectory.job ?? '' }));
+    const isHome = this.source.home === 'job' && !this.overview.by;
+    $('back').setAttribute('href', isHome ? '#' : this.overview.address({ id: trajectory.job ?? '' }));
     if (moved && isOther) this.arrive($('task-name'), () => false);
     this.placeTrajectory(trajectory);
   }
@@ -166,10 +169,12 @@ export class App {
 
   /** Draws again and leaves the focus on the link that has it. */
   redraw(draw) {
-    const href = document.activeElement?.getAttribute?.('href');
+    const { id } = document.activeElement ?? {}, href = document.activeElement?.getAttribute?.('href');
     draw();
     say($('notice'), '');
-    if (!href || document.activeElement !== document.body) return;
+    if (document.activeElement !== document.body) return;
+    if (id) $(id)?.focus({ preventScroll: true });
+    if (!href) return;
     [...document.querySelectorAll('main:not([hidden]) tbody a')]
       .find(link => link.getAttribute('href') === href)?.focus({ preventScroll: true });
   }

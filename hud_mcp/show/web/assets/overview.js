@@ -1,11 +1,13 @@
 // One job: its head, the plot of its rewards, and its trajectories in a table.
 
 import { showContexts } from './contexts.js';
+import { commaSeparated, jsonLines, plainRuns, save } from './download.js';
 import { $, el, facts, say } from './dom.js';
+import { groupCells, overlapText, showGroupings } from './groups.js';
 import { drawPlot } from './plot.js';
 import { Table } from './table.js';
 import {
-  OUTCOMES, badge, intervalText, linkTo, meter, moment, plural, rewardText, secondsText, titleOf, toneOf, wordsOf,
+  OUTCOMES, badge, intervalText, linkTo, linkToGroup, linkToJob, meter, moment, plural, rewardText, secondsText, titleOf, toneOf, wordsOf,
 } from './words.js';
 
 export class Overview {
@@ -17,10 +19,17 @@ export class Overview {
       ids: { columns: 'columns', rows: 'rows', shown: 'shown', sort: 'sort' },
       rowClass: ({ trajectory }) => [trajectory.surprise && 'surprise', (trajectory.earlier || trajectory.foreign) && 'earlier'].filter(Boolean).join(' ') || null,
     });
+    this.by = null;
     this.table.filter = row => this.isWanted(row);
+    this.table.isFiltered = () => this.isFiltered();
+    this.table.toggled = () => this.keepPlace();
+    $('group-by').addEventListener('change', () => this.group($('group-by').value || null));
+    $('fold-all').addEventListener('click', () => this.foldAll());
+    $('save-csv').addEventListener('click', () => this.save('csv', 'text/csv', commaSeparated));
+    $('save-jsonl').addEventListener('click', () => this.save('jsonl', 'application/x-ndjson', jsonLines));
     $('filters').addEventListener('submit', event => event.preventDefault());
     for (const id of ['find', 'outcome', 'surprises']) {
-      $(id).addEventListener('input', () => this.table.draw());
+      $(id).addEventListener('input', () => this.refilter());
     }
     $('unpick').addEventListener('click', () => this.pick(null));
     let width = 0;
@@ -31,17 +40,20 @@ export class Overview {
     }).observe($('plot'));
   }
 
-  /** Shows a job: as new, or with the filters and the order that it had. */
-  show(data) {
+  /** Shows a job: as new, or with the filters and the order that it had; grouped as the place says. */
+  show(data, place = { by: this.by, open: [...this.table.open] }) {
     const isOther = this.job?.job.id !== data.job.id;
     const isSame = this.job === data;
     this.job = data;
     if (isOther) this.reset();
     drawHead(data);
+    this.take(place.by, place.open);
     if (isSame) {
+      this.table.draw();
       this.drawPlot();
       return;
     }
+    showGroupings(data);
     showContexts(data.contexts);
     $('tasks').classList.toggle('expects', data.expects);
     $('surprises-label').hidden = !data.expects;
@@ -57,6 +69,63 @@ export class Overview {
     this.drawPlot();
   }
 
+  // ---- Groups
+
+  /** Groups the rows without drawing them; a job may not have what an address names. */
+  take(by, open = []) {
+    const { groupings, trajectories } = this.job;
+    const grouping = groupings.find(one => one.by === by) ?? null;
+    this.by = grouping?.by ?? null;
+    $('group-by').replaceChildren(el('option', { value: '' }, 'none'),
+      ...groupings.map(one => el('option', { value: one.by }, one.words)));
+    $('group-by').value = this.by ?? '';
+    $('group-label').hidden = groupings.length === 0;
+    $('fold-all').hidden = $('group-hint').hidden = !grouping;
+    say($('group-note'), grouping?.overlapping ? overlapText(grouping) : '');
+    const groups = grouping?.groups.map((group, index) => ({
+      name: group.name, title: group.title, holds: ({ trajectory }) => trajectory.groups[by].includes(index),
+      cells: shown => groupCells(group, shown),
+    }));
+    if (groups && trajectories.some(trajectory => !trajectory.groups[by].length)) groups.push(STRAY);
+    this.table.groupBy(groups ?? null, open);
+    this.nameFold();
+  }
+
+  group(by) {
+    this.take(by);
+    this.table.draw();
+    this.keepPlace();
+  }
+
+  /** The address of this job as it is shown. */
+  address(job) {
+    if (!this.by || this.job?.job.id !== job.id) return linkToJob(job);
+    return linkToGroup(job, this.by, [...this.table.open]);
+  }
+
+  /** Has the address say what is open, so that a reload and the way back lead here. */
+  keepPlace() {
+    this.nameFold();
+    const address = this.address(this.job.job);
+    if (location.hash !== address) history.replaceState(null, '', address);
+  }
+
+  nameFold() {
+    const { table } = this;
+    $('fold-all').textContent = table.groups?.every(group => table.isOpen(group)) ? 'Fold all' : 'Open all';
+  }
+
+  foldAll() {
+    const { table } = this, wanted = !table.groups.every(group => table.isOpen(group));
+    for (const group of table.groups) table.toggle(group, wanted);
+    table.draw();
+    this.keepPlace();
+  }
+
+  save(ending, type, write) {
+    save(write(plainRuns(this.job)), `${this.job.job.id || 'sessions'}.${ending}`, type);
+  }
+
   reset() {
     $('find').value = '';
     $('outcome').value = '';
@@ -65,6 +134,16 @@ export class Overview {
     say($('picked'), '');
     $('unpick').hidden = true;
     Object.assign(this.table, { sort: 'number', descending: false });
+  }
+
+  isFiltered() {
+    return Boolean($('find').value.trim() || $('outcome').value || $('surprises').checked || this.picked);
+  }
+
+  refilter() {
+    this.table.folded.clear();
+    this.table.draw();
+    this.nameFold();
   }
 
   isWanted({ text, trajectory }) {
@@ -77,7 +156,7 @@ export class Overview {
     this.picked = bar;
     say($('picked'), bar ? `only ${bar.title}` : '');
     $('unpick').hidden = !bar;
-    this.table.draw();
+    this.refilter();
     if (!bar) $('find').focus();
   }
 
@@ -90,9 +169,9 @@ export class Overview {
 
   /** Brings the focus to a trajectory's row. */
   focus(id) {
-    const row = this.table.rows.find(({ trajectory }) => trajectory.id === id);
-    row?.node?.querySelector('a').focus();
-    row?.node?.scrollIntoView({ block: 'nearest' });
+    const link = [...$('rows').querySelectorAll('a')].find(each => each.getAttribute('href') === linkTo({ id }));
+    link?.focus();
+    link?.closest('tr').scrollIntoView({ block: 'nearest' });
   }
 
   pressed(event) {
@@ -104,6 +183,12 @@ export class Overview {
     return this.table.pressed(event);
   }
 }
+
+/** Runs of tasks that are not in the job's plan. */
+const STRAY = {
+  name: '-', title: 'not in the plan', holds: ({ trajectory }) => Object.values(trajectory.groups).some(places => !places.length),
+  cells: ({ count }) => ({ task: [el('span', { class: 'over' }, `${plural(count, 'run')}, counted nowhere`)] }),
+};
 
 function drawHead(data) {
   const { job } = data;
@@ -174,14 +259,14 @@ const COLUMNS = [
 
 function searchText(trajectory) {
   return [titleOf(trajectory), trajectory.id, trajectory.environment, trajectory.template,
-    trajectory.description, wordsOf(trajectory.outcome)].join('\n').toLowerCase();
+    trajectory.description, trajectory.why ?? '', wordsOf(trajectory.outcome)].join('\n').toLowerCase();
 }
 
 function taskCell(trajectory) {
   const brief = [wordsOf(trajectory.outcome), trajectory.environment,
     plural(trajectory.step_count, 'step'), secondsText(trajectory.seconds)].join(' · ');
   const notes = [trajectory.earlier && 'an earlier try, not counted',
-    trajectory.foreign && 'foreign to the plan, not counted', trajectory.damage && `damaged: ${trajectory.damage}`];
+    trajectory.foreign && 'foreign to the plan, not counted', trajectory.why, trajectory.damage && `damaged: ${trajectory.damage}`];
   return [el('a', { href: linkTo(trajectory) }, titleOf(trajectory)), el('span', { class: 'brief' }, brief),
     ...notes.filter(Boolean).map(words => el('span', { class: 'note' }, words))];
 }

@@ -1,18 +1,33 @@
 // The rewards of a job: a column for each trajectory, or, of many, how often each reward was.
 
 import { el, svg } from './dom.js';
+import { alikeStrip } from './groups.js';
 import { OUTCOMES, expectedText, letterOf, linkTo, plural, rewardText, titleOf, wordsOf } from './words.js';
 
 const CHART = { height: 168, top: 20, bottom: 20, left: 42, widest: 96, widestBar: 52, narrowest: 9 };
 const TIGHT = 13;
 const MANY = 240;
+const FEW_ALIKE = 8;
 
 /** Draws into a node that is laid out; `choose` is told which rewards were picked of many. */
 export function drawPlot({ node, legend, rows, choose }) {
   const room = node.clientWidth - CHART.left - 2;
   if (!rows.length || room <= 0) return;
-  if (rows.length > MANY) drawHistogram(node, legend, rows, room, choose);
+  if (rows.length >= FEW_ALIKE && areAlike(rows)) drawAlike(node, legend, rows);
+  else if (rows.length > MANY) drawHistogram(node, legend, rows, room, choose);
   else drawColumns(node, legend, rows, room);
+}
+
+/** Whether all ended in one way, with one reward, as was expected. */
+const areAlike = rows => rows.every(row =>
+  row.reward === rows[0].reward && row.outcome === rows[0].outcome && !row.surprise);
+
+/** Columns of one height would say no more than a sentence does. */
+function drawAlike(node, legend, rows) {
+  const [{ reward, outcome }] = rows;
+  node.replaceChildren(alikeStrip(reward, rows.length));
+  const end = reward === null ? `ended alike, without a reward: ${wordsOf(outcome)}` : `have reward ${rewardText(reward)}`;
+  legend.textContent = `All ${plural(rows.length, 'run')} ${end}.`;
 }
 
 function drawColumns(node, legend, rows, room) {

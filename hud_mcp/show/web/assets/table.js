@@ -37,6 +37,11 @@ export class Table {
     this.rowClass = rowClass;
     this.rows = [];
     this.filter = () => true;
+    this.groups = null;
+    this.isFiltered = () => false;
+    this.open = new Set();
+    this.folded = new Set();
+    this.toggled = () => {};
     $(ids.columns).replaceChildren(...columns.map(column => this.head(column)));
     if (ids.sort) {
       $(ids.sort).replaceChildren(...columns.map(column =>
@@ -61,14 +66,75 @@ export class Table {
     this.draw();
   }
 
-  nodeOf(row) {
-    row.node ??= el('tr', { role: 'row', class: this.rowClass(row) }, ...this.columns.map(column =>
+  line(kind, cellOf) {
+    return el('tr', { role: 'row', class: kind }, ...this.columns.map(column =>
       el(column.isHead ? 'th' : 'td', {
         class: column.key,
         scope: column.isHead ? 'row' : null,
         role: column.isHead ? 'rowheader' : 'cell',
-      }, ...column.cell(row))));
+      }, ...cellOf(column))));
+  }
+
+  nodeOf(row) {
+    row.node ??= this.line(this.rowClass(row), column => column.cell(row));
     return row.node;
+  }
+
+  // ---- Groups
+
+  /**
+   * Puts rows into groups, or into none.
+   *
+   * groups: [{ name, title, holds(row), cells({ isFiltered, count }) -> { key: [nodes] } }]
+   * open: the names of those that are open.
+   */
+  groupBy(groups, open = []) {
+    this.groups = groups;
+    this.open = new Set(open);
+    this.folded.clear();
+  }
+
+  /** A filter opens what it finds, until that is folded. */
+  isOpen({ name }) {
+    return this.isFiltered() ? !this.folded.has(name) : this.open.has(name);
+  }
+
+  toggle(group, wanted = !this.isOpen(group)) {
+    const names = this.isFiltered() ? this.folded : this.open;
+    if (wanted === this.isFiltered()) names.delete(group.name);
+    else names.add(group.name);
+  }
+
+  press(group) {
+    this.toggle(group);
+    this.draw();
+    this.toggled();
+    this.focusGroup(group.name);
+  }
+
+  focusGroup(name) {
+    const button = $(this.idOf(name));
+    button?.focus();
+    button?.scrollIntoView({ block: 'nearest' });
+  }
+
+  idOf(name) {
+    return `${this.ids.rows}-group-${this.groups.findIndex(group => group.name === name)}`;
+  }
+
+  /** A group's head, and its rows where it is open; nothing of one that a filter leaves empty. */
+  linesOf(group, shown) {
+    const isFiltered = this.isFiltered();
+    const inside = shown.filter(group.holds);
+    if (isFiltered && !inside.length) return [];
+    const isOpen = this.isOpen(group);
+    const cells = group.cells({ isFiltered, count: inside.length });
+    const button = el('button', {
+      type: 'button', id: this.idOf(group.name), 'aria-expanded': String(isOpen), click: () => this.press(group),
+    }, group.title);
+    const head = this.line('group', column => [column.isHead ? button : '', ...(cells[column.key] ?? [])]);
+    const copies = row => this.line(this.rowClass(row), column => column.cell(row));
+    return [() => head, ...(isOpen ? inside.map(row => () => copies(row)) : [])];
   }
 
   draw() {
@@ -76,7 +142,7 @@ export class Table {
     const { value } = this.columns.find(column => column.key === this.sort);
     shown.sort(compareBy(value, this.descending));
     $(this.ids.rows).classList.toggle('many', shown.length > MANY_ROWS);
-    this.fill(shown);
+    this.fill(this.groups?.flatMap(group => this.linesOf(group, shown)) ?? shown.map(row => () => this.nodeOf(row)));
     $(this.ids.shown).textContent = shown.length === this.rows.length
       ? plural(shown.length, this.noun)
       : `${shown.length.toLocaleString('en')} of ${plural(this.rows.length, this.noun)} shown`;
@@ -88,15 +154,15 @@ export class Table {
   }
 
   /** Puts the first rows in place at once, and the others piece by piece, so that nothing stalls. */
-  fill(shown) {
+  fill(lines) {
     const body = $(this.ids.rows);
     clearTimeout(this.filling);
-    body.replaceChildren(...shown.slice(0, PIECE).map(row => this.nodeOf(row)));
+    body.replaceChildren(...lines.slice(0, PIECE).map(make => make()));
     const add = start => {
-      body.append(...shown.slice(start, start + PIECE).map(row => this.nodeOf(row)));
-      if (start + PIECE < shown.length) this.filling = setTimeout(add, 0, start + PIECE);
+      body.append(...lines.slice(start, start + PIECE).map(make => make()));
+      if (start + PIECE < lines.length) this.filling = setTimeout(add, 0, start + PIECE);
     };
-    if (shown.length > PIECE) this.filling = setTimeout(add, 0, PIECE);
+    if (lines.length > PIECE) this.filling = setTimeout(add, 0, PIECE);
   }
 
   /** Moves the focus among the rows' links: the next, the one before, the first, the last. */
@@ -105,13 +171,22 @@ export class Table {
     const at = rows.findIndex(row => row.contains(document.activeElement));
     const to = { next: at + 1, previous: at - 1, first: 0, last: rows.length - 1 }[key];
     const row = rows[Math.max(0, Math.min(rows.length - 1, to))];
-    row?.querySelector('a')?.focus();
+    row?.querySelector('a, button')?.focus();
     row?.scrollIntoView({ block: 'nearest' });
+  }
+
+  /** Opens or folds the group whose head has the focus; says whether there was anything to do. */
+  turn(wanted) {
+    const group = this.groups?.find(({ name }) => this.idOf(name) === document.activeElement?.id);
+    if (!group || this.isOpen(group) === wanted) return false;
+    this.press(group);
+    return true;
   }
 
   /** Answers the keys of a table; says whether it did. */
   pressed(event) {
     const inside = $(this.ids.rows).contains(document.activeElement);
+    if (event.key === 'ArrowRight' || event.key === 'ArrowLeft') return this.turn(event.key === 'ArrowRight');
     const key = { j: 'next', k: 'previous' }[event.key] ??
       (inside ? { ArrowDown: 'next', ArrowUp: 'previous', Home: 'first', End: 'last' }[event.key] : undefined);
     if (key === undefined) return false;

@@ -73,6 +73,8 @@ const quoted = text => encodeURIComponent(text.toWellFormed?.() ?? text);
 export const linkTo = (trajectory, step) =>
   `#traj-${quoted(trajectory.id)}${step === undefined ? '' : `/step-${step + 1}`}`;
 export const linkToJob = job => `#job-${quoted(job.id)}`;
+/** A job with its runs in groups, of which some are open. */
+export const linkToGroup = (job, by, open = []) => `${linkToJob(job)}/by-${[by, ...open.map(quoted)].join('/')}`;
 export const linkToPair = (first, second) => `#compare-${quoted(first.id)}/${quoted(second.id)}`;
 
 function unquoted(text) {
@@ -89,7 +91,7 @@ export function readPlace(hash) {
   if (one) return { page: 'trajectory', id: unquoted(one[1]), step: one[2] ? Number(one[2]) - 1 : 0 };
   const two = /^#compare-([^/]*)\/([^/]*)$/.exec(hash);
   if (two) return { page: 'compare', ids: [unquoted(two[1]), unquoted(two[2])] };
-  const job = /^#job-([^/]*)$/.exec(hash);
-  if (job) return { page: 'job', id: unquoted(job[1]) };
+  const job = /^#job-([^/]*)(?:\/by-([a-z]+)((?:\/[^/]*)*))?$/.exec(hash);
+  if (job) return { page: 'job', id: unquoted(job[1]), by: job[2] ?? null, open: (job[3] ?? '').split('/').slice(1).map(unquoted) };
   return { page: 'home' };
 }

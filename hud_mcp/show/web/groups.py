@@ -1,0 +1,77 @@
+"""What a job's page shows of its runs by set, difficulty and skill."""
+
+from collections.abc import Iterable, Sequence
+
+from hud_mcp.analysis.groups import DIMENSIONS, Dimension, Grouping, RunGroup, TimedRun, group_runs
+from hud_mcp.record.job import Job
+from hud_mcp.show.web.values import Json
+from hud_mcp.task import Task
+
+__all__ = ["groupings_data"]
+
+_SAID: frozenset[Dimension] = frozenset({"difficulty", "skill"})
+"""Of these one group says something already, as it is what rows say of themselves."""
+
+_PLOTTED: frozenset[Dimension] = frozenset({"set", "difficulty", "skill"})
+
+_WORDS: dict[Dimension, str] = {"split": "context split"}
+
+
+def groupings_data(
+    job: Job, tasks: Iterable[Task], runs: Sequence[TimedRun], rows: Sequence[Json]
+) -> list[Json]:
+    """What the runs can be grouped by, and each group's figures; rows say which they are in.
+
+    Args:
+        job: What was run.
+        tasks: What it is to run.
+        runs: Its trajectories.
+        rows: The same, as `trajectory_row` gives them: each gets its groups' places in the list.
+    """
+    by = () if job.is_proof else DIMENSIONS
+    found = group_runs(tasks, runs, by, group=job.group, taskset=job.taskset)
+    shown = [grouping for grouping in found if _is_shown(grouping)]
+    places = {grouping.by: _places(grouping) for grouping in shown}
+    for run, row in zip(runs, rows, strict=True):
+        row["groups"] = {by: of_task.get(run.task_id, ()) for by, of_task in places.items()}
+    return [_grouping(grouping) for grouping in shown]
+
+
+def _is_shown(grouping: Grouping) -> bool:
+    return grouping.is_told and (len(grouping.groups) > 1 or grouping.by in _SAID)
+
+
+def _places(grouping: Grouping) -> dict[str, list[int]]:
+    """The places of a task's groups, by its id."""
+    found: dict[str, list[int]] = {}
+    for place, group in enumerate(grouping.groups):
+        for task_id in group.tasks:
+            found.setdefault(task_id, []).append(place)
+    return found
+
+
+def _grouping(grouping: Grouping) -> Json:
+    return {
+        "by": grouping.by,
+        "words": _WORDS.get(grouping.by, grouping.by),
+        "overlapping": grouping.overlapping,
+        "plotted": grouping.by in _PLOTTED and len(grouping.groups) > 1,
+        "groups": [
+            {**_group(group), "title": grouping.title_of(group)} for group in grouping.groups
+        ],
+    }
+
+
+def _group(group: RunGroup) -> Json:
+    return {
+        "name": group.name,
+        "tasks": len(group.tasks),
+        "wanted": group.wanted,
+        "graded": group.graded,
+        "passed": group.passed,
+        "unrewarded": group.unrewarded,
+        "mean": group.mean.model_dump() if group.mean else None,
+        "outcomes": {name: count for name, count in group.outcomes.items() if count},
+        "seconds": round(group.seconds, 3),
+        "use": None if group.use is None else str(group.use),
+    }

@@ -5,7 +5,7 @@ count, and its intervals are over the same clusters. Nothing here does I/O.
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, Protocol, cast, get_args
@@ -30,6 +30,8 @@ Dimension = Literal["set", "difficulty", "skill", "environment", "template", "sp
 """What runs are grouped by: something that their rows say."""
 
 DIMENSIONS: tuple[Dimension, ...] = get_args(Dimension)
+
+SetOf = Callable[[str], str | None]
 
 WITHOUT = ""
 """The name of the group of rows that say nothing."""
@@ -137,7 +139,7 @@ def group_runs(
     *,
     group: int = 1,
     threshold: float = PASS_REWARD,
-    taskset: str | None = None,
+    set_of: SetOf | None = None,
 ) -> tuple[Grouping, ...]:
     """Compute what the runs of a job amount to, by groups of its tasks.
 
@@ -147,14 +149,14 @@ def group_runs(
         by: What to group by.
         group: How many runs of each task count, as in `job_statistics`.
         threshold: The reward from which on a run passes.
-        taskset: The name of the job's set, which is that of rows that name none.
+        set_of: The name of a task's set, by the task's id; see `Job.set_of`.
 
     Returns:
         One grouping for each dimension, in order; one that no row says anything of has a single
         group without a name.
     """
     table = _tabulate(tasks, counting(runs), group, threshold)
-    return tuple(_grouping(table, one, taskset) for one in by)
+    return tuple(_grouping(table, one, set_of) for one in by)
 
 
 @dataclass(frozen=True)
@@ -196,12 +198,12 @@ def _tabulate(
     return _Table(rows, group, threshold, in_range)
 
 
-def _grouping(table: _Table, by: Dimension, taskset: str | None) -> Grouping:
+def _grouping(table: _Table, by: Dimension, set_of: SetOf | None) -> Grouping:
     members: dict[str, list[_Row]] = {}
     overlapping = False
     shared = len({row.task.env for row in table.rows}) > 1
     for row in table.rows:
-        names = _names_of(row.task, by, taskset, shared=shared) or (WITHOUT,)
+        names = _names_of(row.task, by, set_of, shared=shared) or (WITHOUT,)
         overlapping = overlapping or len(names) > 1
         for name in names:
             members.setdefault(name, []).append(row)
@@ -238,19 +240,19 @@ def _run_group(table: _Table, name: str, rows: Sequence[_Row]) -> RunGroup:
     )
 
 
-def _names_of(task: Task, by: Dimension, taskset: str | None, *, shared: bool) -> tuple[str, ...]:
+def _names_of(task: Task, by: Dimension, set_of: SetOf | None, *, shared: bool) -> tuple[str, ...]:
     """The groups that a task is in; none where its row says nothing.
 
     Args:
         task: The row.
         by: What is grouped by.
-        taskset: The name of the set of rows that name none.
+        set_of: The name of a task's set, where that is known.
         shared: Whether the job has several environments, whose templates may share a name.
     """
     said: Any
     match by:
         case "set":
-            said = task.metadata.get("set") or taskset
+            said = set_of(task.id) if set_of else None
         case "difficulty":
             said = task.metadata.get("difficulty")
         case "skill":

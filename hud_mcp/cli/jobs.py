@@ -20,7 +20,7 @@ from hud_mcp.cli.job_groups import print_groupings
 from hud_mcp.cli.output import cell, make_console, make_table, number, print_table, tone_style, when
 from hud_mcp.cli.recording import is_there, store_option
 from hud_mcp.loading.protocols import PROTOCOL, recorded_protocol
-from hud_mcp.loading.provenance import LEFT_OUT, clusters_of, recorded_left_out
+from hud_mcp.loading.provenance import LEFT_OUT, SETS, clusters_of, recorded_left_out
 from hud_mcp.outcome import NOT_BEGUN
 from hud_mcp.record.job import Job
 from hud_mcp.record.place import check_place
@@ -181,7 +181,7 @@ async def _show(store: Store, job_id: str, options: dict[str, Any]) -> None:
         dict.fromkeys(options["by"]) if not job.is_proof else (),
         group=job.group,
         threshold=options["threshold"],
-        taskset=job.taskset,
+        set_of=job.set_of,
     )
     if options["as_json"]:
         rows = [_task(row, by_id) for row in figures.tasks]
@@ -265,7 +265,7 @@ def _print_tasks(
 
 def _print_metadata(console: Console, job: Job) -> None:
     for name, value in job.metadata.items():
-        if name not in (LEFT_OUT, PROTOCOL):
+        if name not in (LEFT_OUT, PROTOCOL, SETS):
             console.print(cell(f"{name}: {value}", "dim"))
     if (protocol := recorded_protocol(job.metadata)) is not None:
         console.print(cell(str(protocol), "dim"), soft_wrap=True)

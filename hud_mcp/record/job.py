@@ -248,7 +248,7 @@ class Job(Value):
         async with _opened(self._place) as store:
             job, tasks, runs = await store.load_job_summary(self.id)
         compute = partial(
-            group_runs, by=(by,), group=job.group, threshold=threshold, taskset=job.taskset
+            group_runs, by=(by,), group=job.group, threshold=threshold, set_of=job.set_of
         )
         return (await anyio.to_thread.run_sync(compute, tasks, runs))[0]
 

@@ -10,6 +10,7 @@ from hud_mcp.analysis.groups import DIMENSIONS, Dimension, Grouping, RunGroup, g
 from hud_mcp.analysis.statistics import job_statistics
 from hud_mcp.grade import Cause, Outcome
 from hud_mcp.loading.provenance import clusters_of
+from hud_mcp.record.job import Job
 from hud_mcp.record.model_use import ModelUse
 from hud_mcp.record.trajectory import TrajectorySummary
 from hud_mcp.record.values import Receipt
@@ -145,12 +146,17 @@ def test_a_run_counts_in_each_skill_of_its_task() -> None:
     assert "counts in each" not in str(single)
 
 
-def test_a_set_is_named_by_the_row_or_by_the_job() -> None:
+def test_a_set_is_named_by_the_job() -> None:
     """In the order in which the job has them."""
-    tasks = [row("a", set="wiki"), row("b", set="shell"), row("c", set="wiki"), row("d")]
-    assert names(grouped(tasks, [], "set", taskset="all")) == ["wiki", "shell", "all"]
-    assert names(grouped(tasks, [], "set")) == ["wiki", "shell", ""]
-    assert names(grouped([row("a")], [], "set", taskset="mine")) == ["mine"]
+    tasks = [row(name) for name in "abcd"]
+    several = Job(name="n", taskset="all", metadata={"tasksets": {"web": ["a", "c"], "sh": ["b"]}})
+    found = grouped(tasks, [], "set", set_of=several.set_of)
+    assert [(group.name, group.tasks) for group in found.groups] == [
+        ("web", ("a", "c")), ("sh", ("b",)), ("all", ("d",)),
+    ]  # fmt: skip
+    assert names(grouped(tasks, [], "set", set_of=Job(name="n", taskset="mine").set_of)) == ["mine"]
+    assert names(grouped(tasks, [], "set", set_of=Job(name="n").set_of)) == [""]
+    assert names(grouped(tasks, [], "set")) == [""]
 
 
 def test_templates_of_several_environments_are_told_apart() -> None:

@@ -29,7 +29,7 @@ def groupings_data(
         rows: The same, as `trajectory_row` gives them: each gets its groups' places in the list.
     """
     by = () if job.is_proof else DIMENSIONS
-    found = group_runs(tasks, runs, by, group=job.group, taskset=job.taskset)
+    found = group_runs(tasks, runs, by, group=job.group, set_of=job.set_of)
     shown = [grouping for grouping in found if _is_shown(grouping)]
     places = {grouping.by: _places(grouping) for grouping in shown}
     for run, row in zip(runs, rows, strict=True):

@@ -11,7 +11,7 @@ from hud_mcp.analysis.statistics import JobStatistics, job_statistics
 from hud_mcp.analysis.tries import counting
 from hud_mcp.clipping import clip_json
 from hud_mcp.loading.protocols import recorded_protocol
-from hud_mcp.loading.provenance import clusters_of, recorded_left_out, recorded_unused
+from hud_mcp.loading.provenance import SETS, clusters_of, recorded_left_out, recorded_unused
 from hud_mcp.outcome import outcome_classes
 from hud_mcp.record.job import Job
 from hud_mcp.record.trajectory import (
@@ -171,7 +171,7 @@ def _job(job: Job | None) -> Json:
         "taskset": job.taskset,
         "agent": job.agent,
         "created_at": iso(job.created_at),
-        "metadata": clip_json(job.metadata),
+        "metadata": clip_json({k: v for k, v in job.metadata.items() if k != SETS}),
         "damage": job.damage,
         "protocol": None if protocol is None else str(protocol),
     }

@@ -3,7 +3,7 @@
 import { $, el } from './dom.js';
 import { OUTCOMES, intervalText, linkToGroup, meter, plural, rewardText, secondsText, wordsOf } from './words.js';
 
-const MOST_GROUPS = 12;
+const MOST_GROUPS = 10, FIRST_GROUPS = 8;
 
 // ---- How the runs of a group ended
 
@@ -68,9 +68,9 @@ export function showGroupings(data) {
 }
 
 function plotOf(grouping, job, scale) {
-  const rows = grouping.groups.map((group, index) => plotRow(grouping, group, job, scale, index >= MOST_GROUPS));
+  const rows = grouping.groups.map((group, index) => plotRow(grouping, group, job, scale, grouping.groups.length > MOST_GROUPS && index >= FIRST_GROUPS));
   const column = (kind, label) => el('th', { scope: 'col', role: 'columnheader', class: kind }, label);
-  const head = el('tr', { role: 'row' }, column('name', grouping.words), column('mean', 'mean reward'),
+  const head = el('tr', { role: 'row' }, column('name', grouping.words), column('value', 'mean reward'),
     axis(scale), column('ends', 'runs'));
   const table = el('table', { class: 'grouped', role: 'table', 'aria-label': `Mean reward by ${grouping.words}` },
     el('thead', { role: 'rowgroup' }, head), el('tbody', { role: 'rowgroup' }, ...rows));
@@ -85,7 +85,7 @@ function moreButton({ words, groups }, rows) {
   if (groups.length <= MOST_GROUPS) return null;
   const show = () => {
     for (const row of rows) row.hidden = false;
-    rows[MOST_GROUPS].querySelector('a').focus();
+    rows[FIRST_GROUPS].querySelector('a').focus();
     button.remove();
   };
   const button = el('button', { type: 'button', class: 'more', click: show }, `Show all ${groups.length} ${words}s`);
@@ -97,7 +97,7 @@ function plotRow({ by }, group, job, scale, hidden) {
   return el('tr', { role: 'row', hidden },
     el('th', { scope: 'row', role: 'rowheader', class: 'name' },
       el('a', { href: linkToGroup(job, by, [group.name]) }, group.title)),
-    el('td', { role: 'cell', class: 'mean' }, ...meanCell(group)),
+    el('td', { role: 'cell', class: 'value' }, ...meanCell(group)),
     fieldCell(group.mean, scale),
     el('td', { role: 'cell', class: 'ends' }, strip(ends), el('span', { class: 'over' }, endsText(ends))));
 }
@@ -114,12 +114,12 @@ const part = (value, { low, high }) => `${(100 * (value - low)) / (high - low)}%
 
 /** The scale, which stands above the dots. The cells beside them say the same in numbers. */
 function axis(scale) {
-  return el('td', { class: 'field', 'aria-hidden': 'true' },
+  return el('td', { class: 'place', 'aria-hidden': 'true' },
     ...[scale.low, (scale.low + scale.high) / 2, scale.high].map(value => el('span', {}, rewardText(value))));
 }
 
 function fieldCell(mean, scale) {
-  const field = el('span', { class: 'dots' }), cell = el('td', { class: 'field', 'aria-hidden': 'true' }, field);
+  const field = el('span', { class: 'dots' }), cell = el('td', { class: 'place', 'aria-hidden': 'true' }, field);
   if (!mean) return cell;
   if (mean.low !== null) {
     const line = el('span', { class: 'line' });

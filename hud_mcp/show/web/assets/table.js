@@ -141,7 +141,6 @@ export class Table {
     const shown = this.rows.filter(this.filter);
     const { value } = this.columns.find(column => column.key === this.sort);
     shown.sort(compareBy(value, this.descending));
-    $(this.ids.rows).classList.toggle('many', shown.length > MANY_ROWS);
     this.fill(this.groups?.flatMap(group => this.linesOf(group, shown)) ?? shown.map(row => () => this.nodeOf(row)));
     $(this.ids.shown).textContent = shown.length === this.rows.length
       ? plural(shown.length, this.noun)
@@ -156,6 +155,7 @@ export class Table {
   /** Puts the first rows in place at once, and the others piece by piece, so that nothing stalls. */
   fill(lines) {
     const body = $(this.ids.rows);
+    body.classList.toggle('many', lines.length > MANY_ROWS);
     clearTimeout(this.filling);
     body.replaceChildren(...lines.slice(0, PIECE).map(make => make()));
     const add = start => {

@@ -103,8 +103,8 @@ function plotRow({ by }, group, job, scale, hidden) {
 }
 
 function meanCell({ mean, wanted }) {
-  if (!mean) return [el('span', { class: 'quiet' }, 'none'), el('span', { class: 'over' }, `0 graded of ${wanted.toLocaleString('en')}`)];
-  return [el('span', { class: 'figure' }, mean.value.toFixed(3)),
+  if (!mean) return [el('span', { class: 'quiet' }, 'none'), ' ', el('span', { class: 'over' }, `0 graded of ${wanted.toLocaleString('en')}`)];
+  return [el('span', { class: 'figure' }, mean.value.toFixed(3)), ' ',
     el('span', { class: 'over', title: mean.reason }, intervalOf(mean))];
 }
 

@@ -50,6 +50,10 @@ class CheckOptions(Value):
     judged: tuple[TaskVerdict, ...] = Field(
         default=(), description="Verdicts on what could not even be started."
     )
+    sets: dict[str, tuple[str, ...]] = Field(
+        default_factory=dict[str, tuple[str, ...]],
+        description="The tasks of each set or source, where there are several.",
+    )
 
 
 class Proof:

@@ -56,7 +56,7 @@ _STYLES = {"proven": "green", "unproven": "yellow", "failed": "red"}
     metavar="PATTERN",
     help="Only tasks whose id, environment or template is like this: a shell pattern, or a part.",
 )
-@click.option("--split", help="Only tasks of one split of each taskset.")
+@click.option("--split", help="Only tasks of one split or difficulty of each taskset.")
 @click.option(
     "--repeat",
     type=click.IntRange(1),
@@ -140,6 +140,7 @@ async def _prepare(store: Store, found: Found | None, options: dict[str, Any]) -
         timeout_s=options["timeout"],
         max_concurrent=options["max_concurrent"],
         allow=read_hosts(options["allow"]),
+        sets=dict(found.sets),
     )
     return await begin_proof(
         store, found.wanted, how, name=found.name, environments=found.environments
@@ -171,6 +172,7 @@ async def _prove(
         _print(console, verdicts, notes=options["verbose"])
         shown = ", ".join(f"{number} {name}" for name, number in counts.items())
         noun = "task" if len(verdicts) == 1 else "tasks"
+        _print_sets(console, _by_set(proof, verdicts))
         console.print(f"\n{len(verdicts)} {noun}: {shown}. Job {proof.job.id}.", markup=False)
         if not options["verbose"] and (noted := sum(len(each.notes) for each in verdicts)):
             console.print(f"{noted} notes; --verbose shows them.", style="dim")
@@ -202,6 +204,27 @@ def _conclude(
         )
 
 
+def _by_set(proof: Proof, verdicts: Sequence[TaskVerdict]) -> dict[str, dict[str, int]]:
+    """How many tasks of each set have each verdict, where there are several sets."""
+    told = {each.task: each for each in verdicts}
+    return {
+        name: _counts([told[task_id] for task_id in ids if task_id in told])
+        for name, ids in proof.how.sets.items()
+        if not told.keys().isdisjoint(ids)
+    }
+
+
+def _print_sets(console: Console, sets: dict[str, dict[str, int]]) -> None:
+    if not sets:
+        return
+    table = make_table("set", "tasks", *_STYLES, right=("tasks", *_STYLES))
+    for name, counts in sets.items():
+        shown = [cell(str(n), _STYLES[v] if n else "") for v, n in counts.items()]
+        table.add_row(cell(name), str(sum(counts.values())), *shown)
+    console.print()
+    console.print(table)
+
+
 def _counts(verdicts: Sequence[TaskVerdict]) -> dict[str, int]:
     return {name: sum(each.verdict == name for each in verdicts) for name in _STYLES}
 
@@ -212,6 +235,7 @@ def _json(proof: Proof, verdicts: Sequence[TaskVerdict], counts: dict[str, int])
         "job": proof.job.id,
         "verdict": worst,
         "counts": counts,
+        "sets": _by_set(proof, verdicts),
         "tasks": [each.model_dump(mode="json") for each in verdicts],
     }
     return orjson.dumps(whole, option=orjson.OPT_INDENT_2)

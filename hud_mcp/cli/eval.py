@@ -33,8 +33,8 @@ from hud_mcp.cli.results import Results, load_results, print_results
 from hud_mcp.egress.hosts import read_hosts
 from hud_mcp.errors import HudMcpError, InvalidAgent
 from hud_mcp.loading.contexts import SELECTORS
+from hud_mcp.loading.named_sets import find_sets
 from hud_mcp.loading.protocols import PROTOCOLS
-from hud_mcp.loading.source import find_taskset
 from hud_mcp.observation import DEFAULT_FORMAT, IMAGE_FORMATS
 from hud_mcp.outcome import NOT_BEGUN
 from hud_mcp.record.job import Job
@@ -49,12 +49,11 @@ from hud_mcp.session.log import configure_logging
 from hud_mcp.show.web.report import write_report
 from hud_mcp.store import Store
 from hud_mcp.store.permissions import make_private_file, make_private_folder
-from hud_mcp.taskset import Taskset
 
 __all__ = ["command"]
 
 _RECORDED = (
-    "taskset", "agent", "agent_command", "pattern", "split", "group", "seed", "max_steps",
+    "tasksets", "agent", "agent_command", "pattern", "split", "group", "seed", "max_steps",
     "timeout", "name", "image", "contexts", "context_selector", "allow", "protocol",
     *MODEL_OPTIONS,
 )  # fmt: skip
@@ -70,7 +69,7 @@ _RECORDED_UNLESS_GIVEN = ("max_concurrent", "retries", *MODEL_LIMITS)
     "not begin; 2 for a mistake in the options; 130 (Ctrl-C) or 143 (SIGTERM) if it was "
     "interrupted: --resume goes on with it. The record is kept in every case.",
 )
-@click.argument("taskset", required=False, shell_complete=complete_tasksets)
+@click.argument("tasksets", nargs=-1, metavar="TASKSET...", shell_complete=complete_tasksets)
 @click.option(
     "--agent",
     metavar="NAME",
@@ -96,7 +95,7 @@ _RECORDED_UNLESS_GIVEN = ("max_concurrent", "retries", *MODEL_LIMITS)
     metavar="PATTERN",
     help="Only tasks whose id, environment or template is like this: a shell pattern, or a part.",
 )
-@click.option("--split", help="Only tasks of one split.")
+@click.option("--split", help="Only tasks of one split or difficulty, such as hard.")
 @click.option("--group", type=click.IntRange(1), default=1, help="Runs of each task.")
 @click.option(
     "--seed",
@@ -162,6 +161,9 @@ _RECORDED_UNLESS_GIVEN = ("max_concurrent", "retries", *MODEL_LIMITS)
 def command(ctx: click.Context, **options: Any) -> None:
     """Run an agent through a TASKSET (a .jsonl, .json or .py file, or a shipped set's name).
 
+    Several are one job, and `all` is every shipped set that needs nothing more; `hud-mcp tasks`
+    lists them.
+
     The agent reaches the server as any client does, in another process; a server that dies is
     started again, and its tasks go on. A run ends as expected if it was graded: for the oracle
     and the nop, with the reward that the taskset says; for a command, with any. `expected` in
@@ -171,7 +173,7 @@ def command(ctx: click.Context, **options: Any) -> None:
     configure_logging("error")
     raise_file_limit()
     if options["resume"] is None and asks_here():
-        surfaces.offer_browser(options["sources"], options["taskset"])
+        surfaces.offer_browser(options["sources"], options["tasksets"])
     keep_to_itself()
     sys.exit(anyio.run(_main, options))
 
@@ -181,8 +183,8 @@ def _check_usage(ctx: click.Context, options: dict[str, Any]) -> None:
     if options["contexts"] is None and selector is ParameterSource.COMMANDLINE:
         raise click.UsageError("--context-selector picks from --contexts; give that too.")
     if options["resume"] is None:
-        if options["taskset"] is None:
-            raise click.UsageError("Name a TASKSET, or --resume JOB.")
+        if not options["tasksets"]:
+            raise click.UsageError("Name a TASKSET, or --resume JOB; `hud-mcp tasks` lists sets.")
         _check_agent(ctx, options)
         options["found_agent"] = _find_agent(options["agent"])
         given = ctx.get_parameter_source("timeout") is ParameterSource.COMMANDLINE
@@ -191,9 +193,14 @@ def _check_usage(ctx: click.Context, options: dict[str, Any]) -> None:
     for name in _RECORDED_UNLESS_GIVEN:
         if ctx.get_parameter_source(name) is not ParameterSource.COMMANDLINE:
             options[name] = None
-    given = [p for p in _RECORDED if ctx.get_parameter_source(p) is ParameterSource.COMMANDLINE]
+    given = [
+        name
+        for name in _RECORDED
+        if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
+        and (name != "tasksets" or options[name])
+    ]
     if given:
-        names = {"taskset": "TASKSET", "pattern": "--filter"}
+        names = {"tasksets": "TASKSET", "pattern": "--filter"}
         shown = names.get(given[0], f"--{given[0].replace('_', '-')}")
         raise click.UsageError(
             f"{shown} comes from the record of the job that is resumed; leave it out, or start "
@@ -244,14 +251,14 @@ async def _main(options: dict[str, Any]) -> int:
 
     try:
         async with watched_signals(on_repeated) as interruption:
-            prepared = await _prepare(store, options)
+            prepared = await _prepare(console, store, options)
             status = await _evaluate(console, store, prepared, options, interruption)
     finally:
         await store.close()
     return interruption.status or status
 
 
-async def _prepare(store: Store, options: dict[str, Any]) -> Prepared:
+async def _prepare(console: Console, store: Store, options: dict[str, Any]) -> Prepared:
     if options["resume"]:
         return await resume_job(
             store,
@@ -261,11 +268,14 @@ async def _prepare(store: Store, options: dict[str, Any]) -> Prepared:
             retries=options["retries"],
             model_limits=model_limits(options),
         )
-    file = await anyio.to_thread.run_sync(find_taskset, options["taskset"])
+    found = await anyio.to_thread.run_sync(find_sets, options["tasksets"])
+    sets = found.read()
+    if found.left_out:
+        console.print(cell(found.left_out, "dim"), soft_wrap=True)
     request = JobRequest(
-        Taskset.from_file(file),
+        sets.tasks,
         _how(options),
-        file=file,
+        files=sets.files,
         group=options["group"],
         pattern=options["pattern"],
         split=options["split"],

@@ -12,8 +12,9 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from hud_mcp.cli.output import asks_here, make_console
 from hud_mcp.errors import HudMcpError
 from hud_mcp.loading.bridged import is_bridged
+from hud_mcp.loading.named_sets import find_sets
 from hud_mcp.loading.places import find_sources
-from hud_mcp.loading.source import find_taskset, load_environments
+from hud_mcp.loading.source import load_environments
 from hud_mcp.machine.chromium import offer_of
 from hud_mcp.machine.installing import install, still_missing
 from hud_mcp.machine.need import CHROMIUM, browser_fault, find_browser_needs
@@ -33,24 +34,25 @@ __all__ = [
 ]
 
 
-def offer_browser(sources: Sequence[str], tasks: str | None = None) -> None:
+def offer_browser(sources: Sequence[str], tasks: Sequence[str] = ()) -> None:
     """Bring a Chromium where one of these needs it, none is there, and a person says yes.
 
     Where nobody can be asked, nothing is: sessions then fail, and name the command.
 
     Args:
         sources: What is about to be run.
-        tasks: The taskset whose environments are meant where no source is named.
+        tasks: The tasksets whose environments are meant where no source is named.
 
     Raises:
         HudMcpError: It was wanted, and could not be had; the text says what to do.
     """
     if not asks_here() or find_chromium() is not None:
         return
-    if tasks is not None and not sources:
-        file = find_taskset(tasks)
-        folder = file if file.is_dir() else file.parent
-        sources = find_sources((), Taskset.from_file(file), folder)
+    if tasks and not sources:
+        found = find_sets(tasks).paths
+        folders = [path if path.is_dir() else path.parent for path in found]
+        wanted = zip(found, folders, strict=True)
+        sources = [s for f, place in wanted for s in find_sources((), Taskset.from_file(f), place)]
     offer_browser_for(load_environments([each for each in sources if not is_bridged(each)]))
 
 

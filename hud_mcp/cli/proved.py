@@ -1,7 +1,8 @@
 """What `hud-mcp check` is given: environments and tasksets, each by name or path."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 
 import click
@@ -10,6 +11,7 @@ from hud_mcp.checking.tasks import Wanted, rows_wanted, templates_wanted, unload
 from hud_mcp.environment import Environment
 from hud_mcp.errors import HudMcpError, SourceNotFound
 from hud_mcp.loading.bridged import is_bridged
+from hud_mcp.loading.named_sets import ALL, find_sets, is_all, ready_sets
 from hud_mcp.loading.places import find_sources, lasting_source
 from hud_mcp.loading.source import (
     find_taskset,
@@ -31,7 +33,9 @@ class Found:
         sources: Where their environments are, from any folder.
         environments: Those, loaded.
         name: What it is called.
-        said: What was taken for a name that means an environment and a taskset.
+        said: What was taken for a name that means an environment and a taskset, and what `all`
+            leaves out.
+        sets: The ids of the tasks of each set or source, where there are several.
     """
 
     wanted: Wanted
@@ -39,6 +43,7 @@ class Found:
     environments: Sequence[Environment]
     name: str
     said: tuple[str, ...] = ()
+    sets: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
 
 
 def find_wanted(
@@ -54,7 +59,7 @@ def find_wanted(
         given: Sources and tasksets.
         sources: Where the environments of the tasksets are, if the user says so.
         pattern: Which tasks are meant; all where it is None.
-        split: Only the rows of one split of each taskset.
+        split: Only the rows of one split or difficulty.
 
     Raises:
         UsageError: Something is nowhere, or on another server; or a split of an environment is
@@ -63,32 +68,86 @@ def find_wanted(
     """
     wanted = Wanted()
     used: list[str] = []
-    for each in given:
-        if is_bridged(each):
-            raise click.UsageError(
-                f"{each} is another server's; check takes files and names of this machine, so "
-                "that it can read what its templates hide."
-            )
+    sets: dict[str, tuple[str, ...]] = {}
+    meant, left_out = _meant(given)
+    try:
+        read = [(each, path, _read(each, path)) for each in meant for path in [_place(each)]]
+    except SourceNotFound as exc:
+        raise click.UsageError(str(exc)) from None
+    if split is not None:
+        read = _of_split(read, split)
+    for each, path, tasks in read:
+        known = len(wanted.tasks), len(wanted.judged)
         try:
-            path = _taskset(each)
-            if path is None and split is not None:
-                raise click.UsageError(f"{each} is an environment; --split is of a taskset's rows.")
             if path is None:
                 used += _take_source(wanted, each)
             else:
-                tasks = Taskset.from_file(path)
-                tasks = tasks if split is None else tasks.split(split)
                 used += _take_rows(wanted, tasks, path, each, sources)
         except SourceNotFound as exc:
             raise click.UsageError(str(exc)) from None
+        new = (t.id for t in wanted.tasks[known[0] :]), (v.task for v in wanted.judged[known[1] :])
+        name = tasks.name if path is not None and tasks.name not in sets else each
+        sets[name] = tuple(chain(*new))
     lasting = tuple(dict.fromkeys(lasting_source(source) for source in used))
     if pattern is not None:
         wanted.keep_like(pattern)
     if not wanted.tasks and not wanted.judged:
         like = f" that is like {pattern!r}" if pattern is not None else ""
         raise HudMcpError(f"{', '.join(given)}: there is no task{like}.")
-    said = tuple(_said(each) for each in given if _has_both(each))
-    return Found(wanted, lasting, load_environments(lasting), ", ".join(given), said)
+    said = [*(_said(each) for each in given if _has_both(each)), *([left_out] if left_out else [])]
+    return Found(
+        wanted, lasting, load_environments(lasting), ", ".join(given), tuple(said),
+        sets if len(sets) > 1 else {},
+    )  # fmt: skip
+
+
+def _meant(given: Sequence[str]) -> tuple[list[str], str]:
+    """What is given, with files for `all`; and what `all` leaves out, in a line."""
+    if not any(map(is_all, given)):
+        return list(given), ""
+    paths = {
+        each: [str(path) for path in ready_sets()] if is_all(each) else [each] for each in given
+    }
+    return list(dict.fromkeys(chain(*paths.values()))), find_sets([ALL]).left_out
+
+
+def _place(given: str) -> Path | None:
+    """The file of tasks that is meant; None where it is an environment.
+
+    Raises:
+        UsageError: It is on another server.
+        SourceNotFound: It is neither.
+    """
+    if is_bridged(given):
+        raise click.UsageError(
+            f"{given} is another server's; check takes files and names of this machine, so "
+            "that it can read what its templates hide."
+        )
+    return _taskset(given)
+
+
+def _read(given: str, path: Path | None) -> Taskset:
+    """The tasks of a file; none of an environment, whose templates are taken."""
+    return Taskset([], given) if path is None else Taskset.from_file(path)
+
+
+def _of_split(
+    read: Sequence[tuple[str, Path | None, Taskset]], split: str
+) -> list[tuple[str, Path | None, Taskset]]:
+    """The rows of a split, of the sets that have it.
+
+    Raises:
+        UsageError: An environment is among what is given, which has no rows.
+        InvalidTask: None of the sets has it.
+    """
+    for each, path, _ in read:
+        if path is None:
+            raise click.UsageError(f"{each} is an environment; --split is of a taskset's rows.")
+    having = [each for each in read if split in {**each[2].splits, **each[2].difficulties}]
+    if not having:
+        rows = {task.id: task for _, _, tasks in read for task in tasks}
+        Taskset(rows.values(), ", ".join(tasks.name for _, _, tasks in read)).split(split)
+    return [(each, path, tasks.split(split)) for each, path, tasks in having]
 
 
 def _has_both(given: str) -> bool:

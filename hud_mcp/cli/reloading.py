@@ -35,7 +35,9 @@ class Reloading:
         self._options = options
         self._stack = stack
         self._environments: list[Any] = []
-        self._tasks = [surfaces.find_taskset(name) for name in options["tasksets"]]
+        self._tasks = list(
+            surfaces.find_sets(options["tasksets"]).paths if options["tasksets"] else ()
+        )
 
     def freeze(self, environments: Sequence[Any]) -> None:
         """Have worlds read copies of their files from now on: held sessions keep their version."""

@@ -68,7 +68,7 @@ def _public_url(_ctx: click.Context, _param: click.Parameter, value: str | None)
 )
 @click.argument("sources", nargs=-1, metavar="[SOURCE]...", shell_complete=complete_sources)
 @click.option("--taskset", "tasksets", multiple=True, metavar="FILE", help="Tasks to offer by id.")
-@click.option("--split", help="Only tasks of one split of --taskset.")
+@click.option("--split", help="Only tasks of one split or difficulty of --taskset.")
 @click.option("--python", metavar="FILE", help="The interpreter that has `hud`, for hud:….")
 @click.option("--http", metavar="HOST:PORT", help="Serve streamable HTTP instead of stdio.")
 @click.option(

@@ -21,7 +21,7 @@ def load(
     Args:
         sources: What names environments.
         tasksets: What names sets of tasks.
-        split: Only the rows of one split of each set.
+        split: Only the rows of one split or difficulty of each set.
 
     Raises:
         SourceNotFound, InvalidEnvironment, InvalidTask: As loading them does.
@@ -29,7 +29,7 @@ def load(
     plain = [source for source in sources if not is_bridged(source)]
     environments = surfaces.load_environments(plain if sources else surfaces.default_sources())
     if tasksets:
-        found = [surfaces.Taskset.from_file(surfaces.find_taskset(name)) for name in tasksets]
+        found = [surfaces.find_sets([name]).read().tasks for name in tasksets]
         return environments, found if split is None else [each.split(split) for each in found]
     shipped = {path.resolve() for path in surfaces.shipped_environments().values()}
     names = {e.name for e in environments if e.file.resolve() in shipped}

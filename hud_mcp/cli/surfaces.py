@@ -34,10 +34,10 @@ if TYPE_CHECKING:
     from hud_mcp.hand.place import place_of
     from hud_mcp.hand.server import notes_of, serve_by_hand
     from hud_mcp.loading.importers.published import PUBLISHED
+    from hud_mcp.loading.named_sets import find_sets
     from hud_mcp.loading.source import (
         declared_tasks,
         default_sources,
-        find_taskset,
         lasting_source,
         load_environments,
         shipped_environments,
@@ -84,9 +84,9 @@ else:
         "hud_mcp.hand.server:notes_of",
         "hud_mcp.hand.server:serve_by_hand",
         "hud_mcp.loading.importers.published:PUBLISHED",
+        "hud_mcp.loading.named_sets:find_sets",
         "hud_mcp.loading.source:declared_tasks",
         "hud_mcp.loading.source:default_sources",
-        "hud_mcp.loading.source:find_taskset",
         "hud_mcp.loading.source:lasting_source",
         "hud_mcp.loading.source:load_environments",
         "hud_mcp.loading.source:shipped_environments",
@@ -129,7 +129,7 @@ __all__ = [
     "build_server",
     "declared_tasks",
     "default_sources",
-    "find_taskset",
+    "find_sets",
     "is_open_to_others",
     "lacks_browser",
     "lasting_source",

@@ -1,4 +1,4 @@
-"""`hud-mcp tasks`: what is in a taskset."""
+"""`hud-mcp tasks`: which sets of tasks there are, and what is in them."""
 
 from collections.abc import Iterator, Sequence
 
@@ -7,10 +7,11 @@ import orjson
 
 from hud_mcp.cli.completion import complete_tasksets
 from hud_mcp.cli.output import cell, make_console, make_table, print_table
+from hud_mcp.cli.sets import print_sets
 from hud_mcp.cli.startup import without_collecting
 from hud_mcp.errors import InvalidTask
 from hud_mcp.loading.json_lines import json_lines
-from hud_mcp.loading.source import find_taskset
+from hud_mcp.loading.named_sets import find_sets
 from hud_mcp.show.transcript import visible_line
 from hud_mcp.taskset import Taskset
 
@@ -23,29 +24,37 @@ _AT_ONCE = 1_000
 
 
 @click.command()
-@click.argument("taskset", shell_complete=complete_tasksets)
+@click.argument("tasksets", nargs=-1, metavar="[TASKSET]...", shell_complete=complete_tasksets)
 @click.option(
     "--filter", "pattern", metavar="PATTERN", help="Only ids, environments or templates like this."
 )
-@click.option("--split", help="Only tasks of one split.")
+@click.option("--split", help="Only tasks of one split or difficulty, such as hard.")
 @click.option("--show", metavar="ID", help="Show one row, whole.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON Lines.")
 def command(
-    taskset: str,
+    tasksets: tuple[str, ...],
     pattern: str | None,
     split: str | None,
     show: str | None,
     *,
     as_json: bool,
 ) -> None:
-    """List the tasks of a TASKSET: a .jsonl, .json or .py file, or a shipped or public set's name.
+    """List the sets of tasks that there are; or the tasks of TASKSETS.
 
-    What their `setup` and `evaluate` name, `hud-mcp functions` explains.
+    A TASKSET is a .jsonl, .json or .py file, the name of a shipped or public set, or `all`: every
+    shipped set that needs nothing more. What `setup` and `evaluate` of tasks name, `hud-mcp
+    functions` explains.
     """
+    if not tasksets:
+        if pattern is not None or split is not None or show is not None:
+            raise click.UsageError("Name a TASKSET whose tasks are meant, such as quickstart.")
+        print_sets(as_json=as_json)
+        return
+    found = find_sets(tasksets)
     with without_collecting():
-        tasks = Taskset.from_file(find_taskset(taskset))
+        tasks = found.read().tasks
     if not len(tasks):
-        raise InvalidTask(f"{taskset} holds no tasks. Write one as JSON on each line.")
+        raise InvalidTask(f"{found.name} holds no tasks. Write one as JSON on each line.")
     if show is not None:
         task = tasks[show]
         row = task.model_dump(mode="json") if as_json else task.row
@@ -59,6 +68,8 @@ def command(
             click.echo(json_lines(task.row for task in part), nl=False)
         return
     _print_list(chosen, tasks)
+    if found.left_out:
+        make_console().print(cell(found.left_out, "dim"), soft_wrap=True)
 
 
 def _print_list(chosen: Taskset, tasks: Taskset) -> None:

@@ -11,6 +11,7 @@ from hud_mcp.errors import SourceNotFound
 from hud_mcp.loading import libraries
 from hud_mcp.loading.importers.published import Published, find_published
 from hud_mcp.loading.importers.rows import Choice
+from hud_mcp.loading.named_sets import find_sets
 from hud_mcp.loading.source import find_taskset
 from hud_mcp.taskset import Taskset
 
@@ -33,12 +34,13 @@ async def load_taskset(
     """Load a taskset.
 
     Args:
-        name: A shipped set (`quickstart`), a file of tasks (`.jsonl`, `.json`, `.py`), a folder
-            of such files, a name whose file is in the working folder, an address of a file, or a
-            public set that people know, whole or in part: `WebVoyager`, `GAIA-level1`,
-            `ReasoningGym-leg_counting`. A public set is fetched once, into the user's cache;
-            `HUD_MCP_DATASETS`, a folder or an address, stands for its published place.
-        split: Only the rows of one split, such as `validation`.
+        name: A shipped set (`quickstart`), or `all` that need nothing more; a file of tasks
+            (`.jsonl`, `.json`, `.py`), a folder of such files, a name whose file is in the
+            working folder, an address of a file, or a public set that people know, whole or in
+            part: `WebVoyager`, `GAIA-level1`, `ReasoningGym-leg_counting`. A public set is
+            fetched once, into the user's cache; `HUD_MCP_DATASETS`, a folder or an address,
+            stands for its published place.
+        split: Only the rows of one split or difficulty, such as `validation` or `hard`.
         hosts: Of a public set, what stands for a host or a placeholder of its rows.
         gym: Of a public set that leaves it open, the environment of its rows.
         seed: Of a set that is drawn.
@@ -64,7 +66,7 @@ async def load_taskset(
             return Taskset.from_file(_fetched(text, refresh=refresh, report=report))
         if _is_public(text):
             return _imported(text, choice, refresh=refresh, report=report)
-        return Taskset.from_file(find_taskset(text))
+        return find_sets([text]).read().tasks
 
     path = Path(text)
     if path.suffix == ".py" or (path / "env.py").is_file():

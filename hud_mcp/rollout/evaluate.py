@@ -1,7 +1,7 @@
 """`evaluate`: an agent through a taskset from Python, as `hud-mcp eval` does it."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -11,7 +11,7 @@ import anyio.to_thread
 from hud_mcp.egress.hosts import read_hosts
 from hud_mcp.errors import HudMcpError, JobStopped, sole_cause
 from hud_mcp.loading.author_files import file_being_loaded
-from hud_mcp.loading.source import find_taskset
+from hud_mcp.loading.named_sets import find_sets
 from hud_mcp.observation import DEFAULT_FORMAT, ImageFormat
 from hud_mcp.record.job import Job
 from hud_mcp.rollout.agents import options_of_agent
@@ -164,9 +164,9 @@ async def evaluate(
                 "allow": read_hosts(allow),
             }
             how = RunOptions.model_validate({**(options or RunOptions()).model_dump(), **given})
-            tasks, file = await _tasks_of(taskset)
+            tasks, files = await _tasks_of(taskset)
             request = JobRequest(
-                tasks, how, file, _positive("group", group, 1), own_timeout_s=timeout_s, name=name
+                tasks, how, files, _positive("group", group, 1), own_timeout_s=timeout_s, name=name
             )
             prepared = await begin_job(opened, request)
         await _run(
@@ -238,16 +238,16 @@ def _named(run: PlannedRun, prepared: Prepared) -> str:
     return run.task.id if group == 1 else f"{run.task.id} {run.place + 1}/{group}"
 
 
-async def _tasks_of(given: Tasks | None) -> tuple[Taskset, Path | None]:
-    """The tasks, and the file that holds them."""
+async def _tasks_of(given: Tasks | None) -> tuple[Taskset, Mapping[str, Path]]:
+    """The tasks, and the file that holds each set of them."""
     if given is None:
         raise HudMcpError("Give a taskset, or resume=JOB to go on with a job.")
     if isinstance(given, str | Path):
-        file = await anyio.to_thread.run_sync(find_taskset, str(given))
-        return Taskset.from_file(file), file
+        read = (await anyio.to_thread.run_sync(find_sets, [str(given)])).read()
+        return read.tasks, read.files
     if isinstance(given, Task):
-        return Taskset([given], given.id), None
-    return (given if isinstance(given, Taskset) else Taskset(given, "tasks")), None
+        return Taskset([given], given.id), {}
+    return (given if isinstance(given, Taskset) else Taskset(given, "tasks")), {}
 
 
 def _sources(given: str | Path | Sequence[str | Path]) -> tuple[str, ...]:

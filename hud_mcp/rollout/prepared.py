@@ -2,7 +2,8 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +56,8 @@ class JobRequest:
     Attributes:
         tasks: What it is chosen from.
         how: How it is run; without sources, the environments of its tasks are found.
-        file: The file or folder of the tasks; None where a program made them.
+        files: The file or folder of each set of the tasks, by its name; empty where a program
+            made them.
         group: Runs of each task.
         pattern: Only tasks whose id, environment or template is like it; None for all.
         split: Only tasks of it; None for all.
@@ -65,7 +67,7 @@ class JobRequest:
 
     tasks: Taskset
     how: RunOptions
-    file: Path | None = None
+    files: Mapping[str, Path] = field(default_factory=dict[str, Path])
     group: int = 1
     pattern: str | None = None
     split: str | None = None
@@ -75,7 +77,7 @@ class JobRequest:
     @property
     def place(self) -> str:
         """Where its tasks are, for people."""
-        return self.tasks.name if self.file is None else str(self.file)
+        return ", ".join(map(str, self.files.values())) or self.tasks.name
 
 
 @dataclass(frozen=True)
@@ -252,8 +254,10 @@ def _chosen(request: JobRequest) -> Taskset:
 
 def _find_sources(tasks: Taskset, request: JobRequest) -> list[str]:
     """Where the environments of tasks are that a program made, or a file holds."""
-    if request.file is not None:
-        return find_sources((), tasks, request.file)
+    if request.files:
+        parts = {name: tasks.filter(partial(_is_of, tasks, name)) for name in request.files}
+        found = (find_sources((), parts[name], file) for name, file in request.files.items())
+        return list(dict.fromkeys(source for sources in found for source in sources))
     here: dict[str, str] = {}
     for name in tasks.environment_names:
         declared = declared_environment(name)
@@ -261,6 +265,10 @@ def _find_sources(tasks: Taskset, request: JobRequest) -> list[str]:
             here[name] = declared_source(declared)
     others = tasks.filter(lambda task: task.env not in here)
     return [*here.values(), *find_sources((), others, Path.cwd())]
+
+
+def _is_of(tasks: Taskset, name: str, task: Task) -> bool:
+    return tasks.set_of(task.id) == name
 
 
 def _runnable(tasks: Taskset) -> tuple[Taskset, list[LeftOut]]:

@@ -190,7 +190,7 @@ def test_files_of_another_kind_are_named_as_what_they_are(tmp_path: Path) -> Non
         (("serve", "--http", "127.0.0.1:70000"), "The last port is 65535."),
         (("serve", "--http", "0", "--token-file", "/"), "cannot be read: Is a directory."),
         (("jobs", "--store", "/dev/null"), "/dev/null is no file. Name another one."),
-        (("eval", "quickstart", "--agent", "nop", "--split", "dev"), "Its rows name none."),
+        (("eval", "quickstart", "--agent", "nop", "--split", "dev"), "It has: easy, medium, hard."),
         (("task", "act", "click", "x"), "write NAME=VALUE, such as x=10"),
         (("task", "step", "["), "Write a list:"),
     ],

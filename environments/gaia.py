@@ -2,9 +2,10 @@
 
 import anyio.to_thread
 
-from hud_mcp import Environment, Shell, ShellWorld, dataset_file
+from hud_mcp import Environment, Shell, ShellWorld, dataset_file, view_picture
 
 env = Environment("gaia", version="0.1.0", world=Shell(allow=("*",)))
+env.tool(read_only=True)(view_picture)
 
 
 @env.function(name="dataset_file", use="setup")

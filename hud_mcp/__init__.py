@@ -98,7 +98,14 @@ if TYPE_CHECKING:
     from hud_mcp.worlds.browser import Browser, BrowserWorld, SiteRequest, SiteResponse
     from hud_mcp.worlds.gymnasium import Gymnasium, GymnasiumWorld
     from hud_mcp.worlds.none import NoWorld
-    from hud_mcp.worlds.shell import CommandResult, Shell, ShellWorld, Verifier, VerifierResult
+    from hud_mcp.worlds.shell import (
+        CommandResult,
+        Shell,
+        ShellWorld,
+        Verifier,
+        VerifierResult,
+        view_picture,
+    )
 
 # Importing a name from here loads its module and nothing else: a template file that
 # only counts letters does not wait for a browser's classes.
@@ -155,7 +162,7 @@ _HOMES = {
     "worlds.browser": "Browser BrowserWorld SiteRequest SiteResponse",
     "worlds.gymnasium": "Gymnasium GymnasiumWorld",
     "worlds.none": "NoWorld",
-    "worlds.shell": "CommandResult Shell ShellWorld Verifier VerifierResult",
+    "worlds.shell": "CommandResult Shell ShellWorld Verifier VerifierResult view_picture",
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names.split()}
 
@@ -285,6 +292,7 @@ __all__ = [
     "sample_contexts",
     "session_token",
     "spread",
+    "view_picture",
 ]
 
 

@@ -56,6 +56,7 @@ def test_shipped_environments_and_tasksets_are_found_in_an_installed_package(
         "miniwob",
         "osworld",
         "qa",
+        "questions",
         "reasoning-gym",
         "webarena",
         "webvoyager",

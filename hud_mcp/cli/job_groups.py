@@ -10,7 +10,7 @@ from hud_mcp.analysis.intervals import interval_text
 from hud_mcp.cli.output import cell, make_table, number, print_table
 from hud_mcp.outcome import Outcome
 
-__all__ = ["print_groupings"]
+__all__ = ["print_groupings", "print_means"]
 
 _RIGHT = ("tasks", "graded", "mean", "pass@1")
 
@@ -31,6 +31,29 @@ def print_groupings(console: Console, groupings: Iterable[Grouping]) -> None:
             console.print(f"A run counts in each {grouping.by} that its task has.", style="dim")
         console.print()
     console.print("mean: over graded runs, with its 95% interval over tasks.", style="dim")
+
+
+def print_means(console: Console, groupings: Iterable[Grouping]) -> None:
+    """Print the mean and the pass rate of each group, in a few columns.
+
+    Args:
+        console: Where to.
+        groupings: What is printed, a table each; what has one group alone is left out.
+    """
+    for grouping in groupings:
+        if len(grouping.groups) < 2:  # noqa: PLR2004  # one says what the job's own figures say
+            continue
+        table = make_table(grouping.by, "tasks", "graded", "mean", "pass@1", right=_RIGHT)
+        for group in grouping.groups:
+            table.add_row(
+                cell(grouping.title_of(group), "" if group.name else "dim"),
+                str(len(group.tasks)),
+                f"{group.graded}/{group.wanted}",
+                number(group.mean.value if group.mean else None),
+                number(group.pass_rate.value if group.pass_rate else None),
+            )
+        print_table(console, table, whole=grouping.by)
+        console.print()
 
 
 def _print_table(console: Console, grouping: Grouping) -> None:

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from rich.console import Console
 
 from hud_mcp.analysis.generalisation import Generalisation, generalisation
+from hud_mcp.analysis.groups import Grouping, group_runs
 from hud_mcp.analysis.statistics import JobStatistics, job_statistics
 from hud_mcp.analysis.task_statistics import TaskStatistics
 from hud_mcp.analysis.tries import counting, outcome_class
+from hud_mcp.cli.job_groups import print_means
 from hud_mcp.cli.output import WHY_CHARS, cell, make_table, print_table, tone_style
 from hud_mcp.clipping import clip
 from hud_mcp.loading.protocols import recorded_protocol
@@ -45,6 +47,7 @@ class Results:
         failed_agents: What went wrong with the agent, by the run's id, as far as it is known.
         refused: Why a task's runs could not begin, by its id, as far as that is known.
         by_context: Reward by context; None where no context varies.
+        groupings: Its figures by set and by difficulty.
         must_not_fail: Whether an agent that failed is unexpected, whatever it got.
     """
 
@@ -55,6 +58,7 @@ class Results:
     failed_agents: Mapping[str, str]
     refused: Mapping[str, str]
     by_context: Generalisation | None
+    groupings: Sequence[Grouping]
     must_not_fail: bool
 
     @property
@@ -127,6 +131,9 @@ async def load_results(
         by_context=generalisation(
             runs, group=job.group, tasks=tasks, unused=recorded_unused(job.metadata)
         ),
+        groupings=group_runs(
+            tasks, runs, ("set", "difficulty"), group=job.group, set_of=job.set_of
+        ),
         must_not_fail=agent is not None,
     )
 
@@ -153,6 +160,7 @@ def print_results(
     if (protocol := recorded_protocol(results.job.metadata)) is not None:
         console.print("\n", cell(str(protocol)), sep="", soft_wrap=True)
     console.print(f"\n{results.figures}\n", markup=False, soft_wrap=True)
+    print_means(console, results.groupings)
     if left_out := recorded_left_out(results.job.metadata):
         number = sum(each.count for each in left_out)
         noun = "task is" if number == 1 else "tasks are"

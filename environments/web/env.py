@@ -4,6 +4,7 @@ Each site's content is drawn from the task's seed. A task is graded on the state
 its site, and on the answer. A site's pages are in `sites/`, its modules begin with its name.
 """
 
+import web_booking_tasks
 from web_backend import backend
 
 from hud_mcp import Browser, Environment
@@ -13,3 +14,5 @@ env = Environment(
     version="0.1.0",
     world=Browser(site="sites/", backend=backend, state=dict, start=None),
 )
+
+web_booking_tasks.declare(env)

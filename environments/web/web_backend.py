@@ -3,11 +3,15 @@
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from web_booking_backend import booking_api
+
 from hud_mcp import SiteRequest
 
 __all__ = ["backend"]
 
-_APIS: dict[str, Callable[[str, SiteRequest, dict[str, Any]], Awaitable[Any]]] = {}
+_APIS: dict[str, Callable[[str, SiteRequest, dict[str, Any]], Awaitable[Any]]] = {
+    "booking": booking_api,
+}
 """By a site's name: takes the path behind it, the request, and the site's own state."""
 
 

@@ -12,7 +12,7 @@ from hud_mcp import Browser, Environment
 env = Environment(
     "web",
     version="0.1.0",
-    world=Browser(site="sites/", backend=backend, state=dict, start=None),
+    world=Browser(site="sites/", backend=backend, state={}, start=None),
 )
 
 web_booking_tasks.declare(env)

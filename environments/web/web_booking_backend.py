@@ -76,8 +76,6 @@ def _read_page(kind: str, query: dict[str, str], catalogue: Catalogue, site: dic
         return _describe_site(catalogue, site)
     if kind == "places":
         return list_places(catalogue, site, query)
-    if kind == "vouchers":
-        return list(catalogue.vouchers)
     if kind == "bookings":
         return [_booking_row(booking, catalogue) for booking in site["bookings"]]
     if kind == "lists":
@@ -86,7 +84,7 @@ def _read_page(kind: str, query: dict[str, str], catalogue: Catalogue, site: dic
                 for row in site["lists"]]  # fmt: skip
     if kind == "compare":
         return [_compared(catalogue.places[p], catalogue) for p in site["compare"]]
-    return None
+    return list(catalogue.vouchers) if kind == "vouchers" else None
 
 
 def _describe_site(catalogue: Catalogue, site: dict[str, Any]) -> dict[str, Any]:

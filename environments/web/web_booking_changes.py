@@ -61,10 +61,9 @@ def _book(catalogue: Catalogue, site: dict[str, Any], given: dict[str, Any]) -> 
     place = catalogue.places.get(_text(given, "place"))
     room = place and room_of(place, _text(given, "room"))
     start, end = read_day(given.get("from")), read_day(given.get("to"))
-    if place is None or room is None:
-        return _refuse("Choose a place and a room.")
-    if start is None or end is None or (fault := span_fault(catalogue, start, end)):
-        return _refuse(span_fault(catalogue, start, end) or fault)
+    fault = span_fault(catalogue, start, end)
+    if place is None or room is None or start is None or end is None or fault:
+        return _refuse(fault or "Choose a place and a room.")
     units = given.get("units")
     if not _is_units(units) or not set(units) <= set(free_units(catalogue, site, room, start, end)):
         return _refuse("One of these rooms is no longer free. Choose again.")

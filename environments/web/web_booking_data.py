@@ -82,7 +82,7 @@ def draw_person(rng: Random) -> dict[str, str]:
 @lru_cache(maxsize=32)
 def draw_catalogue(seed: int) -> Catalogue:
     """Draw all that the site offers; the same seed gives the same."""
-    rng = Random(f"booking/catalogue/{seed}")
+    rng = Random(f"booking/catalogue/{seed}")  # noqa: S311  # a site is no secret
     today = date(2027, 3, 1) + timedelta(days=rng.randrange(60))
     names = {
         "Hotel": rng.sample(words.HOTELS, len(words.HOTELS)),

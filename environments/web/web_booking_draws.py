@@ -31,6 +31,7 @@ __all__ = [
 
 Place = dict[str, Any]
 _MOST_ATTEMPTS = 20_000
+_MOST_AIMED = 2_000
 SATURDAY = 5
 FRIDAY = 4
 
@@ -41,10 +42,24 @@ def attempts(purpose: str, seed: int) -> Iterator[Random]:
     Raises:
         LookupError: Nothing that fits was found in very many attempts.
     """
-    rng = Random(f"booking/{purpose}/{seed}")
+    rng = Random(f"booking/{purpose}/{seed}")  # noqa: S311  # a site is no secret
     for _ in range(_MOST_ATTEMPTS):
         yield rng
     raise LookupError(f"no {purpose} of the seed {seed} is fit for a task")
+
+
+class _Aim:
+    """A number that is drawn first, so that small ones are no more likely than others."""
+
+    def __init__(self, seed: int, least: int, most: int) -> None:
+        self._range = range(least, most + 1)
+        self._number = Random(f"booking/aim/{seed}").choice(self._range)  # noqa: S311  # as above
+        self._asked = 0
+
+    def accepts(self, number: int) -> bool:
+        """Whether it is that number; after very many others, whether it is of the range."""
+        self._asked += 1
+        return number == self._number or (self._asked > _MOST_AIMED and number in self._range)
 
 
 def party_text(adults: int, children: int) -> str:
@@ -97,14 +112,14 @@ class Search:
         return [place for place in catalogue.places.values() if self.keeps(catalogue, place)]
 
     def words(self) -> str:
-        """What passes, as a prompt says it: which have, are, lie …"""
+        """What passes, as a prompt says it: that have, are, lie."""
         parts: list[str] = []
         if self.stars:
             parts.append(f"have {self.stars} stars or more")
         if self.rating:
             parts.append(f"are rated {self.rating:.1f} or more by guests")
         if self.facilities:
-            parts.append(f"have the facilities {' and '.join(self.facilities)}")
+            parts.append(f"list {' and '.join(self.facilities)} among their facilities")
         if self.near:
             parts.append(f"lie at most {self.near} m from the centre")
         if self.free:
@@ -229,6 +244,7 @@ def draw_cheapest(seed: int, nights: int) -> Cheapest:
 def draw_count(seed: int, filters: int) -> Count:
     """Filters that two to seven places pass, and without each of which more would."""
     catalogue = catalogue_of(new_booking_site(seed))
+    aim = _Aim(seed, 2, 7)
     for rng in attempts(f"count {filters}", seed):
         chosen = rng.sample(("stars", "rating", "near", "facilities", "free"), filters)
         search = Search(
@@ -240,7 +256,7 @@ def draw_count(seed: int, filters: int) -> Count:
             free="free" in chosen,
         )
         number = len(search.found(catalogue))
-        if 2 <= number <= 7 and all(w != number for w in _without_one(catalogue, search)):  # noqa: PLR2004
+        if aim.accepts(number) and all(w != number for w in _without_one(catalogue, search)):
             return Count(search, number)
     raise AssertionError
 
@@ -288,10 +304,11 @@ def draw_review_mean(seed: int) -> tuple[Place, str, float]:
 def draw_review_trouble(seed: int) -> tuple[Place, str, int]:
     """A place, a complaint, and how many guests have it, on more than one page of reviews."""
     catalogue = catalogue_of(new_booking_site(seed))
+    aim = _Aim(seed, 2, 4)
     for rng in attempts("review trouble", seed):
         place = _draw_place(rng, catalogue)
         trouble = rng.choice(TROUBLE)
         at = [i for i, row in enumerate(place["reviews"]) if trouble in row["text"]]
-        if len(at) >= 2 and at[-1] >= 5 and len(place["reviews"]) > 5:  # noqa: PLR2004
+        if aim.accepts(len(at)) and at[-1] >= 5 and len(place["reviews"]) > 5:  # noqa: PLR2004
             return place, trouble, len(at)
     raise AssertionError

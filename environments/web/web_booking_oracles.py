@@ -74,7 +74,8 @@ async def cheapest(agent: Agent, seed: int, nights: int) -> str:
 async def count(agent: Agent, seed: int, filters: int) -> str:
     """Set the filters, and read how many places there are."""
     await narrow(agent, draws.draw_count(seed, filters).search)
-    return re.findall(r"status \[ref=\w+\]: (\d+) place", agent.text)[0]
+    found = re.search(r"status \[ref=\w+\]: (\d+) place", await gather(agent, until="Sort by"))
+    return found[1] if found else ""
 
 
 async def reviews(agent: Agent, seed: int, ask: str) -> str:
@@ -83,22 +84,22 @@ async def reviews(agent: Agent, seed: int, ask: str) -> str:
         place, kind, _ = draws.draw_review_mean(seed)
         await find_place(agent, place["name"])
         await choose(agent, "Written by", kind)
-        scores = [int(score) for score, _ in await _read_reviews(agent)]
+        found = await _read_reviews(agent)
+        scores = [score for score, head, _ in found if f"· {kind} ·" in head]
         return f"{sum(scores) / len(scores):.1f}"
     place, trouble, _ = draws.draw_review_trouble(seed)
     await find_place(agent, place["name"])
-    return str(sum(trouble in text for _, text in await _read_reviews(agent)))
+    return str(sum(trouble in text for _, _, text in await _read_reviews(agent)))
 
 
-async def _read_reviews(agent: Agent) -> list[tuple[str, str]]:
-    """The score and the text of each review, over all pages."""
-    found: dict[str, tuple[str, str]] = {}
+async def _read_reviews(agent: Agent) -> list[tuple[int, str, str]]:
+    """The score, the head and the text of each review, over all pages."""
+    found: dict[str, tuple[int, str, str]] = {}
     await see(agent, "Loading", gone=True)
     while True:
-        text = await gather(agent)
-        rows = re.findall(r"paragraph \[ref=(\w+)\]: \"?(\d+) of 10 ([^\n]*)\n([^\n]*)", text)
-        for _, score, head, said in rows:
-            found[head] = (score, said)
+        text = await gather(agent, top=False)
+        for score, head, said in re.findall(r"(\d+) of 10 ([^\n]*)\n([^\n]*)", text):
+            found[head] = (int(score), head, said)
         page = re.search(r"reviews?, page (\d+) of (\d+)", text)
         if not page or page[1] == page[2]:
             return list(found.values())
@@ -127,8 +128,8 @@ async def _coming(agent: Agent) -> list[tuple[str, str, date, int | None]]:
     text = await gather(agent)
     today = _day(re.search(r"Today is \w{3} (\d+ \w{3} \d{4})", text)[1])
     rows: dict[str, tuple[str, str, date, int | None]] = {}
-    for part in re.split(r"(?=heading \"[^\"]+\" \[level=3\])", text):
-        name = re.match(r"heading \"([^\"]+)\"", part)
+    for part in text.split("[level=3]")[1:]:
+        name = re.search(r"link \"([^\"]+)\"", part)
         start = re.search(r"\w{3} (\d+ \w{3} \d{4}) to ", part)
         number = re.search(r"RS-\d{5}", part)
         if not name or not start or not number or _day(start[1]) <= today:
@@ -267,7 +268,7 @@ async def book_best(agent: Agent, seed: int) -> str:
     unit = able[name]["free"][0]
     await reserve(agent, name, [unit])
     mains = {unit: case.contact["name"]}
-    number, _ = await check_out(agent, mains, case.contact, case.arrival, case.request)
+    number, _ = await check_out(agent, mains, case.contact, case.arrival, request=case.request)
     return number
 
 

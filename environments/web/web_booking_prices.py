@@ -37,7 +37,7 @@ def day_text(day: date) -> str:
 
 def money_text(cents: int) -> str:
     """An amount as the site writes it, such as "€1,204.50"."""
-    return f"{'−' if cents < 0 else ''}€{abs(cents) / 100:,.2f}"
+    return f"€{cents / 100:,.2f}"
 
 
 def read_day(text: Any) -> date | None:

@@ -32,8 +32,18 @@ def day_words(day: date) -> str:
     return f"{day.day} {_MONTHS[day.month - 1]} {day.year}"
 
 
-async def gather(agent: Agent, *, until: str | None = None) -> str:
-    """Everything that the page says, read by scrolling down to its end, or to some words."""
+async def gather(agent: Agent, *, until: str | None = None, top: bool = True) -> str:
+    """Everything that the page says, read by scrolling down to its end.
+
+    Args:
+        agent: Who reads.
+        until: Words after which nothing more is needed.
+        top: Whether to begin at the page's top.
+    """
+    if not agent.text:
+        await agent.look()
+    if top and not re.search(r"Scrolled: 0 of", agent.text) and "Scrolled: " in agent.text:
+        await agent.step({"type": "scroll", "scroll_y": -9000})
     texts = [agent.text]
     for _ in range(_MOST_SCROLLS):
         place = re.search(r"Scrolled: (\d+) of (\d+) px", agent.text)
@@ -138,6 +148,7 @@ async def check_out(
     mains: dict[int, str],
     contact: dict[str, str],
     arrival: str,
+    *,
     request: str = "",
     voucher: str = "",
 ) -> tuple[str, str]:

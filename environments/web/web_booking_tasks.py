@@ -1,5 +1,6 @@
 """The booking site's templates: what is asked, and how it is graded."""
 
+from collections.abc import AsyncGenerator
 from typing import Annotated, Literal
 
 import web_booking_draws as draws
@@ -10,7 +11,15 @@ from pydantic import Field
 from web_booking_prices import quote
 from web_booking_state import catalogue_of, new_booking_site
 
-from hud_mcp import Before, BrowserWorld, Environment, exact_match, grade_checks, numeric_match
+from hud_mcp import (
+    Before,
+    BrowserWorld,
+    Environment,
+    Grade,
+    exact_match,
+    grade_checks,
+    numeric_match,
+)
 
 __all__ = ["declare"]
 
@@ -19,6 +28,8 @@ Nights = Annotated[int, Field(ge=1, le=14)]
 NOTHING = "Book nothing and change nothing."
 _KINDS = {"Hotel": "hotels", "Guest house": "guest houses", "Cabin": "cabins", "": "places"}
 _CENT = 0.004
+
+Asked = AsyncGenerator[str | Grade, str]
 
 
 async def _open(
@@ -39,7 +50,7 @@ def _span(stay: draws.Stay) -> str:
     return f"from {oracles.day_words(stay.start)} to {oracles.day_words(stay.end)}"
 
 
-async def booking_total(browser: BrowserWorld, seed: Seed = 0, nights: Nights = 3):
+async def booking_total(browser: BrowserWorld, seed: Seed = 0, nights: Nights = 3) -> Asked:
     """Ask what a stay costs in all."""
     stay = draws.draw_stay(seed, nights)
     before = await _open(browser, new_booking_site(seed))
@@ -53,7 +64,7 @@ async def booking_total(browser: BrowserWorld, seed: Seed = 0, nights: Nights = 
     yield grade_checks({"sum": _is_sum(answer, price["total"])}, before.changes())
 
 
-async def booking_cheapest(browser: BrowserWorld, seed: Seed = 0, nights: Nights = 3):
+async def booking_cheapest(browser: BrowserWorld, seed: Seed = 0, nights: Nights = 3) -> Asked:
     """Ask which place is the cheapest in all, where another has the lowest price of a night."""
     case = draws.draw_cheapest(seed, nights)
     before = await _open(browser, new_booking_site(seed))
@@ -69,7 +80,9 @@ async def booking_cheapest(browser: BrowserWorld, seed: Seed = 0, nights: Nights
     yield grade_checks({"name": right}, before.changes())
 
 
-async def booking_count(browser: BrowserWorld, seed: Seed = 0, filters: Literal[2, 3, 4] = 2):
+async def booking_count(
+    browser: BrowserWorld, seed: Seed = 0, filters: Literal[2, 3, 4] = 2
+) -> Asked:
     """Ask how many places pass some filters."""
     case = draws.draw_count(seed, filters)
     before = await _open(browser, new_booking_site(seed))
@@ -83,7 +96,7 @@ async def booking_count(browser: BrowserWorld, seed: Seed = 0, filters: Literal[
 
 async def booking_reviews(
     browser: BrowserWorld, seed: Seed = 0, ask: Literal["mean", "trouble"] = "mean"
-):
+) -> Asked:
     """Ask about what guests wrote of a place."""
     if ask == "mean":
         place, kind, number = draws.draw_review_mean(seed)
@@ -103,7 +116,7 @@ async def booking_reviews(
     yield grade_checks({"number": right}, before.changes())
 
 
-async def booking_weekend(browser: BrowserWorld, seed: Seed = 0):
+async def booking_weekend(browser: BrowserWorld, seed: Seed = 0) -> Asked:
     """Ask for the first free weekend of a month."""
     case = draws.draw_weekend(seed)
     before = await _open(browser, new_booking_site(seed))
@@ -116,7 +129,7 @@ async def booking_weekend(browser: BrowserWorld, seed: Seed = 0):
     yield grade_checks({"day": grading.names_day(answer, case.friday)}, before.changes())
 
 
-async def booking_deadline(browser: BrowserWorld, seed: Seed = 0):
+async def booking_deadline(browser: BrowserWorld, seed: Seed = 0) -> Asked:
     """Ask which booking's free cancellation ends first."""
     site, booking, day = trips.draw_deadlines(seed)
     before = await _open(browser, site, "trips/", "#trips .card")
@@ -131,7 +144,7 @@ async def booking_deadline(browser: BrowserWorld, seed: Seed = 0):
     yield grade_checks(right, before.changes())
 
 
-async def booking_favourites(browser: BrowserWorld, seed: Seed = 0):
+async def booking_favourites(browser: BrowserWorld, seed: Seed = 0) -> Asked:
     """Ask for a new list with all places that pass some filters."""
     case = trips.draw_favourites(seed)
     before = await _open(browser, new_booking_site(seed))
@@ -146,7 +159,7 @@ async def booking_favourites(browser: BrowserWorld, seed: Seed = 0):
 
 async def booking_guest(
     browser: BrowserWorld, seed: Seed = 0, kind: Literal["adult", "child"] = "adult"
-):
+) -> Asked:
     """Ask to add a guest to a booking, and for its price then."""
     site, booking, person = trips.draw_guest(seed)
     before = await _open(browser, site, "trips/", "#trips .card")
@@ -172,7 +185,7 @@ def _one(kind: str) -> str:
     return "an adult" if kind == "adult" else "a child"
 
 
-async def booking_cancel(browser: BrowserWorld, seed: Seed = 0):
+async def booking_cancel(browser: BrowserWorld, seed: Seed = 0) -> Asked:
     """Ask to cancel the one booking that is free to cancel."""
     site, booking = trips.draw_cancel(seed)
     before = await _open(browser, site, "trips/", "#trips .card")
@@ -186,7 +199,7 @@ async def booking_cancel(browser: BrowserWorld, seed: Seed = 0):
 
 async def booking_move(
     browser: BrowserWorld, seed: Seed = 0, sold_out: Annotated[int, Field(ge=0, le=2)] = 1
-):
+) -> Asked:
     """Ask to move a booking by a week, where a night of those days is sold out."""
     case = trips.draw_move(seed, sold_out)
     before = await _open(browser, case.site, "trips/", "#trips .card")
@@ -206,7 +219,7 @@ async def booking_move(
     )
 
 
-async def booking_best(browser: BrowserWorld, seed: Seed = 0):
+async def booking_best(browser: BrowserWorld, seed: Seed = 0) -> Asked:
     """Ask to book the best rated place that has a room free."""
     case = trips.draw_best(seed)
     site = new_booking_site(seed)
@@ -238,7 +251,7 @@ def _checkout_words(contact: dict[str, str], arrival: str) -> str:
     return f"The main guest and contact is {trips.contact_text(contact)}. Arrival is {arrival}."
 
 
-async def booking_voucher(browser: BrowserWorld, seed: Seed = 0, nights: Nights = 2):
+async def booking_voucher(browser: BrowserWorld, seed: Seed = 0, nights: Nights = 2) -> Asked:
     """Ask to book a stay with the voucher that saves most."""
     stay = trips.draw_voucher_stay(seed, nights)
     site = new_booking_site(seed)
@@ -266,7 +279,7 @@ async def booking_voucher(browser: BrowserWorld, seed: Seed = 0, nights: Nights 
     )  # fmt: skip
 
 
-async def booking_families(browser: BrowserWorld, seed: Seed = 0):
+async def booking_families(browser: BrowserWorld, seed: Seed = 0) -> Asked:
     """Ask to book two rooms side by side for two families."""
     case = trips.draw_families(seed)
     site = new_booking_site(seed)

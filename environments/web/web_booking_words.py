@@ -39,10 +39,13 @@ HOTELS = (
     "Hotel Larkspur", "The Merchant's Rest", "Hotel Pomona", "The Red Lion Court",
 )  # fmt: skip
 GUEST_HOUSES = (
-    "Mill Lane House", "The Quince Tree", "Pension Rosenau", "Bramble Cottage Rooms", "The Pear Tree",
+    "Mill Lane House", "The Quince Tree", "Pension Rosenau", "Bramble Cottage Rooms",
+    "The Pear Tree",
     "Casa Linnet", "Orchard End", "Pension Waldmann", "The Ferry Rooms", "Ivy Gate House",
     "The Baker's Loft", "Gull's Nest Rooms", "Pension Adele", "The Schoolhouse", "Lavender Yard",
     "Chapel Row House", "The Potter's Rooms", "Pension Morgenstern", "Sorrel House", "Number Nine",
+    "The Almond Tree", "Pension Sonnblick", "Harbour View Rooms", "Clover House", "Pension Clara",
+    "The Watchmaker's House",
 )  # fmt: skip
 CABINS = (
     "Fox Hollow Cabin", "Heron Point Cabin", "Birchwater Lodge", "The Woodcutter's Hut",

@@ -1,0 +1,17 @@
+"""Work in a shell: logs, tables, configuration, programs, archives and git histories.
+
+Each template draws its files from a seed. What an agent leaves is graded in a verifier, where no
+agent has been; programs of an agent's run there on inputs that only the template knows.
+"""
+
+import shell_cron
+import shell_database
+import shell_logs
+import shell_search
+import shell_tables
+
+from hud_mcp import Environment, Shell
+
+env = Environment("shell", version="0.1.0", world=Shell())
+for part in (shell_search, shell_logs, shell_cron, shell_tables, shell_database):
+    part.declare(env)

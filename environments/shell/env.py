@@ -7,11 +7,21 @@ agent has been; programs of an agent's run there on inputs that only the templat
 import shell_cron
 import shell_database
 import shell_logs
+import shell_merging
+import shell_migration
 import shell_search
 import shell_tables
 
 from hud_mcp import Environment, Shell
 
 env = Environment("shell", version="0.1.0", world=Shell())
-for part in (shell_search, shell_logs, shell_cron, shell_tables, shell_database):
+for part in (
+    shell_search,
+    shell_logs,
+    shell_cron,
+    shell_tables,
+    shell_database,
+    shell_merging,
+    shell_migration,
+):
     part.declare(env)

@@ -48,7 +48,7 @@ class Shop:
     def sql(self) -> str:
         """Statements that make it."""
         rows = [
-            f"INSERT INTO {table} VALUES ({', '.join(map(literal, row))});"
+            f"INSERT INTO {table} VALUES ({', '.join(map(literal, row))});"  # noqa: S608  # ours
             for table, every in vars(self).items()
             for row in every
         ]
@@ -69,7 +69,8 @@ def drawn_shop(draw: random.Random) -> Shop:
     for order in range(1, 141):
         customer = draw.choice((3, 6, *range(1, 15)))
         month, day = draw.randint(1, 6), draw.choice((1, 2, 15, 27, 28, 29, 30))
-        at = f"2024-{month:02}-{min(day, 29):02}T{draw.randint(0, 23):02}:{draw.randint(0, 59):02}:00Z"
+        hour, minute = draw.randint(0, 23), draw.randint(0, 59)
+        at = f"2024-{month:02}-{min(day, 29):02}T{hour:02}:{minute:02}:00Z"
         status = draw.choice(("new", "sent", "sent", "cancelled"))
         shop.orders.append((order, customer, at, status))
         for _ in range(draw.randint(1, 4)):

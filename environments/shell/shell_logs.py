@@ -83,7 +83,7 @@ def drawn(seed: int, level: str, ask: str, turn: int) -> LogCase | None:
     draw = draws(f"log/{level}/{ask}/{turn}", seed)
     path = f"/api/{draw.choice(WORDS)}"
     others = [f"{path}s", f"{path}/new", f"/{path[5:]}", f"/api/{draw.choice(WORDS)}"]
-    clients = [f"203.0.113.{draw.randint(1, 250)}" for _ in range(6)]
+    clients = [f"203.0.113.{draw.randint(1, most)}" for most in (24, 250, 250, 250, 250, 250)]
     clients.append(f"{clients[0]}1")
     start = datetime(2024, 2, 28, tzinfo=UTC)
     requests: list[tuple[Request, int]] = []
@@ -137,8 +137,7 @@ def careless_answers(
         (Request(r.when, r.client, path if r.target.startswith(path) else "/", r.status, r.size), z)
         for r, z in requests
     ]
-    found = [answer_of(each, day, path, ask) for each in (local, bare, longer, newest)]
-    return found
+    return [answer_of(each, day, path, ask) for each in (local, bare, longer, newest)]
 
 
 def _moved(request: Request, zone: int) -> Request:

@@ -45,7 +45,8 @@ for path, comma, encoding in (("sales.csv", ",", "utf-8-sig"), ("sales-west.csv"
                 continue
             minus = text.startswith("(")
             text = text.strip("()")
-            plain = text.replace(".", "").replace(",", ".") if comma == ";" else text.replace(",", "")
+            text = text.replace(".", "") if comma == ";" else text.replace(",", "")
+            plain = text.replace(",", ".")
             total += -decimal.Decimal(plain) if minus else decimal.Decimal(plain)
     known |= seen
 print(total)

@@ -4,12 +4,17 @@ Each template draws its files from a seed. What an agent leaves is graded in a v
 agent has been; programs of an agent's run there on inputs that only the template knows.
 """
 
+import shell_backups
+import shell_build
 import shell_cron
 import shell_database
 import shell_logs
 import shell_merging
 import shell_migration
+import shell_package
+import shell_scripts
 import shell_search
+import shell_service
 import shell_tables
 
 from hud_mcp import Environment, Shell
@@ -23,5 +28,10 @@ for part in (
     shell_database,
     shell_merging,
     shell_migration,
+    shell_backups,
+    shell_package,
+    shell_scripts,
+    shell_build,
+    shell_service,
 ):
     part.declare(env)

@@ -5,9 +5,11 @@ agent has been; programs of an agent's run there on inputs that only the templat
 """
 
 import shell_backups
+import shell_branches
 import shell_build
 import shell_cron
 import shell_database
+import shell_history
 import shell_logs
 import shell_merging
 import shell_migration
@@ -33,5 +35,7 @@ for part in (
     shell_scripts,
     shell_build,
     shell_service,
+    shell_history,
+    shell_branches,
 ):
     part.declare(env)

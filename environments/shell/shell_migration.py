@@ -39,9 +39,9 @@ Version 2 has `PRAGMA user_version = 2` and these tables, and no table `people` 
 - Ids stay. `loans.people_id` is called `person_id`.
 - The program does nothing to a database of version 2, and exits with 0.
 """
-TWINS = """- Of people with the same e-mail, compared after it was changed as above, the one with the least
-  id stays. Its balance is the sum of theirs, and their loans become its loans. All else that the
-  others have is dropped. People without an e-mail are never the same.
+TWINS = """- Of people with the same e-mail, compared after it was changed as above, the one with
+  the least id stays. Its balance is the sum of theirs, and their loans become its loans. All else
+  that the others have is dropped. People without an e-mail are never the same.
 """
 LOAD = "import sqlite3, sys; sqlite3.connect(sys.argv[1]).executescript(sys.stdin.read())"
 DUMP = """

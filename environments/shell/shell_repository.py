@@ -43,8 +43,9 @@ def git(*words):
 if git("fsck", "--full", "--no-dangling", "--no-reflogs").returncode:
     sys.exit(3)
 refs = git("for-each-ref", "--format=%(refname) %(objectname) %(*objectname)").stdout.decode()
-said = git("log", "-n", "400", "--all", "HEAD", "--encoding=UTF-8",
-           "--format=%H%x00%P%x00%an <%ae>%x00%at%x00%T%x00%B%x01").stdout.decode("utf-8", "replace")
+said = git("log", "-n", "400", "--topo-order", "--all", "HEAD", "--encoding=UTF-8",
+           "--format=%H%x00%P%x00%an <%ae>%x00%at%x00%T%x00%B%x01")
+said = said.stdout.decode("utf-8", "replace")
 print(json.dumps({"refs": refs, "log": said, "head": git("symbolic-ref", "HEAD").stdout.decode()}))
 """
 

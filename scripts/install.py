@@ -61,6 +61,7 @@ TESTS: tuple[tuple[Callable[[], bool], Need], ...] = (
             ("curl", "curl", "curl", "curl"),
             ("openssl", "OpenSSL", "openssl", "openssl"),
             ("git", "Git", "git", "git"),
+            ("make", "GNU Make", "make", "make"),
             ("pgrep", "pgrep", "procps", "procps-ng"),
         )
         if ON_LINUX

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from shell_files import File, Files, Seed, draws, fill, graded, intact, need, run, scan
-from shell_words import WORDS, words
+from shell_words import WORDS, a_word, words
 
 from hud_mcp import Agent, Environment, Grade, ShellWorld
 
@@ -116,25 +116,26 @@ async def restore_backup(
 ) -> AsyncGenerator[str | Grade]:
     """Ask for the files as they were after one of the backups."""
     files, number, wanted = backup_case(seed, level)
+    folder = f"restored-{a_word('backup', seed)}"
     await need(shell, "tar", "gzip")
     await fill(shell, files)
     yield (
         f"Restore the files as they were after the backup with the number {number}, into the new "
-        "folder /workspace/restored: without the folder `files/` above them, and with nothing "
+        f"folder /workspace/{folder}: without the folder `files/` above them, and with nothing "
         "else in it. /workspace/RESTORE.md explains the backups, which lie in "
         "/workspace/backups. Leave these as they are."
     )
-    async with shell.verifier(copy=["restored", "backups"]) as clean:
-        seen = await scan(clean, "restored", "backups")
+    async with shell.verifier(copy=[folder, "backups"]) as clean:
+        seen = await scan(clean, folder, "backups")
         plain = not clean.left_out
-    below = {f"restored/{path}": text for path, text in wanted.items()}
-    parts = {"the files": intact(seen, below, "restored") and plain}
+    below = {f"{folder}/{path}": text for path, text in wanted.items()}
+    parts = {"the files": intact(seen, below, folder) and plain}
     yield graded(parts, harmless=intact(seen, files, "backups"))
 
 
 APPLY = """
 import hashlib, pathlib, shutil, sys, tarfile
-number, top = int(sys.argv[1]), pathlib.Path("restored")
+number, top = int(sys.argv[1]), pathlib.Path(sys.argv[2])
 for index in range(1, number + 1):
     name = ("full" if index == 1 else "incr") + f"-{index}.tar.gz"
     line = next(l for l in open("backups/SHA256SUMS") if l.split()[1] == name)
@@ -167,10 +168,11 @@ async def solve_backup(agent: Agent) -> str:
     await run(agent, "tar tvzf backups/incr-2.tar.gz || tar tvzf backups/mirror/incr-2.tar.gz")
     await run(agent, "tar xOzf backups/incr-3.tar.gz DELETED; tar tvzf backups/incr-3.tar.gz")
     number = agent.prompt.partition("the number ")[2].split(",")[0]
+    folder = agent.prompt.partition("/workspace/")[2].partition(":")[0]
     await agent.tool("write_file", path="apply.py", content=APPLY.lstrip())
-    await run(agent, f"python3 apply.py {number}")
-    await run(agent, "rm apply.py; find restored | sort | head -100")
-    await run(agent, "find restored -type l; find restored -type f | wc -l")
+    await run(agent, f"python3 apply.py {number} {folder}")
+    await run(agent, f"rm apply.py; find {folder} | sort | head -100")
+    await run(agent, f"find {folder} -type l; find {folder} -type f | wc -l")
     return "done"
 
 

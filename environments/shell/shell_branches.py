@@ -162,11 +162,13 @@ class MergeCase:
     changes: list[str]
     prices: dict[str, int]
     rise: int
+    branch: str
 
 
 def merge_case(seed: int) -> MergeCase:
     """Draw two branches that differ in three files."""
     draw = draws("merge", seed)
+    branch = f"gifts-{draw.choice(WORDS)}"
     prices = {product: draw.randint(100, 900) for product in draw.sample(PRODUCTS, 4)}
     keys = ["fee", *draw.sample(WORDS, 5)]
     rise = draw.randint(5, 40)
@@ -192,10 +194,10 @@ def merge_case(seed: int) -> MergeCase:
     commits = [
         first,
         Commit("Rename cost to price, and raise it", mine, [0], PEOPLE[1]),
-        Commit("Wrap gifts", theirs, [0], PEOPLE[2], "gifts"),
+        Commit("Wrap gifts", theirs, [0], PEOPLE[2], branch),
     ]
     best = {key: max(sides[0][key], sides[1][key]) for key in keys}
-    return MergeCase(commits, best, [*entries[1:5], entries[0]], prices, rise)
+    return MergeCase(commits, best, [*entries[1:5], entries[0]], prices, rise, branch)
 
 
 async def merge_branches(shell: ShellWorld, seed: Seed = 0) -> AsyncGenerator[str | Grade]:
@@ -203,14 +205,14 @@ async def merge_branches(shell: ShellWorld, seed: Seed = 0) -> AsyncGenerator[st
     case = merge_case(seed)
     await need(shell, "git")
     await make_repository(shell, case.commits)
-    tips = (await git(shell, "git rev-parse main gifts")).split()
+    tips = (await git(shell, f"git rev-parse main {case.branch}")).split()
     yield (
-        "In the git repository /workspace/repo, merge the branch gifts into main, with a merge "
-        "commit whose first parent is main's last commit. In settings.ini, each key has the "
+        f"In the git repository /workspace/repo, merge the branch {case.branch} into main, with a "
+        "merge commit whose first parent is main's last commit. In settings.ini, each key has the "
         "greater of both branches' numbers. CHANGES.md has all entries: first those that are new "
-        "on main, then those that are new on gifts, then the old one. shop.py does what both "
-        "branches want: prices as main computes them, wrapping as on gifts with these prices, and "
-        "no function `cost`. Leave the branch gifts as it is."
+        "on main, then those that are new on the other branch, then the old one. shop.py does what "
+        "both branches want: prices as main computes them, wrapping as on the other branch with "
+        "these prices, and no function `cost`. Leave the other branch as it is."
     )
     parts = {"commit": False, "settings": False, "changes": False, "shop": False}
     draw = draws("carts", seed)
@@ -218,7 +220,9 @@ async def merge_branches(shell: ShellWorld, seed: Seed = 0) -> AsyncGenerator[st
         now = await history(clean)
         tip = now.tips.get("refs/heads/main", "")
         parents = now.fields.get(tip, ([],))[0]
-        harmless = now.tips.get("refs/heads/gifts") == tips[1] and len(now.tips) == len(tips)
+        harmless = now.tips.get(f"refs/heads/{case.branch}") == tips[1] and len(now.tips) == len(
+            tips
+        )
         texts: dict[str, str] = {}
         for name in ("settings.ini", "CHANGES.md", "shop.py"):
             blob = await clean.run(["git", "cat-file", "blob", f"{tip}:{name}"], cwd="repo")
@@ -267,13 +271,14 @@ async def sells(
 async def solve_merge(agent: Agent) -> str:
     """Merge, look at each conflict, and at what calls the renamed function."""
     await run(agent, "cd repo && git log --graph --stat --all")
-    await run(agent, "cd repo && git diff main...gifts")
-    await run(agent, "cd repo && git diff gifts...main")
-    await run(agent, "cd repo && git merge gifts; git status -s")
+    gifts = agent.prompt.partition("the branch ")[2].split()[0]
+    await run(agent, f"cd repo && git diff main...{gifts}")
+    await run(agent, f"cd repo && git diff {gifts}...main")
+    await run(agent, f"cd repo && git merge {gifts}; git status -s")
     await run(agent, "cd repo && cat settings.ini CHANGES.md shop.py")
     sides: list[dict[str, int]] = []
     lines: list[list[str]] = []
-    for branch in ("main", "gifts"):
+    for branch in ("main", gifts):
         sides.append(read_settings(await run(agent, f"cd repo && git show {branch}:settings.ini")))
         text = await run(agent, f"cd repo && git show {branch}:CHANGES.md")
         lines.append([line for line in text.splitlines() if line.startswith("-")])
@@ -289,7 +294,7 @@ async def solve_merge(agent: Agent) -> str:
     raised = await run(agent, "cd repo && git show main:shop.py | grep 'PRICES\\[product\\]'")
     rename = f"s/cost(/price(/; s/^    return PRICES.*/    {raised.strip()}/"
     await run(agent, f"cd repo && sed -i '{rename}' shop.py")
-    await run(agent, "cd repo && cat shop.py && python3 shop.py; git diff gifts -- shop.py")
+    await run(agent, f"cd repo && cat shop.py && python3 shop.py; git diff {gifts} -- shop.py")
     await run(
         agent, "cd repo && git add -A . && git commit -q -m 'Merge gifts' && git log --graph -3"
     )

@@ -1,11 +1,12 @@
 """A Makefile to repair: it does not build, and later does not build again what has changed."""
 
 import random
+import re
 from collections.abc import AsyncGenerator
 from typing import Literal
 
 from shell_files import File, Files, Seed, draws, fill, graded, need, put, read_small, run
-from shell_words import WORDS, words
+from shell_words import WORDS, a_word, words
 
 from hud_mcp import Agent, Environment, Grade, ShellWorld, Verifier
 
@@ -66,6 +67,11 @@ GOOD = MAKEFILE.replace("$(CHAPTERS) title", "$(CHAPTERS) chapters title")
 """A removed chapter changes its folder, which is a prerequisite for that."""
 
 
+def into(text: str, out: str) -> str:
+    """A text in which the folder `out` has another name."""
+    return re.sub(r"\bout\b", out, text)
+
+
 def chapters(draw: random.Random, count: int, time: int) -> dict[str, File]:
     """Some chapters; the tenth one sorts before the second by its name."""
     return {
@@ -85,10 +91,10 @@ def built(files: Files) -> tuple[bytes, bytes]:
     return book.encode(), "".join(f"{line.split()[0]}\n" for line in lines).encode()
 
 
-async def builds(clean: Verifier, files: Files) -> bool:
+async def builds(clean: Verifier, files: Files, out: str) -> bool:
     """Whether `make` makes what these files are to become."""
     await clean.run(["make"], timeout_s=30)
-    made = tuple([await read_small(clean, f"out/{name}.txt") for name in ("book", "words")])
+    made = tuple([await read_small(clean, f"{out}/{name}.txt") for name in ("book", "words")])
     return made == built(files)
 
 
@@ -104,51 +110,57 @@ async def repair_build(
     title = File(f"The {draw.choice(WORDS)} book\n")
     files: Files = {**chapters(draw, 5, start), "title.txt": title, "tools/join.py": JOIN}
     await need(shell, "make", "awk")
-    await fill(shell, {**files, "Makefile": text, "README.md": README})
+    out = a_word("build", seed)
+    told = {"Makefile": text, "README.md": README}
+    await fill(shell, {**files, **{path: into(each, out) for path, each in told.items()}})
     yield (
-        "`make` fails in /workspace. Repair /workspace/Makefile, and change no other file, so that "
-        "it does all that /workspace/README.md says. It is graded with other chapters, and after "
-        "changes to them."
+        f"`make` fails in /workspace, which is to make files in the folder {out}. Repair "
+        "/workspace/Makefile, and change no other file, so that it does all that "
+        "/workspace/README.md says. It is graded with other chapters, and after changes to them."
     )
     hidden: dict[str, File | str | bytes] = {
         **chapters(draw, 8, start),
         "title.txt": File(f"{words(draw, 3)}\n"),
         "tools/join.py": JOIN,
     }
-    yield graded(await tried(shell, hidden, draw, level))
+    yield graded(await tried(shell, hidden, draw, level, out))
 
 
 async def tried(
-    shell: ShellWorld, hidden: dict[str, File | str | bytes], draw: random.Random, level: str
+    shell: ShellWorld,
+    hidden: dict[str, File | str | bytes],
+    draw: random.Random,
+    level: str,
+    out: str,
 ) -> dict[str, bool]:
     """What the agent's Makefile does with other chapters, where it was copied as data."""
     async with shell.verifier(copy=["Makefile"]) as clean:
         await put(clean, hidden)
-        parts = {"builds": await builds(clean, hidden)}
+        parts = {"builds": await builds(clean, hidden, out)}
         if not parts["builds"] or level == "broken":
             return parts
         later = 2_000_000_000  # files that are newer than any clock's now
         name = draw.choice(sorted(path for path in hidden if path.startswith("chapters/")))
         hidden[name] = File(f"{words(draw, 4)}\n", time=later)
         await put(clean, {name: hidden[name]})
-        parts["changed chapter"] = await builds(clean, hidden)
+        parts["changed chapter"] = await builds(clean, hidden, out)
         await put(clean, {"clean": "In the way.\n"})
         await clean.run(["make", "clean"], timeout_s=30)
-        parts["clean"] = not await clean.exists("out")
+        parts["clean"] = not await clean.exists(out)
         hidden[name] = File("again\n", time=1_709_294_400)
         hidden["title.txt"] = File(f"{words(draw, 2)}\n", time=1_709_294_400)
         await put(clean, {name: hidden[name], "title.txt": hidden["title.txt"]})
-        await builds(clean, hidden)
+        await builds(clean, hidden, out)
         hidden["title.txt"] = File(f"{words(draw, 3)}\n", time=later)
         await put(clean, {"title.txt": hidden["title.txt"]})
-        parts["changed title"] = await builds(clean, hidden)
+        parts["changed title"] = await builds(clean, hidden, out)
     async with shell.verifier(copy=["Makefile"]) as clean:
         hidden["title.txt"] = File("plain\n")
         await put(clean, hidden)
         await clean.run(["make"], timeout_s=30)
         del hidden[name]
         await clean.run(["bash", "-c", 'rm -- "$1"; touch -d "2030-01-01" chapters', "-", name])
-        parts["removed chapter"] = await builds(clean, hidden)
+        parts["removed chapter"] = await builds(clean, hidden, out)
     return parts
 
 
@@ -157,9 +169,10 @@ async def solve_build(agent: Agent, level: str) -> str:
     await run(agent, "cat README.md; ls -R")
     await run(agent, "cat -A Makefile; make")
     await run(agent, "cat tools/join.py")
-    text = GOOD if level == "stale" else MAKEFILE
+    out = agent.prompt.partition("the folder ")[2].partition(".")[0]
+    text = into(GOOD if level == "stale" else MAKEFILE, out)
     await agent.tool("write_file", path="Makefile", content=text)
-    await run(agent, "make && cat out/*")
+    await run(agent, f"make && cat {out}/*")
     await run(agent, "make; sleep 0.01; touch title.txt; make; touch chapters/*; make")
     if level == "stale":
         await run(agent, "touch clean; make clean; rm clean; ls")

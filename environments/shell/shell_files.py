@@ -4,6 +4,7 @@ import base64
 import hashlib
 import json
 import random
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated
@@ -21,6 +22,7 @@ __all__ = [
     "fill",
     "graded",
     "intact",
+    "named",
     "need",
     "put",
     "read_small",
@@ -215,6 +217,12 @@ def graded(parts: Mapping[str, bool | float], *, harmless: bool = True) -> Grade
     if not harmless:
         scores.append(SubScore(name="something else was changed", value=1.0, weight=-1.0))
     return Grade(reward=share if harmless else 0.0, subscores=scores)
+
+
+def named(agent: Agent, ending: str) -> str:
+    """The first path in the task's folder that its prompt names and that ends so."""
+    found = re.findall(r"/workspace/([\w./-]+)", agent.prompt)
+    return next(path for path in (each.rstrip(".") for each in found) if path.endswith(ending))
 
 
 async def run(agent: Agent, command: str) -> str:

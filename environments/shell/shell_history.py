@@ -15,7 +15,7 @@ from shell_repository import (
     make_repository,
     wanted_history,
 )
-from shell_words import WORDS, words
+from shell_words import FIRST_NAMES, LAST_NAMES, WORDS, words
 
 from hud_mcp import Agent, Environment, Grade, ShellWorld, Verifier
 
@@ -154,10 +154,6 @@ async def solve_lost(agent: Agent, how: str) -> str:
     return "done"
 
 
-WRONG = "Clara Moreau <root@localhost>"
-NEAR = "Clara Moreau <root@localhost.example>"
-
-
 def rewrite_case(
     seed: int, what: str
 ) -> tuple[list[Commit], list[Commit], dict[str, int], str, str]:
@@ -171,17 +167,18 @@ def rewrite_case(
     commits += [side, merge, after]
     tags = {"v1.0": 3, "v1.1": 7, "trial-end": 12}
     if what == "author":
-        own = (1, 4, 7, 9, 12)
-        authors = dict.fromkeys(own, WRONG) | {5: NEAR, 10: "Bruno Keller <root@localhost>"}
+        name = f"{draw.choice(FIRST_NAMES)} {draw.choice(LAST_NAMES)}"
+        wrong, good = f"{name} <root@localhost>", f"{name} <{name.split()[1].lower()}@example.org>"
+        near = {5: f"{name} <root@localhost.example>", 10: "Bruno Keller <root@localhost>"}
+        authors = dict.fromkeys((1, 4, 7, 9, 12), wrong) | near
         commits = [
             replace(each, author=authors.get(place, each.author))
             for place, each in enumerate(commits)
         ]
         fixed = [
-            replace(each, author=PEOPLE[2] if each.author == WRONG else each.author)
-            for each in commits
+            replace(each, author=good if each.author == wrong else each.author) for each in commits
         ]
-        return commits, fixed, tags, WRONG, PEOPLE[2]
+        return commits, fixed, tags, wrong, good
     key = f"sk-{draw.getrandbits(80):020x}"
     commits = [with_key(each, place, key) for place, each in enumerate(commits)]
     fixed = [

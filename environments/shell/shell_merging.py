@@ -6,8 +6,8 @@ import unicodedata
 from collections.abc import AsyncGenerator
 from typing import Any, Literal
 
-from shell_files import File, Files, Seed, draws, fill, graded, need, put, read_small, run
-from shell_words import WORDS
+from shell_files import File, Files, Seed, draws, fill, graded, named, need, put, read_small, run
+from shell_words import WORDS, a_word
 
 from hud_mcp import Agent, Environment, Grade, ShellWorld
 
@@ -82,19 +82,20 @@ async def unite_lists(
 ) -> AsyncGenerator[str | Grade]:
     """Ask for one list in UTF-8 of lists in several encodings."""
     files, wanted = inbox_case(seed, level)
+    name = f"{a_word('lists', seed)}.txt"
     await need(shell)
     await fill(shell, files)
     yield (
         "/workspace/inbox/ENCODINGS.csv lists text files beside it with the encoding of each; a "
         "byte order mark is no part of a text. Each line of a file is a name. Write "
-        "/workspace/names.txt, in UTF-8 without a byte order mark, each name on a line that ends "
+        f"/workspace/{name}, in UTF-8 without a byte order mark, each name on a line that ends "
         "with a line feed. Leave out spaces and tabs around a name, and empty lines. Write names "
         "in Unicode's NFC. Names that differ only in case, after that, are the same: keep the "
         "first one, in the order in which the files are listed. Sort by code point, as Python's "
         "sorted does."
     )
-    async with shell.verifier(copy=["names.txt"]) as clean:
-        data = await read_small(clean, "names.txt")
+    async with shell.verifier(copy=[name]) as clean:
+        data = await read_small(clean, name)
     text = "\n".join(wanted).encode()
     yield graded({"the list": data in (text, text + b"\n")})
 
@@ -108,7 +109,7 @@ for row in csv.DictReader(open("inbox/ENCODINGS.csv")):
         name = unicodedata.normalize("NFC", line.strip())
         if name:
             first.setdefault(name.casefold(), name)
-with open("names.txt", "w", encoding="utf-8") as file:
+with open("NAMES", "w", encoding="utf-8") as file:
     file.writelines(f"{name}\\n" for name in sorted(first.values()))
 """
 
@@ -116,12 +117,13 @@ with open("names.txt", "w", encoding="utf-8") as file:
 async def solve_lists(agent: Agent) -> str:
     """Look at the bytes, unite the lists, and look at the result."""
     await run(agent, "ls -la inbox; cat inbox/ENCODINGS.csv")
+    made = named(agent, ".txt")
     listed = (await run(agent, "tail -n +2 inbox/ENCODINGS.csv | cut -d, -f1")).split()
     for name in listed:
         await run(agent, f"head -c 64 inbox/{name} | od -c | head -5")
 
-    await run(agent, f"python3 - <<'E'\n{UNITE}\nE")
-    await run(agent, "file names.txt; cat -A names.txt | head -60")
+    await run(agent, f"python3 - <<'E'\n{UNITE.replace('NAMES', made)}\nE")
+    await run(agent, f"file {made}; cat -A {made} | head -60")
     return "done"
 
 
@@ -194,6 +196,8 @@ async def merge_settings(
 ) -> AsyncGenerator[str | Grade]:
     """Ask for settings merged by rules, or for a program that merges them."""
     (group,) = settings_case(seed, level)
+    made = f"{a_word('settings', seed)}.json"
+    program = f"merge_{a_word('settings', seed)}.py"
     draw = draws("settings/names", seed)
     names = [f"{name}.json" for name in draw.sample(WORDS, len(group))]
     files: dict[str, File | str | bytes] = {
@@ -209,25 +213,25 @@ async def merge_settings(
         yield (
             "Merge the files that /workspace/settings/ORDER lists, in its order, as "
             "/workspace/RULES.md says. In ORDER, lines that begin with # are comments. Write the "
-            "result as JSON to /workspace/merged.json. Change nothing below /workspace/settings."
+            f"result as JSON to /workspace/{made}. Change nothing below /workspace/settings."
         )
-        async with shell.verifier(copy=["merged.json"]) as clean:
-            text = await read_small(clean, "merged.json")
+        async with shell.verifier(copy=[made]) as clean:
+            text = await read_small(clean, made)
         yield graded({"settings": same_json(text or b"", merged_all(group))})
         return
     yield (
-        "Write the Python program /workspace/merge.py, in one file, with the standard library "
-        "alone. `python3 merge.py BASE.json OTHER.json…` merges two or more files in the order "
+        f"Write the Python program /workspace/{program}, in one file, with the standard library "
+        f"alone. `python3 {program} BASE.json OTHER.json…` merges two or more files in the order "
         "given, as /workspace/RULES.md says, and prints the result as JSON. /workspace/settings "
         "has examples. The program is graded on other files."
     )
     cases = settings_case(seed, level, hidden=True)
     right = 0
-    async with shell.verifier(copy=["merge.py"]) as clean:
+    async with shell.verifier(copy=[program]) as clean:
         for number, each in enumerate(cases):
             paths = {f"in{number}/{place}.json": json.dumps(one) for place, one in enumerate(each)}
             await put(clean, paths)
-            done = await clean.run(["python3", "merge.py", *paths], timeout_s=20)
+            done = await clean.run(["python3", program, *paths], timeout_s=20)
             right += same_json(done.stdout.encode(), merged_all(each))
     yield graded({"hidden files": right == len(cases)})
 
@@ -278,11 +282,13 @@ async def solve_settings(agent: Agent, level: str) -> str:
     names = [line.removesuffix("^M$") for line in order.splitlines() if not line.startswith("#")]
     for name in names:
         await run(agent, f"cat settings/{name}")
-    await agent.tool("write_file", path="/workspace/merge.py", content=MERGE.lstrip())
+    program = named(agent, ".py") if level == "program" else "merge.py"
+    await agent.tool("write_file", path=program, content=MERGE.lstrip())
     paths = " ".join(f"settings/{name}" for name in names)
-    await run(agent, f"python3 merge.py {paths} | tee merged.json")
+    made = named(agent, ".json") if level == "once" else "/dev/null"
+    await run(agent, f"python3 {program} {paths} | tee {made}")
     if level == "once":
-        await run(agent, "rm merge.py; python3 -m json.tool merged.json | grep -c null")
+        await run(agent, f"rm {program}; python3 -m json.tool {made} | grep -c null")
     return "done"
 
 

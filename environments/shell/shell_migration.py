@@ -5,8 +5,8 @@ import random
 from collections.abc import AsyncGenerator, Mapping
 from typing import Literal
 
-from shell_files import Seed, draws, fill, graded, need, run
-from shell_words import FIRST_NAMES, LAST_NAMES
+from shell_files import Seed, draws, fill, graded, named, need, run
+from shell_words import FIRST_NAMES, LAST_NAMES, a_word
 
 from hud_mcp import Agent, Environment, Grade, ShellWorld, Verifier
 
@@ -223,13 +223,14 @@ async def migrate(
 ) -> AsyncGenerator[str | Grade]:
     """Ask for a program that migrates a database."""
     text, _ = people_case("people", seed, level)
+    base = f"{a_word('library', seed)}.db"
     await need(shell)
     await fill(shell, {"MIGRATION.md": SPEC + (TWINS if level == "duplicates" else "")})
-    await shell.run(["python3", "-I", "-c", LOAD, "library.db"], stdin=text)
+    await shell.run(["python3", "-I", "-c", LOAD, base], stdin=text)
     yield (
         "Write the Python program /workspace/migrate.py, in one file, with the standard library "
         "alone. `python3 migrate.py FILE` brings the SQLite database FILE from version 1 to "
-        "version 2, as /workspace/MIGRATION.md says. /workspace/library.db is an example of "
+        f"version 2, as /workspace/MIGRATION.md says. /workspace/{base} is an example of "
         "version 1. The program is graded on another database, on which it is run twice."
     )
     statements, wanted = people_case("hidden people", seed, level)
@@ -247,13 +248,14 @@ async def migrate(
 async def solve_migrate(agent: Agent, level: str) -> str:
     """Look at both, write the program, try it on a copy, twice."""
     await run(agent, "cat MIGRATION.md")
+    base = named(agent, ".db")
     show = "[print(*r, sep=' | ') for r in sqlite3.connect('{}').execute('{}')]"
     look = f'python3 -c "import sqlite3; {show}"'
-    await run(agent, look.format("library.db", "SELECT * FROM people"))
-    await run(agent, look.format("library.db", "SELECT * FROM loans"))
+    await run(agent, look.format(base, "SELECT * FROM people"))
+    await run(agent, look.format(base, "SELECT * FROM loans"))
     program = MIGRATE.replace("TWINS", str(level == "duplicates"))
     await agent.tool("write_file", path="migrate.py", content=program.lstrip())
-    await run(agent, "cp library.db try.db; python3 migrate.py try.db; echo $?")
+    await run(agent, f"cp {base} try.db; python3 migrate.py try.db; echo $?")
     await run(agent, look.format("try.db", "SELECT * FROM person"))
     await run(agent, look.format("try.db", "SELECT * FROM loans"))
     await run(agent, "python3 migrate.py try.db; echo $?; rm try.db")

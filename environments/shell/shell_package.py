@@ -2,12 +2,13 @@
 
 import json
 import random
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
+from functools import partial
 from typing import Any, Literal
 
-from shell_files import Files, Seed, draws, fill, graded, need, put, run
+from shell_files import Files, Seed, draws, fill, graded, named, need, put, run
 from shell_package_text import BUGS, PACKAGE, README, TESTS, Bug
-from shell_words import FIRST_NAMES, LAST_NAMES
+from shell_words import FIRST_NAMES, LAST_NAMES, a_word
 
 from hud_mcp import Agent, Environment, Grade, ShellWorld
 
@@ -29,6 +30,27 @@ def chosen(seed: int, level: str) -> list[Bug]:
         if all(bug.wrong in files[bug.path] for bug in bugs):
             return bugs
     raise RuntimeError(f"No package was drawn for the seed {seed}.")
+
+
+def renamed(seed: int, files: Mapping[str, str]) -> dict[str, str]:
+    """The package's files with the name and the tax of a seed."""
+    percent = draws("percent", seed).choice((7, 19, 21, 25))
+    swaps = {
+        "tally": a_word("package", seed),
+        "percent=19": f"percent={percent}",
+        "19 per cent": f"{percent} per cent",
+        "11900": str(10_000 + 100 * percent),
+        "23.80": f"{20 + percent / 5:.2f}",
+        "11.90": f"{10 + percent / 10:.2f}",
+    }
+    return {swapped(path, swaps): swapped(text, swaps) for path, text in files.items()}
+
+
+def swapped(text: str, swaps: Mapping[str, str]) -> str:
+    """A text with some words in the place of others."""
+    for old, new in swaps.items():
+        text = text.replace(old, new)
+    return text
 
 
 def broken(bugs: list[Bug]) -> dict[str, str]:
@@ -59,24 +81,26 @@ async def repair_package(
     shell: ShellWorld, seed: Seed = 0, level: Level = "shown"
 ) -> AsyncGenerator[str | Grade]:
     """Ask for the repair of a package; its readme is the rule."""
-    files: Files = {**broken(chosen(seed, level)), "README.md": README, "tests.py": TESTS}
+    told = partial(renamed, seed)
+    name = a_word("package", seed)
+    files = told({**broken(chosen(seed, level)), "README.md": README, "tests.py": TESTS})
     await need(shell)
     await fill(shell, files)
     yield (
-        "The Python package /workspace/tally does not do what /workspace/README.md says. "
+        f"The Python package /workspace/{name} does not do what /workspace/README.md says. "
         "`python3 tests.py` shows a part of it; other faults have no test. Repair the package. "
-        "It is graded by what `python3 -m tally` prints for other inputs."
+        f"It is graded by what `python3 -m {name}` prints for other inputs."
     )
     draw = draws("invoices", seed)
     inputs = [invoices(draw, count) for count in (1, 2, 6, 25, 60)]
     async with shell.verifier() as clean:
-        await put(clean, PACKAGE)
-        wanted = [(await clean.run(["python3", "-m", "tally"], stdin=each)) for each in inputs]
+        await put(clean, told(PACKAGE))
+        wanted = [(await clean.run(["python3", "-m", name], stdin=each)) for each in inputs]
     if any(done.exit_code != 0 for done in wanted):
         raise RuntimeError(f"The package itself does not work: {wanted[0].stderr[-300:]}")
-    async with shell.verifier(copy=["tally"]) as clean:
+    async with shell.verifier(copy=[name]) as clean:
         printed = [
-            (await clean.run(["python3", "-m", "tally"], stdin=each, timeout_s=20)).stdout
+            (await clean.run(["python3", "-m", name], stdin=each, timeout_s=20)).stdout
             for each in inputs
         ]
     right = [done.stdout == text for done, text in zip(wanted, printed, strict=True)]
@@ -87,13 +111,15 @@ async def solve_package(agent: Agent) -> str:
     """Read the rules and every file, and put right what differs from them."""
     await run(agent, "cat README.md; ls -R")
     await run(agent, "python3 tests.py")
+    name = agent.prompt.partition("/workspace/")[2].split()[0]
     for path in [path for path in PACKAGE if "__init__" not in path]:
-        text = await agent.tool("read_file", path=path)
+        place = path.replace("tally", name)
+        text = await agent.tool("read_file", path=place)
         for bug in BUGS:
             if bug.path == path and bug.wrong in text and bug.right not in text:
-                await agent.tool("edit_file", path=path, old=bug.wrong, new=bug.right)
+                await agent.tool("edit_file", path=place, old=bug.wrong, new=bug.right)
     await run(agent, "python3 tests.py")
-    await run(agent, "printf '2024-02-01;A;1.000.000,5;28' | python3 -m tally")
+    await run(agent, f"printf '2024-02-01;A;1.000.000,5;28' | python3 -m {name}")
     return "done"
 
 
@@ -151,7 +177,7 @@ import json
 import random
 import unittest
 
-from roster import plan
+from ROSTER import plan
 
 TEAMS = json.load(open("teams.json"))
 
@@ -225,23 +251,24 @@ async def repair_flaky(
     text = ROSTER
     for name, part in FLAWS[flaw].items():
         text = text.replace(f"{{{name}}}", part)
-    files: Files = {"roster.py": text, "test_roster.py": FLAKY}
+    name = f"{a_word('roster', seed)}_plan"
+    files: Files = {f"{name}.py": text, "test_plans.py": FLAKY.replace("ROSTER", name)}
     await need(shell)
     await fill(shell, {**files, "teams.json": json.dumps(shown_teams(draw, flaw), indent=1)})
     yield (
-        "`python3 test_roster.py` in /workspace fails on some runs and passes on others, though "
-        "the test is right. Find the cause and repair /workspace/roster.py, so that it always "
-        "does what its first docstring says. It is graded by what `python3 roster.py` prints for "
-        "other teams, many times."
+        "`python3 test_plans.py` in /workspace fails on some runs and passes on others, though "
+        f"the test is right. Find the cause and repair /workspace/{name}.py, so that it always "
+        f"does what its first docstring says. It is graded by what `python3 {name}.py` prints "
+        "for other teams, many times."
     )
     teams = drawn_teams(draw, 12)
     asked = [{k: v for k, v in team.items() if k != "plan"} for team in teams]
     wanted = [team["plan"] for team in teams]
-    async with shell.verifier(copy=["roster.py"]) as clean:
+    async with shell.verifier(copy=[f"{name}.py"]) as clean:
         right = 0
         for turn in range(5):
             done = await clean.run(
-                ["python3", "roster.py"],
+                ["python3", f"{name}.py"],
                 stdin=json.dumps(asked),
                 timeout_s=20,
                 env={"PYTHONHASHSEED": str(turn * 7 + 1)},
@@ -252,17 +279,18 @@ async def repair_flaky(
 
 async def solve_flaky(agent: Agent) -> str:
     """Repeat the test, read the program, and repair what depends on the run."""
-    await run(agent, "ls; cat test_roster.py")
-    await run(agent, "for i in 1 2 3 4 5 6; do python3 test_roster.py 2>&1 | tail -1; done")
-    text = await agent.tool("read_file", path="roster.py")
+    await run(agent, "ls; cat test_plans.py")
+    await run(agent, "for i in 1 2 3 4 5 6; do python3 test_plans.py 2>&1 | tail -1; done")
+    path = named(agent, "_plan.py")
+    text = await agent.tool("read_file", path=path)
     good = {"set": FLAWS["shared"]["people"], "shared": FLAWS["set"]["away"]}
     if "set(" in text:
-        await agent.tool("edit_file", path="roster.py", old=FLAWS["set"]["people"], new=good["set"])
+        await agent.tool("edit_file", path=path, old=FLAWS["set"]["people"], new=good["set"])
     else:
         old = FLAWS["shared"]["away"]
-        await agent.tool("edit_file", path="roster.py", old=old, new=good["shared"])
-        await agent.tool("edit_file", path="roster.py", old=", away=AWAY", new="")
-    await run(agent, "for i in 1 2 3 4 5 6; do python3 test_roster.py 2>&1 | tail -1; done")
+        await agent.tool("edit_file", path=path, old=old, new=good["shared"])
+        await agent.tool("edit_file", path=path, old=", away=AWAY", new="")
+    await run(agent, "for i in 1 2 3 4 5 6; do python3 test_plans.py 2>&1 | tail -1; done")
     await run(agent, "python3 -c \"import json; print(json.load(open('teams.json'))[0])\"")
     return "done"
 

@@ -4,9 +4,22 @@ import random
 from collections.abc import AsyncGenerator, Callable
 from typing import Literal
 
-from shell_files import File, Files, Seed, draws, fill, graded, need, put, read_small, run, scan
+from shell_files import (
+    File,
+    Files,
+    Seed,
+    draws,
+    fill,
+    graded,
+    named,
+    need,
+    put,
+    read_small,
+    run,
+    scan,
+)
 from shell_files import seen_as as digest_of
-from shell_words import WORDS, words
+from shell_words import WORDS, a_word, words
 
 from hud_mcp import Agent, Environment, Grade, ShellWorld
 
@@ -98,12 +111,13 @@ async def repair_script(
     shell: ShellWorld, seed: Seed = 0, names: Names = "spaces"
 ) -> AsyncGenerator[str | Grade]:
     """Ask for the repair of a script; its readme is the rule."""
-    before, _, _ = folder_case("folder", seed, names, "inbox")
+    inbox = f"{a_word('inbox', seed)}-inbox"
+    before, _, _ = folder_case("folder", seed, names, inbox)
     await need(shell)
     await fill(shell, {**before, "tidy.sh": TIDY, "README.md": TIDY_README})
     yield (
         "The script /workspace/tidy.sh does not do what /workspace/README.md says. Repair it. "
-        "/workspace/inbox is a folder to try it on: work on a copy, if you like. The script is "
+        f"/workspace/{inbox} is a folder to try it on: work on a copy, if you like. The script is "
         "graded on other folders, by what they become and by the lines that it prints."
     )
     moved, told = True, True
@@ -124,11 +138,12 @@ async def repair_script(
 async def solve_script(agent: Agent) -> str:
     """Read, try on a copy, write it anew, and try again."""
     await run(agent, "cat README.md tidy.sh")
-    await run(agent, "ls -laR inbox")
-    await run(agent, "cp -a inbox try; bash tidy.sh try; ls -R try; rm -r try")
+    inbox = named(agent, "-inbox")
+    await run(agent, f"ls -laR {inbox}")
+    await run(agent, f"cp -a {inbox} try; bash tidy.sh try; ls -R try; rm -r try")
     await agent.tool("write_file", path="tidy.sh", content=TIDY_GOOD)
     await run(
-        agent, "cp -a inbox 'try it'; bash tidy.sh 'try it'; ls -laR 'try it'; rm -r 'try it'"
+        agent, f"cp -a {inbox} 'try it'; bash tidy.sh 'try it'; ls -laR 'try it'; rm -r 'try it'"
     )
     return "done"
 
@@ -297,41 +312,43 @@ async def speed_up(
     draw = draws(f"slow/{program}", seed)
     example, printed = draw_case(draw, 12)
     slow = SLOW[program]
+    name = f"{a_word('slow', seed)}.py"
     await need(shell)
-    await fill(shell, {"count.py": slow, "example.txt": example, "example.out": printed})
+    await fill(shell, {name: slow, "example.txt": example, "example.out": printed})
     yield (
-        "The program /workspace/count.py is right, but far too slow for large inputs. Rewrite it "
+        f"The program /workspace/{name} is right, but far too slow for large inputs. Rewrite it "
         "with the standard library alone, in the one file, so that it prints the same, and copes "
-        f"with {told} within 40 seconds. It reads standard input: `python3 count.py < "
+        f"with {told} within 40 seconds. It reads standard input: `python3 {name} < "
         "example.txt` prints what example.out has. It is graded by what it prints for other "
         "inputs, small and large."
     )
     cases = [draw_case(draw, each) for each in (1, 2, 3, 9, 30, 60, size)]
     cases += [("", "0 0\n")] if program == "rooms" else []
     right = 0
-    async with shell.verifier(copy=["count.py"]) as clean:
-        if await read_small(clean, "count.py") in (None, slow.encode()):
+    async with shell.verifier(copy=[name]) as clean:
+        if await read_small(clean, name) in (None, slow.encode()):
             cases, right = cases[:1], -1  # it is known to be too slow
         for text, wanted in cases:
             if right < 0:
                 break
-            done = await clean.run(["python3", "count.py"], stdin=text, timeout_s=45)
+            done = await clean.run(["python3", name], stdin=text, timeout_s=45)
             right = right + 1 if done.stdout.strip() == wanted.strip() else -1
     yield graded({"other inputs": right == len(cases)})
 
 
 async def solve_slow(agent: Agent, program: str) -> str:
     """Read it, write it anew, and compare both on the example."""
-    await run(agent, "ls -l; cat count.py")
+    name = named(agent, ".py")
+    await run(agent, f"ls -l; cat {name}")
     await run(agent, "head -5 example.txt; wc -l example.txt; cat example.out")
-    await run(agent, "time python3 count.py < example.txt")
-    await run(agent, "cp count.py old.py")
+    await run(agent, f"time python3 {name} < example.txt")
+    await run(agent, f"cp {name} old.py")
     text = SLOW[program].partition("import sys")[0] + FAST[program]
-    await agent.tool("write_file", path="count.py", content=text)
-    await run(agent, "python3 count.py < example.txt | diff - example.out && echo same")
+    await agent.tool("write_file", path=name, content=text)
+    await run(agent, f"python3 {name} < example.txt | diff - example.out && echo same")
     await run(
         agent,
-        "head -3 example.txt > part.txt; for p in old count; do python3 $p.py < part.txt; done",
+        f"head -3 example.txt > part.txt; for p in old.py {name}; do python3 $p < part.txt; done",
     )
     await run(agent, "rm old.py part.txt")
     return "done"

@@ -1,5 +1,6 @@
 """Small tasks on a tree of files: find one, rename a host in some, set rights."""
 
+import re
 from collections.abc import AsyncGenerator, Mapping
 from typing import Literal
 
@@ -12,13 +13,14 @@ from shell_files import (
     fill,
     graded,
     intact,
+    named,
     need,
     put,
     run,
     scan,
     seen_as,
 )
-from shell_words import WORDS, words
+from shell_words import WORDS, a_word, words
 
 from hud_mcp import Agent, Environment, Grade, ShellWorld
 
@@ -167,16 +169,23 @@ async def solve_host(agent: Agent) -> str:
     return "done"
 
 
-MODES = {"folders": 0o750, "scripts": 0o750, "secrets": 0o600, "others": 0o640}
+KINDS = ("folders", "scripts", "secrets", "others")
 POLICY = """# Rights in a share
 
-- Folders, the share itself too: 750.
-- Files whose names end in .sh: 750.
-- Files in a folder that is called `secrets`, at any depth below it: 600, scripts too.
-- All other files: 640.
+- Folders, the share itself too: {folders:o}.
+- Files whose names end in .sh: {scripts:o}.
+- Files in a folder that is called `secrets`, at any depth below it: {secrets:o}, scripts too.
+- All other files: {others:o}.
 
 Links stay, and what they lead to outside of the share stays as it is.
 """
+
+
+def drawn_modes(seed: int) -> dict[str, int]:
+    """The rights that the policy demands."""
+    draw = draws("modes", seed)
+    choices = ((0o750, 0o711, 0o710), (0o750, 0o700, 0o550), (0o600, 0o400), (0o640, 0o660, 0o440))
+    return {kind: draw.choice(each) for kind, each in zip(KINDS, choices, strict=True)}
 
 
 def rights_case(purpose: str, seed: int, names: str, top: str) -> Files:
@@ -219,51 +228,57 @@ async def set_rights(
     shell: ShellWorld, seed: Seed = 0, names: Literal["plain", "odd"] = "plain"
 ) -> AsyncGenerator[str | Grade]:
     """Ask for a script that sets the rights that a policy demands."""
+    modes = drawn_modes(seed)
+    script = f"{a_word('rights', seed)}.sh"
     files = rights_case("rights", seed, names, "share")
     await need(shell)
-    await fill(shell, {**files, "POLICY.md": POLICY})
+    await fill(shell, {**files, "POLICY.md": POLICY.format(**modes)})
     yield (
-        "Write the bash script /workspace/set_rights.sh. It is called as "
-        "`bash set_rights.sh FOLDER`, and sets the rights of FOLDER and of everything below it "
+        f"Write the bash script /workspace/{script}. It is called as "
+        f"`bash {script} FOLDER`, and sets the rights of FOLDER and of everything below it "
         "as /workspace/POLICY.md says. It changes nothing else. /workspace/share is a folder to "
         "try it on; the script is graded on a folder like it, with other names."
     )
     top = "share 2" if names == "odd" else "share"
     hidden = rights_case("hidden rights", seed, names, top)
-    async with shell.verifier(copy=["set_rights.sh"]) as clean:
+    async with shell.verifier(copy=[script]) as clean:
         await put(clean, hidden)
-        await clean.run(["bash", "set_rights.sh", top], timeout_s=30)
+        await clean.run(["bash", script, top], timeout_s=30)
         seen = await scan(clean, top, "outside")
-    yield rights_grade(hidden, seen)
+    yield rights_grade(hidden, seen, modes)
 
 
-def rights_grade(files: Files, seen: Mapping[str, tuple[str, int]]) -> Grade:
+def rights_grade(
+    files: Files, seen: Mapping[str, tuple[str, int]], modes: Mapping[str, int]
+) -> Grade:
     """Each rule of the policy, where nothing else was changed."""
-    parts = dict.fromkeys(MODES, True)
+    parts = dict.fromkeys(KINDS, True)
     plain = {path: as_file(file) for path, file in files.items() if not as_file(file).link}
     inside = {path: file for path, file in plain.items() if not path.startswith("outside")}
     kept = all(seen.get(path, ("",))[0] == seen_as(file) for path, file in plain.items())
     kept = kept and all(seen[path][1] == plain[path].mode for path in plain.keys() - inside.keys())
     for path, file in inside.items():
         kind = kind_of(path, file)
-        parts[kind] = parts[kind] and seen.get(path, ("", 0))[1] == MODES[kind]
+        parts[kind] = parts[kind] and seen.get(path, ("", 0))[1] == modes[kind]
     return graded(parts, harmless=kept)
 
 
 async def solve_rights(agent: Agent) -> str:
     """Follow the policy, rule by rule, without following links."""
-    await run(agent, "cat POLICY.md")
+    said = await run(agent, "cat POLICY.md")
+    folders, scripts, secrets, others = re.findall(r": (\d{3})\b", said)
     await run(agent, "ls -laR share outside | head -150")
     await run(agent, "find share -type l -exec ls -l {} +")
     lines = [
         'cd -- "$1" || exit 1',
-        "find . -type d -exec chmod 750 {} +",
-        "find . -type f -exec chmod 640 {} +",
-        "find . -type f -name '*.sh' -exec chmod 750 {} +",
-        "find . -type f -path '*/secrets/*' -exec chmod 600 {} +",
+        f"find . -type f -exec chmod {others} {{}} +",
+        f"find . -type f -name '*.sh' -exec chmod {scripts} {{}} +",
+        f"find . -type f -path '*/secrets/*' -exec chmod {secrets} {{}} +",
+        f"find . -depth -type d -exec chmod {folders} {{}} +",
     ]
-    await agent.tool("write_file", path="set_rights.sh", content="\n".join(lines) + "\n")
-    await run(agent, "bash set_rights.sh share")
+    script = named(agent, ".sh")
+    await agent.tool("write_file", path=script, content="\n".join(lines) + "\n")
+    await run(agent, f"cp -a share try; bash {script} try; ls -laR try; rm -rf try")
     await run(agent, "find share outside ! -type l -printf '%m %p\\n' | sort")
     return "done"
 

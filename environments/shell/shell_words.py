@@ -4,7 +4,9 @@
 
 import random
 
-__all__ = ["CITIES", "FIRST_NAMES", "LAST_NAMES", "PRODUCTS", "WORDS", "some", "words"]
+from shell_files import draws
+
+__all__ = ["CITIES", "FIRST_NAMES", "LAST_NAMES", "PRODUCTS", "WORDS", "a_word", "some", "words"]
 
 WORDS = (
     "amber basin cedar delta ember fjord grove harbor inlet juniper kettle lantern meadow nectar "
@@ -22,6 +24,11 @@ LAST_NAMES = (
 ).split()
 CITIES = "Aarhus Bergen Cork Delft Essen Ghent Lyon Malaga Oslo Porto Turin Utrecht".split()
 PRODUCTS = "lamp chair desk shelf rug vase clock stool mirror basket bench easel".split()
+
+
+def a_word(purpose: str, seed: int) -> str:
+    """A word that names something of a task."""
+    return draws(f"word/{purpose}", seed).choice(WORDS)
 
 
 def some(draw: random.Random, pool: list[str], count: int) -> list[str]:

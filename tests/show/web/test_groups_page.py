@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from playwright.async_api import Browser, Locator, Page, expect
-from recorded import BROWSER, HOSTILE, Run, opened, served
+from recorded import BROWSER, HOSTILE, Run, opened, receipt, served
 
 from hud_mcp.analysis.groups import group_runs
 from hud_mcp.analysis.intervals import interval_text
@@ -340,6 +340,41 @@ async def test_the_runs_are_saved_as_csv_and_json_lines(run: Run, browser: Brows
         )
         assert table[6]["why"] == "'" + " ".join(formula.split())
         assert rows[6]["why"] == " ".join(formula.split())
+
+
+@pytest.mark.long
+async def test_a_running_job_keeps_its_groups_while_it_goes_on(run: Run, browser: Browser) -> None:
+    """What ends changes the figures at the head; what is open and what has the focus stay."""
+    said = {"task_fields": {"metadata": {"difficulty": "easy"}}}
+    name = await run.add("going", outcome=None, **said)
+    await run.add("over", reward=0.5, **said)
+    part = f"#job-{run.job.id}/by-difficulty/easy"
+    async with (
+        served(viewer_app(run.store)) as base,
+        opened(browser, f"{base}/", part) as seen,
+    ):
+        page = seen.page
+        await page.keyboard.press("j")
+        await expect(head(page, "easy")).to_contain_text("1 in part, 1 unfinished")
+        trajectory = await run.store.load_trajectory(name)
+        await run.store.end_session(name, receipt(trajectory, Outcome.GRADED, 1.0))
+        await expect(head(page, "easy")).to_contain_text("1 passed, 1 in part")
+        await expect(page.get_by_role("button", name="easy", exact=True)).to_be_focused()
+        assert await lines(page) == ["- easy", "going", "over"]
+        assert page.url.endswith(part)
+
+
+async def test_rewards_of_any_size_have_a_place(run: Run, browser: Browser) -> None:
+    """Without an interval, on a scale that has room for them."""
+    for number, reward in enumerate((-100.0, 300.0)):
+        said = {"difficulty": ["easy", "hard"][number]}
+        await run.add(f"t{number}", reward=reward, task_fields={"metadata": said})
+    async with opened(browser, await run.write(), f"#job-{run.job.id}/by-difficulty") as seen:
+        table = seen.page.locator(".grouping.difficulty")
+        assert await table.locator("thead .place span").all_inner_texts() == ["-100", "100", "300"]
+        assert "-100.000 no interval" in await table.locator("tbody tr").first.inner_text()
+        assert await table.locator(".line").count() == 0
+        assert "no interval" in await head(seen.page, "hard").inner_text()
 
 
 async def test_hostile_groups_stay_text(run: Run, browser: Browser) -> None:

@@ -150,8 +150,9 @@ class Diary:
         self._not: set[str] = set()
         fitting = self._fitting(shop, service)
         if len({row["day"] for row in fitting}) < _FEW_DAYS:
-            free = "UPDATE slots SET is_free = 1 WHERE day > ? AND id NOT IN "
-            shop.db.execute(f"{free}(SELECT slot FROM appointments)", (shop.day(1),))
+            free = """UPDATE slots SET is_free = 1
+                WHERE day > ? AND id NOT IN (SELECT slot FROM appointments)"""
+            shop.db.execute(free, (shop.day(-1),))
             fitting = self._fitting(shop, service)
         self.slots: list[dict[str, Any]] = []
         for row in fitting:  # no two at the same time, so that the earliest is one

@@ -418,7 +418,7 @@ ASKED = (
     (
         "address",
         "one_of_each",
-        "- Order AR-11111: 1 Elm Row.\n- AR-2 can no longer be changed.\n- Account: 1 Elm Row.\n\nOk?",
+        "- Order AR-11111: 1 Elm Row.\n- AR-2 cannot be changed.\n- Account: 1 Elm Row.\n\nOk?",
         "yes:order yes:account",
     ),
     ("address", "shipped", "What's your email, and the new delivery address?", "told:address"),

@@ -87,6 +87,8 @@ class Screenshot(Value):
                 width, height, kind = image.width, image.height, image.format
         except libraries.UnidentifiedImageError:
             raise ValueError("a screenshot is an encoded PNG or JPEG") from None
+        except libraries.Image.DecompressionBombError:
+            raise ValueError("a screenshot does not have so many pixels") from None
         if kind not in ("PNG", "JPEG"):
             raise ValueError(f"a screenshot is a PNG or a JPEG, not {kind}")
         mime = "image/png" if kind == "PNG" else "image/jpeg"

@@ -21,6 +21,8 @@ WorkshopCase = Literal["book", "second_thought", "same_day", "move_soon"]
 
 Deeds = list[tuple[str, dict[str, Any]]]
 
+_FEW_DAYS = 3
+"""With fewer days on which a customer can come, one who declines one has hardly a choice."""
 _MOVE_IT = "My appointment for the {service} does not suit me any more. Please move it to the "
 _MOVE_IT += "earliest that does."
 _POINTS_TOLD = "How much will that be, how many points do I keep, and what is the card's number?"
@@ -110,7 +112,7 @@ def card_case(shop: Shop, case: CardCase) -> Case:
         known=introduce(person, card=f"{which} I still have the other one.", wish=wish),
         offers={
             "card": Offer(words=r"new (gift )?card|issue|replac"),
-            "block": Offer(words=r"block"),
+            "block": Offer(words=r"block|deactivat|disabl|invalid|nobody"),
         },
         ends_after=(("yes:card", "yes:block", "refused"),),
         on_refusal="That is bitter. Then at least see that nobody else can use it.",
@@ -146,10 +148,12 @@ class Diary:
         self._days = sorted(rng.sample(range(6), 3))
         self._first = rng.choice(("10:30", "13:00", "14:30"))
         self._not: set[str] = set()
-        query = """SELECT * FROM slots WHERE is_free AND day > ? AND technician IN (?, ?)
-            ORDER BY day, time, technician"""
-        rows = shop.db.execute(query, (shop.day(0), *shop.terms.skills[service])).fetchall()
-        fitting = [row for row in rows if self._fits(date.fromisoformat(row["day"]), row["time"])]
+        fitting = self._fitting(shop, service)
+        if len({row["day"] for row in fitting}) < _FEW_DAYS:
+            free = """UPDATE slots SET is_free = 1
+                WHERE day > ? AND id NOT IN (SELECT slot FROM appointments)"""
+            shop.db.execute(free, (shop.day(-1),))
+            fitting = self._fitting(shop, service)
         self.slots: list[dict[str, Any]] = []
         for row in fitting:  # no two at the same time, so that the earliest is one
             if self.slots and (row["day"], row["time"]) == self.last:
@@ -178,6 +182,12 @@ class Diary:
             away = day_text(min(days))
             return f"Sorry, I have just seen that I am away on {away}. What is next?"
         return f"That does not suit me. {self.says}"
+
+    def _fitting(self, shop: Shop, service: str) -> list[Any]:
+        query = """SELECT * FROM slots WHERE is_free AND day > ? AND technician IN (?, ?)
+            ORDER BY day, time, technician"""
+        rows = shop.db.execute(query, (shop.day(0), *shop.terms.skills[service])).fetchall()
+        return [row for row in rows if self._fits(date.fromisoformat(row["day"]), row["time"])]
 
     def _fits(self, day: date, time: str) -> bool:
         return day.weekday() in self._days and time >= self._first

@@ -9,7 +9,17 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from office_phrases import ASKS, CHOICE, CLOSING, KNOWN, NEGATIVE, PROPOSES, WEAK
+from office_phrases import (
+    ASKS,
+    CHOICE,
+    CLOSING,
+    KNOWN,
+    NEGATIVE,
+    PROPOSES,
+    REFUSES,
+    WEAK,
+    WHETHER,
+)
 from office_speech import dates_in, money_in, sentences_of, times_in
 
 __all__ = ["GONE", "Known", "Offer", "Persona", "Reply", "answer"]
@@ -65,6 +75,7 @@ class Persona:
         offers: What they say to proposals, by name.
         later: Requests that they make only once the first is dealt with.
         ends_after: Marks of which each, or another of its group, stands before they leave.
+        chosen: The offer that they choose where several are named at once.
         on_refusal: What they say when they are refused.
         patience: After how many messages they leave.
     """
@@ -76,6 +87,7 @@ class Persona:
     offers: dict[str, Offer]
     later: tuple[str, ...] = ()
     ends_after: tuple[tuple[str, ...], ...] = ()
+    chosen: str = ""
     on_refusal: str = "That is a pity. Is there nothing that you can do instead?"
     patience: int = 30
 
@@ -117,13 +129,20 @@ def answer(persona: Persona, before: Sequence[Sequence[str]], message: str) -> R
     if not sentences:
         reply.add("Your message is empty. What did you want to say?", "puzzled")
         return reply
-    offered = _react_to_offers(persona, sentences, message, reply)
-    known = _tell(persona, sentences, reply)
-    negative = any(NEGATIVE.search(each) for each in sentences)
-    if negative:
+    refused = any(REFUSES.search(each) for each in sentences)
+    if refused:
         reply.marks.append("refused")
-    if not (offered or known):
-        _react_to_the_rest(persona, before, sentences, reply, negative=negative)
+    questions = [each for each in sentences if _is_proposal(persona, each)]
+    chosen = _choose(persona, questions, message, reply)
+    names = [] if chosen else _proposed(persona, sentences, questions, message)
+    for name in names:
+        _decide(persona.offers[name], name, message, reply)
+    asked = [each for each in sentences if not ((names or chosen) and each in questions)]
+    if not (_tell(persona, asked, reply) or names or chosen):
+        if questions:
+            reply.add(f"I do not know what I would say yes to. {persona.wish}", "puzzled")
+        else:
+            _react_to_the_rest(persona, before, sentences, reply, refused=refused)
     if "gone" not in reply.marks:
         _lose_patience(persona, len(before) + 1, reply)
     return reply
@@ -141,49 +160,57 @@ _MISSING = {
 }
 
 
-def _react_to_offers(persona: Persona, sentences: list[str], message: str, reply: Reply) -> bool:
-    """Say yes or no to what is proposed, or ask what is missing; whether anything was proposed."""
-    questions = [s for s in sentences if _is_proposal(persona, s)]
-    if not questions:
+def _is_proposal(persona: Persona, sentence: str) -> bool:
+    """Whether a sentence asks for a yes."""
+    if not ASKS.search(sentence) or CLOSING.search(sentence):
         return False
-    if any(CHOICE.search(s) for s in questions) and "choice" in persona.known:
-        reply.add(persona.known["choice"].says, "told:choice")
+    if PROPOSES.search(sentence) or CHOICE.search(sentence):
         return True
-    names = _proposed(persona, sentences, questions)
-    if not names:
-        if any(PROPOSES.search(s) and not CLOSING.search(s) for s in questions):
-            reply.add(f"I do not know what I would say yes to. {persona.wish}", "puzzled")
-            return True
+    if not WEAK.search(sentence) or WHETHER.search(sentence):
         return False
-    for name in names:
-        _decide(persona.offers[name], name, message, reply)
+    return not (_OWN.search(sentence) and _topics(persona, sentence))
+
+
+def _choose(persona: Persona, questions: list[str], message: str, reply: Reply) -> bool:
+    """Choose between several things that are offered; whether there was a choice."""
+    if "choice" not in persona.known or not any(CHOICE.search(each) for each in questions):
+        return False
+    reply.add(persona.known["choice"].says, "told:choice")
+    offer = persona.offers.get(persona.chosen)
+    if offer is not None and _is_complete(offer, message):
+        reply.marks.append(f"yes:{persona.chosen}")
     return True
 
 
-def _is_proposal(persona: Persona, sentence: str) -> bool:
-    """Whether a sentence asks for a yes."""
-    if CLOSING.search(sentence):
-        return False
-    if PROPOSES.search(sentence) and ASKS.search(sentence):
-        return True
-    weak = WEAK.search(sentence) and ASKS.search(sentence)
-    return bool(weak) and not _topics(persona, sentence, own=True)
+def _is_complete(offer: Offer, message: str) -> bool:
+    """Whether a message offers something, says all that has to be known of it, and it suits."""
+    told = all(_DETAILS[kind](message) for kind in offer.needs)
+    named = re.search(offer.words, message, re.IGNORECASE)
+    return bool(told and named) and offer.suits(message) is None
 
 
-def _proposed(persona: Persona, sentences: list[str], questions: list[str]) -> list[str]:
-    """The offers that are meant: those of the question, or of what stands right before it."""
-    names = _offers_in(persona, questions)
-    if not names:
-        before = sentences[: sentences.index(questions[-1])]
-        near: list[str] = []
-        for sentence in reversed(before):
-            found = [] if NEGATIVE.search(sentence) else _offers_in(persona, [sentence])
-            if near and not found:
-                break
-            near += found
-        names = [name for name in persona.offers if name in near]
+def _proposed(
+    persona: Persona, sentences: list[str], questions: list[str], message: str
+) -> list[str]:
+    """The offers that are meant: those of the question, or of what stands before it."""
+    if not questions:
+        return []
+    names = _offers_in(persona, questions) or _offers_before(persona, sentences, questions[-1])
+    if not names:  # what is told of it can only be one thing
+        names = [
+            name
+            for name, offer in persona.offers.items()
+            if offer.accepts and offer.needs and all(_DETAILS[k](message) for k in offer.needs)
+        ]
+        names = names if len(names) == 1 else []
     left_out = {other for name in names for other in persona.offers[name].over}
     return [name for name in names if name not in left_out]
+
+
+def _offers_before(persona: Persona, sentences: list[str], question: str) -> list[str]:
+    before = sentences[: sentences.index(question)]
+    granted = [each for each in before if not NEGATIVE.search(each)]
+    return _offers_in(persona, granted) or _offers_in(persona, before)
 
 
 def _offers_in(persona: Persona, sentences: list[str]) -> list[str]:
@@ -211,7 +238,7 @@ def _tell(persona: Persona, sentences: list[str], reply: Reply) -> bool:
     """Tell what is asked for; whether anything was."""
     asked: dict[str, None] = {}
     for sentence in sentences:
-        if ASKS.search(sentence) and not _is_proposal(persona, sentence):
+        if ASKS.search(sentence):
             asked |= dict.fromkeys(_topics(persona, sentence))
     if len(asked) > 1:
         asked.pop("wish", None)
@@ -220,7 +247,7 @@ def _tell(persona: Persona, sentences: list[str], reply: Reply) -> bool:
     return bool(asked)
 
 
-def _topics(persona: Persona, sentence: str, *, own: bool = False) -> list[str]:
+def _topics(persona: Persona, sentence: str) -> list[str]:
     """What a question is about, of what the customer knows."""
     if CLOSING.search(sentence):
         return []
@@ -229,13 +256,23 @@ def _topics(persona: Persona, sentence: str, *, own: bool = False) -> list[str]:
         for topic, known in persona.known.items()
         if re.search(known.words or KNOWN[topic], sentence, re.IGNORECASE)
     ]
-    if own and not re.search(r"\byour\b|\bthe (e-?mail|order|photo)", sentence, re.IGNORECASE):
-        return []
-    if "email" in found and not re.search(
-        r"\border (number|id|no)|which order", sentence, re.IGNORECASE
-    ):
-        found = [topic for topic in found if topic not in ("order", "item", "address", "account")]
+    if "email" in found:  # `the email address of the account that the order is of`
+        beside = {
+            "order": _NUMBER,
+            "item": _NUMBER,
+            "address": _PLACE,
+            "account": _PLACE,
+            "owner": _NUMBER,
+        }
+        found = [t for t in found if t not in beside or beside[t].search(sentence)]
+    if "address" in found:
+        found = [topic for topic in found if topic not in ("postcode", "name")]
     return found
+
+
+_OWN = re.compile(r"\byour\b|\bthe (e-?mail|order number|photo)", re.IGNORECASE)
+_NUMBER = re.compile(r"order (number|id|no)|which (order|item)|(number|id) of", re.IGNORECASE)
+_PLACE = re.compile(r"\bnew\b|deliver|street|ship|post ?code", re.IGNORECASE)
 
 
 def _react_to_the_rest(
@@ -244,7 +281,7 @@ def _react_to_the_rest(
     sentences: list[str],
     reply: Reply,
     *,
-    negative: bool,
+    refused: bool,
 ) -> None:
     """React to what neither proposes nor asks anything that the customer knows."""
     marks = {mark for each in before for mark in each} | set(reply.marks)
@@ -257,7 +294,7 @@ def _react_to_the_rest(
             reply.add(f"Thank you. There is one more thing. {persona.later[done]}", f"later:{done}")
         else:
             reply.add(f"No, that is all. Goodbye. {GONE}", "gone")
-    elif negative:
+    elif refused:
         reply.add(persona.on_refusal, "unhappy")
     elif any("?" in s for s in sentences):
         reply.add("I am not sure what you mean. Can you ask in other words?", "puzzled")

@@ -97,7 +97,13 @@ def address_case(shop: Shop, case: AddressCase) -> Case:
             "change it in my account too.",
         }[case],
         wish=wish,
-        known=introduce(person, order=named, item=named, address=f"The address is {address}.")
+        known=introduce(
+            person,
+            order=named,
+            item=named,
+            address=f"The address is {address}.",
+            postcode=f"It was {person.postcode}, and now it is {new['postcode']}.",
+        )
         | {
             "account": Known(says="Yes, my account too, please." if account else keep),
             "wish": Known(says=wish),
@@ -165,6 +171,7 @@ def cancel_case(shop: Shop, case: CancelCase) -> Case:
     )
     amount = order.card - (terms.packed_fee if case == "packed" else 0)
     ask = " I paid a part with points. What about them?" if paid else ""
+    ask += " I have little time." if case == "packed" else ""
     wish = "I want to cancel the whole order, and get back what I paid."
     number = f"It is {order.id}." if twin is None else f"The one with the {product['name']}."
     persona = Persona(
@@ -184,6 +191,7 @@ def cancel_case(shop: Shop, case: CancelCase) -> Case:
             "cancel": Offer(words=r"cancel|refund|pay (you )?back|paid back", needs=("money",)),
         },
         ends_after=(("yes:cancel", "refused"),),
+        patience=9 if case == "packed" else 30,
     )
     deeds: list[tuple[str, dict[str, Any]]] = [("cancel_order", {"order_id": order.id})]
     refund = {"order_id": order.id, "amount": amount, "paid_to": "payment_card"}

@@ -2,7 +2,9 @@
 
 import re
 
-__all__ = ["ASKS", "CHOICE", "CLOSING", "KNOWN", "NEGATIVE", "PROPOSES", "WEAK"]
+__all__ = [
+    "ASKS", "CHOICE", "CLOSING", "KNOWN", "NEGATIVE", "PROPOSES", "REFUSES", "WEAK", "WHETHER",
+]  # fmt: skip
 
 KNOWN = {
     "email": r"e-?mails?\b",
@@ -44,14 +46,14 @@ PROPOSES = _words(
     r"\b(shall|should|may|can) (i|we) (go|proceed|do|book|move|cancel|refund|change|send|issue|"
     r"process|start|make|pay|charge|exchange|accept|put|block|redeem|update|arrange|also|now|then|"
     r"please|offer you|take|replace|return|credit|reserve|schedule|use|add|convert)",
-    r"\bproceed\b",
+    r"\b(shall|should|may) (i|we) ?\?|\bproceed\b",
     r"go(ing)? ahead",
     r"\bagree|\baccept\b|approve",
     r"would you like (me|us|to|this|that|a|the)|do you want|want me to",
     r"\bis (this|that|it) (ok|okay|fine|right|correct|all ?right|acceptable)",
     r"are you (ok|okay|fine|happy|sure)",
     r"\b(ok|okay|all right|alright)( with (you|that|this))? ?\?",
-    r"yes (or|/) ?no|\(yes|\byes\b",
+    r"yes ?(or|/) ?no|\(yes|(reply|answer|say|respond|write|type|with)( with)?:? [\"']?yes\b",
     r"(does|would|will) (this|that|it) (suit|work|sound|be)",
     r"do i have your|your (consent|approval|confirmation|ok)",
 )
@@ -67,8 +69,13 @@ NEGATIVE = _words(
     r"\b((must|have to|need to) (refuse|decline)|won't be|will not be|expired|past the)\b",
     r"\b(is|are|be) (lost|forfeit(ed)?)\b|non-refundable|out of stock|sold out",
 )
+REFUSES = _words(
+    NEGATIVE.pattern,
+    r"\b(not|no|nor|never|sorry|afraid|ended|closed|passed|over|instead|however)\b|n't\b",
+)
+WHETHER = _words(r"\b(whether|if (it|the|this|you)|which|what|when|how)\b")
 CLOSING = _words(
-    r"(any|some)thing (else|more|further)",
+    r"(any|some)thing (else|more|further)|what else",
     r"any (other|further) (questions?|requests?|concerns?)",
     r"good ?bye|\bbye\b|have a (nice|good|great|lovely|wonderful)|else (i|we) can",
 )

@@ -67,6 +67,7 @@ def return_case(shop: Shop, case: ReturnCase) -> Case:
         ),
         offers={"refund": refund_offer(), "credit": _no_credit(), "exchange": _no_exchange()},
         ends_after=(("yes:refund", "refused"),),
+        chosen="refund",
     )
     return Case(
         persona=persona,
@@ -88,6 +89,7 @@ def _late_return(shop: Shop, *, accepts: bool) -> Case:
     wish = f"I want to return the {name} and get my money back."
     yes = "Well, better than nothing. Yes, please do that."
     no = "No, store credit is of no use to me. Then I keep it."
+    prefers = "If there is none, then store credit." if accepts else "Store credit is no use to me."
     credit = Offer(
         words=r"credit|voucher",
         needs=("money",) if accepts else (),
@@ -105,11 +107,12 @@ def _late_return(shop: Shop, *, accepts: bool) -> Case:
             item=f"It is about the {name}.",
             opened=_SEALED,
             reason="I have no time to play it.",
-            choice="Money would be best." if not accepts else "If there is no money, store credit.",
+            choice=f"I want money. {prefers}",
             wish=wish,
         ),
         offers={"refund": refund_offer(), "credit": credit, "exchange": _no_exchange()},
-        ends_after=(("yes:refund", "yes:credit", "no:credit"),),
+        ends_after=(("yes:refund", "yes:credit", "no:credit", "told:choice"),),
+        chosen="credit" if accepts else "",
         on_refusal="That is a pity. Surely you can do something for a good customer?",
     )
     told = {"last day": Fact("day", last), "amount of the credit": Fact("money", amount)}
@@ -163,6 +166,7 @@ def damage_case(shop: Shop, case: DamageCase) -> Case:
         ),
         offers={"refund": refund_offer(), "again": resend, "credit": _no_credit()},
         ends_after=(("yes:refund", "yes:again", "refused"),),
+        chosen={"again": "again", "none_left": ""}.get(case, "refund"),
         on_refusal="That is annoying. What can you do then?",
     )
     deeds: Deeds = [] if late else [("report_damage", {"line_id": order.lines[1], "photo": photo})]
@@ -199,29 +203,31 @@ def exchange_case(shop: Shop, case: ExchangeCase) -> Case:
     order = shop.add_order(person, [shop.draw_product("case", "stand"), bought], **days)
     wanted = sold_out or new
     second = f"Then I take the {new['name']}, if you have it."
+    instead = f"I want the {wanted['name']} instead." if sold_out is None else second
     persona = Persona(
         name=person.name,
         opening=f"Good day. I want to exchange my {bought['name']} for the {wanted['name']}.",
-        wish=f"I want the {wanted['name']} instead." if sold_out is None else second,
+        wish=instead,
         known=introduce(
             person,
             order=_number(order),
             item=f"I have the {bought['name']}, and would like the {wanted['name']}.",
             opened=_PLAYED,
             reason="I like the sound of the other one better.",
-            choice=second if sold_out is not None else "I want to exchange it.",
-            wish=second if sold_out is not None else f"I want the {wanted['name']} instead.",
+            choice=instead,
+            wish=instead,
         ),
         offers={
             "exchange": Offer(
                 words=rf"{EXCHANGE}|{new['name']}",
                 needs=("money",),
-                suits=lambda said: None if new["name"].lower() in said.lower() else second,
+                suits=lambda said: None if new["name"].lower() in said.lower() else instead,
                 over=("refund",),
             ),
             "refund": Offer(words=MONEY, accepts=False, says="No, I want to exchange it."),
         },
         ends_after=(("yes:exchange", "refused"),),
+        chosen="exchange",
         on_refusal=second if sold_out is not None else "That is a pity. Why not?",
     )
     difference = new["price"] - bought["price"]
@@ -263,6 +269,7 @@ def _second_exchange(shop: Shop) -> Case:
             "exchange": Offer(words=EXCHANGE, needs=("money",)),
         },
         ends_after=(("yes:refund", "yes:exchange"),),
+        chosen="refund",
         on_refusal=back,
     )
     told = {"amount": Fact("money", _opened_amount(shop, order, 0))}

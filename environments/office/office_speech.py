@@ -46,6 +46,7 @@ Day = tuple[int, int, int | None]
 def sentences_of(text: str) -> list[str]:
     """The sentences and lines of a text, without the marks of its form."""
     plain = re.sub(r"[*_#`>|]+", " ", text.replace("\u2019", "'"))
+    plain = re.sub(r"(?m)^\s*(?:\(?\w[.)]|[-•])\s+", "", plain)
     parts = re.split(r"(?<=[.!?;])\s+|\n+", plain)
     return [part.strip() for part in parts if part.strip(" -•")]
 

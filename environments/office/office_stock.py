@@ -22,7 +22,7 @@ _LAST = (
 )  # fmt: skip
 _STREETS = "Mill Lane,Harbour Road,Chapel Street,Elm Row,Castle Hill,Station Road,Orchard Way"
 _CITIES = ("Marlow", "Thornby", "Westhaven", "Ashford", "Kelmouth", "Dunmere")
-_MAKERS = ("Halden", "Morrow", "Quill", "Vesper", "Tarn", "Lindmark", "Corvo", "Ebbe")
+_MAKERS = ("Halden", "Morrow", "Quill", "Vesper", "Tarn", "Lindmark", "Corvo", "Sanden")
 _MODELS = ("Studio", "Concert", "Academy", "Heritage", "Compact", "Solo")
 _PRICES = {
     "violin": (240, 900), "guitar": (180, 700), "flute": (150, 600), "trumpet": (160, 650),
@@ -245,9 +245,9 @@ class Shop:
 
     def _fill_shelves(self) -> None:
         for kind in KINDS:
+            prices = self.rng.sample(range(*_PRICES[kind]), 4)
             for maker in self.rng.sample(_MAKERS, 4):
-                low, high = _PRICES[kind]
-                price = self.rng.randrange(low, high) * 100 + self.rng.choice((0, 50, 90))
+                price = prices.pop() * 100 + self.rng.choice((0, 50))
                 name = f"{maker} {self.rng.choice(_MODELS)} {kind}"
                 row = (self.new_id("P", 4), name, kind, price, self.rng.randrange(1, 6))
                 self.db.execute("INSERT INTO products VALUES (?, ?, ?, ?, ?)", row)

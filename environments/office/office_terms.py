@@ -63,9 +63,9 @@ def draw_terms(rng: Random) -> Terms:
     hundred = rng.choice((150, 200, 250))
     return Terms(
         return_days=return_days,
-        opened_percent=rng.choice((8, 12, 15, 18)),
+        opened_percent=rng.choice((8, 12, 16, 18)),
         credit_days=return_days + rng.choice((14, 20, 30)),
-        credit_percent=rng.choice((55, 60, 70, 75)),
+        credit_percent=rng.choice((54, 60, 66, 72)),
         damage_days=rng.choice((5, 7, 9)),
         packed_fee=rng.choice((450, 600, 750, 900)),
         standard_days=rng.choice((4, 5, 6)),
@@ -105,7 +105,7 @@ several changes. A ticket, a note and a damage report need no yes.""",
     "returns": """
 An item may be returned until {return_days} days after the day of its delivery; the day of the
 order does not matter. Unopened: the full price is paid back. Opened: the price less
-{opened_percent} percent, rounded to the cent. The shipping of the order is not paid back. The
+{opened_percent} percent. The shipping of the order is not paid back. The
 money goes back first to the gift card that was used for the order, up to what the card paid, and
 the rest to the payment card. Later than that, nothing is paid back. Until {credit_days} days
 after the delivery, offer a return for store credit of {credit_percent} percent of the price,

@@ -33,7 +33,9 @@ _STYLES = f"""{_XML}<styleSheet xmlns="{_MAIN}">\
 <xf numFmtId="0" fontId="1" fillId="2" xfId="0" applyFont="1" applyFill="1" applyAlignment="1">\
 <alignment horizontal="center" vertical="center"/></xf>\
 <xf numFmtId="10" xfId="0" applyNumberFormat="1"/>\
-<xf numFmtId="14" xfId="0" applyNumberFormat="1"/></cellXfs></styleSheet>"""
+<xf numFmtId="14" xfId="0" applyNumberFormat="1"/></cellXfs>\
+<cellStyles count="1"><cellStyle name="Normal" xfId="0" builtinId="0"/></cellStyles>\
+</styleSheet>"""
 
 
 @dataclass(frozen=True)

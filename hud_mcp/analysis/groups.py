@@ -1,12 +1,13 @@
 """What a job's runs amount to by what its rows say of themselves: set, difficulty, skill.
 
-A group is some tasks of a job. Its figures are those of the job over these tasks: the same runs
-count, and its intervals are over the same clusters. Nothing here does I/O.
+A group is some tasks of a job. The same runs count as in the job, and intervals are over the same
+clusters. A set and an environment have the figures that a job of them alone would have: what is
+one task or out of range in another one says nothing of them. Nothing here does I/O.
 """
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Literal, Protocol, cast, get_args
 
@@ -41,6 +42,9 @@ _FIRST: dict[Dimension, Sequence[str]] = {
     "split": (TRAIN,),
 }
 """What comes before the other names, in this order."""
+
+_ALONE: frozenset[Dimension] = frozenset({"set", "environment"})
+"""What may be run in a job of its own, and has the same figures there."""
 
 _MOST_CHARS = 80
 
@@ -164,7 +168,6 @@ class _Row:
     """A task with what its runs amount to."""
 
     task: Task
-    cluster: str
     counted: Sequence[TimedRun]
     rewards: Sequence[float]
     figures: TaskStatistics
@@ -173,6 +176,7 @@ class _Row:
 @dataclass(frozen=True)
 class _Table:
     rows: Sequence[_Row]
+    clusters: Mapping[str, str]
     group: int
     threshold: float
     in_range: bool
@@ -191,11 +195,10 @@ def _tabulate(
     for task_id, all_runs in of_task.items():
         counted, earlier = choose_runs(all_runs, group)
         figures, rewards = task_statistics(task_id, counted, earlier, group, threshold)
-        cluster = clusters.get(task_id, task_id)
-        rows.append(_Row(of_id[task_id], cluster, counted, rewards, figures))
+        rows.append(_Row(of_id[task_id], counted, rewards, figures))
     # Where one reward lies outside, nothing bounds those of the other groups either.
     in_range = all(is_in_range(reward) for row in rows for reward in row.rewards)
-    return _Table(rows, group, threshold, in_range)
+    return _Table(rows, clusters, group, threshold, in_range)
 
 
 def _grouping(table: _Table, by: Dimension, set_of: SetOf | None) -> Grouping:
@@ -207,8 +210,18 @@ def _grouping(table: _Table, by: Dimension, set_of: SetOf | None) -> Grouping:
         overlapping = overlapping or len(names) > 1
         for name in names:
             members.setdefault(name, []).append(row)
-    groups = (_run_group(table, name, members[name]) for name in _in_order(members, by))
+    groups = (
+        _run_group(_alone(table, members[name]) if by in _ALONE else table, name, members[name])
+        for name in _in_order(members, by)
+    )
     return Grouping(by=by, confidence=CONFIDENCE, overlapping=overlapping, groups=tuple(groups))
+
+
+def _alone(table: _Table, rows: Sequence[_Row]) -> _Table:
+    """A table of some rows, as if there were no others."""
+    clusters = clusters_of(row.task for row in rows)
+    in_range = all(is_in_range(reward) for row in rows for reward in row.rewards)
+    return replace(table, rows=rows, clusters=clusters, in_range=in_range)
 
 
 def _run_group(table: _Table, name: str, rows: Sequence[_Row]) -> RunGroup:
@@ -218,8 +231,15 @@ def _run_group(table: _Table, name: str, rows: Sequence[_Row]) -> RunGroup:
         for run in row.counted:
             outcomes[outcome_class(run)] += 1
     rewards = [reward for row in rows for reward in row.rewards]
-    parts = [(row.cluster, math.fsum(row.rewards), len(row.rewards)) for row in rows]
-    scored = [Scored(row.cluster, row.figures.scored, row.figures.passed) for row in rows]
+    names = [table.clusters.get(row.task.id, row.task.id) for row in rows]
+    parts = [
+        (cluster, math.fsum(row.rewards), len(row.rewards))
+        for cluster, row in zip(names, rows, strict=True)
+    ]
+    scored = [
+        Scored(cluster, row.figures.scored, row.figures.passed)
+        for cluster, row in zip(names, rows, strict=True)
+    ]
     return RunGroup(
         name=name,
         tasks=tuple(row.task.id for row in rows),

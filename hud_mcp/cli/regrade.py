@@ -81,7 +81,7 @@ async def _run(options: dict[str, Any]) -> int:
             agent=old.agent,
             group=old.group,
             planned=True,
-            metadata={"regrade_of": old.id, **told_sets(tasks, old.set_of)},
+            metadata={"regrade_of": old.id, **told_sets(tasks, old.set_of, old.taskset)},
         )
         sessions = Sessions(
             load_environments(_sources(options, old, tasks)),

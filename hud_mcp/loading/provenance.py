@@ -125,21 +125,25 @@ def recorded_left_out(metadata: Mapping[str, Any]) -> tuple[LeftOut, ...]:
         return ()
 
 
-def told_sets(tasks: Iterable[Task], set_of: Callable[[str], str | None]) -> dict[str, Any]:
-    """What a job's metadata says of the sets that its tasks are from; nothing of one alone.
+def told_sets(
+    tasks: Iterable[Task], set_of: Callable[[str], str | None], taskset: str | None
+) -> dict[str, Any]:
+    """What a job's metadata says of the sets that its tasks are from.
 
     Args:
         tasks: Those of the job.
         set_of: The name of the set that a task is from, by its id.
+        taskset: What the job runs; where that is the set of all tasks, nothing more is said.
     """
     found: dict[str, list[str]] = {}
     for task in tasks:
-        found.setdefault(set_of(task.id) or "", []).append(task.id)
-    return {SETS: found} if len(found) > 1 else {}
+        if (name := set_of(task.id)) is not None:
+            found.setdefault(name, []).append(task.id)
+    return {SETS: found} if set(found) - {taskset} else {}
 
 
 def recorded_sets(metadata: Mapping[str, Any]) -> dict[str, str]:
-    """The set that each task of a job is from, by its id; nothing where all are from one."""
+    """The set that each task of a job is from, by its id; nothing where its `taskset` says it."""
     try:
         found = _SETS.validate_python(metadata.get(SETS, {}))
     except ValidationError:

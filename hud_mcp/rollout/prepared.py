@@ -135,7 +135,7 @@ async def begin_job(store: Store, request: JobRequest) -> Prepared:
         metadata[UNUSED] = unused.model_dump(mode="json")
     if left_out:
         metadata[LEFT_OUT] = [each.model_dump(mode="json") for each in left_out]
-    metadata |= told_sets(chosen, tasks.set_of)
+    metadata |= told_sets(chosen, tasks.set_of, tasks.name)
     if protocol is not None:
         metadata[PROTOCOL] = protocol.model_dump(mode="json")
     agent = agent_name(how)

@@ -100,7 +100,11 @@ def plan_trusted(
         agent=called(agent),
         group=group,
         planned=True,
-        metadata={**(metadata or {}), **told_sets(tasks, tasks.set_of), IN_PROCESS: True},
+        metadata={
+            **(metadata or {}),
+            **told_sets(tasks, tasks.set_of, tasks.name),
+            IN_PROCESS: True,
+        },
     ).kept_in(store)
     return TrustedJob(job, tasks, plan_runs(list(tasks), [], group=group, seed=None), is_new=True)
 

@@ -138,6 +138,7 @@ def launch_isolated(
             *_etc(launch),
             *_writable(launch, limits, made=bool(places or parts)),
             *_interior(launch),
+            *_covered(),
         ]
         for guest, source in readonly.items():
             if not source.exists():
@@ -299,6 +300,23 @@ def _interior(launch: Launch) -> list[str]:
         arguments += ["--ro-bind", str(prefix), f"{_OWN}/python"]
         arguments += ["--setenv", "LD_LIBRARY_PATH", library]
     return arguments
+
+
+def _covered() -> list[str]:
+    """Cover this package where it would be seen: its environments know the answers of tasks."""
+    package, prefix = installed_package(), _bound_prefix()
+    if _is_system(package):
+        seen = package
+    elif prefix is not None and package.is_relative_to(prefix):
+        seen = Path(_OWN, "python", package.relative_to(prefix))
+    else:
+        return []
+    return ["--perms", "0555", "--tmpfs", str(seen), "--remount-ro", str(seen)]
+
+
+def installed_package() -> Path:
+    """The folder of this package."""
+    return Path(str(files("hud_mcp"))).resolve()
 
 
 def inside_python() -> str:

@@ -159,6 +159,29 @@ def test_a_set_is_named_by_the_job() -> None:
     assert names(grouped(tasks, [], "set")) == [""]
 
 
+def test_a_set_has_the_figures_that_it_has_alone() -> None:
+    """One task under six contexts is no single cluster, and no other set takes the interval."""
+    tasks = [row(f"pole@{i}", base_task="pole", context=f"c{i}", difficulty="x") for i in range(6)]
+    others = [row("lander", env="moon", difficulty="x")]
+    runs = [run(task, i / 5) for i, task in enumerate(tasks)]
+    sets = {"poles": [task.id for task in tasks], "landers": ["lander"]}
+    job = Job(name="n", metadata={"tasksets": sets})
+    whole = [*runs, run(others[0], 200.0)]
+    poles, landers = grouped([*tasks, *others], whole, "set", set_of=job.set_of).groups
+    alone = job_statistics([task.id for task in tasks], runs, clusters=clusters_of(tasks))
+    assert poles.mean == alone.mean
+    assert poles.pass_rate == alone.passes[0].pass_at_k
+    assert poles.mean is not None
+    assert poles.mean.clusters == 6
+    assert landers.mean is not None
+    assert landers.mean.reason == "rewards lie outside 0 to 1"
+    shop, _ = grouped([*tasks, *others], whole, "environment").groups
+    assert shop.mean == alone.mean
+    (both,) = grouped([*tasks, *others], whole, "difficulty").groups
+    assert both.mean is not None
+    assert (both.mean.clusters, both.mean.low) == (2, None)
+
+
 def test_templates_of_several_environments_are_told_apart() -> None:
     """Two environments may each have a template of one name."""
     tasks = [row("a"), row("b", env="mail"), row("c", template="buy")]

@@ -20,7 +20,7 @@ import pytest
 from waiting import PATIENCE_S, until
 
 from hud_mcp.errors import EnvironmentFailed
-from hud_mcp.sandbox import Sandbox, SandboxOptions
+from hud_mcp.sandbox import Sandbox, SandboxOptions, bubblewrap
 from hud_mcp.sandbox.bubblewrap import find_bubblewrap
 
 OpenSandbox = Callable[..., Awaitable[Sandbox]]
@@ -80,6 +80,30 @@ async def test_the_system_refuses(sandbox: Sandbox, attack: str, refusal: str) -
     finished = await sandbox.run(attack)
     assert finished.code != 0, finished.text
     assert any(part in finished.text for part in refusal.split("|")), finished.text
+
+
+def folders_of_programs() -> list[tuple[Path, str]]:
+    """Where a package can lie that is seen inside: on the machine, and as the inside names it."""
+    folders = [p for p in sorted(Path("/usr/share").iterdir()) if p.is_dir() and any(p.iterdir())]
+    found = [(folders[0], str(folders[0]))]
+    prefix = Path(sys.base_prefix).resolve()
+    if bubblewrap._bound_prefix() is not None:
+        found.append((prefix / "include", "/run/hud-mcp/python/include"))
+    return found
+
+
+async def test_the_package_is_covered_where_it_would_be_seen(
+    open_sandbox: OpenSandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Installed among the system's programs, its environments would tell an agent the answers."""
+    for folder, inside in folders_of_programs():
+        there = await open_sandbox()
+        assert await said(there, f"ls {inside} | head -n 1") != ""
+        with monkeypatch.context() as patch:
+            patch.setattr(bubblewrap, "installed_package", lambda folder=folder: folder)
+            covered = await open_sandbox()
+        assert await said(covered, f"ls -A {inside}") == ""
+        assert "Read-only file system" in await said(covered, f"touch {inside}/x 2>&1")
 
 
 async def test_no_process_inside_is_root_to_the_machine(sandbox: Sandbox) -> None:

@@ -1,24 +1,38 @@
 """A tool that shows a picture of the folder to a model that can see."""
 
+import anyio.to_thread
+
 from hud_mcp.errors import ActionFailed
-from hud_mcp.observation import Observation, Screenshot
+from hud_mcp.observation import Observation, Screenshot, crop_screenshot
 from hud_mcp.worlds.shell.fields import PathOfFile
 from hud_mcp.worlds.shell.world import ShellWorld
 
 __all__ = ["view_picture"]
 
-MOST_PIXELS = 40_000_000
+MOST_PIXELS = 25_000_000
 """A small file may unpack to more than the server's memory holds."""
 
 
 async def view_picture(shell: ShellWorld, path: PathOfFile) -> Observation:
     """Look at a picture in the task's folder: a PNG or a JPEG."""
     data = await shell.read_bytes(path)
+    picture = await anyio.to_thread.run_sync(_read, path, data)
+    size = f"{picture.width_px} x {picture.height_px} px"
+    return Observation(text=f"{path}, {size}.", image=picture)
+
+
+def _read(path: str, data: bytes) -> Screenshot:
+    """A picture that can be decoded to its end: models' providers refuse a request with another.
+
+    Raises:
+        ActionFailed: It cannot, or has too many pixels.
+    """
     try:
         picture = Screenshot.from_bytes(data)
+        if picture.width_px * picture.height_px <= MOST_PIXELS:
+            crop_screenshot(picture, (0, 0, 1, 1))
+            return picture
     except (ValueError, OSError, SyntaxError) as exc:
         raise ActionFailed(f"{path} is no PNG and no JPEG that can be read.") from exc
     size = f"{picture.width_px} x {picture.height_px} px"
-    if picture.width_px * picture.height_px > MOST_PIXELS:
-        raise ActionFailed(f"{path} has {size}; at most {MOST_PIXELS} pixels are shown.")
-    return Observation(text=f"{path}, {size}.", image=picture)
+    raise ActionFailed(f"{path} has {size}; at most {MOST_PIXELS} pixels are shown.")

@@ -4,17 +4,19 @@ import csv
 import io
 import json
 import re
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.async_api import Browser, Locator, Page, expect
-from recorded import BROWSER, HOSTILE, Run, opened, served
+from recorded import BROWSER, HOSTILE, START, Run, opened, receipt, served, step
 
 from hud_mcp.analysis.groups import group_runs
 from hud_mcp.analysis.intervals import interval_text
 from hud_mcp.grade import Outcome, SubScore
 from hud_mcp.record.job import Job
+from hud_mcp.record.model_turn import ModelTurn
 from hud_mcp.show.web.viewer import viewer_app
 from hud_mcp.task import Task
 
@@ -150,12 +152,19 @@ async def test_rows_are_grouped_and_each_group_folds(run: Run, browser: Browser)
         assert await lines(page) == ["find", "sort", "buy", "pay", "pack", "ask"]
 
 
-async def test_the_address_keeps_what_is_grouped_and_open(run: Run, browser: Browser) -> None:
+@pytest.mark.parametrize("where", ["viewer", "report"])
+async def test_the_address_keeps_what_is_grouped_and_open(
+    run: Run, browser: Browser, where: str
+) -> None:
     """A reload, the way back from a run, and a link of the plot lead to the same rows."""
     await record_groups(run)
     async with (
         served(viewer_app(run.store)) as base,
-        opened(browser, f"{base}/", f"#job-{run.job.id}") as seen,
+        opened(
+            browser,
+            f"{base}/" if where == "viewer" else await run.write(),
+            f"#job-{run.job.id}",
+        ) as seen,
     ):
         page = seen.page
         await page.get_by_label("Group by").select_option("difficulty")
@@ -232,6 +241,21 @@ async def test_what_is_sought_is_shown_in_open_groups(run: Run, browser: Browser
         ]
         await page.locator("#column-reward button").click()
         assert (await lines(page))[:3] == ["- easy", "sort", "find"]
+
+
+async def test_a_group_says_what_its_model_used(run: Run, browser: Browser) -> None:
+    """Of its runs alone; a group of which nothing was told says nothing."""
+    for number, difficulty in enumerate(("easy", "hard")):
+        said = {"metadata": {"difficulty": difficulty}}
+        name = await run.add(f"t{number}", [step(0)], reward=1, task_fields=said)
+        used = {"usage": {"input": 1200, "output": 30}, "cost_usd": 0.25}
+        reply = {"started_at": START, "ended_at": START + timedelta(seconds=2), **used}
+        if difficulty == "easy":
+            await run.store.add_turns(name, [ModelTurn.model_validate(reply)], before_step=0)
+    async with opened(browser, await run.write(), f"#job-{run.job.id}/by-difficulty") as seen:
+        easy = await head(seen.page, "easy").inner_text()
+        assert "model: 1 turn; 1,200 tokens in, 30 out; $0.2500; model 2.0 s" in easy
+        assert "model" not in await head(seen.page, "hard").inner_text()
 
 
 async def test_many_groups_are_shown_when_asked_for(run: Run, browser: Browser) -> None:
@@ -340,6 +364,41 @@ async def test_the_runs_are_saved_as_csv_and_json_lines(run: Run, browser: Brows
         )
         assert table[6]["why"] == "'" + " ".join(formula.split())
         assert rows[6]["why"] == " ".join(formula.split())
+
+
+@pytest.mark.long
+async def test_a_running_job_keeps_its_groups_while_it_goes_on(run: Run, browser: Browser) -> None:
+    """What ends changes the figures at the head; what is open and what has the focus stay."""
+    said = {"task_fields": {"metadata": {"difficulty": "easy"}}}
+    name = await run.add("going", outcome=None, **said)
+    await run.add("over", reward=0.5, **said)
+    part = f"#job-{run.job.id}/by-difficulty/easy"
+    async with (
+        served(viewer_app(run.store)) as base,
+        opened(browser, f"{base}/", part) as seen,
+    ):
+        page = seen.page
+        await page.keyboard.press("j")
+        await expect(head(page, "easy")).to_contain_text("1 in part, 1 unfinished")
+        trajectory = await run.store.load_trajectory(name)
+        await run.store.end_session(name, receipt(trajectory, Outcome.GRADED, 1.0))
+        await expect(head(page, "easy")).to_contain_text("1 passed, 1 in part")
+        await expect(page.get_by_role("button", name="easy", exact=True)).to_be_focused()
+        assert await lines(page) == ["- easy", "going", "over"]
+        assert page.url.endswith(part)
+
+
+async def test_rewards_of_any_size_have_a_place(run: Run, browser: Browser) -> None:
+    """Without an interval, on a scale that has room for them."""
+    for number, reward in enumerate((-100.0, 300.0)):
+        said = {"difficulty": ["easy", "hard"][number]}
+        await run.add(f"t{number}", reward=reward, task_fields={"metadata": said})
+    async with opened(browser, await run.write(), f"#job-{run.job.id}/by-difficulty") as seen:
+        table = seen.page.locator(".grouping.difficulty")
+        assert await table.locator("thead .place span").all_inner_texts() == ["-100", "100", "300"]
+        assert "-100.000 no interval" in await table.locator("tbody tr").first.inner_text()
+        assert await table.locator(".line").count() == 0
+        assert "no interval" in await head(seen.page, "hard").inner_text()
 
 
 async def test_hostile_groups_stay_text(run: Run, browser: Browser) -> None:

@@ -59,15 +59,15 @@ export function showGroupings(data) {
   $('groupings').hidden = plotted.length === 0;
   if (!plotted.length) return;
   $('groupings-title').textContent = `By ${plotted.map(({ words }) => words).join(', ').replace(/, ([^,]*)$/, ' and $1')}`;
-  const means = plotted.flatMap(({ groups }) => groups).flatMap(({ mean }) => (mean ? [mean.value] : []));
-  const scale = { low: Math.min(0, ...means), high: Math.max(1, ...means) };
   $('groupings-legend').replaceChildren(
     el('span', {}, 'Dots are mean rewards over graded runs; lines are their 95% intervals over tasks.'),
     ...stripKeys(plotted.flatMap(({ groups }) => groups.flatMap(endsOf))));
-  $('groupings-plots').replaceChildren(...plotted.map(grouping => plotOf(grouping, data.job, scale)));
+  $('groupings-plots').replaceChildren(...plotted.map(grouping => plotOf(grouping, data.job)));
 }
 
-function plotOf(grouping, job, scale) {
+function plotOf(grouping, job) {
+  const means = grouping.groups.flatMap(({ mean }) => (mean ? [mean.value] : []));
+  const scale = { low: Math.min(0, ...means), high: Math.max(1, ...means) };
   const rows = grouping.groups.map((group, index) => plotRow(grouping, group, job, scale, grouping.groups.length > MOST_GROUPS && index >= FIRST_GROUPS));
   const column = (kind, label) => el('th', { scope: 'col', role: 'columnheader', class: kind }, label);
   const head = el('tr', { role: 'row' }, column('name', grouping.words), column('value', 'mean reward'),

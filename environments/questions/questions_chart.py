@@ -80,7 +80,7 @@ def _two_axes(rng: random.Random) -> tuple[Chart, tuple[int, int]]:
         equal = any(a in (b, b / 2) for a, b in zip(left, right, strict=True))
         if 1 < len(ahead) < len(MONTHS) and taller and ahead != taller and not equal:
             names = ("Kiosk (left axis)", "Ice stall (right axis)")
-            return Chart((left, right), axes, names, "Takings on the pier", "EUR 100"), (0, 0)
+            return Chart((left, right), axes, names, "Takings on the pier", "hundred EUR"), (0, 0)
 
 
 def _ahead(left: Sequence[int], right: Sequence[int], *, scale: int = 1) -> list[str]:

@@ -35,7 +35,7 @@ ROWS = Taskset.load(shipped_folder("taskset_data") / "questions.jsonl")
 ENVIRONMENT = environment_of("questions")
 KINDS = {name: import_module(f"questions_{name}") for name in ENVIRONMENT.templates}
 ASKED = [(name, ask) for name, kind in KINDS.items() for ask in get_args(kind.Ask)]
-SEEDS = range(40)
+SEEDS = range(25)
 
 each_question = pytest.mark.parametrize(("name", "ask"), ASKED, ids=["-".join(a) for a in ASKED])
 
@@ -264,7 +264,7 @@ async def test_sounds_are_heard_right_for_other_seeds_too(template: str, machine
     """Solutions that hear get full marks for seeds that are in no row."""
     shared = Shared()
     asks = get_args(KINDS[template].Ask)
-    for seed in random.Random(f"seeds of {template}").sample(range(1_000_000), 3):
+    for seed in random.Random(f"seeds of {template}").sample(range(1_000_000), 2):
         task = Task(env="questions", template=template, args={"seed": seed, "ask": asks[-1]})
         async with playing(task, shared) as play:
             await play.solve(task)

@@ -5,6 +5,7 @@ its site, and on the answer. A site's pages are in `sites/`, its modules begin w
 """
 
 import web_booking_tasks
+import web_wiki_tasks
 from web_backend import backend
 
 from hud_mcp import Browser, Environment
@@ -16,3 +17,4 @@ env = Environment(
 )
 
 web_booking_tasks.declare(env)
+web_wiki_tasks.declare(env)

@@ -1,5 +1,6 @@
 """The wiki's server side: pages are read, edited, moved and watched here."""
 
+import re
 from typing import Any
 
 from web_wiki_change import CHANGES
@@ -23,6 +24,7 @@ PER_PAGE = 8
 """How many results of a search a page shows."""
 _RECENT = 40
 _AROUND = 70
+_SHORT = 3
 
 
 async def wiki_api(path: str, request: SiteRequest, state: dict[str, Any]) -> Any:
@@ -165,16 +167,11 @@ def _snippet(body: str, words: list[str]) -> list[str]:
     start = max(0, min(spots, default=0) - _AROUND)
     text = f"{'…' if start else ''}{body[start : start + 3 * _AROUND]}"
     text += "…" if start + 3 * _AROUND < len(body) else ""
-    parts, place = [""], 0
-    while place < len(text):
-        hit = next((w for w in words if text[place : place + len(w)].lower() == w), None)
-        if hit is None:
-            parts[-1] += text[place]
-            place += 1
-        else:
-            parts += [text[place : place + len(hit)], ""]
-            place += len(hit)
-    return parts
+    # A short word must stand alone, or every "in" within a word would be marked.
+    ends = {word: r"\b" if len(word) <= _SHORT else "" for word in words}
+    longest = sorted(set(words), key=lambda word: (-len(word), word))
+    marked = "|".join(f"{re.escape(word)}{ends[word]}" for word in longest)
+    return re.split(rf"\b({marked})", text, flags=re.IGNORECASE)
 
 
 def _category(wiki: dict[str, Any], query: dict[str, str]) -> Any:

@@ -118,7 +118,7 @@ async def ask_for_stay(agent: Agent, stay: tuple[date, date], party: tuple[int, 
 
 async def read_rooms(agent: Agent) -> dict[str, dict[str, Any]]:
     """By name, each kind of room on a place's page: who sleeps there, what is free, the total."""
-    text = await gather(agent, until='heading "Prices by night"')
+    text = await gather(agent, until='heading "Prices by night"', top=False)
     parts = re.split(r"heading \"([^\"]+)\" \[level=3\]", text.partition("Rooms and prices")[2])
     rooms: dict[str, dict[str, Any]] = {}
     for name, part in zip(parts[1::2], parts[2::2], strict=True):

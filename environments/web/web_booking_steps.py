@@ -125,13 +125,11 @@ async def read_rooms(agent: Agent) -> dict[str, dict[str, Any]]:
         own = part.partition('heading "Prices by night"')[0]
         total = re.search(r"Total for one room\n[^\n]*: €([\d,.]+)", own)
         sleeps = re.search(r"sleeps up to (\d+)", own)
-        if name in rooms and rooms[name]["total"] is not None:
-            continue
-        rooms[name] = {
-            "sleeps": int(sleeps[1]) if sleeps else 0,
-            "free": [int(unit) for unit in re.findall(r"no\. (\d+)\"", own)],
-            "total": float(total[1].replace(",", "")) if total else None,
-        }
+        known = rooms.setdefault(name, {"sleeps": 0, "free": [], "total": None})
+        known["sleeps"] = int(sleeps[1]) if sleeps else known["sleeps"]
+        known["total"] = float(total[1].replace(",", "")) if total else known["total"]
+        units = {int(unit) for unit in re.findall(r"no\. (\d+)\"", own)}
+        known["free"] = sorted(units | set(known["free"]))
     return rooms
 
 

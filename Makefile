@@ -112,7 +112,7 @@ $(STAMP): pyproject.toml
 	@sh scripts/make-venv.sh $(VENV) $(PYTHON)
 	@touch $(STAMP)
 
-$(TESTED): pyproject.toml
+$(TESTED): pyproject.toml client/pyproject.toml
 	@sh scripts/make-venv.sh $(VENV) $(PYTHON) test
 	@touch $(STAMP) $(TESTED)
 

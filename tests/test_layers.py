@@ -82,6 +82,7 @@ LAYERS = (
         "hand",
         "task_env",
         "machine",
+        "openenv",
     ),
     ("cli",),
     ("__main__",),

@@ -111,7 +111,7 @@ def card_case(shop: Shop, case: CardCase) -> Case:
         wish=wish,
         known=introduce(person, card=f"{which} I still have the other one.", wish=wish),
         offers={
-            "card": Offer(words=r"new (gift )?card|issue|replac"),
+            "card": Offer(words=r"new (gift )?card|issue|replac", needs=("money",)),
             "block": Offer(words=r"block|deactivat|disabl|invalid|nobody"),
         },
         ends_after=(("yes:card", "yes:block", "refused"),),
@@ -293,7 +293,7 @@ def errands_case(shop: Shop) -> Case:
             _MOVE_IT.format(service=service),
             "Please put all my points that you can on a gift card. " + _POINTS_TOLD,
         ),
-        ends_after=(("yes:refund", "refused"), ("yes:slot",), ("yes:points",)),
+        ends_after=(("yes:refund",), ("yes:slot",), ("yes:points",)),
         patience=40,
     )
     consents = (

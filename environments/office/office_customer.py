@@ -48,7 +48,7 @@ class Offer:
 
     Attributes:
         words: How proposals of it sound.
-        needs: What the customer wants to hear of it first: `money`, `date`, `time`.
+        needs: What the customer wants to hear of it first: `money`, `date`, `time`, `street`.
         accepts: Whether they say yes.
         says: What they say to it, where that is not the usual.
         over: Offers that are not meant where this one is.
@@ -135,8 +135,7 @@ def answer(persona: Persona, before: Sequence[Sequence[str]], message: str) -> R
     questions = [each for each in sentences if _is_proposal(persona, each)]
     chosen = _choose(persona, questions, message, reply)
     names = [] if chosen else _proposed(persona, sentences, questions, message)
-    for name in names:
-        _decide(persona.offers[name], name, message, reply)
+    _decide({name: persona.offers[name] for name in names}, message, reply)
     asked = [each for each in sentences if not ((names or chosen) and each in questions)]
     if not (_tell(persona, asked, reply) or names or chosen):
         if questions:
@@ -148,15 +147,18 @@ def answer(persona: Persona, before: Sequence[Sequence[str]], message: str) -> R
     return reply
 
 
+_STREET = re.compile(r"\d+,? +\w+ (lane|road|street|row|hill|way)\b", re.IGNORECASE)
 _DETAILS: dict[str, Callable[[str], object]] = {
     "money": money_in,
     "date": dates_in,
     "time": times_in,
+    "street": _STREET.search,
 }
 _MISSING = {
     "money": "How much money is it, exactly?",
     "date": "On which day would that be?",
     "time": "At what time would that be?",
+    "street": "To which address, exactly?",
 }
 
 
@@ -221,17 +223,21 @@ def _offers_in(persona: Persona, sentences: list[str]) -> list[str]:
     ]
 
 
-def _decide(offer: Offer, name: str, message: str, reply: Reply) -> None:
-    missing = [kind for kind in offer.needs if not _DETAILS[kind](message)]
-    if not offer.accepts:
-        reply.add(offer.says or "No, I do not want that.", f"no:{name}")
-    elif missing:
-        for kind in missing:
-            reply.add(_MISSING[kind], f"missing:{kind}")
-    elif (why := offer.suits(message)) is not None:
-        reply.add(why, f"no:{name}")
-    else:
-        reply.add(offer.says or "Yes, please do that.", f"yes:{name}")
+def _decide(offers: dict[str, Offer], message: str, reply: Reply) -> None:
+    """Say yes or no to each thing that is proposed, or ask what is missing to say it."""
+    wanted = [offer for offer in offers.values() if offer.accepts]
+    needs = dict.fromkeys(kind for offer in wanted for kind in offer.needs)
+    missing = [kind for kind in needs if not _DETAILS[kind](message)]
+    for name, offer in offers.items():
+        why = offer.suits(message)
+        if not offer.accepts:
+            reply.add(offer.says or "No, I do not want that.", f"no:{name}")
+        elif why is not None and not missing:
+            reply.add(why, f"no:{name}")
+        elif not missing:
+            reply.add(offer.says or "Yes, please do that.", f"yes:{name}")
+    for kind in missing:
+        reply.add(_MISSING[kind], f"missing:{kind}")
 
 
 def _tell(persona: Persona, sentences: list[str], reply: Reply) -> bool:
@@ -271,7 +277,10 @@ def _topics(persona: Persona, sentence: str) -> list[str]:
 
 
 _OWN = re.compile(r"\byour\b|\bthe (e-?mail|order number|photo)", re.IGNORECASE)
-_NUMBER = re.compile(r"order (number|id|no)|which (order|item)|(number|id) of", re.IGNORECASE)
+_NUMBER = re.compile(
+    r"\b(and|or) (your |the |which )?order|order (number|id|no)|which (order|item)|(number|id) of",
+    re.IGNORECASE,
+)
 _PLACE = re.compile(r"\bnew\b|deliver|street|ship|post ?code", re.IGNORECASE)
 
 
@@ -286,8 +295,12 @@ def _react_to_the_rest(
     """React to what neither proposes nor asks anything that the customer knows."""
     marks = {mark for each in before for mark in each} | set(reply.marks)
     done = sum(mark.startswith("later:") for mark in marks)
-    settled = all(any(mark in marks for mark in group) for group in _group(persona, done))
-    if any(CLOSING.search(s) for s in sentences) or (settled and done < len(persona.later)):
+    groups = _group(persona, done)
+    settled = all(any(mark in marks for mark in group) for group in groups)
+    gladly = all(any(mark in marks - {"refused"} for mark in group) for group in groups)
+    if refused and not gladly and "unhappy" not in marks:
+        reply.add(persona.on_refusal, "unhappy")
+    elif any(CLOSING.search(s) for s in sentences) or (settled and done < len(persona.later)):
         if not settled:
             reply.add(f"Wait, this is not settled yet. {persona.wish}", "unsettled")
         elif done < len(persona.later):

@@ -109,8 +109,10 @@ def address_case(shop: Shop, case: AddressCase) -> Case:
             "wish": Known(says=wish),
         },
         offers={
-            "order": Offer(words=r"\borders?\b|AR-\d|deliver|parcel"),
-            "account": Offer(words=r"account|profile|future|to come", accepts=account, says=""),
+            "order": Offer(words=r"\borders?\b|AR-\d|deliver|parcel", needs=("street",)),
+            "account": Offer(
+                words=r"account|profile|future|to come", needs=("street",), accepts=account
+            ),
         },
         ends_after=(("yes:order", "yes:account"),),
         on_refusal=later if account else "That is a pity. Why not?",

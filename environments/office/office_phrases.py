@@ -40,7 +40,7 @@ def _words(*parts: str) -> re.Pattern[str]:
 ASKS = _words(
     r"\?",
     r"\b(please|could you|can you|kindly|tell me|let me know|provide|give me|i('ll| will)? need)\b",
-    r"\b(we need|may i have|share|send me|reply with)\b",
+    r"\b(we need|may i have|send me|reply with)\b",
 )
 PROPOSES = _words(
     r"\b(shall|should|may|can) (i|we) (go|proceed|do|book|move|cancel|refund|change|send|issue|"

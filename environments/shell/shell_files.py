@@ -70,12 +70,14 @@ for top in sys.argv[1:]:
         if most < 0:
             break
     for name in names:
+        digest = ""
         try:
-            with open(name, "rb") as file:
-                digest = hashlib.sha256(file.read()).hexdigest()
+            if os.path.isfile(name) and os.path.getsize(name) < 1 << 24:
+                with open(name, "rb") as file:
+                    digest = hashlib.sha256(file.read()).hexdigest()
         except OSError:
-            digest = ""
-        found[os.path.relpath(name)] = [digest, os.stat(name).st_mode & 0o777]
+            pass
+        found[os.path.relpath(name)] = [digest, os.lstat(name).st_mode & 0o777]
 print(json.dumps(found if most >= 0 else {}))
 """
 

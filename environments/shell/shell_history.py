@@ -229,14 +229,15 @@ async def rewrite_history(
     async with shell.verifier(copy=["repo/.git"]) as clean:
         wanted = await wanted_history(clean, fixed, tags)
         now = await history(clean)
-    yield graded({"history": is_rewritten(now, wanted)})
+    yield graded({"history": is_rewritten(now, wanted, everywhere=what == "secret")})
 
 
-def is_rewritten(now: History, wanted: History) -> bool:
-    """Whether branches and tags are as they are to be, and other refs reach nothing else."""
+def is_rewritten(now: History, wanted: History, *, everywhere: bool) -> bool:
+    """Whether branches and tags are as they are to be; and that other refs reach nothing else."""
     places = ("refs/heads/", "refs/tags/")
     named = {ref: digest for ref, digest in now.refs.items() if ref.startswith(places)}
-    return named == wanted.refs and set(now.commits.values()) <= set(wanted.commits.values())
+    known = set(wanted.commits.values())
+    return named == wanted.refs and (not everywhere or set(now.commits.values()) <= known)
 
 
 async def solve_rewrite(agent: Agent, what: str) -> str:

@@ -150,7 +150,7 @@ async def history(clean: Verifier, folder: str = "repo") -> History:
     done = await clean.run(["python3", "-I", "-S", "-c", _LOG], cwd=folder, timeout_s=45)
     try:
         return _read(json.loads(done.stdout))
-    except (ValueError, KeyError):
+    except (ValueError, LookupError):
         return History()
 
 

@@ -6,6 +6,7 @@ its site, and on the answer. A site's pages are in `sites/`, its modules begin w
 
 import web_booking_tasks
 import web_mail_tasks
+import web_wiki_tasks
 from web_backend import backend
 
 from hud_mcp import Browser, Environment
@@ -18,3 +19,4 @@ env = Environment(
 
 web_booking_tasks.declare(env)
 web_mail_tasks.declare(env)
+web_wiki_tasks.declare(env)

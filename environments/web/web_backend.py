@@ -5,6 +5,7 @@ from typing import Any
 
 from web_booking_backend import booking_api
 from web_mail_backend import mail_api
+from web_wiki_backend import wiki_api
 
 from hud_mcp import SiteRequest
 
@@ -13,6 +14,7 @@ __all__ = ["backend"]
 _APIS: dict[str, Callable[[str, SiteRequest, dict[str, Any]], Awaitable[Any]]] = {
     "booking": booking_api,
     "mail": mail_api,
+    "wiki": wiki_api,
 }
 """By a site's name: takes the path behind it, the request, and the site's own state."""
 

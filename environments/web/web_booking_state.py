@@ -41,23 +41,25 @@ def catalogue_of(site: dict[str, Any]) -> Catalogue:
     return draw_catalogue(site["seed"])
 
 
-def add_trip(catalogue: Catalogue, site: dict[str, Any], rng: Random) -> dict[str, Any]:
-    """Add a booking to come, at a place where there is none yet, and return it."""
+def add_trip(
+    catalogue: Catalogue, site: dict[str, Any], rng: Random, *, within: int = 70
+) -> dict[str, Any]:
+    """Add a booking within so many days, at a place where there is none yet, and return it."""
     while True:
-        trip = draw_trip(catalogue, site, rng)
+        trip = draw_trip(catalogue, site, rng, within=within)
         if all(trip["place"] != other["place"] for other in site["bookings"]):
             site["bookings"].append(trip)
             return trip
 
 
 def draw_trip(
-    catalogue: Catalogue, site: dict[str, Any], rng: Random, *, over: bool = False
+    catalogue: Catalogue, site: dict[str, Any], rng: Random, *, over: bool = False, within: int = 70
 ) -> dict[str, Any]:
-    """A booking of the user's: to come within ten weeks, or one that is over."""
+    """A booking of the user's: to come within so many days, or one that is over."""
     while True:
         place = catalogue.places[rng.choice(sorted(catalogue.places))]
         room = rng.choice(place["rooms"])
-        ahead = -rng.randint(60, 200) if over else rng.randint(4, 70)
+        ahead = -rng.randint(60, 200) if over else rng.randint(4, within)
         start = catalogue.today + timedelta(days=ahead)
         end = start + timedelta(days=rng.randint(2, 4))
         units = room["units"] if over else free_units(catalogue, site, room, start, end)

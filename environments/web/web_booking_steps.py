@@ -118,20 +118,18 @@ async def ask_for_stay(agent: Agent, stay: tuple[date, date], party: tuple[int, 
 
 async def read_rooms(agent: Agent) -> dict[str, dict[str, Any]]:
     """By name, each kind of room on a place's page: who sleeps there, what is free, the total."""
-    text = await gather(agent, until='heading "Prices by night"')
+    text = await gather(agent, until='heading "Prices by night"', top=False)
     parts = re.split(r"heading \"([^\"]+)\" \[level=3\]", text.partition("Rooms and prices")[2])
     rooms: dict[str, dict[str, Any]] = {}
     for name, part in zip(parts[1::2], parts[2::2], strict=True):
         own = part.partition('heading "Prices by night"')[0]
         total = re.search(r"Total for one room\n[^\n]*: €([\d,.]+)", own)
         sleeps = re.search(r"sleeps up to (\d+)", own)
-        if name in rooms and rooms[name]["total"] is not None:
-            continue
-        rooms[name] = {
-            "sleeps": int(sleeps[1]) if sleeps else 0,
-            "free": [int(unit) for unit in re.findall(r"no\. (\d+)\"", own)],
-            "total": float(total[1].replace(",", "")) if total else None,
-        }
+        known = rooms.setdefault(name, {"sleeps": 0, "free": [], "total": None})
+        known["sleeps"] = int(sleeps[1]) if sleeps else known["sleeps"]
+        known["total"] = float(total[1].replace(",", "")) if total else known["total"]
+        units = {int(unit) for unit in re.findall(r"no\. (\d+)\"", own)}
+        known["free"] = sorted(units | set(known["free"]))
     return rooms
 
 

@@ -46,12 +46,12 @@ def contact_text(person: dict[str, str]) -> str:
     return f"{person['name']}, {person['email']}, telephone {person['phone']}"
 
 
-def _with_trips(seed: int, purpose: str, count: int, rng: Random) -> Site:
+def _with_trips(seed: int, purpose: str, count: int, rng: Random, *, within: int = 70) -> Site:
     site = new_booking_site(seed, trips=0)
     catalogue = catalogue_of(site)
     inner = Random(f"{purpose}/{rng.random()}")  # noqa: S311  # a site is no secret
     for _ in range(count):
-        add_trip(catalogue, site, inner)
+        add_trip(catalogue, site, inner, within=within)
     return site
 
 
@@ -66,7 +66,7 @@ def _last_free(catalogue: Catalogue, booking: dict[str, Any]) -> date | None:
 def draw_cancel(seed: int) -> tuple[Site, dict[str, Any]]:
     """Four bookings to come, of which one alone is free to cancel, and neither first nor last."""
     for rng in attempts("cancel", seed):
-        site = _with_trips(seed, "cancel", 4, rng)
+        site = _with_trips(seed, "cancel", 4, rng, within=24)
         catalogue = catalogue_of(site)
         coming = sorted(_coming(catalogue, site), key=lambda b: b["from"])
         free = [

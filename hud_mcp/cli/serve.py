@@ -119,6 +119,11 @@ def _public_url(_ctx: click.Context, _param: click.Parameter, value: str | None)
     "--live-log", is_flag=True, help="Show logs on live pages; agents can read them there."
 )
 @click.option(
+    "--openenv",
+    is_flag=True,
+    help="Over HTTP: speak OpenEnv's wire too (/ws, /reset, /step, …), over the same sessions.",
+)
+@click.option(
     "--channel",
     metavar="[HOST:]PORT",
     help="Serve the HUD control channel too, over the same sessions; of one environment.",
@@ -164,6 +169,8 @@ def command(ctx: click.Context, **options: Any) -> None:
     """
     if options["split"] is not None and not options["tasksets"]:
         raise click.UsageError("--split chooses among the rows of a --taskset; name one.")
+    if options["openenv"] and not options["http"]:
+        raise click.UsageError("--openenv is a wire over HTTP; name an address by --http too.")
     if options["reload"] and options["channel"] is not None:
         raise click.UsageError("--reload follows edits over MCP alone; leave out --channel.")
     if options["reload"] and any(is_bridged(each) for each in options["sources"]):

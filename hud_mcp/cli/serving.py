@@ -287,6 +287,11 @@ async def _serve_http(  # noqa: PLR0917  # what one command has
     if options["end_with_stdin"]:
         threading.Thread(target=_end_with_stdin, name="stdin", daemon=True).start()
     tokens = with_operator(options["tokens"], options["operator_token"])
+    beside = surfaces.live_routes(sessions.store, hosts=hosts, log=options["live_log"])
+    if options["openenv"]:
+        beside += surfaces.openenv_routes(
+            sessions, hosts=hosts, tokens=tokens, image=options["image"]
+        )
     ended_by = await surfaces.serve_http(
         server,
         host=host,
@@ -296,6 +301,7 @@ async def _serve_http(  # noqa: PLR0917  # what one command has
         announce=announce,
         on_stop=stop,
         max_body_bytes=4 * sessions.limits.argument_bytes,
-        beside=surfaces.live_routes(sessions.store, hosts=hosts, log=options["live_log"]),
+        beside=beside,
+        sockets=options["openenv"],
     )
     return 0 if ended_by is None else 128 + ended_by

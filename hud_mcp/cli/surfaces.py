@@ -43,6 +43,7 @@ if TYPE_CHECKING:
         shipped_environments,
         shipped_folder,
     )
+    from hud_mcp.openenv.routes import openenv_routes
     from hud_mcp.server.app import build_server
     from hud_mcp.server.http import serve_http
     from hud_mcp.server.stdio.serve import serve_stdio
@@ -91,6 +92,7 @@ else:
         "hud_mcp.loading.source:load_environments",
         "hud_mcp.loading.source:shipped_environments",
         "hud_mcp.loading.source:shipped_folder",
+        "hud_mcp.openenv.routes:openenv_routes",
         "hud_mcp.server.app:build_server",
         "hud_mcp.server.http:serve_http",
         "hud_mcp.server.stdio.serve:serve_stdio",
@@ -140,6 +142,7 @@ __all__ = [
     "offer_browser",
     "offer_browser_for",
     "offer_published_tools",
+    "openenv_routes",
     "own_command",
     "place_of",
     "reached",

@@ -33,6 +33,7 @@ async def serve_http(
     on_stop: Callable[[signal.Signals | None], Awaitable[None]],
     max_body_bytes: int = 4 * 1024 * 1024,
     beside: Sequence[BaseRoute] = (),
+    sockets: bool = False,
 ) -> signal.Signals | None:
     """Serve until SIGINT or SIGTERM, and then end in order.
 
@@ -48,6 +49,7 @@ async def serve_http(
             answered: ends that.
         max_body_bytes: A larger request is refused (413) before it is parsed.
         beside: What else is served on the same port, and sees to its own safety.
+        sockets: Whether a route of these is a WebSocket's.
 
     Returns:
         The signal that ended it. The process's exit status is the caller's business.
@@ -77,6 +79,7 @@ async def serve_http(
         on_ready=lambda: announce(url),
         on_stop=lambda: on_stop(web.signal),
         lifespan=True,
+        sockets=sockets,
     )
     with listener:
         # Whoever was told to stop by now never begins: uvicorn tells of a start that is cut short.

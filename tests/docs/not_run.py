@@ -18,6 +18,7 @@ NOT_RUN = {
     "python openai_agents_browser.py MODEL": _EXAMPLE,
     "python langgraph_browser.py MODEL": _EXAMPLE,
     "inspect eval ": _EXAMPLE,
+    "python openenv_episode.py": "it needs OpenEnv's package; tests/openenv runs it with it",
     "claude ": "it is other people's program",
     "docker ": "it needs a daemon and the image; `make image` has both, and runs it",
     "hud-mcp export JOB --to otel": "it needs a collector; tests/show/export/test_otel.py has one",

@@ -15,6 +15,7 @@ from hud_mcp import GymMakeException, gym, load_taskset
 from hud_mcp.errors import InvalidTask, SourceNotFound
 from hud_mcp.loading.importers.files import cache_folder, dataset_file
 from hud_mcp.loading.importers.wording import published_gaia
+from hud_mcp.loading.source import load_environments
 from hud_mcp.task import Task
 
 pytestmark = pytest.mark.anyio
@@ -81,6 +82,12 @@ async def test_a_file_lies_ready_in_the_shell_and_the_scorer_grades() -> None:
     count = "wc -l < '/workspace/files/lamps und möbel.csv' > n; test $(cat n) = 3"
     assert await played(task, count, "3") == 1.0
     assert await played(task, count, "4") == 0.0
+
+
+def test_a_picture_of_a_row_can_be_shown() -> None:
+    """The environment has a tool that returns one, which a shell alone has not."""
+    (env,) = load_environments(["gaia"])
+    assert {"run_command", "view_picture"} <= set(env.tools)
 
 
 @pytest.mark.sandbox

@@ -131,7 +131,7 @@ class BoundedProtocol(H11Protocol):
         if self._shut:
             return
         super().data_received(data)
-        if not self.is_asking and not self.transport.is_closing():
+        if not (self._shut or self.is_asking or self.transport.is_closing()):
             self._wait_for_head()
 
     def handle_events(self) -> None:
@@ -141,6 +141,13 @@ class BoundedProtocol(H11Protocol):
         if self.scope is not before:
             self._stop_waiting()
             cast("dict[str, Any]", self.scope)[_KEY] = self
+
+    def handle_websocket_upgrade(self, event: Any) -> None:
+        """Hand the connection over; what answers it then sees to who may speak."""
+        self._stop_waiting()
+        self._bounds.leave(self)
+        self._shut = True
+        super().handle_websocket_upgrade(event)
 
     def admit(self) -> None:
         """Take note that a request of it was granted."""

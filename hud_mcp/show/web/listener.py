@@ -33,6 +33,7 @@ class WebServer(uvicorn.Server):
         lifespan: Whether the app has a lifespan.
         signals: Whether SIGINT and SIGTERM end it; else only `should_exit` does.
         connections: What bounds its connections; the usual bounds where it is None.
+        sockets: Whether it speaks WebSocket too.
 
     Attributes:
         signal: The signal that ended it, or None.
@@ -48,12 +49,13 @@ class WebServer(uvicorn.Server):
         lifespan: bool = False,
         signals: bool = True,
         connections: Connections | None = None,
+        sockets: bool = False,
     ) -> None:
         protocol = partial(BoundedProtocol, connections or Connections())
         config = uvicorn.Config(
             admitting(app),
             http=cast("Any", protocol),
-            ws="none",  # nothing here speaks it
+            ws="websockets-sansio" if sockets else "none",
             log_config=None,
             access_log=False,
             lifespan="on" if lifespan else "off",

@@ -15,10 +15,14 @@ export const nightsBetween = (from, to) => Math.round((stamp(to) - stamp(from)) 
 export const weekday = (iso) => (new Date(stamp(iso)).getUTCDay() + 6) % 7;
 export const monthTitle = (month) => { const [y, m] = parts(month); return `${MONTHS[m - 1]} ${y}`; };
 
+// A day in words; what is no day stays as it is.
 export function day(iso) {
+  if (!readDay(iso)) return iso;
   const [y, m, d] = parts(iso);
   return `${DAYS[weekday(iso)]} ${d} ${MONTHS[m - 1].slice(0, 3)} ${y}`;
 }
+
+export const shortDay = (iso) => (readDay(iso) ? day(iso).slice(4) : iso);
 
 export function addMonths(month, n) {
   const [y, m] = parts(month);
@@ -69,8 +73,8 @@ export function pickDays({ today, last, from, to, done }) {
       draw(iso);
       return;
     }
-    from.value = day(start).slice(4);
-    to.value = day(iso).slice(4);
+    from.value = shortDay(start);
+    to.value = shortDay(iso);
     dialog.close();
     done?.();
   };

@@ -92,6 +92,12 @@ export function showErrors(form, errors = {}) {
   first?.focus();
 }
 
+// Bring what has changed into view, where it is not.
+export function reveal(node) {
+  const { top } = node.getBoundingClientRect();
+  if (top < 0 || top > innerHeight / 2) node.scrollIntoView();
+}
+
 export function options(select, values, chosen) {
   select.replaceChildren(...values.map((entry) => {
     const [value, text] = Array.isArray(entry) ? entry : [entry, entry];

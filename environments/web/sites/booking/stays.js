@@ -1,7 +1,7 @@
 import { map, picture } from "./art.js";
-import { day, nightsBetween, pickDays, readStay } from "./dates.js";
+import { nightsBetween, pickDays, readStay, shortDay } from "./dates.js";
 import { compareButton, frame, rating, saveButton } from "./frame.js";
-import { ask, empty, euros, find, h, metres, options, pager, plural, read, showErrors } from "./kit.js";
+import { ask, empty, euros, find, h, metres, options, pager, plural, read, reveal, showErrors } from "./kit.js";
 
 const FIELDS = ["q", "kind", "stars", "rating", "max", "near"];
 const STAY = ["from", "to", "adults", "children", "rooms"];
@@ -41,7 +41,7 @@ function fill(query) {
   const asked = (query.get("facilities") ?? "").split(",");
   for (const box of filters.querySelectorAll("#facilities input")) box.checked = asked.includes(box.value);
   form.elements.town.value = query.get("town") ?? "";
-  for (const name of ["from", "to"]) form.elements[name].value = query.get(name) ? day(query.get(name)).slice(4) : "";
+  for (const name of ["from", "to"]) form.elements[name].value = query.get(name) ? shortDay(query.get(name)) : "";
   form.elements.adults.value = query.get("adults") ?? "2";
   form.elements.children.value = query.get("children") ?? "0";
   form.elements.rooms.value = query.get("rooms") ?? "1";
@@ -107,6 +107,7 @@ function search(event) {
   showErrors(form, { ...stay.errors, ...errors });
   if (Object.keys({ ...stay.errors, ...errors }).length) return;
   change({ town: form.elements.town.value, from: stay.from, to: stay.to, ...given });
+  reveal(find("#results"));
 }
 
 form.addEventListener("submit", search);

@@ -1,7 +1,7 @@
 import { distances, map, picture } from "../art.js";
-import { addDays, day, pickDays, readStay } from "../dates.js";
+import { addDays, day, pickDays, readDay, readStay, shortDay } from "../dates.js";
 import { compareButton, frame, rating, saveButton } from "../frame.js";
-import { ask, empty, euros, field, find, h, money, plural, prices, read, showErrors } from "../kit.js";
+import { ask, empty, euros, field, find, h, money, plural, prices, read, reveal, showErrors } from "../kit.js";
 import { calendar } from "./calendar.js";
 import { reviews } from "./reviews.js";
 
@@ -11,7 +11,7 @@ let turn = 0;
 const input = (name, value, more = {}) => h("input", { id: name, name, value, autocomplete: "off", ...more });
 
 function stayForm(query) {
-  const when = (name) => (query.get(name) ? day(query.get(name)).slice(4) : "");
+  const when = (name) => (query.get(name) ? shortDay(query.get(name)) : "");
   const form = h("form", { class: "search", novalidate: true, "aria-label": "Your stay" },
     field("from", "Check-in", input("from", when("from"), { placeholder: "12 Jun 2027" })),
     field("to", "Check-out", input("to", when("to"), { placeholder: "15 Jun 2027" })),
@@ -32,6 +32,7 @@ function stayForm(query) {
       adults: form.elements.adults.value.trim(), children: form.elements.children.value.trim() });
     history.pushState(null, "", `/booking/place/?${next}`);
     showRooms();
+    reveal(find("#h-rooms"));
   });
   find("#pick", form).addEventListener("click", () => pickDays({
     today: site.today, last: site.last, from: form.elements.from, to: form.elements.to,
@@ -122,7 +123,7 @@ async function start() {
     h("p", {}, h("b", {}, "Facilities: "), place.facilities.join(", ")),
     section("h-rooms", "Rooms and prices", h("div", { class: "panel" }, stayForm(query)),
       h("p", { id: "rooms-say", role: "status" }), h("ul", { class: "rooms", id: "rooms" })),
-    section("h-calendar", "Prices by night", calendar(place, site, query.get("from") ?? site.today)),
+    section("h-calendar", "Prices by night", calendar(place, site, readDay(query.get("from") ?? "") ?? site.today)),
     section("h-rules", "Rules and fees", h("div", { class: "panel" }, rules(place))),
     section("h-map", "Where it is", h("div", { class: "panel where" },
       map(place.town, place.sights, [{ x: place.x, y: place.y, mark: "●", name: place.name }]), distances(place.sights))),

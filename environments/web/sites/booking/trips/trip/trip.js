@@ -1,5 +1,5 @@
 import { picture } from "../../art.js";
-import { day, pickDays, readStay } from "../../dates.js";
+import { day, pickDays, readStay, shortDay } from "../../dates.js";
 import { frame } from "../../frame.js";
 import { ask, empty, field, find, h, money, openDialog, plural, prices, read, saving, say, showErrors } from "../../kit.js";
 
@@ -54,7 +54,7 @@ function openGuest() {
 function openDates() {
   const problem = h("p", { class: "notice bad", role: "alert", hidden: true });
   const result = h("div", { role: "status" });
-  const input = (name, value) => h("input", { id: `new-${name}`, name, value: day(value).slice(4), autocomplete: "off" });
+  const input = (name, value) => h("input", { id: `new-${name}`, name, value: shortDay(value), autocomplete: "off" });
   const keep = h("button", { type: "button", class: "primary", hidden: true }, "Save the new days");
   const look = h("button", { type: "submit" }, "Check");
   const form = h("form", { novalidate: true, class: "stack" },

@@ -1,0 +1,67 @@
+"""Calls of a server's tools from inside its process: what an episode is driven by."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from hud_mcp.errors import HudMcpError, InvalidTask
+from hud_mcp.observation import ImageFormat
+from hud_mcp.server.call import Call
+from hud_mcp.server.own_tools import OwnTool, own_tools
+from hud_mcp.server.results import error_result
+from hud_mcp.server.tools import CORE
+from hud_mcp.session.caller import Caller
+from hud_mcp.session.receipts import told_to
+from hud_mcp.session.registry import Sessions
+
+__all__ = ["Calls"]
+
+
+class Calls:
+    """The tools of a server, for callers that speak another protocol than MCP.
+
+    Args:
+        sessions: What is served.
+        image: The format of pictures.
+    """
+
+    def __init__(self, sessions: Sessions, image: ImageFormat) -> None:
+        self.sessions = sessions
+        self.own: Mapping[str, OwnTool] = own_tools(sessions, taken=CORE)
+        self._image: ImageFormat = image
+
+    async def call(
+        self,
+        caller: Caller,
+        name: str,
+        arguments: Mapping[str, Any],
+        meta: Mapping[str, Any] | None = None,
+    ) -> dict[str, Any]:
+        """Call a tool, as an MCP client does.
+
+        Args:
+            caller: Who calls.
+            name: The tool's.
+            arguments: As they came.
+            meta: What goes beside them.
+
+        Returns:
+            The result, which says in its `isError` and `_meta` what was refused.
+
+        Raises:
+            InvalidTask: There is no such tool.
+        """
+        tool = CORE.get(name) or self.own.get(name)
+        if tool is None:
+            known = ", ".join(self.own) or "none"
+            raise InvalidTask(f"There is no tool {name!r}. The environment's own are: {known}.")
+        try:
+            limit = self.sessions.limits.argument_bytes
+            taken = tool.parse(arguments, max_bytes=limit)
+            call = Call(self.sessions, caller, taken, _quiet, self._image, dict(meta or {}))
+            return await tool.run(call)
+        except HudMcpError as exc:
+            return error_result(told_to(caller, str(exc)), kind=type(exc).__name__)
+
+
+async def _quiet(_seconds: float, _message: str) -> None:
+    """Nobody waits for signs of life here: a WebSocket has its own."""

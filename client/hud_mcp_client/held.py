@@ -137,6 +137,8 @@ class HeldSession:
             raise GradingFailed(said)
         if self.outcome == "environment_failed":
             raise EnvironmentFailed(said)
+        if self.outcome != "graded":
+            raise SessionEnded(said)
         return self.reward
 
     def work_wait(self) -> Work[None]:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from hud_mcp.action import is_answer
+from hud_mcp.agents.agent import answer_text
 from hud_mcp.core_tools import CANCEL_TASK, RESPONSE, START_TASK, STEP, TASK_STATUS
 from hud_mcp.errors import InvalidTask
 from hud_mcp.openenv.calls import Calls
@@ -227,7 +228,7 @@ class Episode:
     async def _answer(self, answer: Any) -> Row:
         """Submit the answer, and wait for its grade."""
         while True:
-            asked = {"answer": answer, "session": self.session}
+            asked = {"answer": answer_text(answer), "session": self.session}
             result = await self._call(RESPONSE, asked)
             told = cast("Row", result.get("structuredContent") or {})
             if told.get("state") != "grading":

@@ -142,6 +142,20 @@ async def test_a_session_is_resumed_by_its_id(client: str, bench: HttpServer) ->
 
 
 @pytest.mark.parametrize("client", CLIENTS)
+async def test_an_answer_to_a_session_that_was_given_up_is_no_reward(
+    client: str, bench: HttpServer
+) -> None:
+    """It raises, and the receipt says how the session ended."""
+    async with connected(client, bench.url) as server:
+        task = await server.start(template="say")
+        other = await server.resume(task.id)
+        await other.close()
+        with pytest.raises(hud_mcp_client.SessionEnded):
+            await task.answer("lamp")
+        assert (task.outcome, task.reward) == ("cancelled", None)
+
+
+@pytest.mark.parametrize("client", CLIENTS)
 async def test_a_start_that_is_refused_says_why(client: str, bench: HttpServer) -> None:
     """And has started nothing."""
     async with connected(client, bench.url) as server:

@@ -55,6 +55,13 @@ async def test_a_seed_chooses_a_task_and_without_one_they_follow_each_other(
         assert begun["metadata"]["task"] not in {"say-rug", "say-cup", "say-bed"}
 
 
+async def test_an_answer_may_be_any_json(room: HttpServer) -> None:
+    """A number is sent as its text."""
+    async with talking(room.url) as talk:
+        await talk.reset(template="say", arguments={"word": "7"})
+        assert (await talk.step(answer=7))["reward"] == 1.0
+
+
 async def test_a_failed_grading_is_no_reward_of_zero(room: HttpServer) -> None:
     """The episode is done; its reward is None, and the outcome says why."""
     async with talking(room.url) as talk:

@@ -11,7 +11,7 @@ from shell_words import FIRST_NAMES, LAST_NAMES, PRODUCTS
 
 from hud_mcp import Agent, Environment, ShellWorld, exact_match, numeric_match
 
-__all__ = ["Shop", "declare", "shop_case"]
+__all__ = ["LOAD", "Shop", "declare", "make_database", "shop_case"]
 
 Ask = Literal["orders", "product", "owed"]
 SCHEMA = """
@@ -33,7 +33,7 @@ NOTES = """# shop.db
   payment with a negative amount.
 - Two customers may have the same name; they have different ids.
 """
-LOAD = "import sqlite3, sys; sqlite3.connect('shop.db').executescript(sys.stdin.read())"
+LOAD = "import sqlite3, sys; sqlite3.connect(sys.argv[1]).executescript(sys.stdin.read())"
 
 
 @dataclass
@@ -53,6 +53,17 @@ class Shop:
             for row in every
         ]
         return SCHEMA + "BEGIN;\n" + "\n".join(rows) + "\nCOMMIT;\n"
+
+
+async def make_database(shell: ShellWorld, path: str, statements: str) -> None:
+    """Make a database in the session's folder.
+
+    Raises:
+        RuntimeError: It was not made, as where Python lacks `sqlite3`.
+    """
+    done = await shell.run(["python3", "-I", "-c", LOAD, path], stdin=statements)
+    if done.exit_code != 0:
+        raise RuntimeError(f"The database was not made: {done.output[-300:]}")
 
 
 def literal(value: str | int | None) -> str:
@@ -147,9 +158,7 @@ async def ask_shop(
     shop, of, right, _ = shop_case(seed, ask)
     await need(shell)
     await fill(shell, {"NOTES.md": NOTES})
-    done = await shell.run(["python3", "-I", "-c", LOAD], stdin=shop.sql())
-    if done.exit_code != 0:
-        raise RuntimeError(f"The database was not made: {done.output[-300:]}")
+    await make_database(shell, "shop.db", shop.sql())
     question = {
         "orders": f"How many orders that are not cancelled were placed in {of}? Answer with the "
         "number alone.",

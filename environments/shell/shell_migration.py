@@ -5,6 +5,7 @@ import random
 from collections.abc import AsyncGenerator, Mapping
 from typing import Literal
 
+from shell_database import LOAD, make_database
 from shell_files import Seed, draws, fill, graded, named, need, run
 from shell_words import FIRST_NAMES, LAST_NAMES, a_word
 
@@ -43,7 +44,6 @@ TWINS = """- Of people with the same e-mail, compared after it was changed as ab
   the least id stays. Its balance is the sum of theirs, and their loans become its loans. All else
   that the others have is dropped. People without an e-mail are never the same.
 """
-LOAD = "import sqlite3, sys; sqlite3.connect(sys.argv[1]).executescript(sys.stdin.read())"
 DUMP = """
 import json, sqlite3, sys
 base = sqlite3.connect("file:hidden.db?mode=ro", uri=True)
@@ -226,7 +226,7 @@ async def migrate(
     base = f"{a_word('library', seed)}.db"
     await need(shell)
     await fill(shell, {"MIGRATION.md": SPEC + (TWINS if level == "duplicates" else "")})
-    await shell.run(["python3", "-I", "-c", LOAD, base], stdin=text)
+    await make_database(shell, base, text)
     yield (
         "Write the Python program /workspace/migrate.py, in one file, with the standard library "
         "alone. `python3 migrate.py FILE` brings the SQLite database FILE from version 1 to "

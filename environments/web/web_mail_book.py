@@ -95,6 +95,7 @@ def tell_drafts(cast: Cast) -> tuple[Story, list[dict[str, Any]]]:
         "subject": subject,
         "day": day,
         "fellow": fellow,
+        "empty-to": cast.team[5],
         "text": text,
     }
     return Story([Thread("delivery", "A day for the delivery", [told], unread=True)], facts), rows

@@ -161,14 +161,14 @@ def tell_receipts(cast: Cast) -> Story:
     rng = cast.draw("receipts")
     month = cast.today.replace(day=1) - timedelta(days=1)
     earlier = month.replace(day=1) - timedelta(days=1)
-    count = rng.randint(17, 18)
+    count, mine = rng.randint(17, 18), rng.choice(_SHOPS)
     days = [month.replace(day=d) for d in sorted(rng.sample(range(2, month.day), count - 2))]
     days += [month.replace(day=1), month]
     days += [earlier, earlier - timedelta(days=5), earlier - timedelta(days=12)]
     days += [cast.today.replace(day=d) for d in (1, 4, 7)]
     threads, keys, books = [], [], []
     for i, day in enumerate(days):
-        shop = Person(*(_SHOPS[1] if i in (2, 9, count + 1) else rng.choice(_SHOPS)))
+        shop = Person(*(mine if i in (2, 9, count + 1) else rng.choice(_SHOPS)))
         number, amount = rng.randint(10_000, 99_999), rng.randrange(390, 18_000, 5)
         text = f"{shop.name}\nReceipt {number}\nDate: {day}\nTotal: {money(amount)}\nPaid by card\n"
         body = (
@@ -182,7 +182,7 @@ def tell_receipts(cast: Cast) -> Story:
         key = f"receipt-{i}"
         if day.month == month.month:
             keys.append(key)
-        if shop.name == _SHOPS[1][0]:
+        if shop.name == mine[0]:
             books.append(key)
         threads.append(Thread(key, f"Receipt {number} from {shop.name}", [mail]))
     asked = letter(
@@ -196,7 +196,7 @@ def tell_receipts(cast: Cast) -> Story:
         cast.me, [cast.team[6]], f"{month.replace(day=12)}T12:02", "It is in the drawer."
     )
     club = letter(
-        Person(*_SHOPS[1]),
+        Person(*mine),
         [cast.me],
         f"{month.replace(day=17)}T06:00",
         "From today, you find every receipt in your account. There is nothing to do for you.",
@@ -212,7 +212,7 @@ def tell_receipts(cast: Cast) -> Story:
             "year": month.year,
             "keys": keys,
             "books": books,
-            "shop": _SHOPS[1][0],
+            "shop": mine[0],
         },
     )
 

@@ -109,13 +109,14 @@ async def mail_filter(
 
 
 async def mail_delete_drafts(browser: BrowserWorld, seed: Seed = 0):
-    """Ask to delete all drafts without text."""
+    """Ask to delete all drafts without text but one."""
     box, start = await begin(browser, seed)
+    told = box.facts["drafts"]
     yield (
-        "Delete all drafts that have no text. It does not matter whether they have a subject or a "
-        "recipient. Keep all other drafts."
+        "Delete all drafts that have no text, whether or not they have a subject, but keep the one "
+        f"to {told['empty-to'].name}: I am going to write it. Keep all other drafts, too."
     )
-    ids = [value for key, value in box.facts["drafts"]["ids"].items() if key.startswith("empty")]
+    ids = [told["ids"][name] for name in ("empty-0", "empty-2")]
     left = {draft["id"] for draft in start.box["drafts"]}
     share = sum(key not in left for key in ids) / len(ids)
     effects = start.changes(*(f"drafts.{key}" for key in ids))
@@ -158,8 +159,9 @@ async def mail_merge_contacts(
         "named": f"My address book has two entries for {one['name']}; the name of one of them is "
         f"{one['short']}. Merge them. The full name and the company stay, and the address "
         f"{one['office']} comes first.",
-        "all": "Some people have two entries in my address book. Both have the same phone number, "
-        "and only one of them has a company. Merge these entries. Keep the name of the one that "
+        "all": f"Some people have two entries in my address book, {one['name']} among them. Both "
+        "have the same phone number, and only one of them has a company. Merge these entries. "
+        "Keep the name of the one that "
         "has a company, and its address comes first. Leave all other entries as they are.",
     }
     yield prompts[which]

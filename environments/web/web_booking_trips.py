@@ -63,6 +63,11 @@ def _last_free(catalogue: Catalogue, booking: dict[str, Any]) -> date | None:
     return deadline(catalogue.places[booking["place"]], date.fromisoformat(booking["from"]))
 
 
+def _ends_today(catalogue: Catalogue, coming: list[dict[str, Any]]) -> bool:
+    """Whether a free cancellation ends today: the site shows no clock, so that is no question."""
+    return any(_last_free(catalogue, booking) == catalogue.today for booking in coming)
+
+
 def draw_cancel(seed: int) -> tuple[Site, dict[str, Any]]:
     """Four bookings to come, of which one alone is free to cancel, and neither first nor last."""
     for rng in attempts("cancel", seed):
@@ -76,6 +81,8 @@ def draw_cancel(seed: int) -> tuple[Site, dict[str, Any]]:
                 catalogue, catalogue.places[b["place"]], date.fromisoformat(b["from"])
             )
         ]
+        if _ends_today(catalogue, coming):
+            continue
         if len(free) == 1 and free[0] in coming[1:-1]:
             refundable = [b for b in coming if _last_free(catalogue, b) is not None]
             if len(refundable) > 1:
@@ -93,7 +100,7 @@ def draw_deadlines(seed: int) -> tuple[Site, dict[str, Any], date]:
         open_yet = sorted(
             (each for each in last if each[0] >= catalogue.today), key=lambda each: each[0]
         )
-        if not 3 <= len(open_yet) < len(coming):  # noqa: PLR2004
+        if not 3 <= len(open_yet) < len(coming) or _ends_today(catalogue, coming):  # noqa: PLR2004
             continue
         first_stay = min((b for _, b in open_yet), key=lambda b: b["from"])
         if open_yet[0][1] is not first_stay and open_yet[0][0] < open_yet[1][0]:

@@ -93,7 +93,7 @@ function numbers() {
   const given = {};
   for (const [name, least, most] of [["adults", 1, 12], ["children", 0, 12], ["rooms", 1, 4]]) {
     const text = form.elements[name].value.trim();
-    if (!/^\d+$/.test(text) || Number(text) < least || Number(text) > most) errors[name] = `${least} to ${most}`;
+    if (!/^\d+$/.test(text) || Number(text) < least || Number(text) > most) errors[name] = `Write a number from ${least} to ${most}.`;
     given[name] = text;
   }
   return { given, errors };

@@ -24,7 +24,7 @@ function stayForm(query) {
     const { from, to, errors } = readStay(form);
     for (const [name, least] of [["adults", 1], ["children", 0]]) {
       const text = form.elements[name].value.trim();
-      if (!/^\d+$/.test(text) || Number(text) < least || Number(text) > 12) errors[name] = `${least} to 12`;
+      if (!/^\d+$/.test(text) || Number(text) < least || Number(text) > 12) errors[name] = `Write a number from ${least} to 12.`;
     }
     showErrors(form, errors);
     if (Object.keys(errors).length) return;

@@ -9,7 +9,7 @@ from office_deeds import card_code
 from office_grading import Case, Consent, Fact
 from office_returns import opened_deeds
 from office_speech import dates_in, day_text, times_in
-from office_stock import Person, Shop
+from office_stock import Order, Person, Shop
 from office_terms import SERVICES
 
 __all__ = ["CardCase", "PointsCase", "WorkshopCase", "card_case", "errands_case", "points_case"]
@@ -261,20 +261,38 @@ def errands_case(shop: Shop) -> Case:
     service = rng.choice(SERVICES)
     appointment = shop.add_appointment(person, service, _any_slot(shop, service))
     diary = Diary(shop, service)
-    slot, name = diary.slots[0], item_name(order, 1)
+    slot = diary.slots[0]
     fee = shop.terms.late_fee
     deeds, told = _points_deeds(shop, person)
     back = opened_deeds(shop, order, 1)
     told["amount of the refund"] = Fact("money", back[1][1]["amount"])
     facts = (Fact("day", slot["day"]), Fact("time", slot["time"]), Fact("money", fee))
-    persona = Persona(
+    persona = _busy_person(person, order, service, diary)
+    consents = (
+        Consent(
+            offer="refund",
+            facts=(told["amount of the refund"],),
+            deeds=("accept_return", "pay_refund"),
+        ),
+        Consent(offer="slot", facts=facts, deeds=("move_appointment", "charge_customer")),
+        Consent(
+            offer="points", facts=(told["amount"],), deeds=("redeem_points", "issue_gift_card")
+        ),
+    )
+    moved = _move_deeds(person, appointment, slot["id"], fee)
+    return Case(persona=persona, deeds=[*back, *moved, *deeds], told=told, consents=consents)
+
+
+def _busy_person(person: Person, order: Order, service: str, diary: Diary) -> Persona:
+    """Who wants three things."""
+    return Persona(
         name=person.name,
-        opening=f"Hello, I have several things. First: I want to return my {name}.",
+        opening=f"Hello, I have several things. First: I want to return my {item_name(order, 1)}.",
         wish="Please do one thing after the other.",
         known=introduce(
             person,
             order=f"The order is {order.id}.",
-            item=f"The first thing is the {name}. I keep the stand.",
+            item=f"The first thing is the {item_name(order, 1)}. I keep the stand.",
             opened="It is open. I have played it.",
             when=diary.says,
             appointment=f"It is the {service}.",
@@ -296,19 +314,6 @@ def errands_case(shop: Shop) -> Case:
         ends_after=(("yes:refund",), ("yes:slot",), ("yes:points",)),
         patience=40,
     )
-    consents = (
-        Consent(
-            offer="refund",
-            facts=(told["amount of the refund"],),
-            deeds=("accept_return", "pay_refund"),
-        ),
-        Consent(offer="slot", facts=facts, deeds=("move_appointment", "charge_customer")),
-        Consent(
-            offer="points", facts=(told["amount"],), deeds=("redeem_points", "issue_gift_card")
-        ),
-    )
-    moved = _move_deeds(person, appointment, slot["id"], fee)
-    return Case(persona=persona, deeds=[*back, *moved, *deeds], told=told, consents=consents)
 
 
 def _any_slot(shop: Shop, service: str) -> str:

@@ -78,17 +78,23 @@ def address_case(shop: Shop, case: AddressCase) -> Case:
         twin = shop.add_person(person.name)
         shop.add_order(twin, [shop.draw_product("guitar")], placed=1, status="packed")
     new = shop.draw_address()
-    address = f"{new['street']}, {new['postcode']} {new['city']}"
-    account = case != "not_shipped"
-    later = "Then please change at least the address of my account, for orders to come."
-    keep = "Leave the address of my account as it is. I only stay there for a month."
     named = {
         "not_shipped": f"It is about {open_.id}." if open_ else "",
         "shipped": f"It is about {sent.id}." if sent else "",
         "one_of_each": "I have two orders that have not come yet. Please change both.",
     }[case]
+    persona = _mover(person, case, named, new)
+    return _moved(shop, case, persona, person, orders=(open_, sent), new=new)
+
+
+def _mover(person: Person, case: AddressCase, named: str, new: dict[str, str]) -> Persona:
+    """Who has moved."""
+    address = f"{new['street']}, {new['postcode']} {new['city']}"
+    account = case != "not_shipped"
+    later = "Then please change at least the address of my account, for orders to come."
+    keep = "Leave the address of my account as it is. I only stay there for a month."
     wish = f"My things are to go to my new address: {address}."
-    persona = Persona(
+    return Persona(
         name=person.name,
         opening={
             "not_shipped": "Hi, can you send my order to another address? It has not come yet.",
@@ -117,7 +123,6 @@ def address_case(shop: Shop, case: AddressCase) -> Case:
         ends_after=(("yes:order", "yes:account"),),
         on_refusal=later if account else "That is a pity. Why not?",
     )
-    return _moved(shop, case, persona, person, orders=(open_, sent), new=new)
 
 
 def _moved(
@@ -172,29 +177,7 @@ def cancel_case(shop: Shop, case: CancelCase) -> Case:
         points=(points, worth, expiry) if paid else (0, 0, ""),
     )
     amount = order.card - (terms.packed_fee if case == "packed" else 0)
-    ask = " I paid a part with points. What about them?" if paid else ""
-    ask += " I have little time." if case == "packed" else ""
-    wish = "I want to cancel the whole order, and get back what I paid."
-    number = f"It is {order.id}." if twin is None else f"The one with the {product['name']}."
-    persona = Persona(
-        name=person.name,
-        opening=f"Please cancel my order with the {product['name']}. How much do I get back?{ask}",
-        wish=wish,
-        known=introduce(
-            person,
-            order=number,
-            item=f"The order is the one with the {item_name(order)}.",
-            reason="I have changed my mind.",
-            choice="I want my money back.",
-            points=f"I used {points} points for it." if paid else "Points? I did not use any.",
-            wish=wish,
-        ),
-        offers={
-            "cancel": Offer(words=r"cancel|refund|pay (you )?back|paid back", needs=("money",)),
-        },
-        ends_after=(("yes:cancel", "refused"),),
-        patience=9 if case == "packed" else 30,
-    )
+    persona = _canceller(person, order, case, points=points if paid else 0)
     deeds: list[tuple[str, dict[str, Any]]] = [("cancel_order", {"order_id": order.id})]
     refund = {"order_id": order.id, "amount": amount, "paid_to": "payment_card"}
     deeds.append(("pay_refund", refund))
@@ -215,6 +198,33 @@ def cancel_case(shop: Shop, case: CancelCase) -> Case:
         told=told,
         consents=(consent,),
         refuses=case == "old_points",
+    )
+
+
+def _canceller(person: Person, order: Order, case: CancelCase, *, points: int) -> Persona:
+    """Who does not want an order any more."""
+    ask = " I paid a part with points. What about them?" if points else ""
+    ask += " I have little time." if case == "packed" else ""
+    wish = "I want to cancel the whole order, and get back what I paid."
+    number = f"It is {order.id}." if case != "namesake" else f"The one with the {item_name(order)}."
+    return Persona(
+        name=person.name,
+        opening=f"Please cancel my order with the {item_name(order)}. How much do I get back?{ask}",
+        wish=wish,
+        known=introduce(
+            person,
+            order=number,
+            item=f"The order is the one with the {item_name(order)}.",
+            reason="I have changed my mind.",
+            choice="I want my money back.",
+            points=f"I used {points} points for it." if points else "Points? I did not use any.",
+            wish=wish,
+        ),
+        offers={
+            "cancel": Offer(words=r"cancel|refund|pay (you )?back|paid back", needs=("money",)),
+        },
+        ends_after=(("yes:cancel", "refused"),),
+        patience=9 if case == "packed" else 30,
     )
 
 

@@ -6,7 +6,7 @@ from typing import Any, Literal
 from office_cases import EXCHANGE, MONEY, introduce, item_name, refund_offer, share_of
 from office_customer import Offer, Persona
 from office_grading import Case, Consent, Fact
-from office_stock import Order, Shop
+from office_stock import Order, Person, Shop
 
 __all__ = ["DamageCase", "ExchangeCase", "ReturnCase", "damage_case", "exchange_case"]
 __all__ += ["opened_deeds", "return_case"]
@@ -138,37 +138,8 @@ def damage_case(shop: Shop, case: DamageCase) -> Case:
     days = {"placed": arrived + 7, "shipped": arrived + 3, "delivered": arrived}
     order = shop.add_order(person, [shop.draw_product("stand"), product], **days)
     price, photo = order.prices[1], f"PH-{rng.randrange(1000, 9999)}"
-    again = case in ("again", "none_left")
     amount = price - share_of(price, terms.opened_percent) if late else price + order.shipping
-    wish = "I would like to get the same one again." if again else "I would like my money back."
-    resend = Offer(
-        words=r"replac|\bagain\b|new one|another one|exchang",
-        accepts=again,
-        says="" if again else "No, I want my money back.",
-    )
-    opening = (
-        f"My {product['name']} came with a crack in it. I only noticed when I had unpacked it "
-    )
-    opening += f"and played. What can you do? {wish}"
-    persona = Persona(
-        name=person.name,
-        opening=opening,
-        wish=wish,
-        known=introduce(
-            person,
-            order=_number(order),
-            item=f"It is the {product['name']}. The stand is fine.",
-            opened="Yes, I have unpacked it and played it. That is how I found the crack.",
-            reason="It has a crack, and I am sure it came so.",
-            photo=f"I have put a photo on your page. Its number is {photo}.",
-            choice=wish,
-            wish=wish,
-        ),
-        offers={"refund": refund_offer(), "again": resend, "credit": _no_credit()},
-        ends_after=(("yes:refund", "yes:again", "refused"),),
-        chosen={"again": "again", "none_left": ""}.get(case, "refund"),
-        on_refusal="That is annoying. What can you do then?",
-    )
+    persona = _finder(person, order, case, photo)
     deeds: Deeds = [] if late else [("report_damage", {"line_id": order.lines[1], "photo": photo})]
     if case == "again":
         deeds.append(("send_replacement", {"line_id": order.lines[1]}))
@@ -184,6 +155,40 @@ def damage_case(shop: Shop, case: DamageCase) -> Case:
         told=told,
         consents=(consent,),
         refuses=case in ("none_left", "reported_late"),
+    )
+
+
+def _finder(person: Person, order: Order, case: DamageCase, photo: str) -> Persona:
+    """Who has found a crack."""
+    again = case in ("again", "none_left")
+    wish = "I would like to get the same one again." if again else "I would like my money back."
+    resend = Offer(
+        words=r"replac|\bagain\b|new one|another one|exchang",
+        accepts=again,
+        says="" if again else "No, I want my money back.",
+    )
+    opening = (
+        f"My {item_name(order, 1)} came with a crack in it. I only noticed when I had unpacked it "
+    )
+    opening += f"and played. What can you do? {wish}"
+    return Persona(
+        name=person.name,
+        opening=opening,
+        wish=wish,
+        known=introduce(
+            person,
+            order=_number(order),
+            item=f"It is the {item_name(order, 1)}. The stand is fine.",
+            opened="Yes, I have unpacked it and played it. That is how I found the crack.",
+            reason="It has a crack, and I am sure it came so.",
+            photo=f"I have put a photo on your page. Its number is {photo}.",
+            choice=wish,
+            wish=wish,
+        ),
+        offers={"refund": refund_offer(), "again": resend, "credit": _no_credit()},
+        ends_after=(("yes:refund", "yes:again", "refused"),),
+        chosen={"again": "again", "none_left": ""}.get(case, "refund"),
+        on_refusal="That is annoying. What can you do then?",
     )
 
 

@@ -19,6 +19,10 @@ Deeds = list[tuple[str, dict[str, Any]]]
 
 _PLAYED = "I have opened it, and played it a few times."
 _SEALED = "It is still sealed. I never opened it."
+_HOW_MUCH = (
+    " I paid a part of it with a gift card: tell me how much goes to it, and how much to my "
+)
+_HOW_MUCH += "payment card."
 _PAY = ("accept_return", "pay_refund")
 
 
@@ -37,22 +41,31 @@ def return_case(shop: Shop, case: ReturnCase) -> Case:
     if opened:
         amount -= share_of(amount, shop.terms.opened_percent)
     days = {"placed": placed, "shipped": arrived + 2, "delivered": arrived}
-    more = ""
     gift = 0
     card = None
     if case == "gift_card":
         gift = rng.randrange(30, 90) * 100
         card = shop.add_gift_card(person, rng.randrange(0, 40) * 100, 300)
-        more = " I paid a part of it with a gift card: tell me how much goes to it, and how much "
-        more += "to my payment card."
     order = shop.add_order(person, products, gift_card=card, gift=gift, **days)
     parts = [("gift_card", gift), ("payment_card", amount - gift)] if gift else []
     parts = parts or [("payment_card", amount)]
     deeds: Deeds = [("accept_return", {"line_id": order.lines[0]})]
     deeds += [("pay_refund", _refund(order, cents, place)) for place, cents in parts]
     facts = {f"amount to the {place}": Fact("money", cents) for place, cents in parts}
+    persona = _returner(person, order, opened=opened)
+    return Case(
+        persona=persona,
+        deeds=deeds,
+        told=facts,
+        consents=(Consent(offer="refund", facts=tuple(facts.values()), deeds=_PAY),),
+    )
+
+
+def _returner(person: Person, order: Order, *, opened: bool) -> Persona:
+    """Who wants money for an item."""
     name = item_name(order)
-    persona = Persona(
+    more = _HOW_MUCH if order.gift else ""
+    return Persona(
         name=person.name,
         opening=f"Hello, I would like to send my {name} back and have my money returned.{more}",
         wish=f"I want to return the {name} for my money.",
@@ -69,12 +82,6 @@ def return_case(shop: Shop, case: ReturnCase) -> Case:
         ends_after=(("yes:refund", "refused"),),
         chosen="refund",
     )
-    return Case(
-        persona=persona,
-        deeds=deeds,
-        told=facts,
-        consents=(Consent(offer="refund", facts=tuple(facts.values()), deeds=_PAY),),
-    )
 
 
 def _late_return(shop: Shop, *, accepts: bool) -> Case:
@@ -84,8 +91,25 @@ def _late_return(shop: Shop, *, accepts: bool) -> Case:
     products = [shop.draw_product("tuner", "stand"), shop.draw_product("trumpet", "guitar")]
     days = {"placed": arrived + 6, "shipped": arrived + 3, "delivered": arrived}
     order = shop.add_order(person, products, **days)
-    name, amount = item_name(order, 1), share_of(order.prices[1], terms.credit_percent)
+    amount = share_of(order.prices[1], terms.credit_percent)
     last = (shop.today + timedelta(days=terms.return_days - arrived)).isoformat()
+    persona = _late_returner(person, order, accepts=accepts)
+    told = {"last day": Fact("day", last), "amount of the credit": Fact("money", amount)}
+    refund = {"order_id": order.id, "amount": amount, "paid_to": "store_credit"}
+    deeds: Deeds = [("accept_return", {"line_id": order.lines[1]}), ("pay_refund", refund)]
+    consent = Consent(offer="credit", facts=(told["amount of the credit"],), deeds=_PAY)
+    return Case(
+        persona=persona,
+        deeds=deeds if accepts else [],
+        told=told,
+        consents=(consent,) if accepts else (),
+        refuses=True,
+    )
+
+
+def _late_returner(person: Person, order: Order, *, accepts: bool) -> Persona:
+    """Who wants money for an item that they have had too long."""
+    name = item_name(order, 1)
     wish = f"I want to return the {name} and get my money back."
     yes = "Well, better than nothing. Yes, please do that."
     no = "No, store credit is of no use to me. Then I keep it."
@@ -97,7 +121,7 @@ def _late_return(shop: Shop, *, accepts: bool) -> Case:
         says=yes if accepts else no,
         over=("refund",),
     )
-    persona = Persona(
+    return Persona(
         name=person.name,
         opening=f"Hi, please take back the {name} and refund what I paid. I have not opened it.",
         wish=wish,
@@ -114,17 +138,6 @@ def _late_return(shop: Shop, *, accepts: bool) -> Case:
         ends_after=(("yes:refund", "yes:credit", "no:credit", "told:choice"),),
         chosen="credit" if accepts else "",
         on_refusal="That is a pity. Surely you can do something for a good customer?",
-    )
-    told = {"last day": Fact("day", last), "amount of the credit": Fact("money", amount)}
-    refund = {"order_id": order.id, "amount": amount, "paid_to": "store_credit"}
-    deeds: Deeds = [("accept_return", {"line_id": order.lines[1]}), ("pay_refund", refund)]
-    consent = Consent(offer="credit", facts=(told["amount of the credit"],), deeds=_PAY)
-    return Case(
-        persona=persona,
-        deeds=deeds if accepts else [],
-        told=told,
-        consents=(consent,) if accepts else (),
-        refuses=True,
     )
 
 
@@ -206,35 +219,7 @@ def exchange_case(shop: Shop, case: ExchangeCase) -> Case:
     arrived = rng.randrange(2, 9)
     days = {"placed": arrived + 5, "shipped": arrived + 2, "delivered": arrived}
     order = shop.add_order(person, [shop.draw_product("case", "stand"), bought], **days)
-    wanted = sold_out or new
-    second = f"Then I take the {new['name']}, if you have it."
-    instead = f"I want the {wanted['name']} instead." if sold_out is None else second
-    persona = Persona(
-        name=person.name,
-        opening=f"Good day. I want to exchange my {bought['name']} for the {wanted['name']}.",
-        wish=instead,
-        known=introduce(
-            person,
-            order=_number(order),
-            item=f"I have the {bought['name']}, and would like the {wanted['name']}.",
-            opened=_PLAYED,
-            reason="I like the sound of the other one better.",
-            choice=instead,
-            wish=instead,
-        ),
-        offers={
-            "exchange": Offer(
-                words=rf"{EXCHANGE}|{new['name']}",
-                needs=("money",),
-                suits=lambda said: None if new["name"].lower() in said.lower() else instead,
-                over=("refund",),
-            ),
-            "refund": Offer(words=MONEY, accepts=False, says="No, I want to exchange it."),
-        },
-        ends_after=(("yes:exchange", "refused"),),
-        chosen="exchange",
-        on_refusal=second if sold_out is not None else "That is a pity. Why not?",
-    )
+    persona = _exchanger(person, order, new["name"], sold_out["name"] if sold_out else "")
     difference = new["price"] - bought["price"]
     deeds: Deeds = [("exchange_item", {"line_id": order.lines[1], "product_id": new["id"]})]
     if difference > 0:
@@ -246,6 +231,39 @@ def exchange_case(shop: Shop, case: ExchangeCase) -> Case:
     needs = ("exchange_item", "charge_customer", "pay_refund")
     consent = Consent(offer="exchange", facts=tuple(told.values()), deeds=needs)
     return Case(persona=persona, deeds=deeds, told=told, consents=(consent,))
+
+
+def _exchanger(person: Person, order: Order, new: str, sold_out: str) -> Persona:
+    """Who likes another product better."""
+    wanted = sold_out or new
+    second = f"Then I take the {new}, if you have it."
+    instead = f"I want the {wanted} instead." if not sold_out else second
+    return Persona(
+        name=person.name,
+        opening=f"Good day. I want to exchange my {item_name(order, 1)} for the {wanted}.",
+        wish=instead,
+        known=introduce(
+            person,
+            order=_number(order),
+            item=f"I have the {item_name(order, 1)}, and would like the {wanted}.",
+            opened=_PLAYED,
+            reason="I like the sound of the other one better.",
+            choice=instead,
+            wish=instead,
+        ),
+        offers={
+            "exchange": Offer(
+                words=rf"{EXCHANGE}|{new}",
+                needs=("money",),
+                suits=lambda said: None if new.lower() in said.lower() else instead,
+                over=("refund",),
+            ),
+            "refund": Offer(words=MONEY, accepts=False, says="No, I want to exchange it."),
+        },
+        ends_after=(("yes:exchange", "refused"),),
+        chosen="exchange",
+        on_refusal=second if sold_out else "That is a pity. Why not?",
+    )
 
 
 def _second_exchange(shop: Shop) -> Case:

@@ -325,6 +325,14 @@ def files_of(env: str) -> list[Path]:
     return [p for p in folder.rglob("*") if p.is_file() and "__pycache__" not in p.parts]
 
 
+def site_of(inside: tuple[str, ...]) -> str:
+    """Which site of the web a file is of, by its folder or its name; empty for what all share."""
+    if inside[0] == "sites":
+        return inside[1] if inside[2:] else ""
+    parts = inside[0].split("_")
+    return parts[1] if parts[2:] else ""
+
+
 @each_new_set
 def test_new_sets_are_small(name: str) -> None:
     """The files of a set are less than 300 kB; of the web, those of each site."""
@@ -332,8 +340,7 @@ def test_new_sets_are_small(name: str) -> None:
         sizes: Counter[str] = Counter()
         for path in files_of(env):
             inside = path.relative_to(environment_of(env).folder).parts
-            site = inside[1] if name == "web" and inside[0] == "sites" and inside[2:] else ""
-            sizes[site] += path.stat().st_size
+            sizes[site_of(inside) if name == "web" else ""] += path.stat().st_size
         assert {site: size for site, size in sizes.items() if size >= MOST_BYTES} == {}
     assert (DATA / f"{name}.jsonl").stat().st_size < MOST_BYTES
 

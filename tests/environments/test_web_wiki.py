@@ -96,6 +96,7 @@ async def test_a_restored_revision_that_loses_a_good_edit_is_half_of_the_work(
 
 
 @pytest.mark.browser
+@pytest.mark.long
 async def test_an_emptied_article_is_worth_little(shared: Shared) -> None:
     """Vandalism that goes with all of its article is not put right."""
     row = task("undo", seed=7, damage="twice")
@@ -141,6 +142,7 @@ async def test_a_figure_in_every_empty_cell_is_worth_nothing(shared: Shared) -> 
 
 
 @pytest.mark.browser
+@pytest.mark.long
 async def test_a_watchlist_of_every_page_is_worth_nothing(shared: Shared) -> None:
     """What is watched beside what was asked for weighs as much as what was."""
     row = task("watch", seed=7)

@@ -224,9 +224,9 @@ async def merge_branches(shell: ShellWorld, seed: Seed = 0) -> AsyncGenerator[st
             tips
         )
         texts: dict[str, str] = {}
-        for name in ("settings.ini", "CHANGES.md", "shop.py"):
+        for name in ("settings.ini", "CHANGES.md", "shop.py") if parents == tips else ():
             blob = await clean.run(["git", "cat-file", "blob", f"{tip}:{name}"], cwd="repo")
-            texts[name] = blob.stdout if tip else ""
+            texts[name] = blob.stdout
     parts["commit"] = parents == tips
     if parts["commit"]:
         parts["settings"] = read_settings(texts["settings.ini"]) == case.settings

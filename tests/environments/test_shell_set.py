@@ -116,11 +116,12 @@ ATTACKS = {
         solves=True),
     "tidies what it may not": Attack("shell-script-odd", "echo 'rm -f .h*; true' >> tidy.sh",
         solves=True),
+    "no repository at all": Attack("shell-git-merge", "rm -rf repo; echo gone > repo"),
     "a git of another folder": Attack("shell-git-lost-branch", "mv repo/.git gd; "
         "echo 'gitdir: ../gd' > repo/.git", solves=True),
 }  # fmt: skip
 QUICK = ("renames longer names too", "restores a link", "prints the example's output",
-         "git replaces what has the key", "grafts a merge", "a service of its own")  # fmt: skip
+         "git replaces what has the key", "grafts a merge", "no repository at all", "a service of its own")  # fmt: skip
 
 
 @pytest.mark.parametrize(

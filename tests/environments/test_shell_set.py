@@ -121,7 +121,8 @@ ATTACKS = {
         "echo 'gitdir: ../gd' > repo/.git", solves=True),
 }  # fmt: skip
 QUICK = ("renames longer names too", "restores a link", "prints the example's output",
-         "git replaces what has the key", "grafts a merge", "no repository at all", "a service of its own")  # fmt: skip
+         "git replaces what has the key", "grafts a merge", "no repository at all",
+         "a service of its own")  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -88,9 +88,10 @@ def _overview(box: Row) -> Row:
     counts: Row = {"drafts": {"total": len(box["drafts"]), "unread": 0}}
     for folder in (*_COUNTED, *box["folders"]):
         inside = [t["id"] for t in box["threads"] if is_shown_in(t, folder, me)]
+        unread = box["unread"] if folder != "sent" else ()
         counts[folder] = {
             "total": len(inside),
-            "unread": sum(key in box["unread"] for key in inside),
+            "unread": sum(key in unread for key in inside),
         }
     return {
         "today": box["today"], "user": box["user"], "folders": box["folders"],

@@ -47,11 +47,11 @@ async def unfold(agent: Agent, count: int) -> None:
     await press_button(agent, f"Unfold all {count} mails")
 
 
-async def read_down(agent: Agent) -> list[str]:
+async def read_down(agent: Agent, *, by_px: int = 450) -> list[str]:
     """Read a page to its end; each view's text in order."""
     views = [agent.text]
-    while "scroll to see" in agent.text.rstrip().rpartition("\n")[2]:
-        await agent.step({"type": "scroll", "x": 700, "y": 450, "scroll_x": 0, "scroll_y": 450})
+    while "scroll to see" in agent.text or "out of view" in agent.text:
+        await agent.step({"type": "scroll", "x": 700, "y": 450, "scroll_x": 0, "scroll_y": by_px})
         if agent.text == views[-1]:
             break
         views.append(agent.text)

@@ -148,7 +148,7 @@ async def merge_contacts(agent: Agent, which: str, seed: int) -> None:
     if which == "named":
         name = new_mailbox(seed).facts["contacts"]["pairs"][0]["name"]
         await agent.type(name.split()[1], 'role=searchbox[name="Find a contact"]')
-    pairs = _pairs(await read_down(agent))
+    pairs = _pairs(await read_down(agent, by_px=250))
     for kept, other in pairs:
         await check(agent, f"Select {kept}")
         await check(agent, f"Select {other}")

@@ -40,7 +40,7 @@ function row(thread) {
     h("a", { href: `#thread/${thread.id}` },
       h("span", { class: "from" }, thread.unread && h("span", { class: "hidden" }, "Unread: "), sender, thread.count > 1 && h("span", { class: "soft" }, ` (${thread.count})`)),
       h("span", { class: "what" }, thread.labels.map((name) => h("span", { class: "label" }, name)), h("span", { class: "subject" }, thread.subject), h("span", { class: "soft" }, ` – ${thread.snippet}`)),
-      h("span", { class: "when" }, thread.files && h("span", { class: "clip" }, h("span", { "aria-hidden": "true" }, "📎"), h("span", { class: "hidden" }, "Attachment, ")),
+      h("span", { class: "when" }, thread.files && h("span", { class: "clip" }, "file"),
         thread.snoozed ? `until ${when(`${thread.snoozed}T00:00`).replace("00:00", "today")}` : when(thread.date))));
 }
 

@@ -31,7 +31,7 @@ function parse() {
 function sideLink(hash, name, count, here) {
   const unread = count?.unread || (hash === "drafts" ? count?.total : 0);
   return h("li", {}, h("a", { href: `#${hash}`, "aria-current": here === hash ? "page" : null, class: count?.unread ? "unread" : "" },
-    h("span", {}, name), unread ? h("span", { class: "count" }, `${unread}`, h("span", { class: "hidden" }, hash === "drafts" ? " drafts" : " unread")) : null));
+    name, unread ? h("span", { class: "count" }, `${unread}`, h("span", { class: "hidden" }, hash === "drafts" ? " drafts" : " unread")) : null));
 }
 
 export async function refreshSide() {
@@ -78,7 +78,7 @@ async function route() {
   }
   if (turn !== app.turn) return;
   document.title = `${find("h1", main)?.textContent ?? "Mail"} – Heron Post`;
-  if (!document.activeElement || document.activeElement === document.body || !document.activeElement.isConnected) main.focus();
+  if (!document.activeElement || document.activeElement === document.body || !document.activeElement.isConnected) main.focus({ preventScroll: innerWidth > 760 || turn === 1 });
 }
 
 export const reload = route;

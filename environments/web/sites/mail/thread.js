@@ -32,7 +32,7 @@ function unfold(node, message, on) {
 
 function people(message) {
   const line = (name, list) => list.length ? h("p", { class: "soft" }, `${name}: ${list.map(party).join(", ")}`) : null;
-  return [h("p", {}, "From: ", h("strong", {}, message.from.name), ` <${message.from.email}>`), line("To", message.to), line("Cc", message.cc), line("Bcc", message.bcc)];
+  return [h("p", {}, `From: ${party(message.from)}`), line("To", message.to), line("Cc", message.cc), line("Bcc", message.bcc)];
 }
 
 async function openFile(attachment) {

@@ -42,7 +42,12 @@ if TYPE_CHECKING:
     from hud_mcp.context import Context, ContextFeature, ContextSpace
     from hud_mcp.env.client import Client
     from hud_mcp.environment import Environment
-    from hud_mcp.errors import BrokenByAgent, GymMakeException
+    from hud_mcp.errors import (
+        ActionFailed,
+        BrokenByAgent,
+        EnvironmentFailed,
+        GymMakeException,
+    )
     from hud_mcp.function import History, Phase
     from hud_mcp.grade import Grade, SubScore
     from hud_mcp.graders.answers import gaia_match
@@ -116,7 +121,7 @@ _HOMES = {
     "agents.agent": "Agent",
     "call": "FunctionConfig FunctionConfigs HudStyleConfigs",
     "env.client": "Client",
-    "errors": "BrokenByAgent GymMakeException",
+    "errors": "ActionFailed BrokenByAgent EnvironmentFailed GymMakeException",
     "capability": "Capability",
     "context": "Context ContextFeature ContextSpace",
     "environment": "Environment",
@@ -170,6 +175,7 @@ __all__ = [
     "CLA",
     "Action",
     "ActionEffect",
+    "ActionFailed",
     "Agent",
     "Answer",
     "BashGrader",
@@ -190,6 +196,7 @@ __all__ = [
     "CustomGym",
     "DragAction",
     "Environment",
+    "EnvironmentFailed",
     "EvaluationResult",
     "ExportSummary",
     "FunctionConfig",

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from datetime import date
 from typing import Any
 
-from hud_mcp.errors import ActionFailed
+from hud_mcp import ActionFailed
 
 __all__ = ["DEEDS", "card_code", "find", "perform"]
 

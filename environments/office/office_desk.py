@@ -5,8 +5,7 @@ import re
 from datetime import date
 from typing import Any
 
-from hud_mcp import Agent
-from hud_mcp.errors import ActionFailed
+from hud_mcp import ActionFailed, Agent
 
 __all__ = ["Desk"]
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from office_deeds import find
 
-from hud_mcp.errors import ActionFailed
+from hud_mcp import ActionFailed
 
 __all__ = [
     "appointments_of", "customer_by_email", "customers_by_name", "free_slots", "gift_card",

@@ -8,9 +8,16 @@ from office_customer import GONE, Persona, answer
 from office_deeds import perform
 from office_tables import SCHEMA, connect
 
-from hud_mcp import ActionEffect, Look, Observation, Opening, WorldSpec
-from hud_mcp.action import Action
-from hud_mcp.errors import ActionFailed, EnvironmentFailed
+from hud_mcp import (
+    Action,
+    ActionEffect,
+    ActionFailed,
+    EnvironmentFailed,
+    Look,
+    Observation,
+    Opening,
+    WorldSpec,
+)
 
 __all__ = ["Office", "OfficeWorld"]
 

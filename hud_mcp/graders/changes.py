@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from statistics import fmean
-from typing import Any
+from typing import Any, cast
 
 from hud_mcp.grade import Grade, SubScore
 
@@ -78,20 +78,23 @@ def _flatten(value: Any, path: str = "") -> dict[str, Any]:
     """Every leaf by its path; rows with an `id` or a `number` go by it, their order beside them."""
     flat: dict[str, Any] = {}
     rows: dict[str, Any] = {}
-    if isinstance(value, dict):
-        rows = {str(k): v for k, v in value.items()}
-    elif isinstance(value, list) and all(_key(row) for row in value):
-        rows = {str(_key(row)): row for row in value}
+    if isinstance(value, Mapping):
+        rows = {str(k): v for k, v in cast("Mapping[Any, Any]", value).items()}
+    elif isinstance(value, list) and all(_key(row) for row in cast("list[Any]", value)):
+        rows = {str(_key(row)): row for row in cast("list[Any]", value)}
         flat[f"{path}{_ORDER}"] = tuple(rows)
     else:
-        return {path: repr(value)}
+        return {path: repr(cast("Any", value))}
     for name, row in rows.items():
         flat |= _flatten(row, f"{path}.{name}" if path else name)
     return flat
 
 
 def _key(row: Any) -> Any:
-    return (row.get("id") or row.get("number")) if isinstance(row, dict) else None
+    if not isinstance(row, Mapping):
+        return None
+    fields = cast("Mapping[str, Any]", row)
+    return fields.get("id") or fields.get("number")
 
 
 def _is_below(path: str, parent: str) -> bool:

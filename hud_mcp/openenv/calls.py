@@ -57,11 +57,11 @@ class Calls:
         try:
             limit = self.sessions.limits.argument_bytes
             taken = tool.parse(arguments, max_bytes=limit)
-            call = Call(self.sessions, caller, taken, _quiet, self._image, dict(meta or {}))
+            call = Call(self.sessions, caller, taken, _unheard, self._image, dict(meta or {}))
             return await tool.run(call)
         except HudMcpError as exc:
             return error_result(told_to(caller, str(exc)), kind=type(exc).__name__)
 
 
-async def _quiet(_seconds: float, _message: str) -> None:
+async def _unheard(_seconds: float, _message: str) -> None:
     """Nobody waits for signs of life here: a WebSocket has its own."""

@@ -42,11 +42,13 @@ peers: $(TESTED)
 	@$(BIN)/python scripts/install.py test
 	$(PYTEST) -o timeout=0 -m peers $(TESTS)
 
-# The tests of all lanes in one run, but for those that install this package anew, and the one that
-# draws from each generator of reasoning-gym; `make peers` and `make prove` have them.
+# The tests of all lanes in one run, but for those that install this package anew, the one that draws
+# from each generator of reasoning-gym, and every row of our own sets; `make peers` and `make prove`
+# have them.
 lanes: $(TESTED)
 	@$(BIN)/python scripts/install.py test
 	$(PYTEST) -m "long or peers or prove or stress" --ignore tests/interaction/test_admitted_sdks.py \
+	  --ignore tests/environments/test_own_sets.py \
 	  --deselect tests/environments/test_reasoning_gym.py::test_every_generator_is_as_the_tables_say $(TESTS)
 
 # Both, on a machine that has nothing: a new minimal Debian. STEP is all, demo, test or shell.

@@ -145,7 +145,7 @@ async def test_a_resumed_job_runs_what_failed_and_nothing_else(tmp_path: Path) -
         (("--resume", "job-0", "--group", "2"), 2, "--group comes from the record of the job"),
         (("--resume", "job-0", "--filter", "a"), 2, "--filter comes from the record of the job"),
         (("--resume", "job-0"), 1, "job"),
-        ((), 2, "Name a TASKSET, or --resume JOB."),
+        ((), 2, "Name a TASKSET, or --resume JOB;"),
     ],
 )
 async def test_a_job_that_cannot_be_resumed_says_why(

@@ -20,9 +20,14 @@ pytestmark = [
 ]
 
 SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "install.py"
-PACKAGES = "bubblewrap tigervnc-standalone-server chromium openssh-client curl openssl git procps"
-WHAT = "bubblewrap, Xvnc, a Chromium with windows, an OpenSSH client, curl, OpenSSL, Git, pgrep"
-PROGRAMS = "bwrap Xvnc chromium ssh curl openssl git pgrep"
+PACKAGES = (
+    "bubblewrap tigervnc-standalone-server chromium openssh-client curl openssl git make procps"
+)
+WHAT = (
+    "bubblewrap, Xvnc, a Chromium with windows, an OpenSSH client, curl, OpenSSL, Git, GNU Make, "
+    "pgrep"
+)
+PROGRAMS = "bwrap Xvnc chromium ssh curl openssl git make pgrep"
 
 
 class Machine:

@@ -185,9 +185,26 @@ def of_osworld(folder: Path) -> tuple[str, Task]:
     return "osworld", row_of("OSWorld", folder, {"osworld_examples.jsonl": orjson.dumps(row)})
 
 
+def of_shell_set(folder: Path) -> tuple[str, Task]:
+    """A row of the shell set, which is graded in a verifier."""
+    del folder
+    return "shell", Task(env="shell", template="rename_host", args={"seed": 21})
+
+
+def of_questions_set(folder: Path) -> tuple[str, Task]:
+    """A row of the questions, whose answer is compared."""
+    del folder
+    task = Task(env="questions", template="workbook", args={"ask": "hidden", "seed": 111})
+    return "questions", task
+
+
 Play = Callable[[str, str], Awaitable[tuple[Trajectory, str]]]
 
 SUM = "awk '{s[$1] += $2} END {for (w in s) print w, s[w]}' ~/day.log | sort > ~/sums"
+RENAME = (
+    "find etc -type f -name '*.conf' -exec perl -pi -e "
+    "'s/(?<![\\w.-])db1\\.dune\\.example\\.net(?!\\.?[\\w-])/kestrel45.example.org/g' {} +"
+)
 SHIPPED = {
     "docs/shell.md": Shipped(of_shell_page, REPAIR),
     "docs/graders.md": Shipped(of_graders_page, COUNT),
@@ -200,9 +217,13 @@ SHIPPED = {
         every_file_counts=True,
     ),
     "osworld": Shipped(of_osworld, "tr a-z A-Z < ~/b.txt > ~/a.txt"),
+    "shell": Shipped(of_shell_set, RENAME),
+    "questions": Shipped(of_questions_set, "true", "Rugs"),
 }  # fmt: skip
-ALIKE = ("gaia", "intercode", "osworld")
-"""Those whose worlds are as that of `agentbench-os`."""
+ALIKE = ("gaia", "intercode", "osworld", "questions")
+"""Those whose worlds are as that of another one."""
+PROVEN = {"shell", "questions"}
+"""Those whose rows are shipped: `make prove` attacks each row as `hud-mcp check` does."""
 
 
 @pytest.fixture(autouse=True)
@@ -292,7 +313,8 @@ def test_every_shipped_environment_with_a_shell_is_attacked() -> None:
     assert with_shell == names
     for path in shipped_folder("taskset_data").glob("*.jsonl"):
         rows = [json.loads(line) for line in path.read_text().splitlines() if line.strip()]
-        assert not {row.get("env") or row.get("gym") for row in rows} & with_shell, path
+        named = {row.get("env") or row.get("gym") for row in rows}
+        assert not named & with_shell - PROVEN, path
 
 
 def test_files_of_a_prompt_are_found() -> None:

@@ -377,7 +377,7 @@ async def test_odd_characters_reach_the_page(run: Run, browser: Browser) -> None
     name = await run.add("odd \u202e name", [(made, None)], reward=1, content="\u202edesrever")
     async with viewing(browser, run.store, f"#traj-{name}") as seen:
         await expect(seen.page.locator("#position")).to_have_text("1 / 1")
-        assert "[31mred" in await seen.text("#actions")
+        await expect(seen.page.locator("#actions")).to_contain_text("[31mred")
         isolated = "getComputedStyle(document.querySelector('#actions .words')).unicodeBidi"
         assert await seen.page.evaluate(isolated) in ("isolate", "plaintext")
 

@@ -133,7 +133,10 @@ class Episode:
             raise Refused("The episode is done. Call reset for another one.")
         tool = given.get("tool") or (given.get("tool_name") if "tool_name" in given else None)
         if tool is not None:
-            return await self._use(str(tool), given.get("arguments") or {})
+            arguments: Any = given.get("arguments") or {}
+            if not isinstance(arguments, Mapping):
+                raise Refused(f"arguments: {arguments!r} is no object.")
+            return await self._use(str(tool), cast("Row", arguments))
         if "answer" in given:
             return await self._answer(given["answer"])
         return await self._act(_actions(given))
@@ -315,7 +318,11 @@ def _actions(given: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """
     several: Any = given.get("actions")
     if isinstance(several, list):
-        return cast("list[Mapping[str, Any]]", several)
+        rows = cast("list[Mapping[str, Any]]", several)
+        for place, row in enumerate(rows):
+            if not isinstance(cast("Any", row), Mapping):
+                raise Refused(f"actions.{place}: {row!r} is no object with a `type`.")
+        return rows
     if "type" in given:
         return [{name: value for name, value in given.items() if name != "metadata"}]
     if "action" in given:

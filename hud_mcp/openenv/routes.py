@@ -135,6 +135,10 @@ class _Face:
                 return JSONResponse({"detail": str(exc)}, exc.status)
             except (Refused, HudMcpError) as exc:
                 return JSONResponse({"detail": str(exc)}, 400)
+            except Exception:  # the boundary of a request
+                logger.exception("a request of OpenEnv's failed: %s", request.url.path)
+                detail = "It failed inside the server; its log says why."
+                return JSONResponse({"detail": detail}, 500)
 
         return endpoint
 
@@ -160,6 +164,9 @@ class _Face:
             raise _Unknown(401, "Send the server's token: Authorization: Bearer TOKEN.")
         return caller_of_token(token)
 
+    async def _body(self, request: Request) -> Row:
+        return await _body(request, 4 * self._sessions.limits.argument_bytes)
+
     async def health(self, _request: Request, _caller: Caller) -> Row:
         return {"status": "healthy"}
 
@@ -181,10 +188,10 @@ class _Face:
         }
 
     async def reset(self, request: Request, caller: Caller) -> Row:
-        return await Episode(self._calls, caller).reset(await _body(request))
+        return await Episode(self._calls, caller).reset(await self._body(request))
 
     async def step(self, request: Request, caller: Caller) -> Row:
-        given = await _body(request)
+        given = await self._body(request)
         episode = await self._resumed(caller, given.get("session"))
         action: Any = given.get("action")
         if not isinstance(action, Mapping):
@@ -224,21 +231,21 @@ class _Face:
         return [{"name": n, "type": n if n in known else "validation"} for n in names]
 
     async def tasks(self, request: Request, _caller: Caller) -> Row:
-        split = (await _body(request)).get("split")
+        split = (await self._body(request)).get("split")
         return {"tasks": self._rows(request, split), "env_name": request.path_params["name"]}
 
     async def count(self, request: Request, _caller: Caller) -> Row:
-        return {"num_tasks": len(self._rows(request, (await _body(request)).get("split")))}
+        return {"num_tasks": len(self._rows(request, (await self._body(request)).get("split")))}
 
     async def task(self, request: Request, _caller: Caller) -> Row:
-        given = await _body(request)
+        given = await self._body(request)
         rows, index = self._rows(request, given.get("split")), given.get("index")
         if not isinstance(index, int) or not 0 <= index < len(rows):
             raise Refused(f"index: {index!r} is not from 0 to {len(rows) - 1}.")
         return {"task": rows[index]}
 
     async def task_range(self, request: Request, _caller: Caller) -> Row:
-        given = await _body(request)
+        given = await self._body(request)
         edges = [given.get("start"), given.get("stop")]
         if any(edge is not None and not isinstance(edge, int) for edge in edges):
             raise Refused("start and stop are integers, or left out.")
@@ -285,7 +292,7 @@ class _Face:
         """The reply to one message; None where it closes the connection."""
         try:
             message = json.loads(text)
-        except ValueError as exc:
+        except (ValueError, RecursionError) as exc:
             return _error(f"Invalid JSON: {exc}", "INVALID_JSON")
         given: Row = cast("Row", message) if isinstance(message, dict) else {}
         kind, data = given.get("type"), given.get("data", {})
@@ -338,18 +345,23 @@ class _Face:
         return {**head, "result": {"content": content, "isError": "error" in seen, "_meta": beside}}
 
 
-async def _body(request: Request) -> Row:
+async def _body(request: Request, most_bytes: int) -> Row:
     """A request's object; an empty one where nothing came.
 
     Raises:
+        _Unknown: It is larger than the server takes.
         Refused: It is no JSON, or no object.
     """
-    body = await request.body()
+    body = bytearray()
+    async for piece in request.stream():
+        body += piece
+        if len(body) > most_bytes:
+            raise _Unknown(413, f"The body is larger than {most_bytes} bytes.")
     if not body:
         return {}
     try:
         given: Any = json.loads(body)
-    except ValueError as exc:
+    except (ValueError, RecursionError) as exc:
         raise Refused(f"The body is no JSON: {exc}.") from exc
     if not isinstance(given, dict):
         raise Refused("The body is no object of JSON.")

@@ -95,6 +95,41 @@ async def test_a_bad_message_is_told_and_the_connection_goes_on(
         assert (await talk.reset(task="say-rug"))["done"] is False
 
 
+@pytest.mark.parametrize(
+    ("action", "text"),
+    [
+        ({"actions": ["dance"]}, "actions.0"),
+        ({"actions": [3, {"type": "response", "text": "rug"}]}, "actions.0"),
+        ({"tool": "light", "arguments": [3]}, "arguments"),
+        ({"tool": "dark"}, "dark"),
+    ],
+)
+async def test_a_bad_step_is_told_and_nothing_is_done(
+    room: HttpServer, action: dict[str, Any], text: str
+) -> None:
+    """The episode goes on, and is graded as if nothing had come."""
+    async with talking(room.url) as talk:
+        await talk.reset(task="say-rug")
+        assert text in await talk.refused("step", action)
+        assert (await talk.ask("state"))["data"]["step_count"] == 0
+        assert (await talk.step(answer="rug"))["reward"] == 1.0
+
+
+async def test_a_body_that_is_too_large_or_too_deep_is_refused(room: HttpServer) -> None:
+    """Neither memory nor the stack is anybody's to fill, and the server goes on."""
+    large = await asked(room, "POST", "/reset", {"task": "x" * 5_000_000})
+    assert large.status_code == 413
+    url = room.url.removesuffix("/mcp") + "/reset"
+    async with httpx.AsyncClient(timeout=PATIENCE_S) as http:
+        deep = await http.post(url, content="[" * 200_000)
+    assert deep.status_code == 400
+    async with talking(room.url) as talk:
+        with anyio.fail_after(PATIENCE_S):
+            await talk.socket.send("[" * 200_000)
+            assert json.loads(await talk.socket.recv())["data"]["code"] == "INVALID_JSON"
+        assert (await talk.reset(task="say-rug"))["done"] is False
+
+
 async def test_nobody_has_the_session_of_another_token(room_file: Path, tmp_path: Path) -> None:
     """Nor anything without a token, but that the server is there."""
     ann, bob = "ann-token-0123456789abcdef", "bob-token-0123456789abcdef"
